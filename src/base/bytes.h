@@ -1,0 +1,21 @@
+// Sizes in bytes as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+
+constexpr int64_t kKiB = int64_t{1} << 10;
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// 398.6 MiB, 12.0 GiB, 512 B.
+[[nodiscard]] std::string format_bytes(int64_t bytes);
+
+// Reads `4096`, `512MiB`, `12 GiB`, `1.5GiB`, `2GB` (10^9) or `80%` (of `whole`). `where` names the key in the error.
+// Throws InputError for anything else, for negative sizes and for more than 2^62.
+[[nodiscard]] int64_t parse_bytes(std::string_view text, int64_t whole, std::string_view where);
+
+}  // namespace spillway

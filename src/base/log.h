@@ -1,0 +1,23 @@
+// Messages for people, on standard error. Standard output belongs to results.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace spillway {
+
+// Writes one line to standard error. Clears a progress bar that stands on the line. Any thread.
+void log_line(std::string_view text);
+
+template <typename... Args>
+void log_info(fmt::format_string<Args...> text, Args&&... args) {
+  log_line(fmt::format(text, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void log_warning(fmt::format_string<Args...> text, Args&&... args) {
+  log_line("warning: " + fmt::format(text, std::forward<Args>(args)...));
+}
+
+}  // namespace spillway

@@ -1,0 +1,92 @@
+#include "base/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "base/math.h"
+
+namespace spillway {
+namespace {
+
+// Long enough to bridge the gap between two kernels, short enough not to burn a core between steps.
+constexpr int kSpins = 4000;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  SPILLWAY_CHECK(threads >= 1, "{} threads", threads);
+  for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_ = true;
+  ++generation_;
+  generation_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(int64_t items, int64_t grain, Function function, const void* context) {
+  if (items <= 0) return;
+  if (workers_.empty() || items <= grain) {
+    function(context, 0, items, 0);
+    return;
+  }
+  function_ = function;
+  context_ = context;
+  items_ = items;
+  // A few chunks a thread, so that a core that other work slows down takes fewer.
+  chunk_ = std::max(grain, div_ceil(items, int64_t{4} * threads()));
+  next_ = 0;
+  running_ = static_cast<int32_t>(workers_.size());
+  ++generation_;
+  generation_.notify_all();
+  take_chunks(0);
+  for (int spin = 0; running_ != 0 && spin < kSpins; ++spin) relax();
+  for (int32_t left = running_; left != 0; left = running_) running_.wait(left);
+}
+
+void ThreadPool::work(int thread) {
+  uint32_t seen = 0;
+  for (;;) {
+    for (int spin = 0; generation_ == seen && spin < kSpins; ++spin) relax();
+    generation_.wait(seen);
+    seen = generation_;
+    if (stop_) return;
+    take_chunks(thread);
+    if (--running_ == 0) running_.notify_one();
+  }
+}
+
+void ThreadPool::take_chunks(int thread) {
+  for (;;) {
+    const int64_t begin = next_.fetch_add(chunk_);
+    if (begin >= items_) return;
+    function_(context_, begin, std::min(items_, begin + chunk_), thread);
+  }
+}
+
+int available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (quota_file >> quota >> period && quota != "max" && period > 0) {
+    cpus = std::min(cpus, static_cast<int>(std::ceil(std::stod(quota) / period)));
+  }
+  return std::max(cpus, 1);
+}
+
+}  // namespace spillway

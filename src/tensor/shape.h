@@ -1,0 +1,43 @@
+// The extents of a tensor, outermost first, at most four. A regular value without allocation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "base/error.h"
+
+namespace spillway {
+
+class Shape {
+ public:
+  static constexpr int kMaxRank = 4;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) {
+    SPILLWAY_CHECK(static_cast<int>(dims.size()) <= kMaxRank, "rank {}", dims.size());
+    for (const int64_t dim : dims) dims_[static_cast<size_t>(rank_++)] = dim;
+  }
+
+  [[nodiscard]] int rank() const { return rank_; }
+  // Negative axes count from the end.
+  [[nodiscard]] int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)]; }
+  void set(int axis, int64_t dim) { dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)] = dim; }
+  // The number of elements; 1 for rank 0.
+  [[nodiscard]] int64_t elems() const {
+    int64_t product = 1;
+    for (int axis = 0; axis < rank_; ++axis) product *= dims_[static_cast<size_t>(axis)];
+    return product;
+  }
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<int64_t, kMaxRank> dims_{};
+  int rank_ = 0;
+};
+
+// "[2048, 576]"
+[[nodiscard]] std::string to_string(const Shape& shape);
+
+}  // namespace spillway
