@@ -13,8 +13,8 @@ struct Unit {
   std::string_view name;
   double bytes;
 };
-constexpr std::array kUnits = {Unit{"", 1.0},      Unit{"B", 1.0},          Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20},
-                               Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40},     Unit{"KB", 1e3},     Unit{"MB", 1e6},
+constexpr std::array kUnits = {Unit{"", 1.0},       Unit{"B", 1.0},      Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20},
+                               Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}, Unit{"KB", 1e3},     Unit{"MB", 1e6},
                                Unit{"GB", 1e9},     Unit{"TB", 1e12}};
 
 }  // namespace

@@ -41,7 +41,7 @@ template <typename... Args>
 }  // namespace spillway
 
 // SPILLWAY_CHECK(offset % 64 == 0, "offset {} of {}", offset, name);
-#define SPILLWAY_CHECK(condition, ...)                                                          \
-  do {                                                                                          \
+#define SPILLWAY_CHECK(condition, ...)                                                                  \
+  do {                                                                                                  \
     if (!(condition)) ::spillway::report_bug(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -8,7 +8,9 @@
 namespace spillway {
 
 [[nodiscard]] constexpr int64_t div_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
-[[nodiscard]] constexpr int64_t align_up(int64_t value, int64_t alignment) { return div_ceil(value, alignment) * alignment; }
+[[nodiscard]] constexpr int64_t align_up(int64_t value, int64_t alignment) {
+  return div_ceil(value, alignment) * alignment;
+}
 
 // a / b where b divides a; anything else is a bug and stops with both numbers.
 [[nodiscard]] inline int64_t div_exact(int64_t a, int64_t b) {

@@ -24,12 +24,16 @@ class ThreadPool {
   [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(begin, end, thread) for chunks that cover [0, items); `thread` is in [0, threads()) and no two running
-  // chunks share it. Returns when all are done. One caller at a time; the body must not call back into the pool or throw.
+  // chunks share it. Returns when all are done. One caller at a time; the body must not call back into the pool or
+  // throw.
   template <typename Body>
   void parallel_for(int64_t items, int64_t grain, const Body& body) {
-    run(items, grain, [](const void* context, int64_t begin, int64_t end, int thread) {
-      (*static_cast<const Body*>(context))(begin, end, thread);
-    }, &body);
+    run(
+        items, grain,
+        [](const void* context, int64_t begin, int64_t end, int thread) {
+          (*static_cast<const Body*>(context))(begin, end, thread);
+        },
+        &body);
   }
 
  private:

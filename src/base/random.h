@@ -28,7 +28,8 @@ namespace spillway {
 // A sequential view of one stream, for host code (shuffles, sampling). Copying it copies its position.
 class RandomStream {
  public:
-  RandomStream(uint64_t seed, uint64_t stream, uint64_t position = 0) : seed_(seed), stream_(stream), position_(position) {}
+  RandomStream(uint64_t seed, uint64_t stream, uint64_t position = 0)
+      : seed_(seed), stream_(stream), position_(position) {}
 
   [[nodiscard]] uint32_t next() {
     const auto block = philox(seed_, stream_, position_ / 4);

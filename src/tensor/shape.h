@@ -22,7 +22,9 @@ class Shape {
 
   [[nodiscard]] int rank() const { return rank_; }
   // Negative axes count from the end.
-  [[nodiscard]] int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)]; }
+  [[nodiscard]] int64_t operator[](int axis) const {
+    return dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)];
+  }
   void set(int axis, int64_t dim) { dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)] = dim; }
   // The number of elements; 1 for rank 0.
   [[nodiscard]] int64_t elems() const {

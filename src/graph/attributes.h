@@ -1,0 +1,37 @@
+// The constants of an operation: a few named integers and reals, in the order they were set.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace spillway {
+
+class Attributes {
+ public:
+  using Number = std::variant<int64_t, double>;
+
+  Attributes() = default;
+  // Names are string literals: they are stored as views.
+  Attributes(std::initializer_list<std::pair<std::string_view, Number>> entries) : entries_(entries) {}
+
+  // Stops with the name where it is missing or of the other type.
+  [[nodiscard]] int64_t integer(std::string_view name) const;
+  [[nodiscard]] double real(std::string_view name) const;
+  [[nodiscard]] int64_t integer_or(std::string_view name, int64_t fallback) const;
+  [[nodiscard]] const std::vector<std::pair<std::string_view, Number>>& entries() const { return entries_; }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  [[nodiscard]] const Number* find(std::string_view name) const;
+
+  std::vector<std::pair<std::string_view, Number>> entries_;
+};
+
+// "eps=1e-05, group=64"
+[[nodiscard]] std::string to_string(const Attributes& attributes);
+
+}  // namespace spillway

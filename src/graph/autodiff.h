@@ -1,0 +1,72 @@
+// Reverse-mode differentiation: appends the backward pass to a Graph as ordinary operations.
+//
+// Operations are visited in reverse order; each one's vjp turns the cotangents of its outputs into cotangents of its
+// inputs. A value that several operations read collects a sum; a vjp that can add in place takes what has been
+// collected so far as its addend (take_addend), so that no separate addition remains. A gradient accumulator is nothing
+// but a sum that has begun before the micro-step.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace spillway {
+
+// Appends a + b, of one type. Given by the caller, since operations stand below this folder (ops::add).
+using SumFunction = ValueId (*)(Builder& builder, ValueId a, ValueId b);
+
+// What an operation's vjp sees and may do.
+class VjpContext {
+ public:
+  VjpContext(Builder& builder, std::vector<ValueId>& cotangents, const std::vector<bool>& wanted,
+             const std::vector<DType>& gradient_dtypes, SumFunction sum, OpId op)
+      : builder_(builder),
+        cotangents_(cotangents),
+        wanted_(wanted),
+        gradient_dtypes_(gradient_dtypes),
+        sum_(sum),
+        op_(op) {}
+
+  [[nodiscard]] Builder& builder() { return builder_; }
+  [[nodiscard]] ValueId input(int i) const { return op().inputs[static_cast<size_t>(i)]; }
+  [[nodiscard]] ValueId output(int i) const { return op().outputs[static_cast<size_t>(i)]; }
+  [[nodiscard]] const ValueType& input_type(int i) const { return builder_.type(input(i)); }
+  // A copy: appending operations moves the graph's own.
+  [[nodiscard]] Attributes attributes() const { return op().attributes; }
+  // The cotangent of output i, or kNone where none flows.
+  [[nodiscard]] ValueId cotangent(int i) const { return cotangents_[static_cast<size_t>(output(i))]; }
+  // Whether input i is present and its gradient leads to a trainable weight.
+  [[nodiscard]] bool wants(int i) const { return input(i) != kNone && wanted_[static_cast<size_t>(input(i))]; }
+  // The dtype in which the gradient of input i is kept: its own, but what the job says for a trainable weight.
+  [[nodiscard]] DType gradient_dtype(int i) const { return gradient_dtypes_[static_cast<size_t>(input(i))]; }
+
+  // The sum collected so far for input i, handed over (or kNone): the caller adds it into what it passes to add().
+  [[nodiscard]] ValueId take_addend(int i);
+  // Adds `cotangent` to the sum of input i.
+  void add(int i, ValueId cotangent);
+
+ private:
+  [[nodiscard]] const Operation& op() const { return builder_.graph().op(op_); }
+
+  Builder& builder_;
+  std::vector<ValueId>& cotangents_;  // by value
+  const std::vector<bool>& wanted_;
+  const std::vector<DType>& gradient_dtypes_;
+  SumFunction sum_;
+  OpId op_;
+};
+
+struct WeightGradient {
+  ValueId weight = kNone;
+  DType dtype = DType::kF32;
+  ValueId accumulator = kNone;  // a persistent value that the gradient is added to; kNone: it starts from nothing
+  ValueId gradient = kNone;     // out: the gradient, or the accumulator's next version
+};
+
+// Appends the gradient of the scalar `loss` with respect to each weight, in phase kBackward, and fills in `gradient`.
+// The operation that produces `loss` must scale its own cotangent of one (see ops/linear_cross_entropy).
+// Throws InputError where an operation on the way is not differentiable or a weight does not influence the loss.
+void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum);
+
+}  // namespace spillway

@@ -1,0 +1,48 @@
+#include "graph/builder.h"
+
+#include "base/error.h"
+
+namespace spillway {
+
+ValueId Builder::input(std::string name, const ValueType& type, ValueKind kind) {
+  graph_.values.push_back({.name = std::move(name), .type = type, .kind = kind, .block = block_});
+  return static_cast<ValueId>(graph_.values.size() - 1);
+}
+
+std::vector<ValueId> Builder::append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes) {
+  std::vector<const ValueType*> types;
+  for (const ValueId id : inputs) types.push_back(id == kNone ? nullptr : &graph_.value(id).type);
+  const std::vector<ValueType> outputs = def.infer(types, attributes);
+
+  const auto id = static_cast<OpId>(graph_.ops.size());
+  Operation op{
+      .def = &def, .inputs = std::move(inputs), .attributes = std::move(attributes), .phase = phase_, .block = block_};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string name = fmt::format("{}.{}", def.name, id);
+    if (outputs.size() > 1) name += fmt::format("/{}", i);
+    op.outputs.push_back(static_cast<ValueId>(graph_.values.size()));
+    graph_.values.push_back({.name = std::move(name), .type = outputs[i], .producer = id, .block = block_});
+  }
+  graph_.ops.push_back(op);
+  return op.outputs;
+}
+
+ValueId Builder::append_one(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes) {
+  const std::vector<ValueId> outputs = append(def, std::move(inputs), std::move(attributes));
+  SPILLWAY_CHECK(outputs.size() == 1, "{} has {} outputs", def.name, outputs.size());
+  return outputs[0];
+}
+
+void Builder::update(ValueId value, ValueId next) {
+  SPILLWAY_CHECK(graph_.value(value).type == graph_.value(next).type, "{} is {}, its next version {}",
+                 graph_.value(value).name, to_string(graph_.value(value).type), to_string(graph_.value(next).type));
+  graph_.value(next).updates = value;
+  graph_.value(next).kind = graph_.value(value).kind;
+}
+
+BlockId Builder::begin_block(std::string name) {
+  graph_.blocks.push_back({std::move(name)});
+  return block_ = static_cast<BlockId>(graph_.blocks.size() - 1);
+}
+
+}  // namespace spillway

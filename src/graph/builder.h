@@ -1,0 +1,50 @@
+// Appends values and operations to a Graph.
+//
+//   Builder b(graph);
+//   ValueId x = b.input("tokens.hidden", type, ValueKind::kBatch);
+//   b.begin_block("layer 0");
+//   ValueId y = ops::rms_norm(b, x, weight, 1e-5);
+//   b.end_block();
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/operation.h"
+
+namespace spillway {
+
+class Builder {
+ public:
+  explicit Builder(Graph& graph) : graph_(graph) {}
+
+  // A weight, a state or a batch value. REQUIRES: the name is new. A weight belongs to the block that is open.
+  ValueId input(std::string name, const ValueType& type, ValueKind kind);
+
+  // Appends an operation in the phase and block of the moment; types come from def.infer. Outputs are named
+  // "<op>.<number>" with "/<index>" where there are several. Returns the outputs.
+  std::vector<ValueId> append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
+  // The same for an operation of one output.
+  ValueId append_one(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
+
+  // Declares `next` the next version of the persistent value `value`: it takes its place.
+  void update(ValueId value, ValueId next);
+  void result(ValueId value) { graph_.results.push_back(value); }
+
+  BlockId begin_block(std::string name);
+  void end_block() { block_ = kNone; }
+  void set_block(BlockId block) { block_ = block; }
+  void set_phase(Phase phase) { phase_ = phase; }
+
+  [[nodiscard]] Graph& graph() { return graph_; }
+  [[nodiscard]] const ValueType& type(ValueId id) const { return graph_.value(id).type; }
+
+ private:
+  Graph& graph_;
+  BlockId block_ = kNone;
+  Phase phase_ = Phase::kForward;
+};
+
+}  // namespace spillway

@@ -1,0 +1,64 @@
+#include "graph/graph.h"
+
+#include "base/error.h"
+
+namespace spillway {
+
+std::string_view name_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kFrozenWeight:
+      return "frozen_weight";
+    case ValueKind::kTrainableWeight:
+      return "trainable_weight";
+    case ValueKind::kOptimizerState:
+      return "optimizer_state";
+    case ValueKind::kGradient:
+      return "gradient";
+    case ValueKind::kActivation:
+      return "activation";
+    case ValueKind::kBatch:
+      return "batch";
+    case ValueKind::kCache:
+      return "cache";
+  }
+  report_bug(__FILE__, __LINE__, "kind", "unknown");
+}
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+  }
+  report_bug(__FILE__, __LINE__, "phase", "unknown");
+}
+
+std::string to_string(const ValueType& type) {
+  std::string text = fmt::format("{}[", name_of(type.dtype));
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    text += fmt::format("{}{}{}", axis ? ", " : "", type.shape[axis], axis == 0 && type.per_token ? "t" : "");
+  }
+  return text + "]";
+}
+
+bool Graph::is_persistent(ValueId id) const {
+  const Value& v = value(id);
+  return v.producer == kNone && v.kind != ValueKind::kBatch;
+}
+
+ValueId Graph::persistent_root(ValueId id) const {
+  while (value(id).updates != kNone) id = value(id).updates;
+  return is_persistent(id) ? id : kNone;
+}
+
+ValueId Graph::find(std::string_view value_name) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].name == value_name) return static_cast<ValueId>(i);
+  }
+  return kNone;
+}
+
+}  // namespace spillway

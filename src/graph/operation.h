@@ -1,0 +1,64 @@
+// The description of an operation, in one place: types, gradient, cost, workspace, in-place rules and kernels.
+//
+// An OpDef is a constant; a builder function in src/ops/<op>/ appends a node that points to it. There is no registry
+// and no central switch: whatever a graph can name is linked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace spillway {
+
+struct KernelArgs;  // backend/kernel.h
+class VjpContext;   // graph/autodiff.h
+
+// The types of an operation's operands; a null pointer where an optional input is absent.
+using TypeList = std::span<const ValueType* const>;
+
+// What one execution costs at the given types: arithmetic, and bytes moved if nothing stays in a cache.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+  bool matrix_product = false;  // the flops run at the matrix rate of the machine; else bytes are what counts
+};
+
+// An output that may take the place of an input which nobody reads afterwards. The kernel must be correct whether or
+// not the two share memory; sharing is whole (same offset, same bytes) or not at all.
+struct InPlace {
+  int8_t output;
+  int8_t input;
+};
+
+struct OpDef {
+  std::string_view name;
+
+  // The types of the outputs. Throws InputError `[name] expected X, got Y` where the inputs do not fit together.
+  std::vector<ValueType> (*infer)(TypeList inputs, const Attributes& attributes) = nullptr;
+
+  // Appends the operations that carry cotangents of outputs to inputs; they read only values that they name as inputs,
+  // so lifetimes need no special case. Null: not differentiable.
+  void (*vjp)(VjpContext& context) = nullptr;
+
+  Cost (*cost)(TypeList inputs, TypeList outputs, const Attributes& attributes) = nullptr;
+
+  // Scratch that the kernel is granted, for the types with all tokens and this many threads. Null: none. What fits T
+  // tokens fits any smaller number.
+  int64_t (*workspace_bytes)(TypeList inputs, TypeList outputs, const Attributes& attributes, int threads) = nullptr;
+
+  std::vector<InPlace> in_place = {};
+
+  // Kernels never allocate and never synchronise; equal inputs give equal bits. Null: not available on that device.
+  void (*cpu)(const KernelArgs& args) = nullptr;
+  void (*cuda)(const KernelArgs& args) = nullptr;
+};
+
+// What operation `id` costs with all tokens.
+[[nodiscard]] Cost cost_of(const Graph& graph, OpId id);
+// Its scratch in bytes.
+[[nodiscard]] int64_t workspace_of(const Graph& graph, OpId id, int threads);
+
+}  // namespace spillway

@@ -1,0 +1,144 @@
+#include "graph/verify.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "graph/operation.h"
+
+namespace spillway {
+namespace {
+
+class GraphVerifier {
+ public:
+  explicit GraphVerifier(const Graph& graph) : graph_(graph) {}
+
+  std::vector<std::string> run() {
+    if (!check_ids()) return std::move(violations_);  // the rest would read out of range
+    check_names();
+    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) check_operation(id);
+    check_producers();
+    check_updates();
+    return std::move(violations_);
+  }
+
+ private:
+  template <typename... Args>
+  void report(fmt::format_string<Args...> text, Args&&... args) {
+    violations_.push_back(fmt::format(text, std::forward<Args>(args)...));
+  }
+  [[nodiscard]] bool is_value(ValueId id) const { return id >= 0 && id < static_cast<ValueId>(graph_.values.size()); }
+
+  bool check_ids() {
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      const Operation& op = graph_.ops[i];
+      if (!op.def) report("operation {} has no description", i);
+      for (const ValueId id : op.inputs) {
+        if (id != kNone && !is_value(id)) report("operation {} reads value {}, which does not exist", i, id);
+      }
+      for (const ValueId id : op.outputs) {
+        if (!is_value(id)) report("operation {} writes value {}, which does not exist", i, id);
+      }
+      if (op.block != kNone && (op.block < 0 || op.block >= static_cast<BlockId>(graph_.blocks.size()))) {
+        report("operation {} is in block {}, which does not exist", i, op.block);
+      }
+    }
+    for (const Value& value : graph_.values) {
+      if (value.updates != kNone && !is_value(value.updates))
+        report("{} updates value {}, which does not exist", value.name, value.updates);
+      if (value.producer != kNone && (value.producer < 0 || value.producer >= static_cast<OpId>(graph_.ops.size()))) {
+        report("{} is produced by operation {}, which does not exist", value.name, value.producer);
+      }
+    }
+    for (const ValueId id : graph_.results) {
+      if (!is_value(id)) report("result {} does not exist", id);
+    }
+    return violations_.empty();
+  }
+
+  void check_names() {
+    std::unordered_set<std::string> names;
+    for (const Value& value : graph_.values) {
+      if (!names.insert(value.name).second) report("two values are called {}", value.name);
+      if (value.type.per_token && (value.type.shape.rank() == 0 || value.type.shape[0] != graph_.tokens)) {
+        report("{} is per token, but {} has not {} rows", value.name, to_string(value.type), graph_.tokens);
+      }
+    }
+  }
+
+  void check_operation(OpId id) {
+    const Operation& op = graph_.op(id);
+    if (id > 0 && op.phase < graph_.op(id - 1).phase) report("operation {} ({}) goes back in phase", id, op.def->name);
+    std::vector<const ValueType*> types;
+    for (const ValueId input : op.inputs) {
+      types.push_back(input == kNone ? nullptr : &graph_.value(input).type);
+      if (input == kNone) continue;
+      if (graph_.value(input).producer >= id)
+        report("operation {} ({}) reads {} before it is written", id, op.def->name, graph_.value(input).name);
+    }
+    try {
+      const std::vector<ValueType> inferred = op.def->infer(types, op.attributes);
+      if (inferred.size() != op.outputs.size()) {
+        report("operation {} ({}) has {} outputs instead of {}", id, op.def->name, op.outputs.size(), inferred.size());
+        return;
+      }
+      for (size_t i = 0; i < inferred.size(); ++i) {
+        const Value& output = graph_.value(op.outputs[i]);
+        if (output.type != inferred[i])
+          report("{} is {} instead of {}", output.name, to_string(output.type), to_string(inferred[i]));
+      }
+    } catch (const InputError& error) {
+      report("operation {}: {}", id, error.what());
+    }
+  }
+
+  void check_producers() {
+    std::unordered_map<ValueId, OpId> writers;
+    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
+      for (const ValueId output : graph_.op(id).outputs) {
+        if (!writers.emplace(output, id).second) report("{} is written twice", graph_.value(output).name);
+        if (graph_.value(output).producer != id)
+          report("{} does not name operation {} as its producer", graph_.value(output).name, id);
+      }
+    }
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.producer != kNone && !writers.count(id))
+        report("{} names a producer that does not write it", value.name);
+    }
+  }
+
+  void check_updates() {
+    std::unordered_map<ValueId, ValueId> next;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.updates == kNone) continue;
+      if (value.updates >= id) {
+        report("{} updates a later value", value.name);
+        continue;
+      }
+      if (value.producer == kNone) report("{} updates a value, but nothing produces it", value.name);
+      if (graph_.persistent_root(id) == kNone)
+        report("{} updates {}, which is not persistent", value.name, graph_.value(value.updates).name);
+      if (graph_.value(value.updates).type != value.type) report("{} updates a value of another type", value.name);
+      if (!next.emplace(value.updates, id).second) report("{} is updated twice", graph_.value(value.updates).name);
+    }
+    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
+      for (const ValueId input : graph_.op(id).inputs) {
+        const auto found = input == kNone ? next.end() : next.find(input);
+        if (found != next.end() && graph_.value(found->second).producer < id) {
+          report("operation {} ({}) reads {} after its update", id, graph_.op(id).def->name, graph_.value(input).name);
+        }
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify(const Graph& graph) { return GraphVerifier(graph).run(); }
+
+}  // namespace spillway

@@ -1,0 +1,72 @@
+// A Plan written out: instructions on lanes, with every operand at an offset of a tier's arena.
+//
+// The runtime executes a Program, the simulator plays it against a Machine, the verifier replays it. All three read
+// only this (and the Graph, for what an operation means); none of them decides anything.
+//
+// Instructions of one lane run in their order here. An instruction also waits for those instructions of other lanes
+// that it names. A pass over a section begins when everything before it has finished on all lanes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace spillway {
+
+enum class Tier : uint8_t { kDevice, kHost, kDisk };
+constexpr int kTiers = 3;
+[[nodiscard]] std::string_view name_of(Tier tier);
+
+enum class Lane : uint8_t { kCompute, kHostToDevice, kDeviceToHost, kDiskRead, kDiskWrite, kHostCompute, kPeer };
+constexpr int kLanes = 7;
+[[nodiscard]] std::string_view name_of(Lane lane);
+
+// Bytes [offset, offset + bytes) of a tier's arena.
+struct Place {
+  Tier tier = Tier::kDevice;
+  int64_t offset = -1;
+  int64_t bytes = 0;
+  bool operator==(const Place&) const = default;
+};
+
+struct Operand {
+  ValueId value = kNone;  // kNone: an optional operand that is absent
+  Place place;
+  bool operator==(const Operand&) const = default;
+};
+
+struct Instruction {
+  enum class Kind : uint8_t {
+    kRun,   // execute operation `op`
+    kCopy,  // move inputs[0] to outputs[0], the same value in another place
+  };
+  Kind kind = Kind::kRun;
+  Lane lane = Lane::kCompute;
+  OpId op = kNone;
+  bool recompute = false;  // a second execution of a forward operation, for the backward pass
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  Place workspace;             // 0 bytes: none
+  std::vector<int32_t> waits;  // instructions of other lanes that must have finished; all before this one in the list
+};
+
+// A range of instructions [begin, end): the forward section, the backward section, the update section.
+struct Section {
+  Phase phase = Phase::kForward;
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+struct Program {
+  std::vector<Instruction> instructions;
+  std::vector<Section> sections;  // one a phase, in order, covering all instructions
+  // Where each persistent value lives between sections, and each batch value during all of them.
+  std::vector<Operand> homes;
+  std::vector<Operand> results;  // where the host finds each result at the end of its section
+  std::array<int64_t, kTiers> arena_bytes{};
+};
+
+}  // namespace spillway
