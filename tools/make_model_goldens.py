@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/models: tiny random models and what transformers, torch and peft make of them.
+
+    pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.23, peft 0.21
+    python tools/make_model_goldens.py tests/golden/models
+
+Every number is computed on the CPU in float32 with eager attention, from the folder as it lies on disk. A batch is a list
+of sequences that run one by one, so nothing here depends on padding, packing or position arithmetic of ours.
+
+    batches.json             {"check": BATCH, "train": [[BATCH, ...] a step]}; BATCH = [{"input_ids", "labels"} a sequence]
+    rope.json                [{"name", "config" (parts of a config.json), "inv_freq"}]
+    NAME/                    a Hugging Face folder: config.json, safetensors
+    NAME/golden.json         loss, gradient norms, training curves, greedy generation (see `make_goldens`)
+    NAME/golden_grads.safetensors, NAME/golden_full.safetensors    for FULL_DETAIL: gradients and final weights, complete
+    NAME/adapter/            a PEFT folder to start LoRA from
+    NAME/adapter_rslora/     the same numbers with use_rslora, for one model
+    NAME/golden_lora.safetensors       the adapter after training, for FULL_DETAIL
+"""
+
+import argparse
+import json
+import math
+import shutil
+from pathlib import Path
+
+import peft
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+VOCAB = 96
+STEPS = 20
+WARMUP = 3
+FULL_DETAIL = {"llama2", "llama32", "qwen3"}
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"]}  # everything else: PEFT's "all-linear"
+SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+             max_position_embeddings=64, initializer_range=0.2, bos_token_id=1, eos_token_id=2, pad_token_id=None)
+
+
+def model_specs():
+    """name -> (config, dtype on disk, shard size or None, config style)"""
+    llama3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
+              "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+    linear = {"rope_type": "linear", "rope_theta": 5000.0, "factor": 2.5}
+    plain = {"rope_type": "default", "rope_theta": 10000.0}
+    return {
+        # Llama 2: as many key-value heads as query heads.
+        "llama2": (LlamaConfig(**SMALL, rms_norm_eps=1e-5, rope_parameters=plain), torch.float32, None, 4),
+        # Llama 3.1 and 3.2: grouped queries, llama3 rope, tied head; head_dim 16, so that the three bands of the rope occur.
+        "llama32": (LlamaConfig(**{**SMALL, "num_attention_heads": 2}, num_key_value_heads=1, rms_norm_eps=1e-5,
+                                rope_parameters=llama3, tie_word_embeddings=True), torch.float32, None, 5),
+        "llama_linear": (LlamaConfig(**SMALL, num_key_value_heads=2, rope_parameters=linear), torch.float32, "40KB", 4),
+        "llama_bias": (LlamaConfig(**SMALL, num_key_value_heads=2, head_dim=12, attention_bias=True, mlp_bias=True,
+                                   rope_parameters=plain), torch.float32, None, 5),
+        "mistral": (MistralConfig(**SMALL, num_key_value_heads=2, sliding_window=6, rope_parameters=plain),
+                    torch.bfloat16, None, 5),
+        # No base of 1e6 here: slow rotations leave the key bias's gradient to rounding, and AdamW makes steps of that.
+        "qwen2": (Qwen2Config(**SMALL, num_key_value_heads=2, rope_parameters=plain), torch.float32, None, 4),
+        # The first layer sees everything, the second a window.
+        "qwen2_tied": (Qwen2Config(**SMALL, num_key_value_heads=1, tie_word_embeddings=True, use_sliding_window=True,
+                                   sliding_window=5, max_window_layers=1, rope_parameters=plain), torch.float32, None, 4),
+        "qwen3": (Qwen3Config(**SMALL, num_key_value_heads=2, head_dim=12, rope_parameters={**plain, "rope_theta": 1e6}),
+                  torch.float32, None, 5),
+        "qwen3_tied": (Qwen3Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=16,
+                                   tie_word_embeddings=True, rope_parameters=plain), torch.float16, None, 5),
+    }
+
+
+def make_sequence(generator, length, ignored_prefix):
+    """Tokens that follow x -> a x + c for one of a few (a, c), so that there is something to learn."""
+    a, c = [(1, 1), (1, 3), (5, 2)][int(torch.randint(3, (1,), generator=generator))]
+    ids = [int(torch.randint(3, VOCAB, (1,), generator=generator))]
+    while len(ids) < length:
+        ids.append(3 + (a * ids[-1] + c) % (VOCAB - 3))
+    labels = [-100] * ignored_prefix + ids[ignored_prefix:]
+    return {"input_ids": ids, "labels": labels}
+
+
+def make_batches():
+    generator = torch.Generator().manual_seed(1)
+    # Lengths 14, 1, 9, 5: longer than every window, a sequence without a target, a hole in the labels.
+    check = [make_sequence(generator, n, p) for n, p in [(14, 4), (1, 0), (9, 0), (5, 2)]]
+    check[2]["labels"][4] = -100
+    train = []
+    for step in range(STEPS):
+        micro_steps = 2 if step % 2 else 1
+        train.append([[make_sequence(generator, int(torch.randint(4, 15, (1,), generator=generator)), p)
+                       for p in (0, 2, 1)] for _ in range(micro_steps)])
+    return {"check": check, "train": train}
+
+
+def randomise(model, seed):
+    """Makes what the initialisation leaves at 0 or 1 (norms, biases) matter."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 1:
+                noise = torch.randn(parameter.shape, generator=generator) * 0.2
+                parameter.copy_(noise if name.endswith("bias") else 1 + noise)
+
+
+def write_config_in_style_of_4(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope.pop("rope_theta")
+    kind = rope.pop("rope_type")
+    config["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
+    config["torch_dtype"] = config.pop("dtype")
+    config.pop("layer_types", None)
+    config["transformers_version"] = "4.46.0"
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+def write_model(folder, spec, seed):
+    config, dtype, shard_size, style = spec
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    randomise(model, seed)
+    model.to(dtype).save_pretrained(folder, **({"max_shard_size": shard_size} if shard_size else {}))
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    if style == 4:
+        write_config_in_style_of_4(folder)
+
+
+def load(folder):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    return model.eval()
+
+
+def sum_of_losses(model, batch):
+    """Sum of the negative log-likelihoods of a batch's targets, and how many there are. labels[0] is never a target."""
+    total, targets = torch.zeros(()), 0
+    for sequence in batch:
+        logits = model(input_ids=torch.tensor([sequence["input_ids"]])).logits[0]
+        labels = torch.tensor(sequence["labels"])[1:]
+        if (labels != -100).any():
+            total = total + torch.nn.functional.cross_entropy(logits[:-1], labels, ignore_index=-100, reduction="sum")
+            targets += int((labels != -100).sum())
+    return total, targets
+
+
+def backward(model, micro_batches):
+    """Accumulates the gradient of the mean over all targets of the step; returns that mean."""
+    targets = sum(label != -100 for batch in micro_batches for s in batch for label in s["labels"][1:])
+    loss = 0.0
+    for batch in micro_batches:
+        total, _ = sum_of_losses(model, batch)
+        (total / targets).backward()
+        loss += total.item()
+    return loss / targets
+
+
+def plain_name(name):
+    """A PEFT parameter under the name that its file uses."""
+    return name.replace(".default.", ".")
+
+
+def trainable(model):
+    return {plain_name(n): p for n, p in model.named_parameters() if p.requires_grad}
+
+
+def check_values(model, batch):
+    model.zero_grad()
+    loss = backward(model, [batch])
+    grads = {n: (torch.zeros_like(p) if p.grad is None else p.grad.clone()) for n, p in trainable(model).items()}
+    norms = {n: g.norm().item() for n, g in grads.items()}
+    return {"loss": loss, "grad_norm": math.sqrt(sum(n * n for n in norms.values())), "grad_norms": norms}, grads
+
+
+def digest(before, after):
+    """Of a tensor: the norm, the norm of its change, and 8 elements spread over it."""
+    flat = after.flatten()
+    return {"norm": after.norm().item(), "change": (after - before).norm().item(),
+            "samples": [flat[i * (flat.numel() - 1) // 7].item() for i in range(8)]}
+
+
+def train(model, steps, learning_rate):
+    """torch's AdamW as transformers' Trainer sets it up: no decay on norms and biases, linear schedule with warmup."""
+    parameters = trainable(model)
+    before = {n: p.detach().clone() for n, p in parameters.items()}
+    decayed = {plain_name(n) for n in transformers.Trainer.get_decay_parameter_names(None, model)}
+    groups = [{"params": [p for n, p in parameters.items() if n in decayed], "weight_decay": 0.01},
+              {"params": [p for n, p in parameters.items() if n not in decayed], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.999), eps=1e-8)
+    schedule = transformers.get_linear_schedule_with_warmup(optimizer, WARMUP, STEPS)
+    curve = {"loss": [], "grad_norm": [], "learning_rate": []}
+    for micro_batches in steps:
+        optimizer.zero_grad()
+        curve["loss"].append(backward(model, micro_batches))
+        curve["grad_norm"].append(torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0).item())
+        curve["learning_rate"].append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    after = {n: p.detach().clone() for n, p in parameters.items()}
+    curve["peak_learning_rate"] = learning_rate
+    curve["final"] = {n: digest(before[n], after[n]) for n in after}
+    return curve, after
+
+
+def greedy(model, tokens):
+    """Greedy continuation of the first prompt whose every choice is clear (margin of the best logit > 0.05)."""
+    for start in range(3, VOCAB):
+        ids = [start, (7 * start) % VOCAB, 5]
+        margin, first = math.inf, None
+        with torch.no_grad():
+            for _ in range(tokens):
+                logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
+                first = logits if first is None else first
+                best = logits.topk(2)
+                margin = min(margin, (best.values[0] - best.values[1]).item())
+                ids.append(int(best.indices[0]))
+        if margin > 0.05 and len(set(ids[3:])) > 3 and 2 not in ids[3:]:
+            generated = model.generate(torch.tensor([ids[:3]]), max_new_tokens=tokens, do_sample=False)
+            assert generated[0].tolist() == ids
+            return {"prompt": ids[:3], "ids": ids[3:], "margin": margin, "first_logits": first.tolist()}
+    raise RuntimeError("no prompt with clear choices")
+
+
+def write_adapter(folder, target, seed, rslora):
+    model = load(folder)
+    torch.manual_seed(seed)
+    adapted = peft.get_peft_model(model, peft.LoraConfig(
+        r=4, lora_alpha=8, target_modules=LORA_TARGETS.get(folder.name, "all-linear"), use_rslora=rslora,
+        task_type="CAUSAL_LM"))
+    with torch.no_grad():
+        for name, parameter in trainable(adapted).items():
+            if "lora_B" in name:
+                parameter.normal_(std=0.1)
+    adapted.save_pretrained(target)
+    (target / "README.md").unlink(missing_ok=True)
+    path = target / "adapter_config.json"
+    config = json.loads(path.read_text())
+    config["base_model_name_or_path"] = None
+    config["target_modules"] = sorted(config["target_modules"])
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def lora_goldens(folder, adapter, batches):
+    adapted = peft.PeftModel.from_pretrained(load(folder), adapter, is_trainable=True).eval()
+    check, _ = check_values(adapted, batches["check"])
+    curve, after = train(adapted, batches["train"], learning_rate=1e-2)
+    return {"check": check, "curve": curve}, after
+
+
+def make_goldens(folder, batches, seed):
+    name = folder.name
+    check, grads = check_values(load(folder), batches["check"])
+    curve, after = train(load(folder), batches["train"], learning_rate=4e-3)
+    golden = {"check": check, "full": curve, "greedy": greedy(load(folder), 12)}
+    write_adapter(folder, folder / "adapter", seed, rslora=False)
+    golden["lora"], adapter = lora_goldens(folder, folder / "adapter", batches)
+    if name == "llama2":
+        write_adapter(folder, folder / "adapter_rslora", seed, rslora=True)
+        golden["rslora"], _ = lora_goldens(folder, folder / "adapter_rslora", batches)
+    if name in FULL_DETAIL:
+        save_file(grads, folder / "golden_grads.safetensors")
+        save_file(after, folder / "golden_full.safetensors")
+        save_file(adapter, folder / "golden_lora.safetensors")
+    (folder / "golden.json").write_text(compact(golden))
+    print(f"{name:14} loss {check['loss']:.4f} grad {check['grad_norm']:.3f}  full {curve['loss'][0]:.3f} -> "
+          f"{curve['loss'][-1]:.3f}  lora {golden['lora']['curve']['loss'][0]:.3f} -> "
+          f"{golden['lora']['curve']['loss'][-1]:.3f}  margin {golden['greedy']['margin']:.3f}")
+
+
+def compact(value):
+    """One line a leaf list or tensor; nine digits give a float32 back exactly."""
+    def short(x):
+        if isinstance(x, float):
+            return float(f"{x:.9g}")
+        if isinstance(x, dict):
+            return {k: short(v) for k, v in x.items()}
+        return [short(v) for v in x] if isinstance(x, list) else x
+
+    def lines(x, depth):
+        if depth and isinstance(x, dict):
+            inner = ",\n".join(f"{json.dumps(k)}: {lines(v, depth - 1)}" for k, v in x.items())
+            return "{\n" + inner + "\n}"
+        return json.dumps(x)
+    return lines(short(value), 4) + "\n"
+
+
+def rope_goldens():
+    """Inverse frequencies of models people use, and of odd corners."""
+    llama3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 8192}
+    cases = {
+        "llama2 7b": (128, {"rope_type": "default", "rope_theta": 10000.0}),
+        "llama 3.1 8b": (128, {**llama3, "rope_theta": 500000.0, "factor": 8.0}),
+        "llama 3.2 1b": (64, {**llama3, "rope_theta": 500000.0, "factor": 32.0}),
+        "smollm2 135m": (64, {"rope_type": "default", "rope_theta": 100000.0}),
+        "qwen3 8b": (128, {"rope_type": "default", "rope_theta": 1000000.0}),
+        "linear by 4": (96, {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}),
+    }
+    result = []
+    for name, (head_dim, rope) in cases.items():
+        config = LlamaConfig(head_dim=head_dim, max_position_embeddings=131072, rope_parameters=dict(rope))
+        compute = ROPE_INIT_FUNCTIONS.get(rope["rope_type"], LlamaRotaryEmbedding.compute_default_rope_parameters)
+        inv_freq, scale = compute(config)
+        assert scale == 1.0
+        result.append({"name": name, "config": {"head_dim": head_dim, "rope_parameters": rope},
+                       "inv_freq": inv_freq.tolist()})
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    out = parser.parse_args().out
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    batches = make_batches()
+    (out / "batches.json").write_text(
+        '{"check": ' + json.dumps(batches["check"]) + ',\n"train": [\n'
+        + ",\n".join(json.dumps(step) for step in batches["train"]) + "]}\n")
+    (out / "rope.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in rope_goldens()) + "\n]\n")
+    for seed, (name, spec) in enumerate(model_specs().items()):
+        write_model(out / name, spec, seed)
+        make_goldens(out / name, batches, seed)
+
+
+if __name__ == "__main__":
+    main()
