@@ -1,0 +1,259 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace spillway {
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string reason(int error) { return std::system_category().message(error); }
+
+// Throws what a failed system call means to a user. `action` is an infinitive: "be opened".
+[[noreturn]] void fail(const fs::path& path, std::string_view action, int error) {
+  const std::string where = path.string();
+  switch (error) {
+    case ENOENT:
+      throw input_error(where, "expected a file or folder, got nothing of that name; check the path");
+    case ENOTDIR:
+      throw input_error(where, "expected a folder, got a file in the middle of the path; check the path");
+    case EISDIR:
+      throw input_error(where, "expected a file, got a folder; give the path of a file");
+    case ELOOP:
+      throw input_error(where, "expected a file, got a circle of symbolic links; check the path");
+    case ENAMETOOLONG:
+      throw input_error(where.substr(0, 80) + "...", "expected a path, got one that is too long; check the path");
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      throw input_error(where,
+                        "expected a path that can {}, got \"{}\"; check its permissions or choose another folder",
+                        action, reason(error));
+    case ENOSPC:
+    case EDQUOT:
+      throw machine_error(where, "expected room on the disk, got \"{}\"; free some space or choose another folder",
+                          reason(error));
+    default:
+      throw machine_error(where, "expected a path that can {}, got \"{}\"; check the disk and try again", action,
+                          reason(error));
+  }
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+void sync_path(const fs::path& path, int flags) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (fd.get() < 0) fail(path, "be opened", errno);
+  // Some file systems refuse to sync a folder (EINVAL); their renames are as durable as they will get.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail(path, "be brought to the disk", errno);
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// "model/" names the folder "model".
+fs::path without_trailing_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
+
+void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail(path, "be written", errno);
+    }
+    offset += written;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+// Removes `NAME.tmp-PID` of processes that are gone, and `NAME.old-PID` once NAME stands again.
+void clear_leftovers(const fs::path& target) {
+  const std::string name = target.filename().string();
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder_of(target), error)) {
+    const std::string other = entry.path().filename().string();
+    if (!other.starts_with(name)) continue;
+    std::string_view rest = std::string_view(other).substr(name.size());
+    const bool old = rest.starts_with(".old-");
+    if (!old && !rest.starts_with(".tmp-")) continue;
+    rest.remove_prefix(5);
+    pid_t pid = 0;
+    const auto [end, bad] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+    if (bad != std::errc{} || end != rest.data() + rest.size() || pid <= 0) continue;
+    if (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)) {
+      if (!old || fs::exists(target, error)) leftovers.push_back(entry.path());
+    }
+  }
+  for (const auto& leftover : leftovers) fs::remove_all(leftover, error);
+}
+
+}  // namespace
+
+void FileDescriptor::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+// O_NONBLOCK: opening a named pipe returns at once instead of waiting for a writer. It has no effect on regular files.
+ReadFile::ReadFile(fs::path path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (fd_.get() < 0) {
+    if (errno == ENXIO)
+      throw input_error(path_.string(), "expected a file, got a socket or device; give a regular file");
+    fail(path_, "be read", errno);
+  }
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail(path_, "be read", errno);
+  if (!S_ISREG(status.st_mode)) {
+    throw input_error(path_.string(), "expected a file, got {}; give a regular file", kind_of(status.st_mode));
+  }
+  size_ = status.st_size;
+}
+
+void ReadFile::read(int64_t offset, std::span<std::byte> into) const {
+  SPILLWAY_CHECK(offset >= 0, "offset {} in {}", offset, path_.string());
+  while (!into.empty()) {
+    const ssize_t got = ::pread(fd_.get(), into.data(), into.size(), offset);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail(path_, "be read", errno);
+    }
+    if (got == 0) {
+      throw input_error(path_.string(), "expected {} more bytes at offset {}, got the end of the file; copy it again",
+                        into.size(), offset);
+    }
+    offset += got;
+    into = into.subspan(static_cast<size_t>(got));
+  }
+}
+
+std::string read_file(const fs::path& path, int64_t limit_bytes) {
+  const ReadFile file(path);
+  if (file.size() > limit_bytes) {
+    throw input_error(path.string(), "expected at most {}, got {}; check that this is the right file",
+                      format_bytes(limit_bytes), format_bytes(file.size()));
+  }
+  std::string content(static_cast<size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw input_error(path_.string(), "expected the name of a file to write, got {}; choose another name",
+                      kind_of(status.st_mode));
+  }
+  static std::atomic<int> counter{0};
+  temporary_ = folder_of(path_) / fmt::format(".{}.tmp-{}-{}", path_.filename().string(), ::getpid(), counter++);
+  fd_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (fd_.get() < 0) fail(path_, "be written", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  write_at(end_, bytes);
+  end_ += static_cast<int64_t>(bytes.size());
+}
+
+void AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  SPILLWAY_CHECK(fd_.get() >= 0, "{} is committed", path_.string());
+  write_all(fd_.get(), path_, offset, bytes);
+}
+
+void AtomicFile::commit() {
+  SPILLWAY_CHECK(fd_.get() >= 0, "{} is committed twice", path_.string());
+  if (::fsync(fd_.get()) != 0) fail(path_, "be brought to the disk", errno);
+  fd_.close();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "be written", errno);
+  temporary_.clear();
+  sync_path(folder_of(path_), O_DIRECTORY);
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.append(content);
+  file.commit();
+}
+
+AtomicFolder::AtomicFolder(fs::path target) : target_(without_trailing_slash(target)) {
+  std::error_code error;
+  const auto status = fs::status(target_, error);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    throw input_error(target_.string(), "expected the name of a folder to write, got a file; choose another name");
+  }
+  create_folders(folder_of(target_));
+  clear_leftovers(target_);
+  temporary_ = fs::path(target_) += fmt::format(".tmp-{}", ::getpid());
+  if (::mkdir(temporary_.c_str(), 0777) != 0) fail(target_, "be written", errno);
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code error;
+  if (!published_) fs::remove_all(temporary_, error);
+}
+
+void AtomicFolder::publish() {
+  SPILLWAY_CHECK(!published_, "{} is published twice", target_.string());
+  for (const auto& entry : fs::recursive_directory_iterator(temporary_)) {
+    if (entry.is_symlink()) continue;
+    if (entry.is_directory()) sync_path(entry.path(), O_DIRECTORY);
+    if (entry.is_regular_file()) sync_path(entry.path(), 0);
+  }
+  sync_path(temporary_, O_DIRECTORY);
+
+  const auto rename = [&](const fs::path& from, const fs::path& to) {
+    if (::rename(from.c_str(), to.c_str()) != 0) fail(target_, "be written", errno);
+  };
+  fs::path old;
+  if (!fs::exists(target_)) {
+    rename(temporary_, target_);
+  } else if (::syscall(SYS_renameat2, AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
+    old = temporary_;
+  } else {
+    old = fs::path(target_) += fmt::format(".old-{}", ::getpid());
+    rename(target_, old);
+    rename(temporary_, target_);
+  }
+  published_ = true;
+  sync_path(folder_of(target_), O_DIRECTORY);
+  std::error_code error;
+  if (!old.empty()) fs::remove_all(old, error);
+}
+
+void create_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  // create_directories reports a file in the way as ENOTDIR or EEXIST, depending on where it stands.
+  if (error == std::errc::file_exists || error == std::errc::not_a_directory) {
+    throw input_error(folder.string(), "expected the name of a folder, got a file in the way; choose another name");
+  }
+  if (error) fail(folder, "be created", error.value());
+}
+
+}  // namespace spillway

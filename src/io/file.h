@@ -1,0 +1,116 @@
+// Files as Spillway reads and writes them.
+//
+// Reading goes through pread, never through a mapping: a mapped file counts as resident memory. Only regular files are
+// opened; a pipe, a folder or a device is refused without blocking. Writing is atomic: a name holds the old content or
+// the whole new one, whatever is killed when.
+//
+// Errors: what a user can put right (no such file, a folder given as a file, a file cut short) is an InputError; what
+// the machine failed at (full disk, EIO, no file descriptors left) is a MachineError. Both name the path.
+// Threads: a ReadFile may be read from any thread; the writers belong to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace spillway {
+
+// An open file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() { close(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    if (this != &other) {
+      close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+
+  [[nodiscard]] int get() const { return fd_; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+// A regular file, open for reading.
+class ReadFile {
+ public:
+  explicit ReadFile(std::filesystem::path path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // In bytes, as it was when the file was opened.
+  [[nodiscard]] int64_t size() const { return size_; }
+  // Fills `into` from byte `offset` on. A file that has become shorter is an InputError.
+  void read(int64_t offset, std::span<std::byte> into) const;
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor fd_;
+  int64_t size_ = 0;
+};
+
+// The whole file. More than `limit_bytes` is an InputError, found before anything is read.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, int64_t limit_bytes);
+
+// A file that takes its name only when it is complete. Without commit() nothing remains.
+//
+//   AtomicFile file(path);
+//   file.append(text);
+//   file.commit();
+class AtomicFile {
+ public:
+  // Creates a temporary file beside `path`, whose folder must exist.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(AtomicFile&&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+  // Writes at a place of the caller's choice; append() goes on where the last append() ended.
+  void write_at(int64_t offset, std::span<const std::byte> bytes);
+  // Brings everything to the disk, then gives the file its name, over an older one. Once.
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  FileDescriptor fd_;
+  int64_t end_ = 0;
+};
+
+// Writes a whole file atomically.
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+// A folder that takes its name only when it is complete: write into path(), then publish(). An older folder of that
+// name is exchanged in one step where the file system can (Linux renameat2), so that readers and crashes see either
+// the old one or the new one; elsewhere the old one is first moved to `NAME.old-PID`. Without publish() nothing
+// remains. The constructor also clears away what killed processes left for the same name.
+class AtomicFolder {
+ public:
+  // Creates `NAME.tmp-PID` beside `target`, whose parent folders are created.
+  explicit AtomicFolder(std::filesystem::path target);
+  ~AtomicFolder();
+  AtomicFolder(AtomicFolder&&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return temporary_; }
+  // Brings every file below path() to the disk, then renames. Once.
+  void publish();
+
+ private:
+  std::filesystem::path target_, temporary_;
+  bool published_ = false;
+};
+
+// Creates a folder and those above it. A file in the way is an InputError.
+void create_folders(const std::filesystem::path& folder);
+
+}  // namespace spillway
