@@ -1,0 +1,309 @@
+#include "model/config.h"
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "io/file.h"
+#include "model/json_fields.h"
+
+namespace spillway {
+namespace {
+
+// What tells the supported architectures apart, and what transformers takes for keys that a file leaves out.
+struct Family {
+  Architecture architecture;
+  std::string_view name;
+  std::string_view model_type;
+  int64_t default_kv_heads;  // 0: as many as query heads
+  int64_t default_head_dim;  // 0: hidden_size / num_attention_heads
+  int64_t default_max_position_embeddings;
+};
+
+constexpr std::array<Family, 4> kFamilies = {{
+    {Architecture::kLlama, "LlamaForCausalLM", "llama", 0, 0, 2048},
+    {Architecture::kMistral, "MistralForCausalLM", "mistral", 8, 0, 131072},
+    {Architecture::kQwen2, "Qwen2ForCausalLM", "qwen2", 32, 0, 32768},
+    {Architecture::kQwen3, "Qwen3ForCausalLM", "qwen3", 32, 128, 32768},
+}};
+
+// Bounds far above any model of this kind, low enough that no product of sizes overflows.
+constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxHeads = 4096;
+constexpr int64_t kMaxHeadDim = 1024;
+constexpr int64_t kMaxPositions = int64_t{1} << 40;
+
+const Family& find_family(const JsonFields& json) {
+  const std::vector<std::string> architectures = json.strings("architectures");
+  const std::string model_type = json.string_or("model_type", "");
+  const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
+  for (const Family& family : kFamilies) {
+    if (wanted != (architectures.empty() ? family.model_type : family.name)) continue;
+    if (!model_type.empty() && model_type != family.model_type) {
+      throw input_error(json.where(), "expected model_type {} beside {}, got {}; correct the one that is wrong",
+                        family.model_type, family.name, model_type);
+    }
+    return family;
+  }
+  throw input_error(json.where(),
+                    "expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
+                    "Qwen3ForCausalLM, got {}; use a model of one of these",
+                    wanted.empty() ? "none" : printable(wanted));
+}
+
+void read_sizes(const JsonFields& json, const Family& family, ModelConfig& config) {
+  config.vocab_size = json.integer("vocab_size", 1, kMaxVocabulary);
+  config.hidden_size = json.integer("hidden_size", 1, kMaxWidth);
+  config.intermediate_size = json.integer("intermediate_size", 1, kMaxWidth);
+  config.num_hidden_layers = json.integer("num_hidden_layers", 1, kMaxLayers);
+  config.num_attention_heads = json.integer("num_attention_heads", 1, kMaxHeads);
+  config.max_position_embeddings =
+      json.integer_or("max_position_embeddings", family.default_max_position_embeddings, 1, kMaxPositions);
+  config.rms_norm_eps = json.real_or("rms_norm_eps", 1e-6, 0.0, 1.0);
+
+  // An explicit null means "as many as query heads" in every family; only a missing key has a default of its own.
+  const int64_t missing_kv_heads = json.has("num_key_value_heads") || family.default_kv_heads == 0
+                                       ? config.num_attention_heads
+                                       : family.default_kv_heads;
+  config.num_key_value_heads = json.integer_or("num_key_value_heads", missing_kv_heads, 1, kMaxHeads);
+  if (config.num_attention_heads % config.num_key_value_heads != 0) {
+    throw input_error(json.where(),
+                      "expected num_attention_heads to be a multiple of num_key_value_heads, got {} and {}; "
+                      "check both numbers",
+                      config.num_attention_heads, config.num_key_value_heads);
+  }
+}
+
+void read_head_dim(const JsonFields& json, const Family& family, ModelConfig& config) {
+  if (json.is_set("head_dim")) {
+    config.head_dim = json.integer("head_dim", 2, kMaxHeadDim);
+  } else if (family.default_head_dim != 0) {
+    config.head_dim = family.default_head_dim;
+  } else if (config.hidden_size % config.num_attention_heads == 0) {
+    config.head_dim = config.hidden_size / config.num_attention_heads;
+  } else {
+    throw input_error(json.where(),
+                      "expected hidden_size to be a multiple of num_attention_heads, got {} and {}; check "
+                      "both numbers or add head_dim",
+                      config.hidden_size, config.num_attention_heads);
+  }
+  if (config.head_dim % 2 != 0 || config.head_dim < 2 || config.head_dim > kMaxHeadDim) {
+    throw input_error(json.where(),
+                      "expected heads of an even size from 2 to {}, got {}; check hidden_size, "
+                      "num_attention_heads and head_dim",
+                      kMaxHeadDim, config.head_dim);
+  }
+}
+
+void read_biases(const JsonFields& json, ModelConfig& config) {
+  switch (config.architecture) {
+    case Architecture::kLlama:
+      config.qkv_bias = config.output_bias = json.boolean_or("attention_bias", false);
+      config.mlp_bias = json.boolean_or("mlp_bias", false);
+      break;
+    case Architecture::kMistral:
+      break;
+    case Architecture::kQwen2:
+      config.qkv_bias = true;
+      break;
+    case Architecture::kQwen3:
+      config.qkv_bias = config.output_bias = json.boolean_or("attention_bias", false);
+      config.qk_norm = true;
+      break;
+  }
+}
+
+// Mistral: one window for all layers. Qwen: only with use_sliding_window, for the layers that layer_types names or, as
+// older files have it, for those from max_window_layers on.
+void read_sliding_window(const JsonFields& json, ModelConfig& config) {
+  const auto layers = static_cast<size_t>(config.num_hidden_layers);
+  config.sliding_window.assign(layers, 0);
+  if (config.architecture == Architecture::kLlama) return;
+  const bool used = config.architecture == Architecture::kMistral || json.boolean_or("use_sliding_window", false);
+  const bool none = json.has("sliding_window") && !json.is_set("sliding_window");
+  const int64_t window = used && !none ? json.integer_or("sliding_window", 4096, 1, kMaxPositions) : 0;
+  if (config.architecture == Architecture::kMistral) {
+    config.sliding_window.assign(layers, window);
+    return;
+  }
+  const std::vector<std::string> layer_types = json.strings("layer_types");
+  if (layer_types.empty()) {
+    const int64_t first = json.integer_or("max_window_layers", 28, 0, kMaxPositions);
+    for (size_t layer = 0; layer < layers; ++layer) {
+      if (static_cast<int64_t>(layer) >= first) config.sliding_window[layer] = window;
+    }
+    return;
+  }
+  if (layer_types.size() != layers) {
+    throw input_error(json.where(),
+                      "expected layer_types to list num_hidden_layers = {} layers, got {}; correct the list", layers,
+                      layer_types.size());
+  }
+  for (size_t layer = 0; layer < layers; ++layer) {
+    if (layer_types[layer] == "full_attention") continue;
+    if (layer_types[layer] != "sliding_attention") {
+      throw input_error(json.where(),
+                        "expected layer_types of full_attention and sliding_attention, got {}; use a model "
+                        "without it",
+                        printable(layer_types[layer]));
+    }
+    if (window == 0) {
+      throw input_error(json.where(),
+                        "expected use_sliding_window and sliding_window beside a layer of type "
+                        "sliding_attention, got none; set both, or make the layer full_attention");
+    }
+    config.sliding_window[layer] = window;
+  }
+}
+
+RopeType rope_type_of(const JsonFields& rope) {
+  const std::string type = rope.string_or("rope_type", rope.string_or("type", "default"));
+  if (type == "default") return RopeType::kDefault;
+  if (type == "linear") return RopeType::kLinear;
+  if (type == "llama3") return RopeType::kLlama3;
+  throw input_error(rope.where(),
+                    "expected rope_type default, linear or llama3, got {}, which is not supported; use a "
+                    "model without it",
+                    printable(type));
+}
+
+// transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
+RopeConfig read_rope(const JsonFields& json, const ModelConfig& config) {
+  RopeConfig rope;
+  const JsonFields inner = json.is_set("rope_scaling") ? json.object("rope_scaling") : json.object("rope_parameters");
+  for (const std::string_view nested : {"full_attention", "sliding_attention"}) {
+    if (inner.has(nested)) {
+      throw input_error(inner.where(), "expected one rope for all layers, got one for {}; use a model without it",
+                        nested);
+    }
+  }
+  rope.type = rope_type_of(inner);
+  rope.theta = inner.real_or("rope_theta", json.real_or("rope_theta", 10000.0, 1.0, 1e30), 1.0, 1e30);
+  for (const JsonFields& place : {json, inner}) {
+    if (const double part = place.real_or("partial_rotary_factor", 1.0, 0.0, 1.0); part != 1.0) {
+      throw input_error(place.where(), "expected partial_rotary_factor 1, got {}; use a model that rotates whole heads",
+                        part);
+    }
+  }
+  if (rope.type == RopeType::kDefault) return rope;
+  rope.factor = inner.real("factor", 1e-6, 1e6);
+  if (rope.type == RopeType::kLinear) return rope;
+  rope.low_freq_factor = inner.real("low_freq_factor", 1e-6, 1e6);
+  rope.high_freq_factor = inner.real("high_freq_factor", 1e-6, 1e6);
+  rope.original_max_position_embeddings =
+      inner.integer_or("original_max_position_embeddings", config.max_position_embeddings, 1, kMaxPositions);
+  if (rope.high_freq_factor <= rope.low_freq_factor) {
+    throw input_error(inner.where(),
+                      "expected high_freq_factor above low_freq_factor, got {} and {}; check both numbers",
+                      rope.high_freq_factor, rope.low_freq_factor);
+  }
+  return rope;
+}
+
+std::optional<DType> read_dtype(const JsonFields& json) {
+  const std::string name = json.string_or("dtype", json.string_or("torch_dtype", ""));
+  if (name == "float32") return DType::kF32;
+  if (name == "bfloat16") return DType::kBF16;
+  if (name == "float16") return DType::kF16;
+  return std::nullopt;
+}
+
+// One id, a list of ids, or nothing.
+std::vector<int64_t> read_eos(const JsonFields& json) {
+  if (!json.is_set("eos_token_id")) return {};
+  return json.integers("eos_token_id", 0, kMaxVocabulary);
+}
+
+std::optional<int64_t> read_token_id(const JsonFields& json, std::string_view key) {
+  if (!json.is_set(key)) return std::nullopt;
+  // Some files write -1 for "none".
+  const int64_t id = json.integer(key, -1, kMaxVocabulary);
+  return id < 0 ? std::nullopt : std::optional(id);
+}
+
+// What would silently change the numbers if it were passed over.
+void refuse_unsupported(const JsonFields& json) {
+  if (const std::string act = json.string_or("hidden_act", "silu"); act != "silu" && act != "swish") {
+    throw input_error(json.where(), "expected hidden_act silu, got {}; use a model with that activation",
+                      printable(act));
+  }
+  if (json.is_set("quantization_config")) {
+    throw input_error(json.where(),
+                      "expected weights in f32, f16 or bf16, got a quantization_config; use the unquantised "
+                      "model");
+  }
+  if (const double dropout = json.real_or("attention_dropout", 0.0, 0.0, 1.0); dropout != 0.0) {
+    throw input_error(json.where(), "expected attention_dropout 0, got {}; set it to 0", dropout);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Architecture architecture) { return kFamilies[static_cast<size_t>(architecture)].name; }
+
+ModelConfig parse_model_config(std::string_view text, std::string_view where) {
+  const JsonFields json = JsonFields::parse(text, where);
+  const Family& family = find_family(json);
+  refuse_unsupported(json);
+  ModelConfig config;
+  config.architecture = family.architecture;
+  read_sizes(json, family, config);
+  read_head_dim(json, family, config);
+  read_biases(json, config);
+  read_sliding_window(json, config);
+  config.rope = read_rope(json, config);
+  config.tie_word_embeddings = json.boolean_or("tie_word_embeddings", false);
+  config.dtype = read_dtype(json);
+  config.bos_token_id = read_token_id(json, "bos_token_id");
+  config.pad_token_id = read_token_id(json, "pad_token_id");
+  config.eos_token_ids = read_eos(json);
+  return config;
+}
+
+ModelConfig read_model_config(const std::filesystem::path& folder) {
+  constexpr int64_t kLimitBytes = 4 * kMiB;
+  const std::filesystem::path path = folder / "config.json";
+  ModelConfig config = parse_model_config(read_file(path, kLimitBytes), path.string());
+  const std::filesystem::path generation = folder / "generation_config.json";
+  if (std::filesystem::exists(generation)) {
+    const JsonFields json = JsonFields::parse(read_file(generation, kLimitBytes), generation.string());
+    if (json.is_set("eos_token_id")) config.eos_token_ids = read_eos(json);
+  }
+  return config;
+}
+
+std::vector<float> rope_inverse_frequencies(const ModelConfig& config) {
+  const RopeConfig& rope = config.rope;
+  std::vector<float> result(static_cast<size_t>(config.head_dim / 2));
+  for (size_t i = 0; i < result.size(); ++i) {
+    // The power rounds once, from double; everything after it is f32 step by step, as in transformers.
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(config.head_dim);
+    const float power = static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
+    float frequency = 1.0f / power;
+    if (rope.type == RopeType::kLinear) frequency /= static_cast<float>(rope.factor);
+    if (rope.type == RopeType::kLlama3) {
+      // Long waves are stretched by `factor`, short ones are left, those between are blended (Llama 3.1).
+      const auto factor = static_cast<float>(rope.factor);
+      const auto context = static_cast<float>(rope.original_max_position_embeddings);
+      const float wavelength = static_cast<float>(2 * std::numbers::pi) / frequency;
+      const double longest = static_cast<double>(rope.original_max_position_embeddings) / rope.low_freq_factor;
+      const double shortest = static_cast<double>(rope.original_max_position_embeddings) / rope.high_freq_factor;
+      if (wavelength > static_cast<float>(longest)) {
+        frequency /= factor;
+      } else if (wavelength >= static_cast<float>(shortest)) {
+        const float blend = (context / wavelength - static_cast<float>(rope.low_freq_factor)) /
+                            static_cast<float>(rope.high_freq_factor - rope.low_freq_factor);
+        frequency = (1 - blend) * frequency / factor + blend * frequency;
+      }
+    }
+    result[i] = frequency;
+  }
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,67 @@
+// What a Hugging Face config.json says about a decoder: read in the styles of transformers 4 and 5, every default
+// filled in, every number checked, so that the rest of the program can rely on it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace spillway {
+
+enum class Architecture : uint8_t { kLlama, kMistral, kQwen2, kQwen3 };
+// "LlamaForCausalLM", ...
+[[nodiscard]] std::string_view name_of(Architecture architecture);
+
+enum class RopeType : uint8_t { kDefault, kLinear, kLlama3 };
+
+// Rotary position embedding: the base and how the frequencies are stretched for longer contexts.
+struct RopeConfig {
+  RopeType type = RopeType::kDefault;
+  double theta = 10000.0;
+  double factor = 1.0;                           // linear, llama3
+  double low_freq_factor = 1.0;                  // llama3
+  double high_freq_factor = 4.0;                 // llama3
+  int64_t original_max_position_embeddings = 0;  // llama3
+};
+
+// Fields carry their Hugging Face names where they have one.
+struct ModelConfig {
+  Architecture architecture = Architecture::kLlama;
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;  // divides num_attention_heads
+  int64_t head_dim = 0;             // even; num_attention_heads * head_dim may differ from hidden_size
+  int64_t max_position_embeddings = 0;
+  double rms_norm_eps = 1e-6;
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;     // of q_proj, k_proj and v_proj
+  bool output_bias = false;  // of o_proj
+  bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
+  bool qk_norm = false;      // RMS norm of each query and key head before the rotation
+  RopeConfig rope;
+  // For each layer how many tokens a query sees, itself included; 0: all before it.
+  std::vector<int64_t> sliding_window;
+
+  std::optional<DType> dtype;  // `dtype` or `torch_dtype`; what the files really hold counts more
+  std::optional<int64_t> bos_token_id, pad_token_id;
+  std::vector<int64_t> eos_token_ids;  // generation stops at any of them
+};
+
+// Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
+// or not supported (architectures, activations, rope types, quantised weights are refused by name).
+[[nodiscard]] ModelConfig parse_model_config(std::string_view json, std::string_view where);
+
+// Reads FOLDER/config.json and, for the tokens that end generation, FOLDER/generation_config.json if it is there.
+[[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
+
+// The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.
+[[nodiscard]] std::vector<float> rope_inverse_frequencies(const ModelConfig& config);
+
+}  // namespace spillway

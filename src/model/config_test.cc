@@ -1,0 +1,215 @@
+#include "model/config.h"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "io/file.h"
+
+using namespace spillway;
+using nlohmann::json;
+
+namespace {
+
+const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+
+// A small valid config.json, with changes; a null removes nothing, it is written as null.
+std::string config_text(const json& changes = json::object(), std::string_view architecture = "LlamaForCausalLM") {
+  json config = {{"architectures", {architecture}}, {"vocab_size", 96},       {"hidden_size", 32},
+                 {"intermediate_size", 48},         {"num_hidden_layers", 3}, {"num_attention_heads", 4},
+                 {"num_key_value_heads", 2},        {"rms_norm_eps", 1e-5},   {"hidden_act", "silu"},
+                 {"max_position_embeddings", 64}};
+  config.update(changes);
+  return config.dump();
+}
+
+ModelConfig parse(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
+  return parse_model_config(config_text(changes, architecture), "config.json");
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)parse_model_config(text, "config.json");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string error_of(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
+  return error_of(config_text(changes, architecture));
+}
+
+}  // namespace
+
+TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
+  SUBCASE("Llama 2, style 4") {
+    const ModelConfig config = read_model_config(kGolden / "llama2");
+    CHECK(config.architecture == Architecture::kLlama);
+    CHECK(config.vocab_size == 96);
+    CHECK(config.hidden_size == 32);
+    CHECK(config.intermediate_size == 48);
+    CHECK(config.num_hidden_layers == 2);
+    CHECK(config.num_key_value_heads == 4);
+    CHECK(config.head_dim == 8);
+    CHECK(config.rms_norm_eps == 1e-5);
+    CHECK(config.rope.type == RopeType::kDefault);
+    CHECK(config.dtype == DType::kF32);
+    CHECK(config.bos_token_id == 1);
+    CHECK(!config.pad_token_id);
+    CHECK(config.eos_token_ids == std::vector<int64_t>{2});
+  }
+  SUBCASE("Llama 3.2, style 5") {
+    const ModelConfig config = read_model_config(kGolden / "llama32");
+    CHECK(config.tie_word_embeddings);
+    CHECK(config.rope.type == RopeType::kLlama3);
+    CHECK(config.rope.factor == 8.0);
+    CHECK(config.rope.original_max_position_embeddings == 32);
+    CHECK(config.sliding_window == std::vector<int64_t>{0, 0});
+  }
+  SUBCASE("linear rope, style 4") {
+    const ModelConfig config = read_model_config(kGolden / "llama_linear");
+    CHECK(config.rope.type == RopeType::kLinear);
+    CHECK(config.rope.theta == 5000.0);
+    CHECK(config.rope.factor == 2.5);
+  }
+  SUBCASE("biases and an explicit head size") {
+    const ModelConfig config = read_model_config(kGolden / "llama_bias");
+    CHECK(config.head_dim == 12);
+    CHECK(config.qkv_bias);
+    CHECK(config.output_bias);
+    CHECK(config.mlp_bias);
+  }
+  SUBCASE("Mistral") {
+    const ModelConfig config = read_model_config(kGolden / "mistral");
+    CHECK(config.architecture == Architecture::kMistral);
+    CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
+    CHECK(config.dtype == DType::kBF16);
+  }
+  SUBCASE("Qwen2 with a window from the second layer on") {
+    const ModelConfig config = read_model_config(kGolden / "qwen2_tied");
+    CHECK(config.qkv_bias);
+    CHECK(!config.output_bias);
+    CHECK(config.sliding_window == std::vector<int64_t>{0, 5});
+  }
+  SUBCASE("Qwen3") {
+    const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
+    CHECK(config.qk_norm);
+    CHECK(config.head_dim == 16);
+    CHECK(config.dtype == DType::kF16);
+    CHECK(!config.qkv_bias);
+  }
+}
+
+TEST_CASE("rope frequencies equal those of transformers to the last bits") {
+  for (const json& item : json::parse(read_file(kGolden / "rope.json", kMiB))) {
+    CAPTURE(item["name"]);
+    json changes = item["config"];
+    changes["max_position_embeddings"] = 131072;
+    const std::vector<float> got = rope_inverse_frequencies(parse(changes));
+    const auto expected = item["inv_freq"].get<std::vector<float>>();
+    REQUIRE(got.size() == expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      CHECK(std::abs(std::bit_cast<int32_t>(got[i]) - std::bit_cast<int32_t>(expected[i])) <= 4);
+    }
+  }
+}
+
+TEST_CASE("keys that a config leaves out get the defaults of transformers") {
+  json minimal = json::parse(config_text());
+  for (const char* key : {"num_key_value_heads", "rms_norm_eps", "hidden_act", "max_position_embeddings"})
+    minimal.erase(key);
+  const ModelConfig llama = parse_model_config(minimal.dump(), "config.json");
+  CHECK(llama.num_key_value_heads == 4);
+  CHECK(llama.rms_norm_eps == 1e-6);
+  CHECK(llama.max_position_embeddings == 2048);
+  CHECK(llama.rope.theta == 10000.0);
+  CHECK(!llama.tie_word_embeddings);
+  CHECK(llama.eos_token_ids.empty());
+
+  CHECK(parse({{"num_key_value_heads", nullptr}}, "MistralForCausalLM").num_key_value_heads == 4);
+  CHECK(parse(json::object(), "MistralForCausalLM").sliding_window == std::vector<int64_t>{4096, 4096, 4096});
+  CHECK(parse({{"sliding_window", nullptr}}, "MistralForCausalLM").sliding_window == std::vector<int64_t>{0, 0, 0});
+  CHECK(parse(json::object(), "Qwen3ForCausalLM").head_dim == 128);
+  CHECK(parse({{"sliding_window", 7}}, "Qwen2ForCausalLM").sliding_window == std::vector<int64_t>{0, 0, 0});
+}
+
+TEST_CASE("layer_types say which Qwen layers have a window") {
+  const json types = {"sliding_attention", "full_attention", "sliding_attention"};
+  const json changes = {{"use_sliding_window", true}, {"sliding_window", 7}, {"layer_types", types}};
+  CHECK(parse(changes, "Qwen3ForCausalLM").sliding_window == std::vector<int64_t>{7, 0, 7});
+  CHECK(error_of({{"layer_types", types}}, "Qwen3ForCausalLM").find("expected use_sliding_window") !=
+        std::string::npos);
+  CHECK(error_of({{"layer_types", {"full_attention"}}}, "Qwen3ForCausalLM").find("got 1;") != std::string::npos);
+  CHECK(error_of({{"layer_types", {"full_attention", "full_attention", "chunked_attention"}}}, "Qwen2ForCausalLM")
+            .find("got chunked_attention") != std::string::npos);
+}
+
+TEST_CASE("the tokens that end generation are one id or a list") {
+  CHECK(parse({{"eos_token_id", 5}}).eos_token_ids == std::vector<int64_t>{5});
+  CHECK(parse({{"eos_token_id", {5, 6}}}).eos_token_ids == std::vector<int64_t>{5, 6});
+  CHECK(!parse({{"pad_token_id", -1}}).pad_token_id);
+}
+
+TEST_CASE("an architecture is found by model_type where architectures is missing") {
+  json config = json::parse(config_text({{"model_type", "qwen2"}}));
+  config.erase("architectures");
+  CHECK(parse_model_config(config.dump(), "config.json").architecture == Architecture::kQwen2);
+}
+
+TEST_CASE("what is not supported is refused by name") {
+  CHECK(error_of(json::object(), "GemmaForCausalLM") ==
+        "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
+        "Qwen3ForCausalLM, got GemmaForCausalLM; use a model of one of these");
+  CHECK(error_of({{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}) ==
+        "[config.json rope_scaling] expected rope_type default, linear or llama3, got yarn, which is not supported; "
+        "use a "
+        "model without it");
+  CHECK(error_of({{"rope_parameters", {{"rope_type", "dynamic"}}}}).find("got dynamic") != std::string::npos);
+  CHECK(error_of({{"hidden_act", "gelu"}}).find("expected hidden_act silu, got gelu") != std::string::npos);
+  CHECK(error_of({{"quantization_config", {{"bits", 4}}}}).find("quantization_config") != std::string::npos);
+  CHECK(error_of({{"partial_rotary_factor", 0.5}}).find("got 0.5") != std::string::npos);
+  CHECK(error_of({{"attention_dropout", 0.1}}).find("got 0.1") != std::string::npos);
+  CHECK(error_of({{"model_type", "qwen2"}}).find("expected model_type llama") != std::string::npos);
+  CHECK(error_of({{"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}}, "Qwen3ForCausalLM")
+            .find("got one for full_attention") != std::string::npos);
+}
+
+TEST_CASE("numbers that cannot be are refused with key and value") {
+  CHECK(error_of({{"hidden_size", 0}}) ==
+        "[config.json] expected hidden_size to be an integer from 1 to 1048576, got 0; correct the file");
+  CHECK(error_of({{"hidden_size", -32}}).find("got -32") != std::string::npos);
+  CHECK(error_of({{"hidden_size", 32.0}}).find("got 32.0") != std::string::npos);
+  CHECK(error_of({{"vocab_size", uint64_t{1} << 63}}).find("got 9223372036854775808") != std::string::npos);
+  CHECK(error_of({{"vocab_size", "96"}}).find("got \"96\"") != std::string::npos);
+  CHECK(error_of({{"num_hidden_layers", 100000}}).find("num_hidden_layers") != std::string::npos);
+  CHECK(error_of({{"num_attention_heads", 5}}).find("num_key_value_heads, got 5 and 2") != std::string::npos);
+  CHECK(error_of({{"num_attention_heads", 6}}).find("num_attention_heads, got 32 and 6") != std::string::npos);
+  CHECK(error_of({{"head_dim", 7}}).find("even size") != std::string::npos);
+  CHECK(error_of({{"rms_norm_eps", "small"}}).find("rms_norm_eps") != std::string::npos);
+  CHECK(error_of({{"tie_word_embeddings", 1}}).find("true or false") != std::string::npos);
+  CHECK(error_of({{"sliding_window", 0}}, "MistralForCausalLM").find("got 0") != std::string::npos);
+  CHECK(error_of({{"eos_token_id", {1, -5}}}).find("got -5") != std::string::npos);
+  CHECK(error_of({{"rope_scaling", {{"rope_type", "linear"}}}}).find("expected factor, got no such key") !=
+        std::string::npos);
+  CHECK(error_of({{"rope_scaling",
+                   {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}}})
+            .find("high_freq_factor above low_freq_factor") != std::string::npos);
+  CHECK(error_of({{"rope_theta", 0}}).find("rope_theta") != std::string::npos);
+  json missing = json::parse(config_text());
+  missing.erase("intermediate_size");
+  CHECK(error_of(missing.dump()).find("expected intermediate_size, got no such key") != std::string::npos);
+}
+
+TEST_CASE("files that are no JSON objects are refused") {
+  CHECK(error_of(std::string("{\"vocab_size\": 9")).find("got text that is not JSON") != std::string::npos);
+  CHECK(error_of(std::string("[1]")).find("got array") != std::string::npos);
+  CHECK(error_of(std::string()).find("expected a JSON object") != std::string::npos);
+  const std::string deep = "{\"a\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}";
+  CHECK(error_of(deep).find("nested levels") != std::string::npos);
+}
