@@ -1,0 +1,80 @@
+#include "plan/machine.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace spillway {
+namespace {
+
+// Reads json[key] into `target`, a non-negative number.
+template <typename T>
+void read_number(const nlohmann::json& json, std::string_view key, std::string_view where, T& target) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) {
+    throw input_error(where, "expected a number under '{}', got {}; write the file with `spillway doctor --json`", key,
+                      found == json.end() ? "nothing" : found->dump());
+  }
+  const double number = found->template get<double>();
+  if (!std::isfinite(number) || number < 0 || number > 0x1p62) {
+    throw input_error(where, "expected '{}' to be zero or more, got {}; correct it", key, found->dump());
+  }
+  target = static_cast<T>(number);
+}
+
+const nlohmann::json& read_object(const nlohmann::json& json, std::string_view key, std::string_view where) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_object()) {
+    throw input_error(where, "expected an object under '{}'; write the file with `spillway doctor --json`", key);
+  }
+  return *found;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Machine& machine) {
+  nlohmann::ordered_json json = {{"name", machine.name},
+                                 {"threads", machine.threads},
+                                 {"matrix_flops_f32", machine.matrix_flops_f32},
+                                 {"matrix_flops_bf16", machine.matrix_flops_bf16},
+                                 {"memory_bytes_per_second", machine.memory_bytes_per_second},
+                                 {"operation_seconds", machine.operation_seconds}};
+  for (int tier = 0; tier < kTiers; ++tier) {
+    json["capacity_bytes"][std::string(name_of(static_cast<Tier>(tier)))] =
+        machine.capacity_bytes[static_cast<size_t>(tier)];
+  }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    json["link_bytes_per_second"][std::string(name_of(static_cast<Lane>(lane)))] =
+        machine.link_bytes_per_second[static_cast<size_t>(lane)];
+  }
+  return json;
+}
+
+Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
+  if (!json.is_object())
+    throw input_error(where, "expected a JSON object that describes a machine, got {}", json.type_name());
+  Machine machine;
+  if (json.contains("name") && json["name"].is_string()) machine.name = json["name"].get<std::string>();
+  read_number(json, "threads", where, machine.threads);
+  read_number(json, "matrix_flops_f32", where, machine.matrix_flops_f32);
+  read_number(json, "matrix_flops_bf16", where, machine.matrix_flops_bf16);
+  read_number(json, "memory_bytes_per_second", where, machine.memory_bytes_per_second);
+  read_number(json, "operation_seconds", where, machine.operation_seconds);
+  const nlohmann::json& capacity = read_object(json, "capacity_bytes", where);
+  for (int tier = 0; tier < kTiers; ++tier) {
+    read_number(capacity, name_of(static_cast<Tier>(tier)), where, machine.capacity_bytes[static_cast<size_t>(tier)]);
+  }
+  const nlohmann::json& links = read_object(json, "link_bytes_per_second", where);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    read_number(links, name_of(static_cast<Lane>(lane)), where,
+                machine.link_bytes_per_second[static_cast<size_t>(lane)]);
+  }
+  if (machine.threads < 1 || machine.matrix_flops_f32 <= 0 || machine.matrix_flops_bf16 <= 0 ||
+      machine.memory_bytes_per_second <= 0) {
+    throw input_error(where, "expected at least one thread and rates above zero; correct the file");
+  }
+  return machine;
+}
+
+}  // namespace spillway

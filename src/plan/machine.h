@@ -1,0 +1,37 @@
+// What a computer can do: capacity and measured rate of each tier, link and compute unit. Measured once by `doctor` and
+// cached; a JSON file can stand in for a machine that is not here.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plan/program.h"
+#include "tensor/dtype.h"
+
+namespace spillway {
+
+struct Machine {
+  std::string name = "cpu";
+  int threads = 1;                                     // of the compute lane
+  std::array<int64_t, kTiers> capacity_bytes{};        // free, by Tier; 0: the tier is not there
+  double matrix_flops_f32 = 50e9;                      // flop/s of large matrix products, all threads
+  double matrix_flops_bf16 = 50e9;                     // the same for bf16 data, by the faster of the two paths
+  double memory_bytes_per_second = 10e9;               // device memory, reads and writes together
+  double operation_seconds = 3e-6;                     // what starting one operation costs
+  std::array<double, kLanes> link_bytes_per_second{};  // of each copying lane; 0: the lane is not there
+
+  // flop/s of matrix products on data of this type.
+  [[nodiscard]] double matrix_flops(DType dtype) const {
+    return dtype == DType::kF32 ? matrix_flops_f32 : matrix_flops_bf16;
+  }
+};
+
+[[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
+// Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
+[[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
+
+}  // namespace spillway

@@ -1,0 +1,52 @@
+// (Graph, Machine, Budget, Policy) -> Plan: where every byte lives, and what a step will cost.
+//
+// A pure, deterministic function: no allocation of tiers, no device, no clock. What the policy leaves open is chosen so
+// that the predicted step is fastest within the budget. For now the one choice is keep or recompute, block by block.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/budget.h"
+#include "plan/machine.h"
+#include "plan/schedule.h"
+#include "plan/simulate.h"
+
+namespace spillway {
+
+struct TierPeak {
+  int64_t bytes = 0;        // the arena
+  int64_t lower_bound = 0;  // the largest sum of simultaneously live bytes; the rest is fragmentation
+  int32_t step = 0;         // where that sum is reached
+};
+
+struct Plan {
+  bool fits = true;
+  // By block, and by value. When nothing fits: those of the plan that needs least.
+  std::vector<Treatment> blocks;
+  std::vector<Treatment> values;
+  Schedule schedule;
+  std::vector<int64_t> offsets;  // by buffer
+  std::array<TierPeak, kTiers> peaks{};
+  std::array<int64_t, kTiers> missing_bytes{};  // where it does not fit
+  Simulation simulation;
+  Program program;
+};
+
+[[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy);
+
+// The plan for given treatments, whatever they need.
+[[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, std::vector<Treatment> blocks);
+
+// One row for each buffer alive at a step, largest first.
+struct LiveBuffer {
+  std::string name;
+  ValueKind kind;
+  bool workspace = false;
+  int64_t bytes = 0;
+};
+[[nodiscard]] std::vector<LiveBuffer> alive_at(const Graph& graph, const Plan& plan, int32_t step);
+
+}  // namespace spillway
