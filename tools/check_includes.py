@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Holds three rules of src/: the order of folders, headers that stand alone, and files that can be read in one go.
+
+- A folder includes only itself and folders above it in src/CMakeLists.txt.
+- Every header starts with `#pragma once` after its comment and compiles by itself. A header whose .cc (or _test.cc)
+  includes it first is proven so by the build; any other is compiled here.
+- A file of more than 450 lines is named; more than 800 is an error.
+
+usage: tools/check_includes.py        prints `file:line: ...` for each breach; exit status 1 if there is one
+"""
+
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SRC = os.path.join(ROOT, "src")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+LONG_LINES, MOST_LINES = 450, 800
+
+
+def folder_order():
+    """Returns the folders of src/ in dependency order, as src/CMakeLists.txt declares them."""
+    with open(os.path.join(SRC, "CMakeLists.txt"), encoding="utf-8") as file:
+        return re.findall(r"^spillway_folder\((\w+)", file.read(), re.MULTILINE)
+
+
+def sources():
+    """Returns every .h and .cc below src/, relative to it, sorted."""
+    found = []
+    for folder, _, names in os.walk(SRC):
+        found += [os.path.relpath(os.path.join(folder, name), SRC) for name in names if name.endswith((".h", ".cc"))]
+    return sorted(found)
+
+
+def read_lines(path):
+    with open(os.path.join(SRC, path), encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def project_includes(lines):
+    """Returns (line number, path) of each #include "path"."""
+    matches = ((number, INCLUDE.match(line)) for number, line in enumerate(lines, 1))
+    return [(number, match.group(1)) for number, match in matches if match]
+
+
+def check_order(path, includes, order, files):
+    own = path.split("/")[0]
+    for number, included in includes:
+        if included.startswith("tests/"):
+            if not path.endswith(("_test.cc", "_fuzz.cc")):
+                yield f"src/{path}:{number}: expected code that does without tests/, got {included}; move it to src/"
+        elif included not in files:
+            yield f"src/{path}:{number}: expected a file below src/, got {included}; write its path from src/"
+        elif own in order and order.index(included.split("/")[0]) > order.index(own):
+            yield (f"src/{path}:{number}: expected {own}/ to include only folders above it, got {included}; "
+                   "see src/CMakeLists.txt for the order")
+
+
+def check_length(path, lines):
+    if len(lines) > MOST_LINES:
+        yield f"src/{path}:1: expected at most {MOST_LINES} lines, got {len(lines)}; split it by subject"
+
+
+def check_guard(path, lines):
+    code = next((line for line in lines if line and not line.startswith("//")), "")
+    if path.endswith(".h") and code != "#pragma once":
+        yield f"src/{path}:1: expected `#pragma once` after the opening comment, got '{code}'; put it there"
+
+
+def proven_headers(lines_of):
+    """Returns the headers that some .cc includes before anything else."""
+    first = {path: next((line for line in lines if re.match(r"\s*#\s*include", line)), "") for path, lines in lines_of.items()}
+    matches = [INCLUDE.match(line) for path, line in first.items() if path.endswith(".cc")]
+    return {match.group(1) for match in matches if match}
+
+
+def check_stands_alone(header):
+    """Compiles `header` by itself and returns what the compiler says, or nothing."""
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", SRC, "-include", header, "/dev/null"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return []
+    error = next((line for line in result.stderr.splitlines() if "error" in line), result.stderr)
+    return [f"src/{header}:1: expected a header that compiles by itself, got: {error}"]
+
+
+def main():
+    order, files = folder_order(), sources()
+    lines_of = {path: read_lines(path) for path in files}
+    includes_of = {path: project_includes(lines) for path, lines in lines_of.items()}
+
+    breaches = []
+    for path, lines in lines_of.items():
+        breaches += check_order(path, includes_of[path], order, lines_of)
+        breaches += check_guard(path, lines)
+        breaches += check_length(path, lines)
+        if LONG_LINES < len(lines) <= MOST_LINES:
+            print(f"src/{path}:1: note: {len(lines)} lines; a file has one subject and is read in one go")
+
+    proven = proven_headers(lines_of)
+    unproven = [path for path in files if path.endswith(".h") and path not in proven]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for found in pool.map(check_stands_alone, unproven):
+            breaches += found
+
+    print("\n".join(breaches) if breaches else f"{len(files)} files keep the include order of {len(order)} folders")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
