@@ -1,0 +1,175 @@
+#include "io/safetensors_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/math.h"
+#include "io/convert.h"
+
+namespace spillway {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kScratchBytes = 256 * kKiB;
+
+std::string_view stored_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "F32";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kF16:
+      return "F16";
+    case DType::kI32:
+      return "I32";
+    case DType::kI64:
+      return "I64";
+    case DType::kU8:
+      return "U8";
+  }
+  report_bug(__FILE__, __LINE__, "dtype", "unknown");
+}
+
+// Consecutive tensors, as many as fit.
+std::vector<std::vector<TensorSpec>> split_into_shards(const std::vector<TensorSpec>& tensors,
+                                                       int64_t max_shard_bytes) {
+  std::vector<std::vector<TensorSpec>> shards(1);
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) {
+    if (!shards.back().empty() && bytes + tensor.bytes() > max_shard_bytes) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    bytes += tensor.bytes();
+    shards.back().push_back(tensor);
+  }
+  return shards;
+}
+
+}  // namespace
+
+int64_t TensorSpec::elems() const {
+  int64_t product = 1;
+  for (const int64_t dim : shape) product *= dim;
+  return product;
+}
+
+SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<TensorSpec>& tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : file_(path) {
+  std::vector<const TensorSpec*> order;
+  for (const TensorSpec& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const TensorSpec* a, const TensorSpec* b) { return size_of(a->dtype) > size_of(b->dtype); });
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  int64_t end = 0;
+  for (const TensorSpec* tensor : order) {
+    const int64_t begin = end;
+    end += tensor->bytes();
+    header[tensor->name] = {
+        {"dtype", stored_name(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
+    const bool added = slots_.emplace(tensor->name, Slot{.spec = *tensor, .offset = begin}).second;
+    SPILLWAY_CHECK(added, "{} twice in {}", tensor->name, path.string());
+  }
+  std::string text = header.dump();
+  text.resize(static_cast<size_t>(align_up(static_cast<int64_t>(text.size()), 8)), ' ');
+  for (auto& [name, slot] : slots_) slot.offset += 8 + static_cast<int64_t>(text.size());
+  const uint64_t length = text.size();
+  file_.append(std::as_bytes(std::span(&length, 1)));
+  file_.append(text);
+}
+
+void SafetensorsWriter::append(std::string_view name, const void* values, DType dtype, int64_t elems) {
+  const auto found = slots_.find(name);
+  SPILLWAY_CHECK(found != slots_.end(), "no tensor {} in {}", name, file_.path().string());
+  Slot& slot = found->second;
+  const DType to = slot.spec.dtype;
+  SPILLWAY_CHECK(slot.done_elems + elems <= slot.spec.elems(), "{} + {} of {}", slot.done_elems, elems, name);
+  SPILLWAY_CHECK(to == dtype || (is_floating(to) && is_floating(dtype)), "{} from {}", name, name_of(dtype));
+
+  const auto* source = static_cast<const std::byte*>(values);
+  if (to == dtype) {
+    file_.write_at(slot.offset + slot.done_elems * size_of(to), {source, static_cast<size_t>(elems * size_of(to))});
+    slot.done_elems += elems;
+    return;
+  }
+  scratch_.resize(static_cast<size_t>(kScratchBytes));
+  while (elems > 0) {
+    const int64_t count = std::min(elems, kScratchBytes / size_of(to));
+    convert_floats(source, dtype, scratch_.data(), to, count);
+    file_.write_at(slot.offset + slot.done_elems * size_of(to),
+                   std::span(scratch_).first(static_cast<size_t>(count * size_of(to))));
+    source += count * size_of(dtype);
+    slot.done_elems += count;
+    elems -= count;
+  }
+}
+
+void SafetensorsWriter::commit() {
+  for (const auto& [name, slot] : slots_) {
+    SPILLWAY_CHECK(slot.done_elems == slot.spec.elems(), "{} of {} values of {}", slot.done_elems, slot.spec.elems(),
+                   name);
+  }
+  file_.commit();
+}
+
+SafetensorsFolderWriter::SafetensorsFolderWriter(const fs::path& folder, const std::vector<TensorSpec>& tensors,
+                                                 int64_t max_shard_bytes, std::string_view stem)
+    : folder_(folder), stem_(stem) {
+  const auto shards = split_into_shards(tensors, max_shard_bytes);
+  nlohmann::ordered_json weight_map = nlohmann::ordered_json::object();
+  int64_t total_bytes = 0, total_elems = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    file_names_.push_back(shards.size() == 1
+                              ? fmt::format("{}.safetensors", stem)
+                              : fmt::format("{}-{:05}-of-{:05}.safetensors", stem, i + 1, shards.size()));
+    shards_.push_back(std::make_unique<SafetensorsWriter>(folder / file_names_.back(), shards[i]));
+    for (const TensorSpec& tensor : shards[i]) {
+      shard_of_[tensor.name] = i;
+      weight_map[tensor.name] = file_names_.back();
+      total_bytes += tensor.bytes();
+      total_elems += tensor.elems();
+    }
+  }
+  if (shards.size() == 1) return;
+  const nlohmann::ordered_json index = {{"metadata", {{"total_parameters", total_elems}, {"total_size", total_bytes}}},
+                                        {"weight_map", weight_map}};
+  index_ = index.dump(2) + "\n";
+}
+
+void SafetensorsFolderWriter::append(std::string_view name, const void* values, DType dtype, int64_t elems) {
+  const auto found = shard_of_.find(name);
+  SPILLWAY_CHECK(found != shard_of_.end(), "no tensor {} in {}", name, folder_.string());
+  shards_[found->second]->append(name, values, dtype, elems);
+}
+
+void SafetensorsFolderWriter::commit() {
+  for (const auto& shard : shards_) shard->commit();
+  if (!index_.empty()) {
+    file_names_.push_back(stem_ + ".safetensors.index.json");
+    write_file(folder_ / file_names_.back(), index_);
+  }
+  remove_older_files();
+}
+
+void SafetensorsFolderWriter::remove_older_files() const {
+  std::error_code error;
+  std::vector<fs::path> older;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool weights =
+        name == stem_ + ".safetensors" || name == stem_ + ".safetensors.index.json" ||
+        (name.starts_with(stem_ + "-") && name.ends_with(".safetensors") && name.find("-of-") != std::string::npos);
+    if (weights && std::find(file_names_.begin(), file_names_.end(), name) == file_names_.end())
+      older.push_back(entry.path());
+  }
+  for (const auto& path : older) fs::remove(path, error);
+}
+
+}  // namespace spillway

@@ -1,0 +1,72 @@
+#include "io/safetensors_writer.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "base/error.h"
+#include "io/safetensors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace fs = std::filesystem;
+using namespace spillway;
+
+TEST_CASE("what is written in pieces and converted reads back") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.safetensors";
+  std::vector<float> values(300'000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 251);
+  {
+    SafetensorsWriter writer(path, {{"flags", DType::kU8, {3}},
+                                    {"half", DType::kBF16, {300'000}},
+                                    {"full", DType::kF32, {3, 100'000}},
+                                    {"none", DType::kF32, {0}}});
+    const uint8_t flags[3] = {1, 2, 3};
+    writer.append("flags", flags, DType::kU8, 3);
+    writer.append("half", values.data(), DType::kF32, 300'000);
+    for (int row = 0; row < 3; ++row) writer.append("full", values.data() + row * 100'000, DType::kF32, 100'000);
+    writer.commit();
+  }
+  const SafetensorsFile file(path);
+  REQUIRE(file.tensors().size() == 4);
+  // The widest dtype comes first, so that each tensor is aligned.
+  CHECK(file.tensors().back().name == "flags");
+  CHECK(file.metadata().at("format") == "pt");
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.elems() != 300'000) continue;
+    std::vector<float> read(300'000);
+    file.read(tensor, 0, tensor.elems(), DType::kF32, read.data());
+    CHECK(read == values);
+    CHECK(tensor.offset % 8 == 0);
+  }
+}
+
+TEST_CASE("weights above the shard size are split, and a later save removes them") {
+  const TemporaryFolder folder;
+  const std::vector<TensorSpec> specs = {{"a", DType::kF32, {4}}, {"b", DType::kF32, {2}}, {"c", DType::kF32, {2}}};
+  const float values[4] = {1, 2, 3, 4};
+  const auto write = [&](int64_t shard_bytes) {
+    SafetensorsFolderWriter writer(folder.path(), specs, shard_bytes);
+    for (const TensorSpec& spec : specs) writer.append(spec.name, values, DType::kF32, spec.elems());
+    writer.commit();
+  };
+  write(16);
+  CHECK(fs::exists(folder.path() / "model-00002-of-00002.safetensors"));
+  CHECK_FALSE(fs::exists(folder.path() / "model.safetensors"));
+  {
+    const SafetensorsFolder read(folder.path());
+    CHECK(read.tensors().size() == 3);
+    float c[2];
+    read.read("c", DType::kF32, c);
+    CHECK(c[1] == 2);
+  }
+  write(1000);
+  CHECK(fs::exists(folder.path() / "model.safetensors"));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("weights that are not committed leave nothing") {
+  const TemporaryFolder folder;
+  { SafetensorsFolderWriter writer(folder.path(), {{"a", DType::kF32, {4}}}); }
+  CHECK(fs::is_empty(folder.path()));
+}
