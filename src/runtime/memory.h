@@ -1,0 +1,15 @@
+// What the operating system says about this process.
+#pragma once
+
+#include <cstdint>
+
+namespace spillway {
+
+// The largest resident set so far (VmHWM), in bytes.
+[[nodiscard]] int64_t peak_rss_bytes();
+// The resident set now (VmRSS), in bytes.
+[[nodiscard]] int64_t current_rss_bytes();
+// Gives what the allocator has cached back to the system, so that what loading needed does not count for the run.
+void release_free_memory();
+
+}  // namespace spillway
