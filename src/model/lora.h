@@ -1,0 +1,29 @@
+// Low-rank adapters (Hu et al., 2021) with PEFT's names and rules: which linear layers get one, and its scale.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+struct LoraOptions {
+  int64_t r = 0;
+  double alpha = 0;
+  bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
+  double dropout = 0;   // of the adapter's input
+  // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
+  // layers but the head (`all-linear`).
+  std::vector<std::string> target_modules;
+
+  [[nodiscard]] double scale() const;
+};
+
+// Whether the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
+[[nodiscard]] bool is_adapted(const LoraOptions& options, std::string_view path);
+
+// "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
+[[nodiscard]] std::string lora_name(std::string_view path, char factor);
+
+}  // namespace spillway

@@ -1,0 +1,58 @@
+// A decoder's forward Graph from its config.json: one short function an architecture, made of shared pieces.
+//
+// Weights carry their Hugging Face names ("model.layers.0.self_attn.q_proj.weight"), LoRA factors PEFT's
+// ("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"). Each decoder layer is one block of the graph. A
+// block's norm, projections and attention read nothing of another block but its output, so a block can be recomputed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/builder.h"
+#include "model/config.h"
+#include "model/lora.h"
+
+namespace spillway {
+
+// The inputs of a graph over one flat stream of at most T tokens; all are kBatch values.
+struct StreamInputs {
+  ValueId ids = kNone;           // i32 [T]
+  ValueId positions = kNone;     // i32 [T], restarting at each sequence
+  ValueId seq_offsets = kNone;   // i32 [max_sequences + 1]; unused entries at the end equal the stream's length
+  ValueId dropout_seed = kNone;  // i64 [1], below 0 for none; absent without dropout
+};
+
+struct DecoderOptions {
+  DType dtype = DType::kF32;  // of weights and activations
+  int64_t tokens = 0;         // T
+  int64_t max_sequences = 1;
+  bool train_base = false;  // full fine-tuning; false: the base is frozen
+  std::optional<LoraOptions> lora;
+};
+
+struct Decoder {
+  StreamInputs inputs;
+  ValueId hidden = kNone;          // [T, hidden_size], after the final norm
+  ValueId head = kNone;            // [vocab_size, hidden_size]; the embedding where they are tied
+  std::vector<ValueId> weights;    // all of the base's
+  std::vector<ValueId> trainable;  // the weights to train: the base's, or the LoRA factors
+};
+
+// Appends the inputs, the weights and the forward operations up to the final norm. Sets graph.tokens.
+[[nodiscard]] Decoder build_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options);
+
+// The same for generation: keys and values of all positions before stay in caches of `context` rows (kCache,
+// "cache.layers.0.key"), and a run appends its tokens at row `start`.
+struct CachedDecoder {
+  ValueId ids = kNone;        // i32 [T]
+  ValueId positions = kNone;  // i32 [T]
+  ValueId start = kNone;      // i32 [1]: the number of tokens in the caches
+  ValueId last = kNone;       // i32 [1]: the row whose logits are wanted
+  ValueId logits = kNone;     // f32 [1, vocab_size]
+  std::vector<ValueId> weights;
+};
+[[nodiscard]] CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config,
+                                                 const DecoderOptions& options, int64_t context);
+
+}  // namespace spillway
