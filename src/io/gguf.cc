@@ -1,0 +1,403 @@
+#include "io/gguf.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/math.h"
+#include "io/convert.h"
+#include "io/gguf_dequantize.h"
+#include "io/quote.h"
+
+namespace spillway {
+namespace {
+
+// The largest vocabularies in use need some 20 MB of metadata.
+constexpr int64_t kMostHeaderBytes = 64 * kMiB;
+constexpr int64_t kScratchBytes = 256 * kKiB;
+constexpr int kMostDims = 4;
+
+enum class ValueType : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
+
+// Reads the header front to back through a buffer; every length is checked against what is left of the file.
+class Cursor {
+ public:
+  explicit Cursor(const ReadFile& file)
+      : file_(file), where_(file.path().string()), end_(std::min(file.size(), kMostHeaderBytes)), buffer_(64 * kKiB) {}
+
+  [[nodiscard]] int64_t position() const { return position_; }
+  [[nodiscard]] const std::string& where() const { return where_; }
+
+  // Makes sure that `count` items of `bytes` each can follow.
+  void require(uint64_t count, int64_t bytes, std::string_view what) const {
+    const int64_t left = end_ - position_;
+    if (count <= static_cast<uint64_t>(left / bytes)) return;
+    throw input_error(where_, "expected room for {} {} at byte {} of the header, got {} bytes; {}", count, what,
+                      position_, left, "the file is cut short or broken, download it again");
+  }
+  template <typename T>
+  [[nodiscard]] T number() {
+    require(1, sizeof(T), "numbers");
+    T value;
+    take(&value, sizeof value);
+    return value;
+  }
+  [[nodiscard]] std::string text() {
+    const auto length = number<uint64_t>();
+    require(length, 1, "bytes of text");
+    std::string value(length, '\0');
+    take(value.data(), static_cast<int64_t>(length));
+    return value;
+  }
+
+ private:
+  void take(void* into, int64_t bytes) {
+    auto* target = static_cast<std::byte*>(into);
+    while (bytes > 0) {
+      if (position_ < begin_ || position_ >= begin_ + filled_) {
+        begin_ = position_;
+        filled_ = std::min(static_cast<int64_t>(buffer_.size()), end_ - begin_);
+        file_.read(begin_, std::span(buffer_).first(static_cast<size_t>(filled_)));
+      }
+      const int64_t count = std::min(bytes, begin_ + filled_ - position_);
+      std::memcpy(target, buffer_.data() + (position_ - begin_), static_cast<size_t>(count));
+      target += count;
+      position_ += count;
+      bytes -= count;
+    }
+  }
+
+  const ReadFile& file_;
+  std::string where_;
+  int64_t end_, position_ = 0;
+  std::vector<std::byte> buffer_;
+  int64_t begin_ = 0, filled_ = 0;  // what of the file lies in buffer_
+};
+
+template <typename T>
+int64_t read_integer(Cursor& cursor, std::string_view key) {
+  const T value = cursor.number<T>();
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    if (value > static_cast<uint64_t>(INT64_MAX)) {
+      throw input_error(cursor.where(), "expected {} below 2^63, got {}; the file is broken, download it again",
+                        quote(key), value);
+    }
+  }
+  return static_cast<int64_t>(value);
+}
+
+// One number of an integral or floating type, or nothing for another type.
+std::optional<int64_t> read_any_integer(Cursor& cursor, ValueType type, std::string_view key) {
+  switch (type) {
+    case ValueType::kU8:
+      return read_integer<uint8_t>(cursor, key);
+    case ValueType::kI8:
+      return read_integer<int8_t>(cursor, key);
+    case ValueType::kU16:
+      return read_integer<uint16_t>(cursor, key);
+    case ValueType::kI16:
+      return read_integer<int16_t>(cursor, key);
+    case ValueType::kU32:
+      return read_integer<uint32_t>(cursor, key);
+    case ValueType::kI32:
+      return read_integer<int32_t>(cursor, key);
+    case ValueType::kU64:
+      return read_integer<uint64_t>(cursor, key);
+    case ValueType::kI64:
+      return read_integer<int64_t>(cursor, key);
+    case ValueType::kBool:
+      return read_integer<uint8_t>(cursor, key) != 0;
+    default:
+      return {};
+  }
+}
+double read_any_float(Cursor& cursor, ValueType type) {
+  return type == ValueType::kF32 ? cursor.number<float>() : cursor.number<double>();
+}
+
+int64_t least_bytes(ValueType type) {
+  switch (type) {
+    case ValueType::kU8:
+    case ValueType::kI8:
+    case ValueType::kBool:
+      return 1;
+    case ValueType::kU16:
+    case ValueType::kI16:
+      return 2;
+    case ValueType::kU32:
+    case ValueType::kI32:
+    case ValueType::kF32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+ValueType read_type(Cursor& cursor, std::string_view key) {
+  const auto type = cursor.number<uint32_t>();
+  if (type > static_cast<uint32_t>(ValueType::kF64)) {
+    throw input_error(cursor.where(),
+                      "expected a type of 0 to 12 for {}, got {}; the file is broken, download it again", quote(key),
+                      type);
+  }
+  return static_cast<ValueType>(type);
+}
+
+GgufValue read_list(Cursor& cursor, std::string_view key) {
+  const ValueType type = read_type(cursor, key);
+  const auto count = cursor.number<uint64_t>();
+  cursor.require(count, least_bytes(type), "list items");
+  const auto fill = [&](auto list, auto next) {
+    list.reserve(count);
+    for (uint64_t i = 0; i < count; ++i) list.push_back(next());
+    return list;
+  };
+  switch (type) {
+    case ValueType::kString:
+      return fill(std::vector<std::string>(), [&] { return cursor.text(); });
+    case ValueType::kF32:
+    case ValueType::kF64:
+      return fill(std::vector<double>(), [&] { return read_any_float(cursor, type); });
+    case ValueType::kArray:
+      throw input_error(cursor.where(), "expected a list of plain values for {}, got a list of lists; use another file",
+                        quote(key));
+    default:
+      return fill(std::vector<int64_t>(), [&] { return *read_any_integer(cursor, type, key); });
+  }
+}
+
+GgufValue read_value(Cursor& cursor, std::string_view key) {
+  const ValueType type = read_type(cursor, key);
+  switch (type) {
+    case ValueType::kString:
+      return cursor.text();
+    case ValueType::kF32:
+    case ValueType::kF64:
+      return read_any_float(cursor, type);
+    case ValueType::kArray:
+      return read_list(cursor, key);
+    case ValueType::kBool:
+      return cursor.number<uint8_t>() != 0;
+    default:
+      return *read_any_integer(cursor, type, key);
+  }
+}
+
+struct Counts {
+  uint64_t tensors = 0, keys = 0;
+};
+
+Counts read_start(Cursor& cursor) {
+  const auto magic = cursor.number<uint32_t>();
+  if (magic != 0x46554747) {
+    throw input_error(cursor.where(),
+                      "expected a GGUF file, got one that does not start with \"GGUF\"; check the path");
+  }
+  const auto version = cursor.number<uint32_t>();
+  if (version == 0x02000000 || version == 0x03000000) {
+    throw input_error(cursor.where(),
+                      "expected a little-endian GGUF file, got a big-endian one; convert the model again");
+  }
+  if (version != 2 && version != 3) {
+    throw input_error(cursor.where(), "expected GGUF version 2 or 3, got {}; convert the model again", version);
+  }
+  Counts counts;
+  counts.tensors = cursor.number<uint64_t>();
+  counts.keys = cursor.number<uint64_t>();
+  constexpr int64_t kLeastKeyBytes = 8 + 4 + 1, kLeastTensorBytes = 8 + 4 + 8 + 4 + 8;
+  cursor.require(counts.keys, kLeastKeyBytes, "metadata keys");
+  cursor.require(counts.tensors, kLeastTensorBytes, "tensors");
+  return counts;
+}
+
+std::optional<GgufType> known_type(uint32_t number) {
+  switch (const auto type = static_cast<GgufType>(number)) {
+    case GgufType::kF32:
+    case GgufType::kF16:
+    case GgufType::kBF16:
+    case GgufType::kQ4_0:
+    case GgufType::kQ4_1:
+    case GgufType::kQ5_0:
+    case GgufType::kQ5_1:
+    case GgufType::kQ8_0:
+    case GgufType::kQ2_K:
+    case GgufType::kQ3_K:
+    case GgufType::kQ4_K:
+    case GgufType::kQ5_K:
+    case GgufType::kQ6_K:
+      return type;
+  }
+  return {};
+}
+
+// A tensor's description; its offset counts from the start of the data until place_tensors() has run.
+GgufTensor read_tensor(Cursor& cursor) {
+  GgufTensor tensor;
+  tensor.name = cursor.text();
+  const auto dims = cursor.number<uint32_t>();
+  if (dims < 1 || dims > kMostDims) {
+    throw input_error(cursor.where(),
+                      "expected 1 to {} dimensions of tensor {}, got {}; the file is broken, download it again",
+                      kMostDims, quote(tensor.name), dims);
+  }
+  for (uint32_t i = 0; i < dims; ++i)
+    tensor.shape.insert(tensor.shape.begin(), read_integer<uint64_t>(cursor, tensor.name));
+  const auto number = cursor.number<uint32_t>();
+  const auto type = known_type(number);
+  if (!type) {
+    throw input_error(cursor.where(),
+                      "expected tensor {} as F32, F16, BF16, Q8_0, Q4_0 to Q5_1 or Q2_K to Q6_K, got encoding {}; {}",
+                      quote(tensor.name), number, "use another quantisation of the model");
+  }
+  tensor.type = *type;
+  tensor.offset = read_integer<uint64_t>(cursor, tensor.name);
+
+  const GgufLayout layout = layout_of(*type);
+  int64_t elems = 1;
+  bool broken = tensor.row_elems() % layout.block_elems != 0;
+  for (const int64_t dim : tensor.shape) broken |= dim == 0 || __builtin_mul_overflow(elems, dim, &elems);
+  broken |= __builtin_mul_overflow(elems / layout.block_elems, layout.block_bytes, &tensor.bytes);
+  if (broken) {
+    throw input_error(
+        cursor.where(),
+        "expected a shape of whole {} blocks for tensor {}, got [{}]; the file is broken, download it again",
+        layout.name, quote(tensor.name), fmt::join(tensor.shape, ", "));
+  }
+  return tensor;
+}
+
+// Turns offsets into the data into offsets into the file, and checks that the tensors are aligned, inside it, and
+// apart.
+void place_tensors(std::vector<GgufTensor>& tensors, const Cursor& cursor, int64_t alignment, int64_t file_bytes) {
+  const int64_t data = align_up(cursor.position(), alignment);
+  for (GgufTensor& tensor : tensors) {
+    int64_t end = 0;
+    const bool overflow = __builtin_add_overflow(tensor.offset, data, &tensor.offset) ||
+                          __builtin_add_overflow(tensor.offset, tensor.bytes, &end);
+    if (overflow || tensor.offset % alignment != 0 || end > file_bytes) {
+      throw input_error(cursor.where(), "expected {} bytes of tensor {} within the file of {} bytes, got offset {}; {}",
+                        tensor.bytes, quote(tensor.name), file_bytes, tensor.offset,
+                        "the file is cut short or broken, download it again");
+    }
+  }
+  std::sort(tensors.begin(), tensors.end(),
+            [](const GgufTensor& a, const GgufTensor& b) { return a.offset < b.offset; });
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    if (tensors[i - 1].offset + tensors[i - 1].bytes <= tensors[i].offset) continue;
+    throw input_error(cursor.where(),
+                      "expected tensors that lie apart, got {} and {} on the same bytes; download the file again",
+                      quote(tensors[i - 1].name), quote(tensors[i].name));
+  }
+}
+
+}  // namespace
+
+GgufLayout layout_of(GgufType type) {
+  switch (type) {
+    case GgufType::kF32:
+      return {"F32", 1, 4};
+    case GgufType::kF16:
+      return {"F16", 1, 2};
+    case GgufType::kBF16:
+      return {"BF16", 1, 2};
+    case GgufType::kQ4_0:
+      return {"Q4_0", 32, 18};
+    case GgufType::kQ4_1:
+      return {"Q4_1", 32, 20};
+    case GgufType::kQ5_0:
+      return {"Q5_0", 32, 22};
+    case GgufType::kQ5_1:
+      return {"Q5_1", 32, 24};
+    case GgufType::kQ8_0:
+      return {"Q8_0", 32, 34};
+    case GgufType::kQ2_K:
+      return {"Q2_K", 256, 84};
+    case GgufType::kQ3_K:
+      return {"Q3_K", 256, 110};
+    case GgufType::kQ4_K:
+      return {"Q4_K", 256, 144};
+    case GgufType::kQ5_K:
+      return {"Q5_K", 256, 176};
+    case GgufType::kQ6_K:
+      return {"Q6_K", 256, 210};
+  }
+  report_bug(__FILE__, __LINE__, "type", "unknown");
+}
+
+int64_t GgufTensor::elems() const {
+  int64_t product = 1;
+  for (const int64_t dim : shape) product *= dim;
+  return product;
+}
+
+GgufFile::GgufFile(const std::filesystem::path& path) : file_(path) {
+  static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
+  Cursor cursor(file_);
+  const Counts counts = read_start(cursor);
+  for (uint64_t i = 0; i < counts.keys; ++i) {
+    std::string key = cursor.text();
+    GgufValue value = read_value(cursor, key);
+    if (!metadata_.emplace(key, std::move(value)).second) {
+      throw input_error(cursor.where(), "expected each key once, got two of {}; convert the model again", quote(key));
+    }
+  }
+  std::vector<GgufTensor> tensors;
+  tensors.reserve(counts.tensors);
+  for (uint64_t i = 0; i < counts.tensors; ++i) tensors.push_back(read_tensor(cursor));
+
+  const int64_t* stated = find<int64_t>("general.alignment");
+  const int64_t alignment = stated == nullptr ? 32 : *stated;
+  if (alignment < 1 || alignment > kMiB || (alignment & (alignment - 1)) != 0) {
+    throw input_error(cursor.where(),
+                      "expected general.alignment to be a power of two, got {}; convert the model again", alignment);
+  }
+  place_tensors(tensors, cursor, alignment, file_.size());
+  for (GgufTensor& tensor : tensors) {
+    const std::string name = tensor.name;
+    if (!tensors_.emplace(name, std::move(tensor)).second) {
+      throw input_error(cursor.where(), "expected each tensor once, got two of {}; convert the model again",
+                        quote(name));
+    }
+  }
+}
+
+const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+void GgufFile::read_rows(const GgufTensor& tensor, int64_t first_row, int64_t rows, float* into) const {
+  SPILLWAY_CHECK(first_row >= 0 && rows >= 0 && (first_row + rows) * tensor.row_elems() <= tensor.elems(),
+                 "rows {} + {} of {}", first_row, rows, tensor.name);
+  const GgufLayout layout = layout_of(tensor.type);
+  const int64_t first_block = first_row * tensor.row_elems() / layout.block_elems;
+  const int64_t blocks = rows * tensor.row_elems() / layout.block_elems;
+  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kScratchBytes, blocks * layout.block_bytes)));
+  for (int64_t done = 0; done < blocks;) {
+    const int64_t count = std::min(blocks - done, kScratchBytes / layout.block_bytes);
+    const auto bytes = std::span(scratch).first(static_cast<size_t>(count * layout.block_bytes));
+    file_.read(tensor.offset + (first_block + done) * layout.block_bytes, bytes);
+    const std::span<float> values(into + done * layout.block_elems, static_cast<size_t>(count * layout.block_elems));
+    dequantize(tensor.type, bytes, values);
+    if (const int64_t bad = find_nonfinite(values.data(), DType::kF32, static_cast<int64_t>(values.size())); bad >= 0) {
+      throw input_error(path().string(), "expected finite values in tensor {}, got NaN or infinity at element {}; {}",
+                        quote(tensor.name), (first_block + done) * layout.block_elems + bad,
+                        "the file is broken, download it again");
+    }
+    done += count;
+  }
+}
+
+void GgufFile::fail_type(std::string_view key) const {
+  throw input_error(path().string(), "expected {} to be of another type; convert the model again", quote(key));
+}
+
+void GgufFile::fail_absent(std::string_view key) const {
+  throw input_error(path().string(), "expected the key {}, got none; convert the model again", quote(key));
+}
+
+}  // namespace spillway
