@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "io/file.h"
+#include "io/quote.h"
 #include "model/json_fields.h"
 
 namespace spillway {
@@ -53,7 +54,7 @@ const Family& find_family(const JsonFields& json) {
   throw input_error(json.where(),
                     "expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
                     "Qwen3ForCausalLM, got {}; use a model of one of these",
-                    wanted.empty() ? "none" : printable(wanted));
+                    wanted.empty() ? "none" : quote(wanted));
 }
 
 void read_sizes(const JsonFields& json, const Family& family, ModelConfig& config) {
@@ -150,7 +151,7 @@ void read_sliding_window(const JsonFields& json, ModelConfig& config) {
       throw input_error(json.where(),
                         "expected layer_types of full_attention and sliding_attention, got {}; use a model "
                         "without it",
-                        printable(layer_types[layer]));
+                        quote(layer_types[layer]));
     }
     if (window == 0) {
       throw input_error(json.where(),
@@ -169,7 +170,7 @@ RopeType rope_type_of(const JsonFields& rope) {
   throw input_error(rope.where(),
                     "expected rope_type default, linear or llama3, got {}, which is not supported; use a "
                     "model without it",
-                    printable(type));
+                    quote(type));
 }
 
 // transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
@@ -229,8 +230,7 @@ std::optional<int64_t> read_token_id(const JsonFields& json, std::string_view ke
 // What would silently change the numbers if it were passed over.
 void refuse_unsupported(const JsonFields& json) {
   if (const std::string act = json.string_or("hidden_act", "silu"); act != "silu" && act != "swish") {
-    throw input_error(json.where(), "expected hidden_act silu, got {}; use a model with that activation",
-                      printable(act));
+    throw input_error(json.where(), "expected hidden_act silu, got {}; use a model with that activation", quote(act));
   }
   if (json.is_set("quantization_config")) {
     throw input_error(json.where(),

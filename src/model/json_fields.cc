@@ -7,18 +7,14 @@
 namespace spillway {
 namespace {
 
+// The value as one line of JSON, cut where it is long.
 std::string shown(const nlohmann::json& value) {
-  return printable(value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  constexpr size_t kLimit = 80;
+  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
+  return text.size() > kLimit ? text.substr(0, kLimit) + "..." : text;
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-  constexpr size_t kLimit = 80;
-  std::string result;
-  for (const char c : text.substr(0, kLimit)) result += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-  return text.size() > kLimit ? result + "..." : result;
-}
 
 JsonFields JsonFields::parse(std::string_view text, std::string_view where) {
   // Copying and printing a value recurse, so depth is bounded here.
@@ -39,6 +35,14 @@ JsonFields JsonFields::parse(std::string_view text, std::string_view where) {
 const nlohmann::json* JsonFields::find(std::string_view key) const {
   const auto it = json_.find(key);
   return it == json_.end() || it->is_null() ? nullptr : &*it;
+}
+
+bool JsonFields::is_in_use(std::string_view key) const {
+  const nlohmann::json* value = find(key);
+  if (!value) return false;
+  if (value->is_boolean()) return value->get<bool>();
+  if (value->is_number()) return value->get<double>() != 0;
+  return value->is_string() ? !value->get_ref<const std::string&>().empty() : !value->empty();
 }
 
 int64_t JsonFields::checked_integer(const nlohmann::json& value, std::string_view key, int64_t low,

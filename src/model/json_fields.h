@@ -21,6 +21,9 @@ class JsonFields {
   // Whether the key is there with a value.
   [[nodiscard]] bool is_set(std::string_view key) const { return find(key) != nullptr; }
 
+  // Whether the key has a value that switches something on: not null, false, 0, "", [] or {}.
+  [[nodiscard]] bool is_in_use(std::string_view key) const;
+
   // Numbers must lie in [low, high]; without `_or` the key must be set.
   [[nodiscard]] int64_t integer(std::string_view key, int64_t low, int64_t high) const;
   [[nodiscard]] int64_t integer_or(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
@@ -45,8 +48,5 @@ class JsonFields {
   nlohmann::json json_;
   std::string where_;
 };
-
-// Text from a user's file for a one-line message: quoted where needed, control characters escaped, cut at 80 bytes.
-[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace spillway

@@ -11,10 +11,19 @@ double LoraOptions::scale() const {
   return alpha / (rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
 }
 
+std::vector<std::string_view> names_of_path(std::string_view path) {
+  std::vector<std::string_view> result = {path};
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    result.push_back(path.substr(dot + 1));
+  }
+  return result;
+}
+
 bool is_adapted(const LoraOptions& options, std::string_view path) {
   if (options.target_modules.empty()) return path != "lm_head";
-  return std::any_of(options.target_modules.begin(), options.target_modules.end(),
-                     [&](const std::string& name) { return path == name || path.ends_with("." + name); });
+  const std::vector<std::string_view> names = names_of_path(path);
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return options.target_modules.contains(name); });
 }
 
 std::string lora_name(std::string_view path, char factor) {

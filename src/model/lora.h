@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +17,13 @@ struct LoraOptions {
   double dropout = 0;   // of the adapter's input
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
-  std::vector<std::string> target_modules;
+  std::set<std::string, std::less<>> target_modules;
 
   [[nodiscard]] double scale() const;
 };
+
+// The names that PEFT would match a module's path by: "a.b.c" gives "a.b.c", "b.c" and "c".
+[[nodiscard]] std::vector<std::string_view> names_of_path(std::string_view path);
 
 // Whether the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
 [[nodiscard]] bool is_adapted(const LoraOptions& options, std::string_view path);

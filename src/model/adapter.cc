@@ -1,0 +1,155 @@
+#include "model/adapter.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "io/file.h"
+#include "io/quote.h"
+#include "io/safetensors.h"
+#include "model/json_fields.h"
+
+namespace spillway {
+namespace {
+
+// Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
+constexpr std::array<std::string_view, 12> kUnsupported = {
+    "use_dora",        "use_qalora",        "lora_bias",         "fan_in_fan_out",
+    "modules_to_save", "target_parameters", "layer_replication", "trainable_token_indices",
+    "rank_pattern",    "alpha_pattern",     "use_bdlora",        "alora_invocation_tokens"};
+constexpr int64_t kMaxRank = 65536;
+
+void refuse_unsupported(const JsonFields& json) {
+  if (const std::string type = json.string_or("peft_type", "LORA"); type != "LORA") {
+    throw input_error(json.where(), "expected peft_type LORA, got {}; use a LoRA adapter", quote(type));
+  }
+  if (const std::string bias = json.string_or("bias", "none"); bias != "none") {
+    throw input_error(json.where(), "expected bias none, got {}; use an adapter without biases", quote(bias));
+  }
+  for (const std::string_view key : kUnsupported) {
+    if (json.is_in_use(key)) {
+      throw input_error(json.where(), "expected a plain LoRA adapter, got one with {}; use one without it", key);
+    }
+  }
+}
+
+// The modules that an adapter's file holds an A for.
+std::set<std::string, std::less<>> stored_targets(const std::filesystem::path& folder) {
+  const std::string pattern = lora_name("*", 'A');
+  const size_t star = pattern.find('*');
+  const std::string_view before = std::string_view(pattern).substr(0, star);
+  const std::string_view after = std::string_view(pattern).substr(star + 1);
+  const SafetensorsFolder file(folder, "adapter_model");
+  std::set<std::string, std::less<>> result;
+  for (const auto& [name, entry] : file.tensors()) {
+    if (name.size() <= pattern.size() || !name.starts_with(before) || !name.ends_with(after)) continue;
+    result.insert(name.substr(before.size(), name.size() - before.size() - after.size()));
+  }
+  if (result.empty()) {
+    throw input_error(folder.string(), "expected tensors named {}, got none; give the folder of a LoRA adapter",
+                      pattern);
+  }
+  return result;
+}
+
+// A stable number for a name (FNV-1a), to key its random stream by.
+uint64_t hash_of(std::string_view name) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
+// "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs.
+std::set<std::string> target_names(const ModelConfig& config, const std::vector<LinearModule>& targets) {
+  std::map<std::string, int64_t> blocks;
+  std::set<std::string> full, brief;
+  for (const LinearModule& module : targets) {
+    const std::string name = module.name.substr(module.name.rfind('.') + 1);
+    full.insert(module.name);
+    brief.insert(name);
+    ++blocks[name];
+  }
+  const bool uniform = std::all_of(blocks.begin(), blocks.end(),
+                                   [&](const auto& entry) { return entry.second == config.num_hidden_layers; });
+  return uniform ? brief : full;
+}
+
+}  // namespace
+
+std::vector<LinearModule> lora_targets(const ModelConfig& config, const LoraOptions& lora, std::string_view where) {
+  std::vector<LinearModule> result;
+  std::set<std::string, std::less<>> known;
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    for (int i = 0; i < kProjections; ++i) {
+      LinearModule module = linear_module(config, layer, static_cast<Projection>(i));
+      for (const std::string_view name : names_of_path(module.name)) known.emplace(name);
+      if (is_adapted(lora, module.name)) result.push_back(std::move(module));
+    }
+  }
+  for (const std::string& target : lora.target_modules) {
+    if (known.contains(target)) continue;
+    throw input_error(
+        where,
+        "expected linear layers of the decoder blocks (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+        "down_proj), got {}; name layers that this model has",
+        quote(target));
+  }
+  return result;
+}
+
+std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, const LoraOptions& lora) {
+  std::vector<WeightSpec> result;
+  for (const LinearModule& module : targets) {
+    result.push_back({lora_name(module.name, 'A'), {lora.r, module.in_features}});
+    result.push_back({lora_name(module.name, 'B'), {module.out_features, lora.r}});
+  }
+  return result;
+}
+
+void initialise_lora_a(std::span<float> a, const LinearModule& module, uint64_t seed) {
+  const float bound = 1.0f / std::sqrt(static_cast<float>(module.in_features));
+  RandomStream random(seed, hash_of(module.name));
+  for (float& value : a) value = (2 * random.uniform() - 1) * bound;
+}
+
+LoraOptions read_adapter_options(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "adapter_config.json";
+  const JsonFields json = JsonFields::parse(read_file(path, 4 * kMiB), path.string());
+  refuse_unsupported(json);
+  LoraOptions lora;
+  lora.r = json.integer_or("r", 8, 1, kMaxRank);
+  lora.alpha = json.real_or("lora_alpha", 8, 0, 1e9);
+  lora.dropout = json.real_or("lora_dropout", 0, 0, 1);
+  lora.rslora = json.boolean_or("use_rslora", false);
+  lora.target_modules = stored_targets(folder);
+  return lora;
+}
+
+std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lora, std::string_view base_model) {
+  nlohmann::ordered_json json = {
+      {"base_model_name_or_path", base_model},
+      {"bias", "none"},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true},
+      {"init_lora_weights", true},
+      {"lora_alpha", lora.alpha},
+      {"lora_dropout", lora.dropout},
+      {"modules_to_save", nullptr},
+      {"peft_type", "LORA"},
+      {"r", lora.r},
+      {"target_modules", target_names(config, lora_targets(config, lora, "lora_target_modules"))},
+      {"task_type", "CAUSAL_LM"},
+      {"use_dora", false},
+      {"use_rslora", lora.rslora},
+  };
+  if (lora.alpha == std::floor(lora.alpha)) json["lora_alpha"] = static_cast<int64_t>(lora.alpha);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace spillway

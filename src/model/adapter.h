@@ -1,0 +1,37 @@
+// A LoRA adapter in a folder, as PEFT keeps it: adapter_config.json and adapter_model.safetensors.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "model/lora.h"
+#include "model/modules.h"
+
+namespace spillway {
+
+// The linear layers that `lora` adapts, in the order of the model. Throws InputError at `where` (a config key or a
+// file) for a target that is no linear layer of this model's blocks.
+[[nodiscard]] std::vector<LinearModule> lora_targets(const ModelConfig& config, const LoraOptions& lora,
+                                                     std::string_view where);
+
+// The tensors of an adapter of these layers: A [r, in_features] and B [out_features, r] of each.
+[[nodiscard]] std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, const LoraOptions& lora);
+
+// Fills A as PEFT initialises it, uniform in +-1/sqrt(in_features); B starts at zero. The numbers depend on the seed
+// and the module's name alone. REQUIRES: a.size() == r * in_features.
+void initialise_lora_a(std::span<float> a, const LinearModule& module, uint64_t seed);
+
+// Reads FOLDER/adapter_config.json. The layers are those that the tensors beside it are for, since PEFT allows patterns
+// as target_modules. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
+[[nodiscard]] LoraOptions read_adapter_options(const std::filesystem::path& folder);
+
+// The text of an adapter_config.json. `base_model` is the name or path of the model underneath.
+[[nodiscard]] std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lora,
+                                              std::string_view base_model);
+
+}  // namespace spillway

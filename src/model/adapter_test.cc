@@ -1,0 +1,111 @@
+#include "model/adapter.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+
+namespace {
+
+const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+
+template <typename Function>
+std::string error_of(const Function& function) {
+  try {
+    function();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the scale is alpha over r, or over its root with rslora") {
+  CHECK(LoraOptions{.r = 4, .alpha = 8}.scale() == 2.0);
+  CHECK(LoraOptions{.r = 4, .alpha = 8, .rslora = true}.scale() == 4.0);
+}
+
+TEST_CASE("targets match whole names and tails after a dot, as in PEFT") {
+  const LoraOptions tail{.target_modules = {"q_proj", "mlp.up_proj", "model.layers.1.self_attn.o_proj"}};
+  CHECK(is_adapted(tail, "model.layers.0.self_attn.q_proj"));
+  CHECK(is_adapted(tail, "model.layers.3.mlp.up_proj"));
+  CHECK(is_adapted(tail, "model.layers.1.self_attn.o_proj"));
+  CHECK(!is_adapted(tail, "model.layers.0.self_attn.o_proj"));
+  CHECK(!is_adapted(LoraOptions{.target_modules = {"proj"}}, "model.layers.0.self_attn.q_proj"));
+  CHECK(is_adapted({}, "model.layers.0.mlp.down_proj"));
+  CHECK(!is_adapted({}, "lm_head"));
+}
+
+TEST_CASE("targets come in the order of the model, and one that matches nothing is an error") {
+  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const auto targets = lora_targets(config, {.target_modules = {"down_proj", "q_proj"}}, "lora_target_modules");
+  REQUIRE(targets.size() == 4);
+  CHECK(targets[0].name == "model.layers.0.self_attn.q_proj");
+  CHECK(targets[1].name == "model.layers.0.mlp.down_proj");
+  CHECK(targets[1].in_features == 48);
+  CHECK(lora_targets(config, {}, "lora_target_modules").size() == 14);
+  for (const char* wrong : {"w1", "lm_head", "embed_tokens", "model.layers.2.mlp.up_proj"}) {
+    const std::string error = error_of([&] {
+      (void)lora_targets(config, {.target_modules = {"q_proj", wrong}}, "key");
+    });
+    CHECK(error.find(std::string("got \"") + wrong) != std::string::npos);
+  }
+}
+
+TEST_CASE("an adapter folder of PEFT is read") {
+  const LoraOptions lora = read_adapter_options(kGolden / "llama32/adapter");
+  CHECK(lora.r == 4);
+  CHECK(lora.alpha == 8);
+  CHECK(!lora.rslora);
+  CHECK(lora.target_modules.size() == 6);
+  CHECK(read_adapter_options(kGolden / "llama2/adapter_rslora").rslora);
+}
+
+TEST_CASE("adapters of another kind are refused") {
+  nlohmann::json config = nlohmann::json::parse(read_file(kGolden / "llama2/adapter/adapter_config.json", 1 << 20));
+  const auto error_with = [&](const char* key, const nlohmann::json& value) {
+    const TemporaryFolder folder;
+    config[key] = value;
+    write_file(folder.path() / "adapter_config.json", config.dump());
+    return error_of([&] { (void)read_adapter_options(folder.path()); });
+  };
+  SUBCASE("kind") {
+    CHECK(error_with("peft_type", "IA3").find("expected peft_type LORA, got \"IA3\"") != std::string::npos);
+  }
+  SUBCASE("DoRA") { CHECK(error_with("use_dora", true).find("got one with use_dora") != std::string::npos); }
+  SUBCASE("biases") { CHECK(error_with("bias", "all").find("got \"all\"") != std::string::npos); }
+  SUBCASE("ranks") { CHECK(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern") != std::string::npos); }
+  SUBCASE("rank 0") { CHECK(error_with("r", 0).find("expected r to be an integer from 1") != std::string::npos); }
+}
+
+TEST_CASE("adapter_config.json names kinds of layers where it can, else single layers") {
+  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const auto targets_in = [&](const LoraOptions& lora) {
+    return nlohmann::json::parse(adapter_config_json(config, lora, "base"))["target_modules"];
+  };
+  CHECK(targets_in(read_adapter_options(kGolden / "llama32/adapter")) ==
+        nlohmann::json{"down_proj", "q_proj", "v_proj"});
+  CHECK(targets_in({.target_modules = {"model.layers.1.mlp.up_proj"}}) == nlohmann::json{"model.layers.1.mlp.up_proj"});
+  CHECK(targets_in({}).size() == 7);
+}
+
+TEST_CASE("A starts uniform, by seed and name") {
+  const LinearModule module{.name = "model.layers.0.mlp.up_proj", .in_features = 100, .out_features = 10};
+  std::vector<float> a(10000), again(10000), other(10000);
+  initialise_lora_a(a, module, 1);
+  initialise_lora_a(again, module, 1);
+  initialise_lora_a(other, module, 2);
+  CHECK(a == again);
+  CHECK(a != other);
+  const double square = std::inner_product(a.begin(), a.end(), a.begin(), 0.0) / 10000;
+  CHECK(square == doctest::Approx(0.01 / 3).epsilon(0.05));
+  for (const float value : a) REQUIRE(std::abs(value) <= 0.1f);
+}

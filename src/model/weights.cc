@@ -1,0 +1,119 @@
+#include "model/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "io/quote.h"
+#include "model/adapter.h"
+
+namespace spillway {
+namespace {
+
+// ` and 7 more`, or nothing.
+std::string and_more(size_t found) { return found > 1 ? fmt::format(" and {} more", found - 1) : ""; }
+
+void check_tensor(const SafetensorsFolder::Entry& entry, const WeightSpec& spec) {
+  const auto& [tensor, file] = entry;
+  std::vector<int64_t> shape;
+  for (int axis = 0; axis < spec.shape.rank(); ++axis) shape.push_back(spec.shape[axis]);
+  if (tensor->shape != shape) {
+    throw input_error(file->path().string(),
+                      "expected {} of shape {}, got {}; use the weights that belong to this config", quote(spec.name),
+                      to_string(spec.shape), tensor->shape_text());
+  }
+  const std::optional<DType> dtype = tensor->dtype();
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+    throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got {}; use a model in one of these",
+                      quote(spec.name), quote(tensor->dtype_name));
+  }
+}
+
+// Every tensor of `specs` is there and fits, and there is no other but those that `is_spare` allows.
+template <typename IsSpare>
+void check_tensors(const SafetensorsFolder& folder, const std::vector<WeightSpec>& specs, const IsSpare& is_spare) {
+  std::set<std::string_view> known;
+  std::vector<std::string> missing, surplus;
+  for (const WeightSpec& spec : specs) {
+    known.insert(spec.name);
+    const auto it = folder.tensors().find(spec.name);
+    if (it == folder.tensors().end()) {
+      missing.push_back(spec.name);
+    } else {
+      check_tensor(it->second, spec);
+    }
+  }
+  for (const auto& [name, entry] : folder.tensors()) {
+    if (!known.contains(name) && !is_spare(name)) surplus.push_back(name);
+  }
+  if (!missing.empty()) {
+    throw input_error(folder.path().string(),
+                      "expected a tensor {}{}, got none of that name; use the weights that belong "
+                      "to this config",
+                      quote(missing.front()), and_more(missing.size()));
+  }
+  if (!surplus.empty()) {
+    throw input_error(folder.path().string(),
+                      "expected no tensors but those of the config, got {}{}; use the weights that "
+                      "belong to this config",
+                      quote(surplus.front()), and_more(surplus.size()));
+  }
+}
+
+// Compares two stored tensors of one shape in pieces; the dtypes may differ.
+bool equal_values(const SafetensorsFolder& folder, std::string_view a, std::string_view b) {
+  constexpr int64_t kPiece = int64_t{1} << 18;
+  std::vector<float> values_a(kPiece), values_b(kPiece);
+  const int64_t elems = folder.find(a)->elems();
+  for (int64_t first = 0; first < elems; first += kPiece) {
+    const int64_t count = std::min(kPiece, elems - first);
+    folder.read(a, first, count, DType::kF32, values_a.data());
+    folder.read(b, first, count, DType::kF32, values_b.data());
+    if (!std::equal(values_a.begin(), values_a.begin() + count, values_b.begin())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ModelConfig& config) {
+  SafetensorsFolder files(folder);
+  std::vector<WeightSpec> specs = model_weights(config);
+  if (config.tie_word_embeddings && files.find(kHead)) {
+    specs.push_back({std::string(kHead), {config.vocab_size, config.hidden_size}});
+  }
+  check_tensors(files, specs, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
+  return files;
+}
+
+SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
+                                       const LoraOptions& lora) {
+  SafetensorsFolder files(folder, "adapter_model");
+  const std::vector<LinearModule> targets = lora_targets(config, lora, (folder / "adapter_model.safetensors").string());
+  check_tensors(files, lora_weights(targets, lora), [](std::string_view) { return false; });
+  return files;
+}
+
+void load_weights(const Graph& graph, const SafetensorsFolder& folder,
+                  const std::function<TensorView(ValueId weight)>& home) {
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
+    if (!is_weight || value.producer != kNone || !folder.find(value.name)) continue;
+    const TensorView view = home(static_cast<ValueId>(i));
+    folder.read(value.name, view.dtype, view.data);
+  }
+  const bool head_is_spare = folder.find(kHead) && graph.find(kHead) == kNone && graph.find(kEmbedding) != kNone;
+  if (head_is_spare && !equal_values(folder, kHead, kEmbedding)) {
+    throw input_error(folder.path().string(),
+                      "expected {} to equal {}, since config.json ties them, got different values; "
+                      "set tie_word_embeddings to false",
+                      kHead, kEmbedding);
+  }
+}
+
+}  // namespace spillway

@@ -1,0 +1,31 @@
+// The weights of model and adapter folders, checked against what the config says before anything relies on them.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+
+#include "graph/graph.h"
+#include "io/safetensors.h"
+#include "model/config.h"
+#include "model/lora.h"
+#include "model/modules.h"
+#include "tensor/view.h"
+
+namespace spillway {
+
+// Opens FOLDER/model.safetensors, or its shards. Throws InputError for tensors that are missing, too many, of another
+// shape than config.json says, or neither f32, f16 nor bf16. Reads headers only. A head beside tied embeddings is
+// allowed, and so are the rotary frequencies that old Llama files keep.
+[[nodiscard]] SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ModelConfig& config);
+
+// The same for FOLDER/adapter_model.safetensors and the layers that `lora` adapts.
+[[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
+                                                     const LoraOptions& lora);
+
+// Reads those weights of `graph` that `folder` has a tensor of the same name for, converted to their dtypes, into
+// home(weight). NaN and infinity are refused, and so is a head that differs from the embedding which it is tied to.
+void load_weights(const Graph& graph, const SafetensorsFolder& folder,
+                  const std::function<TensorView(ValueId weight)>& home);
+
+}  // namespace spillway

@@ -1,0 +1,146 @@
+#include "model/weights.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "io/safetensors_writer.h"
+#include "model/adapter.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+
+namespace {
+
+const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+
+// The tensors that llama2's config asks for, all zero, to change before writing.
+std::map<std::string, TensorSpec> llama2_tensors() {
+  std::map<std::string, TensorSpec> result;
+  for (const WeightSpec& weight : model_weights(read_model_config(kGolden / "llama2"))) {
+    std::vector<int64_t> shape;
+    for (int axis = 0; axis < weight.shape.rank(); ++axis) shape.push_back(weight.shape[axis]);
+    result[weight.name] = {weight.name, DType::kF32, shape};
+  }
+  return result;
+}
+
+void write(const std::filesystem::path& path, const std::map<std::string, TensorSpec>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, spec] : tensors) specs.push_back(spec);
+  SafetensorsWriter writer(path, specs);
+  for (const TensorSpec& spec : specs) {
+    if (spec.dtype == DType::kI32) {
+      writer.append(spec.name, std::vector<int32_t>(static_cast<size_t>(spec.elems())).data(), DType::kI32,
+                    spec.elems());
+    } else {
+      writer.append(spec.name, std::vector<float>(static_cast<size_t>(spec.elems())).data(), DType::kF32, spec.elems());
+    }
+  }
+  writer.commit();
+}
+
+template <typename Function>
+std::string error_of(const Function& function) {
+  try {
+    function();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string open_error(const std::map<std::string, TensorSpec>& tensors) {
+  const TemporaryFolder folder;
+  write(folder.path() / "model.safetensors", tensors);
+  return error_of([&] { (void)open_model_weights(folder.path(), read_model_config(kGolden / "llama2")); });
+}
+
+}  // namespace
+
+TEST_CASE("every golden model holds exactly the tensors that its config describes") {
+  for (const char* name :
+       {"llama2", "llama32", "llama_linear", "llama_bias", "mistral", "qwen2", "qwen2_tied", "qwen3", "qwen3_tied"}) {
+    CAPTURE(name);
+    const ModelConfig config = read_model_config(kGolden / name);
+    const SafetensorsFolder folder = open_model_weights(kGolden / name, config);
+    CHECK(folder.tensors().size() == model_weights(config).size());
+    const LoraOptions lora = read_adapter_options(kGolden / name / "adapter");
+    CHECK(lora.r == 4);
+    CHECK(open_adapter_weights(kGolden / name / "adapter", config, lora).tensors().size() > 0);
+  }
+}
+
+TEST_CASE("a missing, surplus, misshapen or integer tensor is named") {
+  auto tensors = llama2_tensors();
+  CHECK(open_error(tensors).empty());
+  SUBCASE("missing") {
+    tensors.erase("model.norm.weight");
+    tensors.erase("lm_head.weight");
+    CHECK(open_error(tensors).find("expected a tensor \"model.norm.weight\" and 1 more, got none") !=
+          std::string::npos);
+  }
+  SUBCASE("surplus") {
+    tensors["model.layers.2.mlp.up_proj.weight"] = {"model.layers.2.mlp.up_proj.weight", DType::kF32, {48, 32}};
+    CHECK(open_error(tensors).find("got \"model.layers.2.mlp.up_proj.weight\"; use") != std::string::npos);
+  }
+  SUBCASE("misshapen") {
+    tensors["lm_head.weight"].shape = {97, 32};
+    CHECK(open_error(tensors).find("expected \"lm_head.weight\" of shape [96, 32], got [97, 32]") != std::string::npos);
+  }
+  SUBCASE("integer") {
+    tensors["model.norm.weight"].dtype = DType::kI32;
+    CHECK(open_error(tensors).find("in F32, F16 or BF16, got \"I32\"") != std::string::npos);
+  }
+  SUBCASE("what old Llama files keep beside is allowed") {
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {
+        "model.layers.0.self_attn.rotary_emb.inv_freq", DType::kF32, {4}};
+    CHECK(open_error(tensors).empty());
+  }
+}
+
+TEST_CASE("weights are read into the homes of the graph's weights of the same names") {
+  const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
+  const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", config);
+  Graph graph;
+  graph.values.push_back(
+      {.name = std::string(kFinalNorm), .type = {DType::kBF16, {32}}, .kind = ValueKind::kFrozenWeight});
+  graph.values.push_back({.name = "elsewhere", .type = {DType::kF32, {1}}, .kind = ValueKind::kTrainableWeight});
+  std::vector<bf16> norm(32);
+  load_weights(graph, folder, [&](ValueId id) {
+    REQUIRE(id == 0);
+    return TensorView{norm.data(), DType::kBF16, {32}};
+  });
+  std::vector<float> expected(32);
+  folder.read(kFinalNorm, DType::kF32, expected.data());
+  for (size_t i = 0; i < 32; ++i) CHECK(norm[i].bits == to_bf16(expected[i]).bits);
+}
+
+TEST_CASE("a head beside tied embeddings must equal them") {
+  ModelConfig config = read_model_config(kGolden / "llama2");
+  config.tie_word_embeddings = true;
+  Graph graph;
+  graph.values.push_back(
+      {.name = std::string(kEmbedding), .type = {DType::kF32, {96, 32}}, .kind = ValueKind::kFrozenWeight});
+  std::vector<float> embedding(96 * 32);
+  const auto load = [&](const SafetensorsFolder& folder) {
+    load_weights(graph, folder, [&](ValueId) { return TensorView{embedding.data(), DType::kF32, {96, 32}}; });
+  };
+  const TemporaryFolder equal;
+  write(equal.path() / "model.safetensors", llama2_tensors());
+  CHECK(error_of([&] { load(open_model_weights(equal.path(), config)); }).empty());
+  CHECK(error_of([&] {
+          load(open_model_weights(kGolden / "llama2", config));
+        }).find("set tie_word_embeddings to false") != std::string::npos);
+}
+
+TEST_CASE("weight decay spares norms and biases") {
+  CHECK(has_weight_decay("model.embed_tokens.weight"));
+  CHECK(has_weight_decay("model.layers.0.self_attn.q_proj.weight"));
+  CHECK(has_weight_decay(lora_name("model.layers.0.mlp.up_proj", 'A')));
+  CHECK(!has_weight_decay("model.layers.0.self_attn.q_proj.bias"));
+  CHECK(!has_weight_decay("model.layers.0.self_attn.k_norm.weight"));
+  CHECK(!has_weight_decay("model.layers.0.post_attention_layernorm.weight"));
+  CHECK(!has_weight_decay("model.norm.weight"));
+}
