@@ -1,0 +1,98 @@
+#include "plan/planner.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "plan/offsets.h"
+#include "plan/testing/random_program.h"
+#include "plan/verify.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+int64_t device_bytes(const Plan& plan) { return plan.peaks[0].bytes; }
+int64_t recomputed_blocks(const Plan& plan) {
+  return std::count(plan.blocks.begin(), plan.blocks.end(), Treatment::kRecompute);
+}
+
+}  // namespace
+
+TEST_CASE("without a budget nothing is recomputed") {
+  const Graph graph = random_graph(3, {.blocks = 6});
+  CHECK(recomputed_blocks(make_plan(graph, Machine{}, {}, {})) == 0);
+}
+
+TEST_CASE("a fixed policy is followed whatever the budget") {
+  const Graph graph = random_graph(3, {.blocks = 6});
+  const Plan plan = make_plan(graph, Machine{}, {}, {.activations = Treatment::kRecompute});
+  CHECK(recomputed_blocks(plan) == 6);
+  CHECK(plan.fits);
+}
+
+TEST_CASE("raising the budget never makes the predicted step slower, and what is said to fit does") {
+  const Graph graph = random_graph(5, {.blocks = 8, .ops_per_block = 8});
+  const int64_t most = device_bytes(make_plan(graph, Machine{}, {}, {}));
+  const int64_t least = device_bytes(make_plan(graph, Machine{}, {}, {.activations = Treatment::kRecompute}));
+  REQUIRE(least < most);
+  double previous = 1e9;
+  for (int i = 0; i <= 20; ++i) {
+    const int64_t budget = least + (most - least) * i / 20;
+    const Plan plan = make_plan(graph, Machine{}, {.device = budget}, {});
+    CAPTURE(budget);
+    CHECK(plan.fits);
+    CHECK(device_bytes(plan) <= budget);
+    CHECK(plan.simulation.step_seconds(1) <= previous);
+    CHECK(verify(graph, plan.program, {.device = budget}).empty());
+    previous = plan.simulation.step_seconds(1);
+  }
+}
+
+TEST_CASE("a budget that cannot be met says how much is missing and what is alive at the peak") {
+  const Graph graph = random_graph(5, {.blocks = 4});
+  const Plan least = make_plan(graph, Machine{}, {}, {.activations = Treatment::kRecompute});
+  const Plan plan = make_plan(graph, Machine{}, {.device = 100}, {});
+  CHECK_FALSE(plan.fits);
+  CHECK(plan.missing_bytes[0] <= device_bytes(least) - 100);
+  CHECK(plan.missing_bytes[0] == device_bytes(plan) - 100);
+  const std::vector<LiveBuffer> alive = alive_at(graph, plan, plan.peaks[0].step);
+  int64_t sum = 0;
+  for (const LiveBuffer& b : alive) sum += (b.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  CHECK(sum == plan.peaks[0].lower_bound);
+  CHECK(std::is_sorted(alive.begin(), alive.end(),
+                       [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; }));
+}
+
+TEST_CASE("the same input gives the same plan") {
+  const Graph graph = random_graph(9, {.blocks = 5});
+  const Plan a = make_plan(graph, Machine{}, {.device = 20'000}, {}),
+             b = make_plan(graph, Machine{}, {.device = 20'000}, {});
+  CHECK(a.offsets == b.offsets);
+  CHECK(a.blocks == b.blocks);
+}
+
+TEST_CASE("packed buffers never overlap while both are alive, and random ones come close to the bound") {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    RandomStream random(seed, 3);
+    std::vector<Interval> intervals;
+    for (int i = 0; i < 120; ++i) {
+      const auto begin = static_cast<int32_t>(random.below(100));
+      intervals.push_back(
+          {random.below(10'000), begin, begin + 1 + static_cast<int32_t>(random.below(seed % 2 ? 5 : 60))});
+    }
+    const Packing packing = pack(intervals);
+    for (size_t a = 0; a < intervals.size(); ++a) {
+      CHECK(packing.offsets[a] % kArenaAlignment == 0);
+      CHECK(packing.offsets[a] + intervals[a].bytes <= packing.bytes);
+      for (size_t b = 0; b < a; ++b) {
+        const bool meet = intervals[a].begin < intervals[b].end && intervals[b].begin < intervals[a].end;
+        const bool overlap = packing.offsets[a] < packing.offsets[b] + intervals[b].bytes &&
+                             packing.offsets[b] < packing.offsets[a] + intervals[a].bytes;
+        REQUIRE_FALSE((meet && overlap && intervals[a].bytes > 0 && intervals[b].bytes > 0));
+      }
+    }
+    CHECK(static_cast<double>(packing.bytes) <= 1.25 * static_cast<double>(packing.lower_bound));
+  }
+}

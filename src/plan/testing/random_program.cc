@@ -1,0 +1,327 @@
+#include "plan/testing/random_program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/autodiff.h"
+#include "graph/operation.h"
+
+namespace spillway::testing {
+namespace {
+
+// --- Operations that mix bytes -------------------------------------------------------------------------------------
+
+ValueType type_of_bytes(int64_t bytes) { return {DType::kU8, {bytes}}; }
+
+std::vector<ValueType> infer_mix(TypeList, const Attributes& attributes) {
+  std::vector<ValueType> outputs = {type_of_bytes(attributes.integer("bytes"))};
+  if (attributes.integer_or("second", 0) > 0) outputs.push_back(type_of_bytes(attributes.integer("second")));
+  return outputs;
+}
+Cost cost_mix(TypeList, TypeList outputs, const Attributes&) {
+  return {.bytes = static_cast<double>(outputs[0]->bytes())};
+}
+int64_t workspace_mix(TypeList, TypeList, const Attributes& attributes, int) {
+  return attributes.integer_or("workspace", 0);
+}
+void vjp_mix(VjpContext& context);
+
+// Any inputs, one or two outputs; the first output may take the first input's place.
+const OpDef kMix = {.name = "mix",
+                    .infer = infer_mix,
+                    .vjp = vjp_mix,
+                    .cost = cost_mix,
+                    .workspace_bytes = workspace_mix,
+                    .in_place = {{0, 0}}};
+// The same without a gradient, for the backward and update phases; its addend may be added into.
+const OpDef kGrad = {.name = "grad",
+                     .infer = infer_mix,
+                     .cost = cost_mix,
+                     .workspace_bytes = workspace_mix,
+                     .in_place = {{0, 0}, {0, 1}}};
+
+ValueId sum(Builder& b, ValueId x, ValueId y) { return b.append_one(kGrad, {x, y}, {{"bytes", b.type(x).bytes()}}); }
+
+// The cotangent of each input mixes those of the outputs, the input itself and, for the first, the first output.
+void vjp_mix(VjpContext& context) {
+  const Attributes attributes = context.attributes();
+  for (int i = 0; i < attributes.integer("inputs"); ++i) {
+    if (!context.wants(i)) continue;
+    std::vector<ValueId> reads = {context.take_addend(i)};
+    if (reads[0] == kNone) reads.clear();
+    reads.push_back(context.input(i));
+    if (i == 0) reads.push_back(context.output(0));
+    if (context.cotangent(0) != kNone) reads.push_back(context.cotangent(0));
+    context.add(i, context.builder().append_one(kGrad, reads,
+                                                {{"bytes", context.input_type(i).bytes()},
+                                                 {"workspace", attributes.integer_or("workspace", 0)}}));
+  }
+}
+
+int64_t random_bytes(RandomStream& random) { return 1 + random.below(600); }
+
+// --- Bytes and hashes ------------------------------------------------------------------------------------------------
+
+using Bytes = std::vector<uint8_t>;
+
+uint64_t hash_bytes(const uint8_t* data, int64_t bytes, uint64_t seed) {
+  uint64_t hash = seed ^ 0x9E3779B97F4A7C15;
+  for (int64_t i = 0; i < bytes; ++i) hash = (hash ^ data[i]) * 0x100000001B3 + static_cast<uint64_t>(i);
+  return hash;
+}
+void fill_bytes(uint8_t* data, int64_t bytes, uint64_t seed) {
+  for (int64_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(philox(seed, 1, static_cast<uint64_t>(i))[0]);
+}
+uint64_t initial_seed(ValueId id, int micro_step) {
+  return 1000003u * static_cast<uint64_t>(id) + static_cast<uint64_t>(micro_step);
+}
+
+// The bytes of an operation's output are a function of the operation and of all its inputs' bytes.
+uint64_t output_seed(OpId op, size_t output, const std::vector<uint64_t>& input_hashes) {
+  uint64_t seed = static_cast<uint64_t>(op) * 31 + output;
+  for (const uint64_t hash : input_hashes) seed = seed * 0x9E3779B97F4A7C15 + hash;
+  return seed;
+}
+
+class Memory {
+ public:
+  explicit Memory(const Program& program) {
+    for (size_t tier = 0; tier < kTiers; ++tier)
+      arenas_[tier].assign(static_cast<size_t>(program.arena_bytes[tier]), 0);
+  }
+  [[nodiscard]] bool contains(const Place& place) const {
+    return place.offset >= 0 &&
+           place.offset + place.bytes <= static_cast<int64_t>(arenas_[static_cast<size_t>(place.tier)].size());
+  }
+  [[nodiscard]] uint8_t* at(const Place& place) {
+    return arenas_[static_cast<size_t>(place.tier)].data() + place.offset;
+  }
+
+ private:
+  std::array<Bytes, kTiers> arenas_;
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, const Program& program, RandomStream& random)
+      : graph_(graph), program_(program), random_(random), memory_(program) {}
+
+  std::optional<Outcome> run() {
+    for (const Operand& home : program_.homes) {
+      if (!memory_.contains(home.place)) return std::nullopt;
+      if (graph_.is_persistent(home.value))
+        fill_bytes(memory_.at(home.place), home.place.bytes, initial_seed(home.value, 0));
+    }
+    for (int micro_step = 0; micro_step < 2; ++micro_step) {
+      for (const Operand& home : program_.homes) {
+        if (!graph_.is_persistent(home.value))
+          fill_bytes(memory_.at(home.place), home.place.bytes, initial_seed(home.value, micro_step));
+      }
+      if (!run_section(0) || !run_section(1)) return std::nullopt;
+    }
+    if (!run_section(2)) return std::nullopt;
+    for (const Operand& home : program_.homes) {
+      if (graph_.is_persistent(home.value))
+        outcome_[home.value] = hash_bytes(memory_.at(home.place), home.place.bytes, 0);
+    }
+    return outcome_;
+  }
+
+ private:
+  // Any instruction whose lane predecessors and waits are done may come next.
+  bool run_section(size_t index) {
+    const Section& section = program_.sections[index];
+    std::vector<bool> done(program_.instructions.size(), false);
+    for (int32_t i = 0; i < section.begin; ++i) done[static_cast<size_t>(i)] = true;
+    for (int32_t left = section.end - section.begin; left > 0; --left) {
+      std::vector<int32_t> ready;
+      std::array<bool, kLanes> lane_seen{};
+      for (int32_t i = section.begin; i < section.end; ++i) {
+        const Instruction& instruction = program_.instructions[static_cast<size_t>(i)];
+        if (done[static_cast<size_t>(i)] || std::exchange(lane_seen[static_cast<size_t>(instruction.lane)], true))
+          continue;
+        if (std::all_of(instruction.waits.begin(), instruction.waits.end(),
+                        [&](int32_t w) { return done[static_cast<size_t>(w)]; }))
+          ready.push_back(i);
+      }
+      if (ready.empty()) return false;
+      const int32_t next = ready[random_.below(static_cast<uint32_t>(ready.size()))];
+      if (!run_instruction(program_.instructions[static_cast<size_t>(next)])) return false;
+      done[static_cast<size_t>(next)] = true;
+    }
+    for (size_t k = 0; k < program_.results.size(); ++k) {
+      const Operand& result = program_.results[k];
+      if (graph_.op(graph_.value(graph_.results[k]).producer).phase != section.phase) continue;
+      if (!memory_.contains(result.place)) return false;
+      outcome_[graph_.results[k]] = hash_bytes(memory_.at(result.place), result.place.bytes, 0);
+    }
+    return true;
+  }
+
+  bool run_instruction(const Instruction& instruction) {
+    const Place& workspace = instruction.workspace;
+    if (workspace.bytes > 0) {
+      if (!memory_.contains(workspace)) return false;
+      std::memset(memory_.at(workspace), 0xA5, static_cast<size_t>(workspace.bytes));
+    }
+    std::vector<uint64_t> hashes;
+    for (const Operand& input : instruction.inputs) {
+      if (input.value == kNone) continue;
+      if (!memory_.contains(input.place)) return false;
+      hashes.push_back(hash_bytes(memory_.at(input.place), input.place.bytes, 0));
+    }
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+      const Place& place = instruction.outputs[i].place;
+      if (!memory_.contains(place)) return false;
+      fill_bytes(memory_.at(place), place.bytes, output_seed(instruction.op, i, hashes));
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const Program& program_;
+  RandomStream& random_;
+  Memory memory_;
+  Outcome outcome_;
+};
+
+bool conflict(const Instruction& a, const Instruction& b) {
+  const auto touches = [](const Instruction& instruction, const Place& place) {
+    const auto meets = [&](const Place& other) {
+      return other.tier == place.tier && other.bytes > 0 && place.bytes > 0 &&
+             other.offset < place.offset + place.bytes && place.offset < other.offset + other.bytes;
+    };
+    if (meets(instruction.workspace)) return true;
+    for (const Operand& o : instruction.inputs)
+      if (o.value != kNone && meets(o.place)) return true;
+    for (const Operand& o : instruction.outputs)
+      if (meets(o.place)) return true;
+    return false;
+  };
+  const auto writes_meet = [&](const Instruction& writer, const Instruction& other) {
+    if (touches(other, writer.workspace)) return true;
+    return std::any_of(writer.outputs.begin(), writer.outputs.end(),
+                       [&](const Operand& o) { return touches(other, o.place); });
+  };
+  return writes_meet(a, b) || writes_meet(b, a);
+}
+
+}  // namespace
+
+Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
+  RandomStream random(seed, 0);
+  Graph graph{.name = "random"};
+  Builder b(graph);
+  ValueId x = b.input("batch", type_of_bytes(random_bytes(random)), ValueKind::kBatch);
+  std::vector<WeightGradient> weights;
+  for (int block = 0; block < options.blocks; ++block) {
+    b.begin_block("block " + std::to_string(block));
+    std::vector<ValueId> local = {x};
+    for (int w = 0; w < options.weights; ++w) {
+      const ValueType type = type_of_bytes(random_bytes(random));
+      const std::string name = "weight." + std::to_string(weights.size());
+      const ValueId weight = b.input(name, type, ValueKind::kTrainableWeight);
+      const bool accumulates = random.below(2) == 0;
+      const ValueId accumulator = accumulates ? b.input("gradient." + name, type, ValueKind::kGradient) : kNone;
+      weights.push_back({.weight = weight, .dtype = DType::kU8, .accumulator = accumulator});
+      local.push_back(weight);
+    }
+    for (int i = 0; i < options.ops_per_block; ++i) {
+      // The newest value first, so that the chain reaches the loss and in-place moves are possible; all weights are
+      // read.
+      std::vector<ValueId> reads = {x};
+      if (i < options.weights) reads.push_back(local[static_cast<size_t>(i) + 1]);
+      if (random.below(2)) reads.push_back(local[random.below(static_cast<uint32_t>(local.size()))]);
+      const int64_t bytes = random.below(2) ? b.type(x).bytes() : random_bytes(random);
+      Attributes attributes{{"bytes", bytes},
+                            {"inputs", static_cast<int64_t>(reads.size())},
+                            {"workspace", random.below(3) ? int64_t{0} : random_bytes(random)},
+                            {"second", random.below(3) ? int64_t{0} : random_bytes(random)}};
+      const std::vector<ValueId> outputs = b.append(kMix, reads, attributes);
+      x = outputs[0];
+      local.insert(local.end(), outputs.begin(), outputs.end());
+    }
+    b.end_block();
+  }
+  const ValueId loss = b.append_one(kMix, {x}, {{"bytes", int64_t{8}}, {"inputs", int64_t{1}}});
+  b.result(loss);
+  append_backward(b, loss, weights, sum);
+  b.set_phase(Phase::kUpdate);
+  for (const WeightGradient& w : weights) {
+    // As with real accumulation, only accumulators carry gradients from several micro-steps to the update.
+    b.update(w.weight, b.append_one(kGrad, {w.weight, w.gradient}, {{"bytes", b.type(w.weight).bytes()}}));
+    if (w.accumulator != kNone)
+      b.update(w.gradient, b.append_one(kGrad, {w.gradient}, {{"bytes", b.type(w.weight).bytes()}}));
+  }
+  return graph;
+}
+
+Outcome expected_outcome(const Graph& graph) {
+  std::map<ValueId, Bytes> values;
+  Outcome outcome;
+  const auto fill = [&](ValueId id, uint64_t seed) {
+    Bytes& bytes = values[id];
+    bytes.resize(static_cast<size_t>(graph.value(id).type.bytes()));
+    fill_bytes(bytes.data(), static_cast<int64_t>(bytes.size()), seed);
+  };
+  const auto hash = [&](ValueId id) {
+    return hash_bytes(values[id].data(), static_cast<int64_t>(values[id].size()), 0);
+  };
+  const auto run = [&](Phase phase) {
+    for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
+      const Operation& op = graph.op(id);
+      if (op.phase != phase) continue;
+      std::vector<uint64_t> hashes;
+      for (const ValueId v : op.inputs)
+        if (v != kNone) hashes.push_back(hash(v));
+      for (size_t i = 0; i < op.outputs.size(); ++i) fill(op.outputs[i], output_seed(id, i, hashes));
+      for (const ValueId v : op.outputs)
+        if (std::count(graph.results.begin(), graph.results.end(), v)) outcome[v] = hash(v);
+    }
+  };
+  const auto bring_home = [&](Phase phase) {
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+      const ValueId root = graph.persistent_root(id);
+      if (root != kNone && root != id && graph.op(graph.value(id).producer).phase <= phase) values[root] = values[id];
+    }
+  };
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
+    if (graph.is_persistent(id)) fill(id, initial_seed(id, 0));
+  for (int micro_step = 0; micro_step < 2; ++micro_step) {
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+      if (graph.value(id).producer == kNone && !graph.is_persistent(id)) fill(id, initial_seed(id, micro_step));
+    }
+    run(Phase::kForward);
+    run(Phase::kBackward);
+    bring_home(Phase::kBackward);
+  }
+  run(Phase::kUpdate);
+  bring_home(Phase::kUpdate);
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
+    if (graph.is_persistent(id)) outcome[id] = hash(id);
+  return outcome;
+}
+
+std::optional<Outcome> execute(const Graph& graph, const Program& program, RandomStream& random) {
+  return Interpreter(graph, program, random).run();
+}
+
+Program spread_over_lanes(const Graph&, const Program& program, RandomStream& random) {
+  Program result = program;
+  for (const Section& section : result.sections) {
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      Instruction& instruction = result.instructions[static_cast<size_t>(i)];
+      instruction.lane = random.below(3) == 0 ? Lane::kHostCompute : Lane::kCompute;
+      // The latest conflicting instruction of the other lane implies all earlier ones.
+      for (int32_t j = i - 1; j >= section.begin; --j) {
+        const Instruction& other = result.instructions[static_cast<size_t>(j)];
+        if (other.lane == instruction.lane || !conflict(instruction, other)) continue;
+        instruction.waits.push_back(j);
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace spillway::testing

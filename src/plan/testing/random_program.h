@@ -1,0 +1,38 @@
+// For tests of plans: random graphs of operations that only mix bytes, and an interpreter that executes a Program on
+// real bytes in any order that its lanes and waits permit. What the interpreter computes is the truth that the
+// verifier's verdict is held against.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/random.h"
+#include "graph/builder.h"
+#include "plan/program.h"
+
+namespace spillway::testing {
+
+struct RandomGraphOptions {
+  int blocks = 3;
+  int ops_per_block = 5;
+  int weights = 2;
+};
+
+// A graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations, workspaces
+// and several outputs. The same seed gives the same graph.
+[[nodiscard]] Graph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
+
+// What every result and every persistent value holds (as hashes) after one step of two micro-steps.
+using Outcome = std::map<ValueId, uint64_t>;
+[[nodiscard]] Outcome expected_outcome(const Graph& graph);
+
+// Executes the program, choosing at random among the instructions that may come next. Absent where an operand lies
+// outside its arena. REQUIRES: ids are in range.
+[[nodiscard]] std::optional<Outcome> execute(const Graph& graph, const Program& program, RandomStream& random);
+
+// Spreads the instructions of the update and backward sections over two lanes with exactly the waits that the bytes
+// they share require.
+[[nodiscard]] Program spread_over_lanes(const Graph& graph, const Program& program, RandomStream& random);
+
+}  // namespace spillway::testing

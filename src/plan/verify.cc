@@ -1,0 +1,330 @@
+#include "plan/verify.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "graph/operation.h"
+#include "plan/byte_map.h"
+
+namespace spillway {
+namespace {
+
+constexpr size_t kEnoughViolations = 20;
+
+[[nodiscard]] bool overlap(const Place& a, const Place& b) {
+  return a.tier == b.tier && a.bytes > 0 && b.bytes > 0 && a.offset < b.offset + b.bytes &&
+         b.offset < a.offset + a.bytes;
+}
+
+class ProgramVerifier {
+ public:
+  ProgramVerifier(const Graph& graph, const Program& program) : graph_(graph), program_(program) {}
+
+  std::vector<std::string> run(const Budget& budget) {
+    check_arenas(budget);
+    check_form();
+    if (!violations_.empty()) return std::move(violations_);  // the replay relies on places and ids being in range
+    order_instructions();
+    // Two steps of two micro-steps: what only goes wrong the second time shows.
+    place_homes();
+    for (int step = 0; step < 2; ++step) {
+      for (int micro_step = 0; micro_step < 2; ++micro_step) {
+        begin_micro_step();
+        replay(Phase::kForward);
+        replay(Phase::kBackward);
+        check_homes(Phase::kBackward);
+      }
+      replay(Phase::kUpdate);
+      check_homes(Phase::kUpdate);
+    }
+    return std::move(violations_);
+  }
+
+ private:
+  template <typename... Args>
+  void report(fmt::format_string<Args...> text, Args&&... args) {
+    if (violations_.size() < kEnoughViolations) violations_.push_back(fmt::format(text, std::forward<Args>(args)...));
+  }
+  [[nodiscard]] const Instruction& at(int32_t i) const { return program_.instructions[static_cast<size_t>(i)]; }
+  [[nodiscard]] std::string describe(int32_t i) const {
+    const Instruction& instruction = at(i);
+    if (instruction.kind == Instruction::Kind::kCopy) return fmt::format("instruction {} (copy)", i);
+    return fmt::format("instruction {} ({}{})", i, graph_.op(instruction.op).def->name,
+                       instruction.recompute ? ", again" : "");
+  }
+  [[nodiscard]] const std::string& name(ValueId id) const { return graph_.value(id).name; }
+
+  void check_arenas(const Budget& budget) {
+    const std::optional<int64_t> budgets[kTiers] = {budget.device, budget.host, budget.disk};
+    for (size_t tier = 0; tier < kTiers; ++tier) {
+      if (budgets[tier] && program_.arena_bytes[tier] > *budgets[tier]) {
+        report("the {} arena has {} bytes, its budget is {}", name_of(static_cast<Tier>(tier)),
+               program_.arena_bytes[tier], *budgets[tier]);
+      }
+    }
+  }
+
+  // Ids, places and the correspondence with the graph.
+  void check_form() {
+    int32_t expected_begin = 0;
+    for (const Section& section : program_.sections) {
+      if (section.begin != expected_begin || section.end < section.begin)
+        report("sections do not cover the instructions in order");
+      expected_begin = section.end;
+    }
+    if (expected_begin != static_cast<int32_t>(program_.instructions.size())) {
+      report("sections do not cover the instructions in order");
+      return;
+    }
+    for (const Operand& home : program_.homes) check_operand("a home", home);
+    for (const Operand& result : program_.results) check_operand("a result", result);
+    if (program_.results.size() != graph_.results.size())
+      report("{} results instead of {}", program_.results.size(), graph_.results.size());
+    std::vector<int> runs(graph_.ops.size(), 0);
+    for (const Section& section : program_.sections) {
+      for (int32_t i = section.begin; i < section.end; ++i) check_instruction(i, section.phase, runs);
+    }
+    for (size_t op = 0; op < runs.size(); ++op) {
+      if (runs[op] != 1) report("operation {} ({}) runs {} times", op, graph_.ops[op].def->name, runs[op]);
+    }
+  }
+
+  void check_instruction(int32_t i, Phase phase, std::vector<int>& runs) {
+    const Instruction& instruction = at(i);
+    for (const int32_t other : instruction.waits) {
+      if (other < 0 || other >= i) report("instruction {} waits for {}, which is not before it", i, other);
+    }
+    if (instruction.kind == Instruction::Kind::kCopy) {
+      check_copy(i);
+      return;
+    }
+    if (instruction.op < 0 || instruction.op >= static_cast<OpId>(graph_.ops.size())) {
+      report("instruction {} runs operation {}, which does not exist", i, instruction.op);
+      return;
+    }
+    const Operation& op = graph_.op(instruction.op);
+    if (instruction.recompute) {
+      if (op.phase != Phase::kForward || phase != Phase::kBackward)
+        report("{} recomputes what is not forward, or not in the backward section", describe(i));
+      for (const ValueId v : op.outputs) {
+        if (graph_.value(v).updates != kNone) report("{} updates {} a second time", describe(i), name(v));
+      }
+    } else {
+      ++runs[static_cast<size_t>(instruction.op)];
+      if (op.phase != phase) report("{} stands in the {} section", describe(i), name_of(phase));
+    }
+    check_operands(i, instruction.inputs, op.inputs);
+    check_operands(i, instruction.outputs, op.outputs);
+    if (instruction.workspace.bytes > 0) check_place(describe(i) + "'s workspace", instruction.workspace);
+    check_sharing(i, op);
+  }
+
+  void check_operands(int32_t i, const std::vector<Operand>& operands, const std::vector<ValueId>& expected) {
+    if (operands.size() != expected.size()) {
+      report("{} has {} operands instead of {}", describe(i), operands.size(), expected.size());
+      return;
+    }
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (operands[k].value != expected[k]) report("{} has another operand {} than the graph", describe(i), k);
+      if (operands[k].value != kNone) check_operand(describe(i), operands[k]);
+    }
+  }
+
+  void check_operand(const std::string& who, const Operand& operand) {
+    if (operand.value < 0 || operand.value >= static_cast<ValueId>(graph_.values.size())) {
+      report("{} names value {}, which does not exist", who, operand.value);
+      return;
+    }
+    check_place(who + " of " + name(operand.value), operand.place);
+    if (operand.place.bytes != graph_.value(operand.value).type.bytes()) {
+      report("{} gives {} {} bytes instead of {}", who, name(operand.value), operand.place.bytes,
+             graph_.value(operand.value).type.bytes());
+    }
+  }
+
+  void check_place(const std::string& who, const Place& place) {
+    const int64_t arena = program_.arena_bytes[static_cast<size_t>(place.tier)];
+    if (place.bytes < 0 || place.offset < 0 || place.offset > arena || place.bytes > arena - place.offset) {
+      report("{} lies outside the {} arena: offset {}, {} bytes of {}", who, name_of(place.tier), place.offset,
+             place.bytes, arena);
+    }
+  }
+
+  void check_copy(int32_t i) {
+    const Instruction& instruction = at(i);
+    if (instruction.inputs.size() != 1 || instruction.outputs.size() != 1 ||
+        instruction.inputs[0].value != instruction.outputs[0].value) {
+      report("instruction {} copies something else than one value to one place", i);
+      return;
+    }
+    check_operand(describe(i), instruction.inputs[0]);
+    check_operand(describe(i), instruction.outputs[0]);
+    static const std::map<std::pair<Tier, Tier>, Lane> kLaneOf = {
+        {{Tier::kHost, Tier::kDevice}, Lane::kHostToDevice}, {{Tier::kDevice, Tier::kHost}, Lane::kDeviceToHost},
+        {{Tier::kDisk, Tier::kDevice}, Lane::kDiskRead},     {{Tier::kDisk, Tier::kHost}, Lane::kDiskRead},
+        {{Tier::kDevice, Tier::kDisk}, Lane::kDiskWrite},    {{Tier::kHost, Tier::kDisk}, Lane::kDiskWrite}};
+    const auto found = kLaneOf.find({instruction.inputs[0].place.tier, instruction.outputs[0].place.tier});
+    if (found == kLaneOf.end() || found->second != instruction.lane) {
+      report("{} from {} to {} on lane {}", describe(i), name_of(instruction.inputs[0].place.tier),
+             name_of(instruction.outputs[0].place.tier), name_of(instruction.lane));
+    }
+  }
+
+  // Within one instruction: outputs and workspace overlap nothing, except whole in-place sharing that the operation
+  // allows.
+  void check_sharing(int32_t i, const Operation& op) {
+    const Instruction& instruction = at(i);
+    for (size_t a = 0; a < instruction.outputs.size(); ++a) {
+      const Place& output = instruction.outputs[a].place;
+      for (size_t b = a + 1; b < instruction.outputs.size(); ++b) {
+        if (overlap(output, instruction.outputs[b].place))
+          report("{} writes two outputs to the same bytes", describe(i));
+      }
+      for (size_t b = 0; b < instruction.inputs.size(); ++b) {
+        if (instruction.inputs[b].value == kNone || !overlap(output, instruction.inputs[b].place)) continue;
+        const bool allowed = std::any_of(op.def->in_place.begin(), op.def->in_place.end(), [&](const InPlace& rule) {
+          return static_cast<size_t>(rule.output) == a && static_cast<size_t>(rule.input) == b;
+        });
+        if (!allowed || output != instruction.inputs[b].place)
+          report("{} overwrites its own input {}", describe(i), name(instruction.inputs[b].value));
+      }
+      if (overlap(output, instruction.workspace)) report("{} has an output in its workspace", describe(i));
+    }
+    for (const Operand& input : instruction.inputs) {
+      if (input.value != kNone && overlap(input.place, instruction.workspace))
+        report("{} has an input in its workspace", describe(i));
+    }
+  }
+
+  // Vector clocks: clock[i][lane] is how many instructions of that lane have certainly finished when i starts; its own
+  // position counts itself, as seen by those who wait for i.
+  void order_instructions() {
+    clocks_.resize(program_.instructions.size());
+    positions_.resize(program_.instructions.size());
+    for (const Section& section : program_.sections) {
+      std::array<Clock, kLanes> lanes{};
+      std::array<int32_t, kLanes> counts{};
+      for (int32_t i = section.begin; i < section.end; ++i) {
+        const auto lane = static_cast<size_t>(at(i).lane);
+        Clock clock = lanes[lane];
+        for (const int32_t other : at(i).waits) {
+          if (other < section.begin) continue;  // sections do not overlap in time
+          for (size_t l = 0; l < kLanes; ++l) clock[l] = std::max(clock[l], clocks_[static_cast<size_t>(other)][l]);
+        }
+        positions_[static_cast<size_t>(i)] = clock[lane] = ++counts[lane];
+        clocks_[static_cast<size_t>(i)] = lanes[lane] = clock;
+      }
+    }
+  }
+
+  [[nodiscard]] bool finished_before(int32_t earlier, int32_t later) const {
+    const size_t lane = static_cast<size_t>(at(earlier).lane);
+    return clocks_[static_cast<size_t>(later)][lane] >= positions_[static_cast<size_t>(earlier)];
+  }
+
+  void place_homes() {
+    for (const Operand& home : program_.homes) {
+      if (graph_.value(home.value).producer != kNone)
+        report("{} has a home, but an operation makes it", name(home.value));
+      if (memory(home.place).write(home.place.offset, home.place.bytes, home.value, kNone)) {
+        report("the home of {} overlaps another", name(home.value));
+      }
+      homes_[home.value] = home.place;
+    }
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      if (graph_.value(id).producer == kNone && !homes_.count(id)) report("{} has no home", name(id));
+    }
+  }
+
+  // The host fills the batch values; nothing but persistent values survives from the step before.
+  void begin_micro_step() {
+    for (ByteMap& map : memory_) map.clear();
+    for (const auto& [id, place] : homes_) (void)memory(place).write(place.offset, place.bytes, id, kNone);
+  }
+
+  void replay(Phase phase) {
+    for (const Section& section : program_.sections) {
+      if (section.phase != phase) continue;
+      for (ByteMap& map : memory_) map.forget_accesses();
+      for (int32_t i = section.begin; i < section.end; ++i) execute(i);
+      for (size_t k = 0; k < program_.results.size(); ++k) check_result(k, phase);
+    }
+  }
+
+  void execute(int32_t i) {
+    const Instruction& instruction = at(i);
+    for (const Operand& input : instruction.inputs) {
+      if (input.value != kNone) read(i, input);
+    }
+    if (instruction.workspace.bytes > 0) touch(i, instruction.workspace, kNone);
+    for (const Operand& output : instruction.outputs) touch(i, output.place, output.value);
+  }
+
+  void read(int32_t i, const Operand& operand) {
+    const Place& place = operand.place;
+    const ByteMap::Found found = memory(place).read(place.offset, place.bytes, operand.value, i);
+    if (!found.whole)
+      report("{} reads {}, but its bytes hold {}", describe(i), name(operand.value),
+             found.instead == kNone ? "nothing" : name(found.instead));
+    for (const int32_t writer : found.writers) {
+      if (writer != kNone && !finished_before(writer, i))
+        report("{} reads {} without waiting for {}", describe(i), name(operand.value), describe(writer));
+    }
+  }
+
+  void touch(int32_t i, const Place& place, ValueId value) {
+    for (const int32_t other : memory(place).accesses(place.offset, place.bytes)) {
+      if (other != i && !finished_before(other, i))
+        report("{} overwrites bytes without waiting for {}", describe(i), describe(other));
+    }
+    (void)memory(place).write(place.offset, place.bytes, value, i);
+  }
+
+  void check_result(size_t k, Phase phase) {
+    const Operand& result = program_.results[k];
+    if (result.value != graph_.results[k]) {
+      report("result {} is another value than the graph's", k);
+    } else if (graph_.op(graph_.value(result.value).producer).phase == phase &&
+               !memory(result.place).read(result.place.offset, result.place.bytes, result.value, kNone).whole) {
+      report("result {} is gone at the end of its section", name(result.value));
+    }
+  }
+
+  // After the sections up to `phase`, each home must hold the last version of its value that they make.
+  void check_homes(Phase phase) {
+    std::map<ValueId, ValueId> last;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const OpId producer = graph_.value(id).producer;
+      if (producer != kNone && graph_.op(producer).phase > phase) continue;
+      if (const ValueId root = graph_.persistent_root(id); root != kNone) last[root] = id;
+    }
+    for (const auto& [root, version] : last) {
+      const auto home = homes_.find(root);
+      if (home == homes_.end()) continue;  // reported by place_homes
+      if (!memory(home->second).read(home->second.offset, home->second.bytes, version, kNone).whole) {
+        report("{} is not at home at the end of the {} section", name(version), name_of(phase));
+      }
+    }
+  }
+
+  ByteMap& memory(const Place& place) { return memory_[static_cast<size_t>(place.tier)]; }
+
+  using Clock = std::array<int32_t, kLanes>;
+
+  const Graph& graph_;
+  const Program& program_;
+  std::vector<std::string> violations_;
+  std::vector<Clock> clocks_;
+  std::vector<int32_t> positions_;
+  std::array<ByteMap, kTiers> memory_;
+  std::map<ValueId, Place> homes_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify(const Graph& graph, const Program& program, const Budget& budget) {
+  return ProgramVerifier(graph, program).run(budget);
+}
+
+}  // namespace spillway

@@ -1,0 +1,24 @@
+// Replays a Program byte by byte and reports what would go wrong. It shares no code with the planner and trusts nothing
+// but the Graph: not lifetimes, not the order in which a plan was made.
+//
+// Checked: every operation runs exactly once in its phase, on the operands that the graph names; every read finds the
+// whole value it expects, written earlier and not overwritten since, in a first and in a later micro-step and step;
+// operands of one instruction overlap only where the operation allows in-place; whatever touches the same bytes on two
+// lanes is ordered by waits, unless both only read; copies go along their lane; every place is inside its arena, every
+// arena inside its budget; persistent values are at home, in their last version, when a step ends; results are where
+// the program says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/budget.h"
+#include "plan/program.h"
+
+namespace spillway {
+
+// Every violation found, one sentence each; empty for a good program. REQUIRES: verify(graph) is empty.
+[[nodiscard]] std::vector<std::string> verify(const Graph& graph, const Program& program, const Budget& budget = {});
+
+}  // namespace spillway
