@@ -92,25 +92,18 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   return plan;
 }
 
-std::vector<LiveBuffer> alive_at(const Graph& graph, const Plan& plan, int32_t step) {
-  std::vector<LiveBuffer> result;
-  for (const Buffer& b : plan.schedule.buffers) {
-    if (b.begin > step || b.end <= step) continue;
-    if (b.tenants.empty()) {
-      const Step& owner = plan.schedule.steps[static_cast<size_t>(b.begin)];
-      result.push_back({fmt::format("workspace of {}", graph.value(graph.op(owner.op).outputs[0]).name),
-                        ValueKind::kActivation, true, b.bytes});
-      continue;
-    }
-    const Tenant* tenant = &b.tenants.front();
-    for (const Tenant& next : b.tenants) {
-      if (next.begin <= step) tenant = &next;
-    }
-    const Value& value = graph.value(tenant->value);
-    result.push_back({value.name, value.kind, false, b.bytes});
+std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, int points) {
+  const auto blocks = static_cast<int>(graph.blocks.size());
+  std::vector<FrontierPoint> result;
+  for (int i = 0; i < points; ++i) {
+    const int count = points > 1 ? blocks * i / (points - 1) : 0;
+    if (i > 0 && count == blocks * (i - 1) / (points - 1)) continue;
+    const Plan plan = plan_for(graph, machine, recompute_first(graph.blocks.size(), static_cast<size_t>(count)));
+    FrontierPoint point{.micro_step_seconds = plan.simulation.micro_step_seconds,
+                        .update_seconds = plan.simulation.update_seconds};
+    for (size_t tier = 0; tier < kTiers; ++tier) point.bytes[tier] = plan.peaks[tier].bytes;
+    if (result.empty() || point.bytes[0] < result.back().bytes[0]) result.push_back(point);
   }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; });
   return result;
 }
 

@@ -40,13 +40,13 @@ struct Plan {
 // The plan for given treatments, whatever they need.
 [[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, std::vector<Treatment> blocks);
 
-// One row for each buffer alive at a step, largest first.
-struct LiveBuffer {
-  std::string name;
-  ValueKind kind;
-  bool workspace = false;
-  int64_t bytes = 0;
+// The choices between everything resident and everything recomputed, from most memory to least: at most `points` plans,
+// each with a larger arena and a faster step than the next.
+struct FrontierPoint {
+  std::array<int64_t, kTiers> bytes{};
+  double micro_step_seconds = 0;
+  double update_seconds = 0;
 };
-[[nodiscard]] std::vector<LiveBuffer> alive_at(const Graph& graph, const Plan& plan, int32_t step);
+[[nodiscard]] std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, int points);
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 
 #include "plan/offsets.h"
 #include "plan/testing/random_program.h"
+#include "plan/usage.h"
 #include "plan/verify.h"
 
 using namespace spillway;
@@ -57,7 +58,7 @@ TEST_CASE("a budget that cannot be met says how much is missing and what is aliv
   CHECK_FALSE(plan.fits);
   CHECK(plan.missing_bytes[0] <= device_bytes(least) - 100);
   CHECK(plan.missing_bytes[0] == device_bytes(plan) - 100);
-  const std::vector<LiveBuffer> alive = alive_at(graph, plan, plan.peaks[0].step);
+  const std::vector<LiveBuffer> alive = alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step);
   int64_t sum = 0;
   for (const LiveBuffer& b : alive) sum += (b.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
   CHECK(sum == plan.peaks[0].lower_bound);

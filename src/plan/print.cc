@@ -1,0 +1,179 @@
+#include "plan/print.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "plan/usage.h"
+
+namespace spillway {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kRowsAtPeak = 8;
+
+std::optional<int64_t> budget_of(const Budget& budget, Tier tier) {
+  return tier == Tier::kDevice ? budget.device : tier == Tier::kHost ? budget.host : budget.disk;
+}
+
+std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
+
+std::string usage_text(const ClassBytes& bytes) {
+  const auto at = [&](MemoryClass c) { return bytes[static_cast<size_t>(c)]; };
+  std::string text = fmt::format("weights {}", mib(at(MemoryClass::kFrozenWeight)));
+  text +=
+      fmt::format("  trainable+state {}", mib(at(MemoryClass::kTrainableWeight) + at(MemoryClass::kOptimizerState)));
+  text += fmt::format("  gradients {}", mib(at(MemoryClass::kGradient)));
+  text += fmt::format("  saved {}", mib(at(MemoryClass::kSavedActivation)));
+  text +=
+      fmt::format("  working {}", mib(at(MemoryClass::kTransient) + at(MemoryClass::kBatch) + at(MemoryClass::kCache)));
+  return text;
+}
+
+// "0-10 recomputed    11-29 kept"
+std::string ranges_text(const std::vector<Treatment>& blocks) {
+  static constexpr std::string_view kWords[] = {"kept", "recomputed", "saved -> host", "saved -> disk"};
+  std::string text;
+  for (size_t begin = 0; begin < blocks.size();) {
+    size_t end = begin;
+    while (end < blocks.size() && blocks[end] == blocks[begin]) ++end;
+    const std::string range = end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "    ", range, kWords[static_cast<size_t>(blocks[begin])]);
+    begin = end;
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string tier_row(const Graph& graph, const Plan& plan, const PlanContext& context, Tier tier) {
+  const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
+  const std::optional<int64_t> budget = budget_of(context.budget, tier);
+  return fmt::format("{:<8} {:<11} {:<11} {:<40} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
+                     format_bytes(peak.bytes), describe_step(graph, plan.schedule, peak.step),
+                     usage_text(usage_at(graph, plan.schedule, tier, peak.step)));
+}
+
+double step_seconds(const FrontierPoint& point, const PlanContext& context) {
+  return static_cast<double>(context.accumulation) * point.micro_step_seconds + point.update_seconds;
+}
+
+std::string comparison(const Plan& plan, const PlanContext& context) {
+  if (context.frontier.size() < 2) return "";
+  const FrontierPoint &most = context.frontier.front(), &least = context.frontier.back();
+  if (plan.peaks[0].bytes >= most.bytes[0]) {
+    return fmt::format("the least this job can run in is {} ({:.2f} s a step)\n", format_bytes(least.bytes[0]),
+                       step_seconds(least, context));
+  }
+  return fmt::format(
+      "without a budget this job would peak at {} and take {:.2f} s; the least it can run in is {} ({:.2f} s)\n",
+      format_bytes(most.bytes[0]), step_seconds(most, context), format_bytes(least.bytes[0]),
+      step_seconds(least, context));
+}
+
+std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  std::string text = "\nThis does not fit: " + shortage_message(plan, context) + "\n\nalive at the peak\n";
+  const std::vector<LiveBuffer> alive = alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step);
+  int64_t rest = 0;
+  for (size_t i = 0; i < alive.size(); ++i) {
+    if (i < kRowsAtPeak) {
+      text += fmt::format("  {:>10}  {:<17} {}\n", format_bytes(alive[i].bytes), name_of(alive[i].memory_class),
+                          alive[i].name);
+    } else {
+      rest += alive[i].bytes;
+    }
+  }
+  if (rest > 0) text += fmt::format("  {:>10}  in {} more\n", format_bytes(rest), alive.size() - kRowsAtPeak);
+  if (!context.nearest.empty()) text += "\nwhat would fit\n";
+  for (const PlanContext::Change& change : context.nearest) {
+    text += fmt::format("  {:<55} peaks at {}\n", change.text, format_bytes(change.device_bytes));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string shortage_message(const Plan& plan, const PlanContext& context) {
+  std::string text;
+  for (int tier = 0; tier < kTiers; ++tier) {
+    const int64_t missing = plan.missing_bytes[static_cast<size_t>(tier)];
+    if (missing == 0) continue;
+    const std::string_view name = name_of(static_cast<Tier>(tier));
+    text += fmt::format("[memory.{}] expected at least {} for this job, got {} ({} missing)", name,
+                        format_bytes(plan.peaks[static_cast<size_t>(tier)].bytes),
+                        format_bytes(*budget_of(context.budget, static_cast<Tier>(tier))), format_bytes(missing));
+  }
+  if (!context.nearest.empty()) text += "; set " + context.nearest.front().text;
+  return text;
+}
+
+std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  std::string text = context.title + "\n\n";
+  text += fmt::format("{:<8} {:<11} {:<11} {:<40} {}\n", "tier", "budget", "peak", "at", "alive there (MiB)");
+  for (int tier = 0; tier < kTiers; ++tier) {
+    if (tier == 0 || plan.peaks[static_cast<size_t>(tier)].bytes > 0)
+      text += tier_row(graph, plan, context, static_cast<Tier>(tier));
+  }
+  const Simulation& s = plan.simulation;
+  const double seconds = s.step_seconds(context.accumulation);
+  const double waiting = static_cast<double>(context.accumulation) * s.stall_seconds;
+  const double packed =
+      static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
+  text += fmt::format("\nlayers   {}\n", ranges_text(plan.blocks));
+  text += fmt::format("packing  {:.1f} % over what is alive at the peak\n", 100 * (packed - 1));
+  text += fmt::format("step     {:.2f} s predicted: compute {:.2f}, waiting {:.2f}; bottleneck {}; {:.0f} tokens/s\n",
+                      seconds, seconds - waiting, waiting, name_of(s.bottleneck),
+                      static_cast<double>(graph.tokens * context.accumulation) / seconds);
+  text += comparison(plan, context);
+  if (!plan.fits) text += shortage(graph, plan, context);
+  return text;
+}
+
+ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  ordered_json json = {{"fits", plan.fits}};
+  for (int tier = 0; tier < kTiers; ++tier) {
+    const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
+    const std::optional<int64_t> budget = budget_of(context.budget, static_cast<Tier>(tier));
+    ordered_json entry = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
+                          {"peak_bytes", peak.bytes},
+                          {"lower_bound_bytes", peak.lower_bound},
+                          {"peak_at", describe_step(graph, plan.schedule, peak.step)}};
+    const ClassBytes usage = usage_at(graph, plan.schedule, static_cast<Tier>(tier), peak.step);
+    for (int c = 0; c < kMemoryClasses; ++c) {
+      entry["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = usage[static_cast<size_t>(c)];
+    }
+    json["tiers"][std::string(name_of(static_cast<Tier>(tier)))] = entry;
+  }
+  const double seconds = plan.simulation.step_seconds(context.accumulation);
+  json["step_seconds"] = seconds;
+  json["tokens_per_second"] = static_cast<double>(graph.tokens * context.accumulation) / seconds;
+  json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
+  json["choices"] = ordered_json::array();
+  for (size_t i = 0; i < plan.blocks.size(); ++i) {
+    json["choices"].push_back(
+        {{"block", graph.blocks[i].name}, {"activations", name_of(plan.blocks[i])}, {"weights", "device"}});
+  }
+  json["frontier"] = ordered_json::array();
+  for (const FrontierPoint& point : context.frontier) {
+    json["frontier"].push_back({{"device_bytes", point.bytes[0]},
+                                {"host_bytes", point.bytes[1]},
+                                {"disk_bytes", point.bytes[2]},
+                                {"step_seconds", step_seconds(point, context)}});
+  }
+  if (plan.fits) return json;
+  for (int tier = 0; tier < kTiers; ++tier) {
+    const int64_t missing = plan.missing_bytes[static_cast<size_t>(tier)];
+    if (missing > 0) json["missing"][std::string(name_of(static_cast<Tier>(tier)))] = missing;
+  }
+  json["alive_at_peak"] = ordered_json::array();
+  for (const LiveBuffer& b : alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step)) {
+    json["alive_at_peak"].push_back({{"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
+  }
+  json["nearest"] = ordered_json::array();
+  for (const PlanContext::Change& change : context.nearest) {
+    json["nearest"].push_back({{"change", change.text}, {"device_bytes", change.device_bytes}});
+  }
+  return json;
+}
+
+}  // namespace spillway

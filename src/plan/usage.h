@@ -1,0 +1,45 @@
+// What a plan's memory is used for: bytes by class at each step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/schedule.h"
+
+namespace spillway {
+
+// The kinds of DESIGN's table, with activations split by whether the backward pass still needs them.
+enum class MemoryClass : uint8_t {
+  kFrozenWeight,
+  kTrainableWeight,
+  kOptimizerState,
+  kGradient,
+  kSavedActivation,
+  kTransient,  // workspaces included
+  kBatch,
+  kCache,
+};
+constexpr int kMemoryClasses = 8;
+// "frozen_weight", ..., "saved_activation", "transient"
+[[nodiscard]] std::string_view name_of(MemoryClass memory_class);
+
+using ClassBytes = std::array<int64_t, kMemoryClasses>;
+
+// Bytes of the buffers of `tier` that are alive at `step`.
+[[nodiscard]] ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
+
+// Where a step is: "backward, layer 23, attention_grad".
+[[nodiscard]] std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step);
+
+// One row for each buffer alive at a step, largest first.
+struct LiveBuffer {
+  std::string name;
+  MemoryClass memory_class = MemoryClass::kTransient;
+  int64_t bytes = 0;
+};
+[[nodiscard]] std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
+
+}  // namespace spillway
