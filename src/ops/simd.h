@@ -1,0 +1,45 @@
+// Which instruction sets the vector kernels of src/ops are compiled for, and how they are entered. Included first in
+// every <op>_cpu.cc, before <hwy/foreach_target.h>, which compiles that file once for each of them:
+//
+//   #include "ops/simd.h"
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "ops/add/add_cpu.cc"
+//   #include <hwy/foreach_target.h>
+//   #include "ops/vector-inl.h"
+//   HWY_BEFORE_NAMESPACE();
+//   namespace spillway::ops::HWY_NAMESPACE { void add(const KernelArgs& args) { ... } }
+//   HWY_AFTER_NAMESPACE();
+//   #if HWY_ONCE
+//   namespace spillway::ops { HWY_EXPORT(add); void add_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(add)(args);
+//   } } #endif
+#pragma once
+
+// AVX2, AVX-512 and the baseline are what machines for training have; the others would only cost compile time.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#endif
+
+#include "backend/kernel.h"
+#include "base/parallel.h"
+
+namespace spillway::ops {
+
+// Elements that one chunk of an elementwise kernel has at least: some microseconds of work.
+constexpr int64_t kElementGrain = int64_t{1} << 14;
+
+// Rows of `width` elements for about as much work.
+[[nodiscard]] constexpr int64_t row_grain(int64_t width) {
+  return width >= kElementGrain ? 1 : kElementGrain / (width > 0 ? width : 1);
+}
+
+// Calls f with a null float* or bf16*, after the dtype: f([]<class T>(T*) {...}).
+template <typename Function>
+void with_real(DType dtype, const Function& f) {
+  if (dtype == DType::kBF16) {
+    f(static_cast<bf16*>(nullptr));
+  } else {
+    f(static_cast<float*>(nullptr));
+  }
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,81 @@
+// How operations are tested: on the CPU, over plain buffers, against a reference in float64.
+//
+//   OperationCase test{.tokens = 5,
+//                      .inputs = {{{DType::kF32, {5, 8}, true}, random_numbers(40, 1)}},
+//                      .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::cast(b, in[0], kBF16); },
+//                      .reference = [](const std::vector<Numbers>& in) { return in[0]; }};
+//   check_operation(test);
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace spillway::ops::testing {
+
+// The elements of a tensor, whatever its dtype.
+using Numbers = std::vector<double>;
+
+// Uniform in [-scale, scale), the same for equal arguments.
+[[nodiscard]] Numbers random_numbers(int64_t count, uint64_t seed, double scale = 1);
+// Uniform integers in [0, bound).
+[[nodiscard]] Numbers random_integers(int64_t count, uint64_t seed, int64_t bound);
+// What is left of each number in `dtype`.
+[[nodiscard]] Numbers rounded(Numbers numbers, DType dtype);
+
+struct RunOptions {
+  int threads = 1;
+  int64_t rows = -1;      // how many tokens the stream holds; -1: as many as planned
+  bool in_place = false;  // every output that may take an input's place does so
+};
+
+// Executes a graph once, from the first operation to the last. Buffers have their exact size, between guards that must
+// stay as they are; outputs and workspace start as NaN; inputs must not change but where an output takes their place.
+// Every breach is a failed doctest CHECK.
+class Run {
+ public:
+  // Numbers of a per-token input may be those of all tokens: the first rows are taken.
+  Run(const Graph& graph, const std::map<ValueId, Numbers>& inputs, const RunOptions& options = {});
+  ~Run();
+
+  [[nodiscard]] Numbers numbers(ValueId id) const;
+  // All values, byte for byte.
+  [[nodiscard]] bool operator==(const Run& other) const;
+
+ private:
+  struct Buffers;
+  std::unique_ptr<Buffers> buffers_;
+};
+
+struct OperandCase {
+  ValueType type;
+  Numbers numbers;
+  bool differentiate = true;
+};
+
+struct OperationCase {
+  int64_t tokens = 0;
+  std::vector<OperandCase> inputs;
+  // Appends what is tested and returns the output to look at.
+  std::function<ValueId(Builder&, const std::vector<ValueId>&)> build;
+  // That output from the inputs (rounded to their dtypes, cut to the rows of the run), in float64.
+  std::function<Numbers(const std::vector<Numbers>&)> reference;
+  // Of the largest element, for values and for gradients; half a unit in the last place comes on top for bf16.
+  double tolerance = 2e-6;
+  double gradient_tolerance = 1e-5;
+};
+
+// Checks the output against the reference and the gradients against central differences of the reference, with and
+// without accumulators, for all rows and fewer; and that threads and in-place change no bit.
+void check_operation(const OperationCase& test);
+
+// Appends loss = sum(y * coefficients), f32 [1], whose cotangent is one: an end for graphs under test.
+[[nodiscard]] ValueId weighted_sum(Builder& builder, ValueId y, ValueId coefficients);
+
+// |got - want| <= tolerance * max|want| + (half a unit of `dtype` at want), for all elements.
+void check_close(const Numbers& got, const Numbers& want, DType dtype, double tolerance);
+
+}  // namespace spillway::ops::testing

@@ -1,0 +1,97 @@
+// Loading and storing f32 and bf16 as vectors of f32, for kernels that Highway compiles once for each instruction set
+// (see ops/simd.h). Everything here is local to the namespace of one set.
+//
+// What a kernel computes for an element never depends on where a chunk of work begins: the last, incomplete vector of a
+// range goes through the same arithmetic as the others.
+#if defined(SPILLWAY_OPS_VECTOR_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SPILLWAY_OPS_VECTOR_INL_H
+#undef SPILLWAY_OPS_VECTOR_INL_H
+#else
+#define SPILLWAY_OPS_VECTOR_INL_H
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <cstring>
+
+#include "ops/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Words = hn::RebindToUnsigned<Floats>;
+using Halves = hn::Rebind<uint16_t, Floats>;
+using Vector = hn::Vec<Floats>;
+
+// Of any of the instruction sets.
+constexpr int64_t kMostLanes = 16;
+
+HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
+HWY_INLINE Vector constant(float value) { return hn::Set(Floats(), value); }
+HWY_INLINE Vector zero() { return hn::Zero(Floats()); }
+
+HWY_INLINE Vector load(const float* from) { return hn::LoadU(Floats(), from); }
+HWY_INLINE Vector load(const bf16* from) {
+  const auto bits = hn::LoadU(Halves(), reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(Words(), bits)));
+}
+
+HWY_INLINE void store(Vector v, float* to) { hn::StoreU(v, Floats(), to); }
+// Rounds to nearest even; NaN stays NaN.
+HWY_INLINE void store(Vector v, bf16* to) {
+  const Words words;
+  const auto bits = hn::BitCast(words, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
+  const auto nan = hn::Or(bits, hn::Set(words, 0x400000));
+  const auto kept = hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(v)), nan, rounded);
+  hn::StoreU(hn::TruncateTo(Halves(), hn::ShiftRight<16>(kept)), Halves(), reinterpret_cast<uint16_t*>(to));
+}
+
+// The first `count` lanes, 0 < count < lanes(); the others are zero.
+template <typename T>
+HWY_INLINE Vector load_some(const T* from, int64_t count) {
+  alignas(64) T buffer[kMostLanes] = {};
+  std::memcpy(buffer, from, static_cast<size_t>(count) * sizeof(T));
+  return load(buffer);
+}
+template <typename T>
+HWY_INLINE void store_some(Vector v, T* to, int64_t count) {
+  alignas(64) T buffer[kMostLanes];
+  store(v, buffer);
+  std::memcpy(to, buffer, static_cast<size_t>(count) * sizeof(T));
+}
+
+// out[i] = f(in[i]...) for i in [begin, end).
+template <typename Function, typename Out, typename... In>
+HWY_INLINE void map(int64_t begin, int64_t end, const Function& f, Out* out, const In*... in) {
+  int64_t i = begin;
+  for (; i + lanes() <= end; i += lanes()) store(f(load(in + i)...), out + i);
+  if (i < end) store_some(f(load_some(in + i, end - i)...), out + i, end - i);
+}
+
+// The sum of f(in[i]...) for i in [0, count), in an order that depends on count alone. f(zeros) must be zero.
+template <typename Function, typename... In>
+HWY_INLINE float sum(int64_t count, const Function& f, const In*... in) {
+  Vector sums[4] = {zero(), zero(), zero(), zero()};
+  int64_t i = 0;
+  for (; i + 4 * lanes() <= count; i += 4 * lanes()) {
+    for (int part = 0; part < 4; ++part) sums[part] = hn::Add(sums[part], f(load(in + i + part * lanes())...));
+  }
+  for (; i + lanes() <= count; i += lanes()) sums[0] = hn::Add(sums[0], f(load(in + i)...));
+  if (i < count) sums[1] = hn::Add(sums[1], f(load_some(in + i, count - i)...));
+  return hn::GetLane(hn::SumOfLanes(Floats(), hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
+}
+
+// 1 / (1 + exp(-x)).
+HWY_INLINE Vector sigmoid(Vector x) {
+  return hn::Div(constant(1), hn::Add(constant(1), hn::Exp(Floats(), hn::Neg(x))));
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
