@@ -118,15 +118,20 @@ void initialise_lora_a(std::span<float> a, const LinearModule& module, uint64_t 
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 
-LoraOptions read_adapter_options(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "adapter_config.json";
-  const JsonFields json = JsonFields::parse(read_file(path, 4 * kMiB), path.string());
+LoraOptions parse_adapter_config(std::string_view text, std::string_view where) {
+  const JsonFields json = JsonFields::parse(text, where);
   refuse_unsupported(json);
   LoraOptions lora;
   lora.r = json.integer_or("r", 8, 1, kMaxRank);
   lora.alpha = json.real_or("lora_alpha", 8, 0, 1e9);
   lora.dropout = json.real_or("lora_dropout", 0, 0, 1);
   lora.rslora = json.boolean_or("use_rslora", false);
+  return lora;
+}
+
+LoraOptions read_adapter_options(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "adapter_config.json";
+  LoraOptions lora = parse_adapter_config(read_file(path, 4 * kMiB), path.string());
   lora.target_modules = stored_targets(folder);
   return lora;
 }

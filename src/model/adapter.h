@@ -26,8 +26,11 @@ namespace spillway {
 // and the module's name alone. REQUIRES: a.size() == r * in_features.
 void initialise_lora_a(std::span<float> a, const LinearModule& module, uint64_t seed);
 
-// Reads FOLDER/adapter_config.json. The layers are those that the tensors beside it are for, since PEFT allows patterns
-// as target_modules. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
+// Reads the text of an adapter_config.json, but for its target_modules, which may be patterns. `where` names it in
+// errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
+[[nodiscard]] LoraOptions parse_adapter_config(std::string_view json, std::string_view where);
+
+// Reads FOLDER/adapter_config.json; the layers are those that the tensors beside it are for.
 [[nodiscard]] LoraOptions read_adapter_options(const std::filesystem::path& folder);
 
 // The text of an adapter_config.json. `base_model` is the name or path of the model underneath.

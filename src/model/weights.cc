@@ -19,9 +19,11 @@ std::string and_more(size_t found) { return found > 1 ? fmt::format(" and {} mor
 
 void check_tensor(const SafetensorsFolder::Entry& entry, const WeightSpec& spec) {
   const auto& [tensor, file] = entry;
-  std::vector<int64_t> shape;
-  for (int axis = 0; axis < spec.shape.rank(); ++axis) shape.push_back(spec.shape[axis]);
-  if (tensor->shape != shape) {
+  bool fits = static_cast<int>(tensor->shape.size()) == spec.shape.rank();
+  for (int axis = 0; fits && axis < spec.shape.rank(); ++axis) {
+    fits = tensor->shape[static_cast<size_t>(axis)] == spec.shape[axis];
+  }
+  if (!fits) {
     throw input_error(file->path().string(),
                       "expected {} of shape {}, got {}; use the weights that belong to this config", quote(spec.name),
                       to_string(spec.shape), tensor->shape_text());
