@@ -1,0 +1,46 @@
+// The tokenizer files of a Hugging Face folder, out of a GGUF file's metadata.
+//
+// GGUF keeps the vocabulary, the merges or scores, the kind of each token and the name of the pre-tokenizer; the rest
+// of tokenizer.json follows from those names, as the tokenizers of the original models are written.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/gguf.h"
+
+namespace spillway {
+
+struct GgufTokenizerFiles {
+  nlohmann::ordered_json tokenizer;         // tokenizer.json
+  nlohmann::ordered_json tokenizer_config;  // tokenizer_config.json
+  // Ids for config.json and generation_config.json; generation ends at any of eos.
+  std::optional<int64_t> bos, pad;
+  std::vector<int64_t> eos;
+};
+
+// Throws InputError where the file has no tokenizer, one of a kind that is not supported (named), or a broken one.
+[[nodiscard]] GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file);
+
+// What the name of a byte-level pre-tokenizer (`tokenizer.ggml.pre`) stands for.
+struct GgufPreTokenizer {
+  nlohmann::ordered_json pre_tokenizer, normalizer;  // of tokenizer.json; null where there is none
+  bool ignore_merges = false;                        // whole words of the vocabulary are looked up before any merge
+  bool add_bos = false;                              // where tokenizer.ggml.add_bos_token does not say
+};
+// Nothing for a name that is not known.
+[[nodiscard]] std::optional<GgufPreTokenizer> gguf_pre_tokenizer(std::string_view name);
+// The known names, for messages.
+[[nodiscard]] std::string gguf_pre_tokenizer_names();
+
+// The merges of a SentencePiece BPE vocabulary, which only stores a score for each piece: every way to put a piece
+// together from two others, best score first (as Hugging Face converts such models). `usable[i]`: piece i is text,
+// rather than a control token or a single byte. Returns "left right".
+[[nodiscard]] std::vector<std::string> merges_from_scores(const std::vector<std::string>& pieces,
+                                                          const std::vector<double>& scores,
+                                                          const std::vector<bool>& usable);
+
+}  // namespace spillway

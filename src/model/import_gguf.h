@@ -1,0 +1,30 @@
+// A Hugging Face folder out of a GGUF file: config.json, generation_config.json, weights as safetensors, tokenizer.json
+// and tokenizer_config.json. The inverse of what llama.cpp's converter does, so that transformers and Spillway load it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "io/safetensors_writer.h"
+#include "tensor/dtype.h"
+
+namespace spillway {
+
+struct ImportOptions {
+  // kBF16: what models are trained in, and half the size; values of 4-bit blocks are rounded to it. kF32: exact.
+  DType dtype = DType::kBF16;
+  int64_t max_shard_bytes = SafetensorsFolderWriter::kDefaultShardBytes;
+};
+
+struct ImportReport {
+  std::string architecture;  // as GGUF names it
+  int64_t tensors = 0, parameters = 0, bytes = 0;
+};
+
+// Writes `folder`, which must be new or empty; it appears only when it is complete. Holds one block of weights at a
+// time in memory. Throws InputError for a file that is broken or of an architecture that is not supported.
+ImportReport import_gguf(const std::filesystem::path& file, const std::filesystem::path& folder,
+                         const ImportOptions& options = {});
+
+}  // namespace spillway
