@@ -1,0 +1,105 @@
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace spillway {
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kEdge = 40;
+  std::string out = "'";
+  const auto append = [&out](std::string_view part) {
+    for (const char c : part) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\n') {
+        out += "\\n";
+      } else if (byte < 0x20 || byte == 0x7f) {
+        out += fmt::format("\\x{:02x}", byte);
+      } else {
+        out += c;
+      }
+    }
+  };
+  if (text.size() <= 2 * kEdge) {
+    append(text);
+  } else {
+    // Cut between characters, never inside one.
+    const auto continues = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+    size_t head = kEdge, tail = text.size() - kEdge;
+    while (head > 0 && continues(head)) --head;
+    while (tail < text.size() && continues(tail)) ++tail;
+    append(text.substr(0, head));
+    out += "...";
+    append(text.substr(tail));
+  }
+  return out + "'";
+}
+
+int edit_distance(std::string_view a, std::string_view b) {
+  constexpr int kLongest = 64;
+  a = a.substr(0, kLongest);
+  b = b.substr(0, kLongest);
+  const int rows = static_cast<int>(a.size()), columns = static_cast<int>(b.size());
+  std::array<std::array<int, kLongest + 1>, kLongest + 1> cost{};
+  for (int i = 0; i <= rows; ++i) cost[i][0] = i;
+  for (int j = 0; j <= columns; ++j) cost[0][j] = j;
+  for (int i = 1; i <= rows; ++i) {
+    for (int j = 1; j <= columns; ++j) {
+      const int replaced = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[rows][columns];
+}
+
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names) {
+  int best = std::max(2, static_cast<int>(word.size()) / 2) + 1;
+  std::string_view found;
+  for (const std::string_view name : names) {
+    const int distance = edit_distance(word, name);
+    if (distance < best) {
+      best = distance;
+      found = name;
+    }
+  }
+  return found;
+}
+
+std::string joined_names(std::span<const std::string_view> names) {
+  std::string out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) out += i + 1 == names.size() ? " or " : ", ";
+    out += names[i];
+  }
+  return out;
+}
+
+int64_t first_invalid_utf8(std::string_view text) {
+  const auto byte = [&text](size_t at) { return static_cast<unsigned char>(text[at]); };
+  size_t at = 0;
+  while (at < text.size()) {
+    const unsigned lead = byte(at);
+    const int extra = lead < 0x80                   ? 0
+                      : lead >= 0xc2 && lead < 0xe0 ? 1
+                      : lead >= 0xe0 && lead < 0xf0 ? 2
+                      : lead >= 0xf0 && lead < 0xf5 ? 3
+                                                    : -1;
+    if (extra < 0 || at + extra >= text.size()) return static_cast<int64_t>(at);
+    uint32_t code = extra == 0 ? lead : lead & (0x3fu >> extra);
+    for (int i = 1; i <= extra; ++i) {
+      if ((byte(at + i) & 0xc0) != 0x80) return static_cast<int64_t>(at);
+      code = code << 6 | (byte(at + i) & 0x3fu);
+    }
+    const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
+    if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return static_cast<int64_t>(at);
+    at += extra + 1;
+  }
+  return -1;
+}
+
+}  // namespace spillway

@@ -1,0 +1,28 @@
+// Words in messages: what a user wrote, shown on one line, and the known name that it comes nearest to.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+
+// `text` in single quotes, on one line and of bounded length: control bytes escaped, the middle of a long text left
+// out.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+// Edits (insertions, deletions, replacements, swaps of neighbours) from one word to the other. Words longer than 64
+// bytes count by their first 64.
+[[nodiscard]] int edit_distance(std::string_view a, std::string_view b);
+
+// The name with the fewest edits from `word`, the first of equals; empty where all are further than half its length
+// (at least 2 edits), so that the answer is a likely meaning.
+[[nodiscard]] std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names);
+
+// Names joined as "a, b or c".
+[[nodiscard]] std::string joined_names(std::span<const std::string_view> names);
+
+// The offset of the first byte that is not part of valid UTF-8 (surrogates and overlong forms are not), -1 if none.
+[[nodiscard]] int64_t first_invalid_utf8(std::string_view text);
+
+}  // namespace spillway

@@ -1,0 +1,41 @@
+#include "base/text.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+using namespace spillway;
+
+TEST_CASE("the nearest name is the one with the fewest edits") {
+  const std::array<std::string_view, 4> names = {"learning_rate", "lr_scheduler", "lora_r", "lora_alpha"};
+  CHECK(nearest_name("lora_rr", names) == "lora_r");
+  CHECK(nearest_name("learnign_rate", names) == "learning_rate");
+  CHECK(nearest_name("completely_else", names).empty());
+  CHECK(edit_distance("ab", "ba") == 1);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance(std::string(1000, 'x'), std::string(1000, 'y')) == 64);
+}
+
+TEST_CASE("a quoted text stays on one line and is bounded") {
+  CHECK(quoted("a b") == "'a b'");
+  CHECK(quoted("a\nb\x01") == "'a\\nb\\x01'");
+  CHECK(quoted(std::string(10000, 'a')).size() < 100);
+  std::string hearts;
+  for (int i = 0; i < 100; ++i) hearts += "\xe2\x99\xa5";
+  CHECK(first_invalid_utf8(quoted(hearts)) == -1);
+}
+
+TEST_CASE("names are joined as in a sentence") {
+  const std::array<std::string_view, 3> names = {"a", "b", "c"};
+  CHECK(joined_names(names) == "a, b or c");
+}
+
+TEST_CASE("invalid UTF-8 is found where it starts") {
+  CHECK(first_invalid_utf8("h\xc3\xa9llo \xf0\x9f\x98\x80") == -1);
+  CHECK(first_invalid_utf8("ab\xff") == 2);
+  CHECK(first_invalid_utf8("a\xc3") == 1);
+  CHECK(first_invalid_utf8("\xc0\xaf") == 0);
+  CHECK(first_invalid_utf8("x\xed\xa0\x80") == 1);
+  CHECK(first_invalid_utf8("\xf4\x90\x80\x80") == 0);
+  CHECK(first_invalid_utf8("\xe0\x80\x80") == 0);
+}
