@@ -1,0 +1,166 @@
+// What the user asks for, as plain values: axolotl's keys, their meaning and their defaults.
+//
+// The table in train/config_keys.h says how each key is spelled and read; train/config_load.h makes a Config from a
+// file and the command line. Members carry the names of the keys. std::optional means that the user may leave the
+// choice to the program; everything else holds the default until a key sets it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spillway::train {
+
+enum class Adapter { kNone, kLora };
+enum class Optimizer { kAdamW, kSgd };
+enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
+enum class AutoBool { kFalse, kTrue, kAuto };
+enum class ExcessLength { kDrop, kTruncate, kRaise };
+enum class TruncationMode { kKeepStart, kKeepEnd };
+enum class TrainOnEos { kTurn, kAll, kLast, kNone };
+enum class IntervalStrategy { kNo, kSteps, kEpoch };
+enum class PlanMode { kAuto, kFixed };
+
+// Whose rules cut long rows: `sequence_len` brings axolotl's, `max_length` TRL's.
+enum class LengthRules { kAxolotl, kTrl };
+
+// `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already.
+struct DatasetType {
+  bool given = false;
+  std::string name;
+};
+
+struct DatasetConfig {
+  std::string path;
+  DatasetType type;
+  std::string ds_type;                  // json, csv; empty: from the file's name
+  std::vector<std::string> data_files;  // inside `path`
+  std::string split = "train";
+  std::string field;  // column of `completion` text; empty: text
+  std::string field_system, field_instruction, field_input,
+      field_output;  // columns of `alpaca`; empty: their usual names
+  std::string field_messages = "messages";
+  std::string field_tools = "tools";
+  std::string field_thinking = "reasoning_content";
+  std::map<std::string, std::string> message_property_mappings;  // property in the template -> property in the row
+  std::map<std::string, std::vector<std::string>> roles;         // role in the template -> its names in the rows
+  std::vector<std::string> roles_to_train = {"assistant"};
+  TrainOnEos train_on_eos = TrainOnEos::kTurn;
+  std::optional<TrainOnEos> train_on_eot;
+  std::string message_field_training, message_field_training_detail;
+  bool drop_system_message = false;
+  std::optional<bool> split_thinking;
+  std::string chat_template;        // empty: the config's own
+  std::string chat_template_jinja;  // a file, or the template itself
+  // Older spellings; loading moves them into message_property_mappings.
+  std::string message_field_role, message_field_content;
+};
+
+struct SpecialTokens {
+  std::string bos_token, eos_token, pad_token, unk_token;
+};
+
+// Sizes as the user wrote them: bytes, `12GiB`, or `80%` of a machine that is not known here; empty: what is free.
+struct MemoryConfig {
+  std::string device, host, disk;
+  std::vector<std::string> disk_paths;  // empty: OUTPUT/scratch
+  PlanMode plan = PlanMode::kAuto;
+};
+
+struct Config {
+  // Model
+  std::string base_model;
+  std::string tokenizer_config;  // a folder; empty: base_model
+
+  // Adapter
+  Adapter adapter = Adapter::kNone;
+  int64_t lora_r = 0;
+  double lora_alpha = 0;
+  double lora_dropout = 0;
+  std::vector<std::string> lora_target_modules;  // empty, without lora_target_linear: q_proj and v_proj
+  bool lora_target_linear = false;
+  std::string lora_model_dir;
+  bool peft_use_rslora = false;
+
+  // Data
+  std::vector<DatasetConfig> datasets, test_datasets;
+  double val_set_size = 0;  // a share below 1, a number of rows from 1 on
+  std::string chat_template, chat_template_jinja, default_system_message;
+  SpecialTokens special_tokens;
+  std::vector<std::string> eot_tokens;
+  bool train_on_inputs = false;
+  std::string dataset_name;  // TRL's; loading makes it the one entry of `datasets`
+  std::optional<bool> completion_only_loss;
+  bool assistant_only_loss = false;
+  std::string dataset_text_field = "text";
+  bool shuffle_merged_datasets = true;
+  bool curriculum_sampling = false;
+
+  // Length and batches
+  int64_t sequence_len = 512;
+  std::optional<int64_t> max_length;  // TRL's; loading makes it the sequence_len and length_rules kTrl
+  LengthRules length_rules = LengthRules::kAxolotl;
+  ExcessLength excess_length_strategy = ExcessLength::kDrop;
+  TruncationMode truncation_mode = TruncationMode::kKeepStart;
+  int64_t min_sample_len = 2;
+  bool sample_packing = false;
+  std::optional<bool> eval_sample_packing;
+  int64_t sample_packing_group_size = 100'000;
+  int64_t sample_packing_bin_size = 200;
+  AutoBool padding_free = AutoBool::kAuto;
+  bool pad_to_sequence_len = false;
+  int64_t micro_batch_size = 1;
+  int64_t gradient_accumulation_steps = 1;
+  std::optional<int64_t> batch_size;  // loading makes it gradient_accumulation_steps
+  std::optional<int64_t> eval_batch_size;
+
+  // Optimisation
+  double num_epochs = 1;
+  std::optional<int64_t> max_steps;  // wins over num_epochs
+  Optimizer optimizer = Optimizer::kAdamW;
+  double sgd_momentum = 0;  // optim_args.momentum
+  double learning_rate = 0;
+  LrScheduler lr_scheduler = LrScheduler::kCosine;
+  std::optional<int64_t> warmup_steps;
+  std::optional<double> warmup_ratio;
+  double weight_decay = 0;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  double max_grad_norm = 1;  // 0: no clipping
+  AutoBool bf16 = AutoBool::kAuto;
+  int64_t seed = 42;
+  std::optional<bool> gradient_checkpointing;
+
+  // Output, logging, checkpoints. Steps below 1 are a share of all steps.
+  std::string output_dir = "./model-out";
+  double logging_steps = 1;
+  std::optional<double> save_steps;
+  std::optional<int64_t> saves_per_epoch;
+  std::optional<IntervalStrategy> save_strategy;
+  std::optional<int64_t> save_total_limit;
+  std::optional<double> eval_steps;
+  std::optional<int64_t> evals_per_epoch;
+  std::optional<IntervalStrategy> eval_strategy;
+  bool auto_resume_from_checkpoints = false;
+  std::string resume_from_checkpoint;
+  bool metrics = true;
+
+  // Machine
+  std::string device = "auto";
+  MemoryConfig memory;
+};
+
+// After how many optimizer steps a checkpoint or an evaluation is due, `total_steps` and `steps_per_epoch` being
+// known: every multiple of the result; 0 for never (the end of a run always has both). Without any key it is every
+// epoch, as in axolotl.
+[[nodiscard]] int64_t save_interval(const Config& config, int64_t total_steps, int64_t steps_per_epoch);
+[[nodiscard]] int64_t eval_interval(const Config& config, int64_t total_steps, int64_t steps_per_epoch);
+
+// Steps over which the learning rate rises from 0.
+[[nodiscard]] int64_t warmup_interval(const Config& config, int64_t total_steps);
+
+// Where `memory.disk_paths` leads: the folders given, or OUTPUT/scratch.
+[[nodiscard]] std::vector<std::string> disk_paths(const Config& config);
+
+}  // namespace spillway::train

@@ -1,0 +1,240 @@
+#include "train/config_check.h"
+
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace spillway::train {
+namespace {
+
+// The loaded config with the questions that every check asks.
+struct Checks {
+  LoadedConfig& loaded;
+  Config& config = loaded.config;
+
+  [[nodiscard]] bool given(std::string_view key) const { return loaded.given.find(key) != loaded.given.end(); }
+  [[nodiscard]] std::string where(std::string_view key) const {
+    const auto found = loaded.given.find(key);
+    return found == loaded.given.end() ? std::string(key) : found->second;
+  }
+  void exclude(std::string_view one, bool one_set, std::string_view other, bool other_set) const {
+    if (!one_set || !other_set || !given(one) || !given(other)) return;
+    throw input_error(where(other), "expected {} or {}, got both; remove one", one, other);
+  }
+};
+
+void complete_length(Checks& c) {
+  if (!c.config.max_length) {
+    if (c.config.truncation_mode == TruncationMode::kKeepEnd) {
+      throw input_error(
+          c.where("truncation_mode"),
+          "expected max_length beside truncation_mode, got none; set max_length in place of sequence_len");
+    }
+  } else {
+    if (c.given("sequence_len") && c.config.sequence_len != *c.config.max_length) {
+      throw input_error(c.where("max_length"),
+                        "expected the length of sequence_len, {}, got {}; remove sequence_len or max_length",
+                        c.config.sequence_len, *c.config.max_length);
+    }
+    if (!c.given("sequence_len")) {
+      if (c.given("excess_length_strategy") && c.config.excess_length_strategy != ExcessLength::kTruncate) {
+        throw input_error(c.where("excess_length_strategy"),
+                          "expected truncate beside max_length, got another; set sequence_len in place of max_length");
+      }
+      c.config.sequence_len = *c.config.max_length;
+      c.config.length_rules = LengthRules::kTrl;
+      c.config.excess_length_strategy = ExcessLength::kTruncate;
+    }
+  }
+  if (c.config.length_rules == LengthRules::kAxolotl && c.config.min_sample_len > c.config.sequence_len) {
+    throw input_error(c.where("min_sample_len"), "expected at most sequence_len, {}, got {}; lower it",
+                      c.config.sequence_len, c.config.min_sample_len);
+  }
+}
+
+void complete_batch(Checks& c) {
+  c.exclude("gradient_accumulation_steps", true, "batch_size", true);
+  if (c.config.batch_size) {
+    const int64_t rows = *c.config.batch_size, micro = c.config.micro_batch_size;
+    if (rows % micro != 0) {
+      throw input_error(c.where("batch_size"),
+                        "expected a multiple of micro_batch_size, {}, got {}; change one of them", micro, rows);
+    }
+    c.config.gradient_accumulation_steps = rows / micro;
+  }
+  c.exclude("sample_packing", c.config.sample_packing, "padding_free", c.config.padding_free == AutoBool::kTrue);
+}
+
+void complete_schedule(Checks& c) {
+  c.exclude("warmup_steps", c.config.warmup_steps.value_or(0) > 0, "warmup_ratio",
+            c.config.warmup_ratio.value_or(0) > 0);
+  if (c.config.warmup_steps == 0 && c.config.warmup_ratio.value_or(0) > 0) c.config.warmup_steps.reset();
+  if (c.config.max_steps && *c.config.max_steps <= 0) c.config.max_steps.reset();
+  if (c.config.sgd_momentum != 0 && c.config.optimizer != Optimizer::kSgd) {
+    throw input_error(c.where("optim_args.momentum"), "expected optimizer: sgd, got another; remove the momentum");
+  }
+  // The plain constant schedule of transformers knows no warmup.
+  if (c.config.lr_scheduler == LrScheduler::kConstant) {
+    c.config.warmup_steps.reset();
+    c.config.warmup_ratio.reset();
+    for (const char* key : {"warmup_steps", "warmup_ratio"}) {
+      if (c.given(key)) c.loaded.ignored.emplace_back(key);
+    }
+  }
+}
+
+// Saving and evaluating have the same three keys.
+void check_interval(const Checks& c, std::string_view what, bool steps, bool per_epoch,
+                    std::optional<IntervalStrategy> strategy) {
+  const std::string steps_key = fmt::format("{}_steps", what), strategy_key = fmt::format("{}_strategy", what);
+  const std::string per_epoch_key = fmt::format("{}s_per_epoch", what);
+  c.exclude(steps_key, steps, per_epoch_key, per_epoch);
+  if (!strategy || *strategy == IntervalStrategy::kSteps) return;
+  for (const auto& [key, is_set] : {std::pair{steps_key, steps}, {per_epoch_key, per_epoch}}) {
+    if (!is_set) continue;
+    throw input_error(c.where(strategy_key), "expected steps beside {}, got {}; remove one of them", key,
+                      *strategy == IntervalStrategy::kNo ? "no" : "epoch");
+  }
+}
+
+void check_number_of_steps(const Checks& c, std::string_view key, std::optional<double> steps) {
+  if (steps && *steps > 1 && *steps != std::floor(*steps)) {
+    throw input_error(c.where(key), "expected an integer or a share below 1, got {}; change the value", *steps);
+  }
+}
+
+void complete_output(Checks& c) {
+  const Config& config = c.config;
+  check_interval(c, "save", config.save_steps.has_value(), config.saves_per_epoch.value_or(0) > 0,
+                 config.save_strategy);
+  check_interval(c, "eval", config.eval_steps.has_value(), config.evals_per_epoch.value_or(0) > 0,
+                 config.eval_strategy);
+  check_number_of_steps(c, "save_steps", config.save_steps);
+  check_number_of_steps(c, "eval_steps", config.eval_steps);
+  check_number_of_steps(c, "logging_steps", config.logging_steps);
+
+  const bool no_rows = c.given("val_set_size") && config.val_set_size == 0 && config.test_datasets.empty();
+  const bool strategy = config.eval_strategy && *config.eval_strategy != IntervalStrategy::kNo;
+  if (no_rows && (config.eval_steps || strategy)) {
+    throw input_error(c.where(config.eval_steps ? "eval_steps" : "eval_strategy"),
+                      "expected rows to evaluate on, got val_set_size 0; set val_set_size or test_datasets");
+  }
+  c.exclude("val_set_size", config.val_set_size > 0, "test_datasets", !config.test_datasets.empty());
+  check_number_of_steps(c, "val_set_size", config.val_set_size);
+
+  // Written as a boolean it says whether to resume, not from where.
+  const auto resume = boolean_of(YamlNode::scalar(config.resume_from_checkpoint));
+  if (resume) {
+    c.config.auto_resume_from_checkpoints = c.config.auto_resume_from_checkpoints || *resume;
+    c.config.resume_from_checkpoint.clear();
+  }
+  if (config.output_dir.empty()) {
+    throw input_error(c.where("output_dir"), "expected a folder, got nothing; name one");
+  }
+}
+
+void complete_adapter(Checks& c) {
+  Config& config = c.config;
+  if (config.lora_target_modules == std::vector<std::string>{"all-linear"}) {
+    config.lora_target_modules.clear();
+    config.lora_target_linear = true;
+  }
+  if (config.adapter == Adapter::kNone) {
+    if (!config.lora_model_dir.empty()) {
+      throw input_error(c.where("lora_model_dir"),
+                        "expected adapter: lora beside lora_model_dir, got none; set adapter");
+    }
+    return;
+  }
+  if (!c.given("lora_r") && config.lora_model_dir.empty()) {
+    throw input_error(c.where("adapter"), "expected lora_r beside adapter: lora, got none; set lora_r, for example 16");
+  }
+  if (!c.given("lora_alpha")) config.lora_alpha = static_cast<double>(config.lora_r);
+}
+
+void complete_template(const Checks& c, std::string_view where, std::string& name, const std::string& jinja) {
+  if (name == "jinja" && jinja.empty()) {
+    throw input_error(where, "expected chat_template_jinja beside chat_template: jinja, got none; set it");
+  }
+  if (!jinja.empty() && !name.empty() && name != "jinja") {
+    throw input_error(where, "expected chat_template: jinja beside chat_template_jinja, got {}; remove one",
+                      quoted(name));
+  }
+  if (!jinja.empty()) name = "jinja";
+}
+
+void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfig>& datasets) {
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    DatasetConfig& dataset = datasets[i];
+    const std::string where = fmt::format("{}.{}", c.where(key), i);
+    if (dataset.path.empty()) throw input_error(where + ".path", "expected a file or a folder, got nothing; set it");
+    for (const auto& [name, older] :
+         {std::pair{"role", &dataset.message_field_role}, {"content", &dataset.message_field_content}}) {
+      if (older->empty()) continue;
+      const auto [mapping, is_new] = dataset.message_property_mappings.emplace(name, *older);
+      if (!is_new && mapping->second != *older) {
+        throw input_error(fmt::format("{}.message_field_{}", where, name),
+                          "expected the name in message_property_mappings.{}, {}, got {}; remove one", name,
+                          quoted(mapping->second), quoted(*older));
+      }
+    }
+    complete_template(c, where + ".chat_template", dataset.chat_template, dataset.chat_template_jinja);
+  }
+}
+
+void complete_data(Checks& c) {
+  Config& config = c.config;
+  c.exclude("datasets", true, "dataset_name", true);
+  if (!config.dataset_name.empty()) {
+    config.datasets.emplace_back().path = config.dataset_name;
+    c.loaded.given.emplace("datasets", c.where("dataset_name"));
+  }
+  if (config.datasets.empty()) {
+    throw input_error(c.where("datasets"),
+                      "expected at least one dataset, got none; write `- path: FILE` below `datasets:`");
+  }
+  complete_datasets(c, "datasets", config.datasets);
+  complete_datasets(c, "test_datasets", config.test_datasets);
+  complete_template(c, c.where("chat_template"), config.chat_template, config.chat_template_jinja);
+}
+
+void check_machine(const Checks& c) {
+  const Config& config = c.config;
+  constexpr int64_t kAnyMachine = kGiB;  // only the form is checked: how much 80% is, is the planner's business
+  for (const auto& [key, size] : {std::pair{"memory.device", &config.memory.device},
+                                  {"memory.host", &config.memory.host},
+                                  {"memory.disk", &config.memory.disk}}) {
+    if (!size->empty()) (void)parse_bytes(*size, kAnyMachine, c.where(key));
+  }
+  if (config.device == "auto" || config.device == "cpu") return;
+  const bool cuda = config.device == "cuda" || config.device.starts_with("cuda:");
+  throw input_error(c.where("device"), "expected auto or cpu, got {}; {}", quoted(config.device),
+                    cuda ? "CUDA devices are not yet supported, write cpu" : "write one of them");
+}
+
+void check_required(const Checks& c, ConfigUse use) {
+  if (c.config.base_model.empty()) {
+    throw input_error(c.where("base_model"), "expected a Hugging Face folder, got nothing; set base_model");
+  }
+  if (use == ConfigUse::kTrain && !c.given("learning_rate")) {
+    throw input_error(c.where("learning_rate"), "expected a number, got nothing; set learning_rate, for example 2e-4");
+  }
+}
+
+}  // namespace
+
+void complete_config(LoadedConfig& loaded, ConfigUse use) {
+  Checks checks{loaded};
+  check_required(checks, use);
+  complete_data(checks);
+  complete_length(checks);
+  complete_batch(checks);
+  complete_adapter(checks);
+  complete_schedule(checks);
+  complete_output(checks);
+  check_machine(checks);
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,184 @@
+#include "train/config_keys.h"
+
+namespace spillway::train {
+namespace {
+
+KeySection data_section() {
+  KeySection section{"Data", {}};
+  section.keys = {
+      key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table"),
+      key<&Config::test_datasets>("test_datasets", "the rows to evaluate on"),
+      key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
+      key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
+          .least(0),
+      key<&Config::chat_template>("chat_template",
+                                  "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
+      key<&Config::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
+          .alias({"chat_template_path"}),
+      key<&Config::default_system_message>("default_system_message", "the system message of conversations without one"),
+      key<&Config::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
+      key<&Config::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
+      key<&Config::completion_only_loss>("completion_only_loss",
+                                         "TRL's: only completions are targets; left out: where rows have them"),
+      key<&Config::assistant_only_loss>("assistant_only_loss",
+                                        "TRL's: only what the template marks as generated is a target"),
+      key<&Config::dataset_text_field>("dataset_text_field", "TRL's: the column of plain text"),
+      key<&Config::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
+          .alias({"shuffle_dataset"}),
+      key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
+      not_yet("pretraining_dataset", "streamed text"),
+      not_yet("streaming", "streamed rows"),
+      not_yet("dataset_exact_deduplication", "dropping rows that occur twice"),
+      not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
+      not_yet("skip_prepare_dataset", "rows in another form"),
+      not_yet("dataset_train_split", "TRL's choice of a split").or_values({"train"}),
+      not_yet("dataset_test_split", "TRL's choice of a split").or_values({"test"}),
+      not_yet("dataset_streaming", "streamed rows"),
+      not_yet("dataset_kwargs", "TRL's options of a dataset"),
+      not_yet("dataset_shard_num", "a part of the rows"),
+      not_yet("dataset_shard_idx", "a part of the rows"),
+      not_yet("group_by_length", "batches of rows of like length"),
+      not_yet("train_sampling_strategy", "another order of rows").or_values({"random"}),
+      not_yet("use_pose", "positions that skip (PoSE)"),
+      not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
+  };
+  add_ignored(section, "rows are prepared when a run starts, in this process",
+              {"dataset_prepared_path",
+               "dataset_processes",
+               "dataset_num_proc",
+               "dataset_keep_in_memory",
+               "dataloader_*",
+               "remove_unused_columns",
+               "preprocess_iterable",
+               "is_preprocess",
+               "push_dataset_to_hub",
+               "num_workers",
+               "dataset_load_from_cache_file",
+               "accelerator_config",
+               "pose_*",
+               "label_names",
+               "length_column_name",
+               "ignore_data_skip",
+               "pretraining_sample_concatenation",
+               "pretrain_multipack_*",
+               "streaming_multipack_buffer_size",
+               "dataset_config"});
+  return section;
+}
+
+KeySection length_section() {
+  KeySection section{"Length and batches", {}};
+  section.keys = {
+      key<&Config::sequence_len>("sequence_len",
+                                 "tokens of the longest row; by axolotl's rules longer rows are dropped")
+          .least(2)
+          .most(1 << 24),
+      key<&Config::max_length>("max_length", "TRL's: longer rows are cut, rows left without targets dropped")
+          .alias({"max_seq_length"})
+          .least(2)
+          .most(1 << 24),
+      key<&Config::excess_length_strategy>("excess_length_strategy", "what becomes of rows over sequence_len"),
+      key<&Config::truncation_mode>("truncation_mode", "which end of a row over max_length stays"),
+      key<&Config::min_sample_len>("min_sample_len", "shorter rows are dropped").least(1),
+      key<&Config::sample_packing>("sample_packing", "several rows share a sequence and never see each other"),
+      key<&Config::eval_sample_packing>("eval_sample_packing", "the same for evaluation; left out: as for training")
+          .alias({"eval_packing"}),
+      key<&Config::sample_packing_group_size>("sample_packing_group_size", "rows that are packed at a time").least(1),
+      key<&Config::sample_packing_bin_size>("sample_packing_bin_size", "most rows of a sequence").least(1),
+      key<&Config::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
+          .alias({"batch_flattening"}),
+      key<&Config::pad_to_sequence_len>("pad_to_sequence_len", "fill every sequence to its full length"),
+      key<&Config::micro_batch_size>("micro_batch_size", "rows of a micro-step")
+          .alias({"per_device_train_batch_size"})
+          .least(1)
+          .most(1 << 20),
+      key<&Config::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-steps of a step")
+          .least(1)
+          .most(1 << 20),
+      key<&Config::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")
+          .least(1)
+          .most(1 << 30),
+      key<&Config::eval_batch_size>("eval_batch_size", "rows of an evaluation step; left out: micro_batch_size")
+          .alias({"per_device_eval_batch_size"})
+          .least(1)
+          .most(1 << 20),
+      not_yet("packing", "TRL's packing (axolotl's is sample_packing)"),
+      not_yet("packing_strategy", "TRL's packing (axolotl's is sample_packing)").or_values({"bfd"}),
+      not_yet("sample_packing_sequentially", "packing in file order"),
+      not_yet("multipack_real_batches", "several packed sequences a batch"),
+      not_yet("pad_to_multiple_of", "padding to a multiple"),
+      not_yet("auto_find_batch_size", "a batch size by trial (`spillway plan` says what fits)"),
+      not_yet("max_prompt_len", "preference rows").alias({"max_prompt_length"}).or_values({"512"}),
+  };
+  add_ignored(section, "it is found by the program",
+              {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});
+  return section;
+}
+
+}  // namespace
+
+std::vector<KeySection> data_sections() { return {data_section(), length_section()}; }
+
+const KeySection& dataset_section() {
+  static const KeySection kSection = [] {
+    using D = DatasetConfig;
+    KeySection section{"Entries of datasets and test_datasets", {}};
+    section.keys = {
+        key<&D::path>("path", "a file (jsonl, json, csv) or a folder of files"),
+        key<&D::type>("type", "completion, alpaca, chat_template; empty: rows are tokenised; left out: by the columns")
+            .with_null(),
+        key<&D::ds_type>("ds_type", "json or csv; left out: by the file's name"),
+        key<&D::data_files>("data_files", "files inside the folder"),
+        key<&D::split>("split", "the split, or a part such as train[:10%]"),
+        key<&D::field>("field", "column of a completion; left out: text"),
+        key<&D::field_system>("field_system", "column of the system prompt"),
+        key<&D::field_instruction>("field_instruction", "column of the instruction"),
+        key<&D::field_input>("field_input", "column of the input"),
+        key<&D::field_output>("field_output", "column of the answer"),
+        key<&D::field_messages>("field_messages", "column of the conversation"),
+        key<&D::field_tools>("field_tools", "column of the tools that a conversation may call"),
+        key<&D::field_thinking>("field_thinking", "a message's property with its reasoning")
+            .alias({"template_thinking_key"}),
+        key<&D::message_property_mappings>("message_property_mappings",
+                                           "property that the template reads: property of the row's messages"),
+        key<&D::message_field_role>("message_field_role", "older spelling of message_property_mappings.role"),
+        key<&D::message_field_content>("message_field_content", "older spelling of message_property_mappings.content"),
+        key<&D::roles>("roles", "role that the template knows: names that the rows use for it"),
+        key<&D::roles_to_train>("roles_to_train", "roles whose turns are targets"),
+        key<&D::train_on_eos>("train_on_eos",
+                              "which end-of-text tokens are targets: of trained turns, all, the last, none"),
+        key<&D::train_on_eot>("train_on_eot", "which end-of-turn tokens are targets; left out: as train_on_eos"),
+        key<&D::message_field_training>("message_field_training",
+                                        "a message's property that says whether it is a target"),
+        key<&D::message_field_training_detail>("message_field_training_detail",
+                                               "a message's property with the spans that are targets"),
+        key<&D::drop_system_message>("drop_system_message", "leave system messages out"),
+        key<&D::split_thinking>("split_thinking", "take reasoning out of the content into its own property"),
+        key<&D::chat_template>("chat_template", "this dataset's own template"),
+        key<&D::chat_template_jinja>("chat_template_jinja", "this dataset's own template: a file, or its text"),
+        not_yet("shards", "a part of the rows"),
+        not_yet("shards_idx", "a part of the rows"),
+        not_yet("input_format", "prompts of your own"),
+        not_yet("input_transform", "prompts of your own"),
+        not_yet("logprobs_field", "distillation"),
+        not_yet("temperature", "distillation"),
+        not_yet("field_chosen", "preference rows"),
+        not_yet("field_rejected", "preference rows"),
+        not_yet("field_prompt", "preference rows"),
+        not_yet("field_completion", "preference rows"),
+        not_yet("field_label", "preference rows"),
+        not_yet("step_separator", "rows with rewards of single steps"),
+        not_yet("max_completion_length", "rows with rewards of single steps"),
+        not_yet("train_on_last_step_only", "rows with rewards of single steps"),
+        refused("conversation", "FastChat's templates are gone; use type: chat_template"),
+        refused("field_human", "sharegpt rows are read with type: chat_template and message_property_mappings"),
+        refused("field_model", "sharegpt rows are read with type: chat_template and message_property_mappings"),
+    };
+    add_ignored(section, "datasets are files on this machine",
+                {"name", "revision", "trust_remote_code", "preprocess_shards", "storage_options"});
+    return section;
+  }();
+  return kSection;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,91 @@
+#include "train/config_keys.h"
+
+namespace spillway::train {
+namespace {
+
+KeySection model_section() {
+  KeySection section{"Model", {}};
+  section.keys = {
+      key<&Config::base_model>("base_model", "the model: a Hugging Face folder on this machine")
+          .alias({"model_name_or_path"}),
+      key<&Config::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),
+      key<&Config::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token", "replaces the tokenizer's"),
+      key<&Config::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token", "replaces the tokenizer's")
+          .alias({"eos_token"}),
+      key<&Config::special_tokens, &SpecialTokens::pad_token>("special_tokens.pad_token", "replaces the tokenizer's")
+          .alias({"pad_token"}),
+      key<&Config::special_tokens, &SpecialTokens::unk_token>("special_tokens.unk_token", "replaces the tokenizer's"),
+      not_yet("special_tokens.additional_special_tokens", "more special tokens"),
+      not_yet("tokens", "tokens added to the vocabulary"),
+      not_yet("added_tokens_overrides", "tokens that take over reserved ids"),
+      not_yet("resize_token_embeddings_to_32x", "padding of the vocabulary"),
+      not_yet("shrink_embeddings", "a smaller vocabulary"),
+      not_yet("reinit_weights", "training from fresh weights"),
+      not_yet("overrides_of_model_config", "other values than those of config.json").alias({"model_config"}),
+      not_yet("model_init_kwargs", "other values than those of config.json"),
+      refused("base_model_config", "config.json is read from the model's folder"),
+      refused("processor_type", "models here read text"),
+      refused("is_multimodal", "models here read text"),
+  };
+  add_ignored(
+      section, "the architecture is that of config.json",
+      {"model_type", "type_of_model", "cls_model_config", "tokenizer_type", "tokenizer_use_fast", "tokenizer_legacy",
+       "tokenizer_use_mistral_common", "tokenizer_save_jinja_files", "is_falcon_derived_model",
+       "is_llama_derived_model", "is_mistral_derived_model", "is_qwen_derived_model"});
+  add_ignored(
+      section, "models are folders on this machine and run no code of their own",
+      {"trust_remote_code", "model_revision", "revision_of_model", "hf_use_auth_token", "overrides_of_model_kwargs",
+       "model_kwargs", "experimental_skip_move_to_device", "mean_resizing_embeddings"});
+  return section;
+}
+
+KeySection adapter_section() {
+  KeySection section{"Adapter", {}};
+  section.keys = {
+      key<&Config::adapter>("adapter", "what is trained: all weights, or a LoRA adapter"),
+      key<&Config::lora_r>("lora_r", "rank of the adapter").least(1).most(65536),
+      key<&Config::lora_alpha>("lora_alpha", "the adapter's product is scaled by alpha / r; left out: r").above(0),
+      key<&Config::lora_dropout>("lora_dropout", "share of the adapter's inputs that is dropped").least(0).most(0.999),
+      key<&Config::lora_target_modules>("lora_target_modules",
+                                        "names of the modules that get an adapter; left out: q_proj and v_proj"),
+      key<&Config::lora_target_linear>("lora_target_linear", "every linear module but the head gets an adapter"),
+      key<&Config::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
+      key<&Config::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
+      not_yet("lora_modules_to_save", "modules trained in full beside an adapter"),
+      not_yet("lora_target_parameters", "adapters of bare parameters"),
+      not_yet("peft_layers_to_transform", "adapters of some layers only"),
+      not_yet("peft_layers_pattern", "adapters of some layers only"),
+      not_yet("peft_use_dora", "weight-decomposed adapters (DoRA)").alias({"use_dora"}),
+      not_yet("peft_init_lora_weights", "other initial adapter weights").or_values({"true"}),
+      not_yet("peft_layer_replication", "repeated layers"),
+      not_yet("peft_trainable_token_indices", "training single tokens' embeddings"),
+      not_yet("peft_ensure_weight_tying", "tied adapters"),
+      not_yet("peft_autocast_adapter_dtype", "adapters below f32").or_values({"true"}),
+      not_yet("peft", "adapters of quantised weights"),
+      not_yet("loraplus_lr_ratio", "another learning rate for B (LoRA+)"),
+      not_yet("loraplus_lr_embedding", "another learning rate for embeddings (LoRA+)").or_values({"1e-6", "0.000001"}),
+      not_yet("relora", "restarts of the adapter"),
+      not_yet("relora_steps", "restarts of the adapter"),
+      not_yet("unfrozen_parameters", "training some weights in full"),
+      not_yet("lora_fan_in_fan_out", "transposed weights"),
+      not_yet("load_in_4bit", "4-bit base weights"),
+      not_yet("load_in_8bit", "8-bit base weights"),
+      not_yet("gptq", "GPTQ base weights"),
+      not_yet("model_quantization_config", "quantised base weights"),
+      not_yet("qat", "training for quantised weights"),
+      not_yet("quantization", "quantised weights"),
+  };
+  add_ignored(section, "it sets a key that is off",
+              {"relora_*", "bnb_config_kwargs", "bnb_4bit_*", "use_bnb_nested_quant",
+               "model_quantization_config_kwargs", "jagged_restart_*"});
+  add_ignored(
+      section, "merging is `spillway merge`; loading needs no hint",
+      {"merge_lora", "merge_method", "lora_on_cpu", "qlora_sharded_model_loading", "use_peft", "lora_task_type"});
+  return section;
+}
+
+}  // namespace
+
+std::vector<KeySection> model_sections() { return {model_section(), adapter_section()}; }
+
+}  // namespace spillway::train

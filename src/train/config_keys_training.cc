@@ -1,0 +1,164 @@
+#include "train/config_keys.h"
+
+namespace spillway::train {
+namespace {
+
+KeySection optimisation_section() {
+  KeySection section{"Optimisation", {}};
+  section.keys = {
+      key<&Config::num_epochs>("num_epochs", "passes over the rows").alias({"num_train_epochs"}).above(0).most(1e6),
+      key<&Config::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them").least(-1).most(1e12),
+      key<&Config::optimizer>("optimizer", "the rule of the update").alias({"optim"}),
+      key<&Config::sgd_momentum>("optim_args.momentum", "momentum of sgd").least(0).most(0.9999),
+      key<&Config::learning_rate>("learning_rate", "the highest learning rate of the schedule").least(0).most(1e3),
+      key<&Config::lr_scheduler>("lr_scheduler", "how the learning rate falls").alias({"lr_scheduler_type"}),
+      key<&Config::warmup_steps>("warmup_steps", "steps over which the learning rate rises").least(0).most(1e12),
+      key<&Config::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
+      key<&Config::weight_decay>("weight_decay", "decay of all weights but norms and biases").least(0).most(1e3),
+      key<&Config::adam_beta1>("adam_beta1", "decay of the mean of gradients").least(0).most(0.999999),
+      key<&Config::adam_beta2>("adam_beta2", "decay of the mean of squared gradients").least(0).most(0.99999999),
+      key<&Config::adam_epsilon>("adam_epsilon", "added to the root of the squared gradients").above(0).most(1),
+      key<&Config::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never").least(0),
+      key<&Config::bf16>("bf16", "keep frozen weights, working copies and activations in bf16; false is f32 throughout")
+          .alias({"bfloat16"}),
+      key<&Config::seed>("seed", "of everything random").least(0),
+      key<&Config::gradient_checkpointing>("gradient_checkpointing",
+                                           "compute activations again in the backward pass; left out: the plan decides")
+          .alias({"activation_checkpointing"}),
+      not_yet("fp16", "f16").alias({"float16"}),
+      not_yet("fp8", "8-bit products"),
+      not_yet("float32", "another spelling of bf16: false,"),
+      not_yet("dtype", "another spelling of bf16,").alias({"torch_dtype"}).or_values({"auto"}),
+      not_yet("data_seed", "a second seed"),
+      not_yet("embedding_lr", "another learning rate for embeddings"),
+      not_yet("embedding_lr_scale", "another learning rate for embeddings"),
+      not_yet("lr_groups", "learning rates by module"),
+      not_yet("lr_scheduler_kwargs", "options of a schedule"),
+      not_yet("lr_quadratic_warmup", "a quadratic warmup"),
+      not_yet("cosine_min_lr_ratio", "a least learning rate"),
+      not_yet("cosine_constant_lr_ratio", "a constant tail of the schedule"),
+      not_yet("lr_div_factor", "the one-cycle schedule"),
+      not_yet("optim_target_modules", "projected optimizers"),
+      not_yet("adam_epsilon2", "CAME"),
+      not_yet("adam_beta3", "CAME"),
+      not_yet("label_smoothing_factor", "smoothed targets").or_values({"0", "0.0"}),
+      not_yet("neftune_noise_alpha", "noise on embeddings (NEFTune)").alias({"noisy_embedding_alpha"}),
+      not_yet("loss_type", "another loss").or_values({"nll", "chunked_nll"}),
+      not_yet("loss_watchdog_threshold", "stopping at a high loss"),
+      not_yet("loss_watchdog_patience", "stopping at a high loss").or_values({"3"}),
+      not_yet("early_stopping_patience", "stopping when evaluation gets no better"),
+      not_yet("lisa_n_layers", "training sampled layers (LISA)"),
+      not_yet("lisa_step_interval", "training sampled layers (LISA)"),
+  };
+  add_ignored(section, "it concerns kernels of other trainers; here the result is the same",
+              {"tf32",
+               "gradient_checkpointing_kwargs",
+               "activation_checkpointing_kwargs",
+               "flash_attention",
+               "sdp_attention",
+               "xformers_attention",
+               "flex_attention",
+               "flex_attn_compile_kwargs",
+               "eager_attention",
+               "attn_implementation",
+               "flash_attn_*",
+               "flash_optimum",
+               "torch_compile*",
+               "lora_mlp_kernel",
+               "lora_qkv_kernel",
+               "lora_o_kernel",
+               "unsloth_*",
+               "liger_*",
+               "use_liger_kernel",
+               "use_liger_loss",
+               "cut_cross_entropy*",
+               "chunked_cross_entropy*",
+               "tiled_mlp*",
+               "use_kernels",
+               "use_cache",
+               "use_eager_attention",
+               "full_determinism",
+               "gc_steps",
+               "torch_empty_cache_steps",
+               "average_tokens_across_devices",
+               "llama4_linearized_experts",
+               "lisa_layers_attribute",
+               "torchdistx_path",
+               "bf16_full_eval",
+               "fp16_full_eval",
+               "experimental_*"});
+  return section;
+}
+
+KeySection output_section() {
+  KeySection section{"Output, checkpoints and evaluation", {}};
+  section.keys = {
+      key<&Config::output_dir>("output_dir", "the folder of everything that a run leaves"),
+      key<&Config::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
+          .above(0),
+      key<&Config::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps").above(0),
+      key<&Config::saves_per_epoch>("saves_per_epoch", "checkpoints an epoch").least(0),
+      key<&Config::save_strategy>("save_strategy", "when checkpoints are written; left out: every epoch"),
+      key<&Config::save_total_limit>("save_total_limit", "checkpoints that are kept").least(1),
+      key<&Config::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
+      key<&Config::evals_per_epoch>("evals_per_epoch", "evaluations an epoch").least(0),
+      key<&Config::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
+          .alias({"evaluation_strategy"}),
+      key<&Config::auto_resume_from_checkpoints>("auto_resume_from_checkpoints", "go on from the last checkpoint"),
+      key<&Config::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),
+      key<&Config::metrics>("metrics", "write metrics.jsonl"),
+      not_yet("load_best_model_at_end", "choosing the best checkpoint"),
+      not_yet("save_only_model", "checkpoints that cannot be resumed"),
+      not_yet("eval_on_start", "an evaluation before the first step"),
+      not_yet("eval_delay", "a later first evaluation").or_values({"0"}),
+      not_yet("eval_table_size", "samples during evaluation"),
+      not_yet("generate_samples", "samples during training"),
+      not_yet("do_causal_lm_eval", "metrics of generated text"),
+      not_yet("do_bench_eval", "benchmarks during training"),
+      not_yet("save_first_step", "a checkpoint after the first step"),
+      not_yet("dynamic_checkpoint", "checkpoints on demand"),
+      refused("push_to_hub", "nothing leaves this machine"),
+      refused("hub_model_id", "nothing leaves this machine"),
+  };
+  add_ignored(section, "weights are always saved as safetensors, whole",
+              {"save_safetensors", "save_on_each_node", "enable_jit_checkpoint", "fsdp_final_state_dict_type"});
+  add_ignored(section, "it sets a key that is off",
+              {"metric_for_best_model", "greater_is_better", "eval_max_new_tokens", "eval_causal_lm_metrics", "bench_*",
+               "num_generation_samples", "generation_*", "hub_*", "eval_accumulation_steps"});
+  add_ignored(section, "no experiment tracker is built in; metrics.jsonl has every step",
+              {"wandb_*", "use_wandb", "mlflow_*", "use_mlflow", "hf_mlflow_log_artifacts", "comet_*", "use_comet",
+               "use_tensorboard", "report_to", "run_name", "project", "trackio_*", "use_trackio", "swanlab_*",
+               "use_swanlab", "otel_*", "use_otel_metrics", "gradio_*"});
+  add_ignored(section, "logs are always complete",
+              {"logging_strategy",
+               "logging_first_step",
+               "logging_dir",
+               "logging_nan_inf_filter",
+               "log_on_each_node",
+               "log_level*",
+               "disable_tqdm",
+               "include_num_input_tokens_seen",
+               "include_tokens_per_second",
+               "include_tkps",
+               "profiler_steps*",
+               "skip_memory_metrics",
+               "strict",
+               "debug",
+               "do_train",
+               "do_eval",
+               "do_predict",
+               "prediction_loss_only",
+               "eval_do_concat_batches",
+               "eval_use_gather_object",
+               "include_for_metrics",
+               "batch_eval_metrics",
+               "restore_callback_states_from_checkpoint",
+               "axolotl_config_path"});
+  return section;
+}
+
+}  // namespace
+
+std::vector<KeySection> training_sections() { return {optimisation_section(), output_section()}; }
+
+}  // namespace spillway::train

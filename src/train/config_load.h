@@ -1,0 +1,42 @@
+// From YAML text and the command line to a Config.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/config.h"
+
+namespace spillway::train {
+
+// `--KEY VALUE` as written; in the key, `-` and `_` are the same, and dots lead into nested keys and lists.
+struct ConfigOverride {
+  std::string key, value;
+};
+
+// What a config must hold depends on what is done with it: rows need no learning rate.
+enum class ConfigUse { kTrain, kPreprocess };
+
+struct LoadedConfig {
+  Config config;
+  // Keys without any effect here, as spelled, in the order of the file.
+  std::vector<std::string> ignored;
+  // Canonical name of every key with a value -> where it stands, as messages show it.
+  std::map<std::string, std::string, std::less<>> given;
+};
+
+// Reads, applies overrides, and checks values and combinations; touches no other file. `name` is the file's, for
+// messages. Throws InputError at the first thing that is wrong.
+[[nodiscard]] LoadedConfig load_config(std::string_view text, std::string_view name,
+                                       std::span<const ConfigOverride> overrides, ConfigUse use);
+
+// The same from a file; `-` reads standard input. Throws InputError, also for what is no regular file.
+[[nodiscard]] LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
+                                            ConfigUse use);
+
+// "ignored: wandb_project, tf32 (they cannot matter here)"; empty where nothing was.
+[[nodiscard]] std::string ignored_line(const LoadedConfig& loaded);
+
+}  // namespace spillway::train

@@ -1,0 +1,233 @@
+#include "train/config_values.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace spillway::train {
+namespace {
+
+constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
+                                       {"false", Adapter::kNone},
+                                       {"lora", Adapter::kLora},
+                                       {"qlora", {}, "4-bit base weights are"},
+                                       {"llama-adapter", {}, "prompt adapters are"}};
+
+constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer::kAdamW},
+                                           {"adamw_torch", Optimizer::kAdamW},
+                                           {"adamw", Optimizer::kAdamW},
+                                           {"adamw_hf", Optimizer::kAdamW},
+                                           {"adamw_apex_fused", Optimizer::kAdamW},
+                                           {"sgd", Optimizer::kSgd},
+                                           {"adamw_bnb_8bit", {}, "8-bit optimizer states are"},
+                                           {"adamw_8bit", {}, "8-bit optimizer states are"},
+                                           {"adamw_torch_8bit", {}, "8-bit optimizer states are"},
+                                           {"adamw_torch_4bit", {}, "4-bit optimizer states are"},
+                                           {"paged_adamw_32bit", {}, "paged optimizer states are"},
+                                           {"paged_adamw_8bit", {}, "8-bit optimizer states are"},
+                                           {"paged_adamw", {}, "paged optimizer states are"},
+                                           {"adafactor", {}, "Adafactor is"},
+                                           {"adagrad", {}, "Adagrad is"},
+                                           {"rmsprop", {}, "RMSprop is"},
+                                           {"lion_8bit", {}, "Lion is"},
+                                           {"lion_32bit", {}, "Lion is"},
+                                           {"lion_pytorch", {}, "Lion is"},
+                                           {"muon", {}, "Muon is"},
+                                           {"dion", {}, "Dion is"},
+                                           {"galore_adamw", {}, "GaLore is"},
+                                           {"apollo_adamw", {}, "APOLLO is"},
+                                           {"optimi_adamw", {}, "optimi is"},
+                                           {"ao_adamw_8bit", {}, "8-bit optimizer states are"},
+                                           {"ao_adamw_4bit", {}, "4-bit optimizer states are"},
+                                           {"ao_adamw_fp8", {}, "8-bit optimizer states are"},
+                                           {"adopt_adamw", {}, "ADOPT is"},
+                                           {"came_pytorch", {}, "CAME is"},
+                                           {"schedule_free_adamw", {}, "schedule-free AdamW is"},
+                                           {"lomo", {}, "LOMO is"}};
+
+constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant},
+                                             {"constant_with_warmup", LrScheduler::kConstantWithWarmup},
+                                             {"linear", LrScheduler::kLinear},
+                                             {"cosine", LrScheduler::kCosine},
+                                             {"cosine_with_restarts", {}, "restarts are"},
+                                             {"cosine_with_min_lr", {}, "a least learning rate is"},
+                                             {"polynomial", {}, "the polynomial schedule is"},
+                                             {"inverse_sqrt", {}, "the inverse square root schedule is"},
+                                             {"reduce_lr_on_plateau", {}, "schedules by evaluation loss are"},
+                                             {"warmup_stable_decay", {}, "warmup-stable-decay is"},
+                                             {"one_cycle", {}, "the one-cycle schedule is"},
+                                             {"rex", {}, "the REX schedule is"},
+                                             {"log_sweep", {}, "the sweep is"}};
+
+constexpr Word<AutoBool> kAutoBools[] = {
+    {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
+
+constexpr Word<ExcessLength> kExcessLengths[] = {
+    {"drop", ExcessLength::kDrop}, {"truncate", ExcessLength::kTruncate}, {"raise", ExcessLength::kRaise}};
+
+constexpr Word<TruncationMode> kTruncationModes[] = {{"keep_start", TruncationMode::kKeepStart},
+                                                     {"keep_end", TruncationMode::kKeepEnd}};
+
+constexpr Word<TrainOnEos> kTrainOnEos[] = {
+    {"turn", TrainOnEos::kTurn}, {"all", TrainOnEos::kAll}, {"last", TrainOnEos::kLast}, {"none", TrainOnEos::kNone}};
+
+constexpr Word<IntervalStrategy> kStrategies[] = {{"no", IntervalStrategy::kNo},
+                                                  {"steps", IntervalStrategy::kSteps},
+                                                  {"epoch", IntervalStrategy::kEpoch},
+                                                  {"best", {}, "keeping the best is"}};
+
+constexpr Word<PlanMode> kPlanModes[] = {{"auto", PlanMode::kAuto}, {"fixed", PlanMode::kFixed}};
+
+const YamlNode& scalar(const YamlNode& node, const Place& place, std::string_view expected) {
+  if (node.kind == YamlNode::Kind::kScalar) return node;
+  throw input_error(place.text(), "expected {}, got {}; write one value", expected, node.shown());
+}
+
+// One item of a list or mapping; its own empty value is a mistake, where a key's is a default.
+std::string text_item(const YamlNode& node, const Place& place) {
+  if (node.is_null()) throw input_error(place.text(), "expected text, got nothing; write a value or remove it");
+  return scalar(node, place, "text").text;
+}
+
+const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const Place& place) {
+  if (node.kind != YamlNode::Kind::kMap) {
+    throw input_error(place.text(), "expected a mapping, got {}; write `name: value` lines below the key",
+                      node.shown());
+  }
+  return node.entries;
+}
+
+}  // namespace
+
+std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
+std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
+std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
+std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
+std::span<const Word<ExcessLength>> words_of(ExcessLength) { return kExcessLengths; }
+std::span<const Word<TruncationMode>> words_of(TruncationMode) { return kTruncationModes; }
+std::span<const Word<TrainOnEos>> words_of(TrainOnEos) { return kTrainOnEos; }
+std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy) { return kStrategies; }
+std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
+
+std::string Place::text() const {
+  return line == 0 ? fmt::format("--{}", path) : fmt::format("{}:{}: {}", file, line, path);
+}
+
+Place Place::at(const YamlNode::Entry& entry) const {
+  return {file, entry.line, path.empty() ? entry.key : fmt::format("{}.{}", path, entry.key)};
+}
+
+Place Place::at(size_t index) const { return {file, line, fmt::format("{}.{}", path, index)}; }
+
+bool Range::holds(double value) const { return value <= most && (above_least ? value > least : value >= least); }
+
+std::string Range::text() const {
+  std::string out;
+  if (std::isfinite(least)) out = fmt::format(" {} {}", above_least ? "above" : "of at least", least);
+  if (std::isfinite(most)) out += fmt::format("{} at most {}", out.empty() ? " of" : " and", most);
+  return out;
+}
+
+std::optional<bool> boolean_of(const YamlNode& node) {
+  constexpr std::string_view kTrue[] = {"true", "yes", "on", "1"};
+  constexpr std::string_view kFalse[] = {"false", "no", "off", "0"};
+  if (node.kind != YamlNode::Kind::kScalar) return {};
+  std::string text = node.text;
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::find(std::begin(kTrue), std::end(kTrue), text) != std::end(kTrue)) return true;
+  if (std::find(std::begin(kFalse), std::end(kFalse), text) != std::end(kFalse)) return false;
+  return {};
+}
+
+std::optional<double> number_of(const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar) return {};
+  std::string digits;
+  for (size_t i = 0; i < node.text.size(); ++i) {
+    const auto is_digit = [&](size_t at) {
+      return at < node.text.size() && std::isdigit(static_cast<unsigned char>(node.text[at]));
+    };
+    if (node.text[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1)) continue;
+    digits += node.text[i];
+  }
+  const size_t start = digits.starts_with('+') && !digits.starts_with("+-") ? 1 : 0;
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data() + start, digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) return {};
+  return value;
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range&, bool& value) {
+  const auto read = boolean_of(node);
+  if (!read) throw input_error(place.text(), "expected true or false, got {}; write one of them", node.shown());
+  value = *read;
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range& range, int64_t& value) {
+  const auto read = number_of(node);
+  constexpr double kLargest = 9007199254740992;  // 2^53: every integer up to here is itself
+  if (!read || *read != std::floor(*read) || std::abs(*read) > kLargest || !range.holds(*read)) {
+    throw input_error(place.text(), "expected an integer{}, got {}; change the value", range.text(), node.shown());
+  }
+  value = static_cast<int64_t>(*read);
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range& range, double& value) {
+  const auto read = number_of(node);
+  if (!read || !range.holds(*read)) {
+    throw input_error(place.text(), "expected a number{}, got {}; change the value", range.text(), node.shown());
+  }
+  value = *read;
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range&, std::string& value) {
+  value = scalar(node, place, "text").text;
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range&, DatasetType& value) {
+  if (node.kind == YamlNode::Kind::kMap) {
+    throw input_error(place.text(),
+                      "expected the name of a type, got a mapping; prompts of your own are not yet supported, "
+                      "use completion, alpaca or chat_template");
+  }
+  value = {true, node.is_null() ? "" : scalar(node, place, "the name of a type").text};
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range&, std::vector<std::string>& value) {
+  value.clear();
+  if (node.kind == YamlNode::Kind::kScalar) {
+    value.push_back(node.text);
+    return;
+  }
+  if (node.kind == YamlNode::Kind::kMap) {
+    throw input_error(place.text(), "expected a list, got a mapping; write `- value` lines or [a, b]");
+  }
+  for (size_t i = 0; i < node.items.size(); ++i) value.push_back(text_item(node.items[i], place.at(i)));
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range&, std::map<std::string, std::string>& value) {
+  value.clear();
+  for (const auto& entry : map_entries(node, place)) {
+    value[entry.key] = text_item(entry.value, place.at(entry));
+  }
+}
+
+void read_value(const YamlNode& node, const Place& place, const Range& range,
+                std::map<std::string, std::vector<std::string>>& value) {
+  value.clear();
+  for (const auto& entry : map_entries(node, place)) {
+    read_value(entry.value, place.at(entry), range, value[entry.key]);
+  }
+}
+
+std::string print_value(bool value) { return value ? "true" : "false"; }
+std::string print_value(int64_t value) { return fmt::format("{}", value); }
+std::string print_value(double value) { return fmt::format("{}", value); }
+std::string print_value(const std::string& value) { return value; }
+std::string print_value(const std::vector<std::string>& value) {
+  return value.empty() ? "" : fmt::format("[{}]", fmt::join(value, ", "));
+}
+
+}  // namespace spillway::train

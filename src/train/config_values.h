@@ -1,0 +1,166 @@
+// How the values of config keys are read and printed, one overload a type: what the table of keys is made of.
+//
+// read_value(node, place, range, value) throws InputError `[place] expected X, got Y; do Z`. A null node gets here only
+// for a key that takes one: any other empty key leaves its default.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/config.h"
+#include "train/yaml.h"
+
+namespace spillway::train {
+
+// Where a value stands: `c.yml:3: datasets.0.path`, or `--datasets.0.path` where it comes from the command line.
+struct Place {
+  std::string_view file;
+  int line = 0;  // 0: the command line
+  std::string path;
+
+  [[nodiscard]] std::string text() const;
+  // One step further into a mapping or a list.
+  [[nodiscard]] Place at(const YamlNode::Entry& entry) const;
+  [[nodiscard]] Place at(size_t index) const;
+};
+
+// Bounds of a number, both included unless said.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false;  // `least` itself is excluded
+
+  [[nodiscard]] bool holds(double value) const;
+  [[nodiscard]] std::string text() const;  // " of at least 1"; empty without bounds
+};
+
+// A word that an enumeration key takes. Without a value, the word is known but not yet done, and `note` says what.
+template <typename E>
+struct Word {
+  std::string_view name;
+  std::optional<E> value;
+  std::string_view note{};
+};
+
+// The words of each enumeration; the first of a value is the one that is printed.
+[[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
+[[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
+[[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
+[[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
+[[nodiscard]] std::span<const Word<ExcessLength>> words_of(ExcessLength);
+[[nodiscard]] std::span<const Word<TruncationMode>> words_of(TruncationMode);
+[[nodiscard]] std::span<const Word<TrainOnEos>> words_of(TrainOnEos);
+[[nodiscard]] std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy);
+[[nodiscard]] std::span<const Word<PlanMode>> words_of(PlanMode);
+
+// The truth value of true, yes, on, 1 and their opposites in any case; none for anything else.
+[[nodiscard]] std::optional<bool> boolean_of(const YamlNode& node);
+// A finite number as Python reads one (`2e-4`, `1_000`, `.5`), in quotes or not; none for anything else.
+[[nodiscard]] std::optional<double> number_of(const YamlNode& node);
+
+void read_value(const YamlNode& node, const Place& place, const Range& range, bool& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range, int64_t& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range, double& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range, std::string& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range, DatasetType& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range, std::vector<std::string>& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range,
+                std::map<std::string, std::string>& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range,
+                std::map<std::string, std::vector<std::string>>& value);
+void read_value(const YamlNode& node, const Place& place, const Range& range, std::vector<DatasetConfig>& value);
+
+[[nodiscard]] std::string print_value(bool value);
+[[nodiscard]] std::string print_value(int64_t value);
+[[nodiscard]] std::string print_value(double value);
+[[nodiscard]] std::string print_value(const std::string& value);
+[[nodiscard]] std::string print_value(const std::vector<std::string>& value);
+[[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
+template <typename T>
+[[nodiscard]] std::string print_value(const std::vector<T>&) {
+  return "";
+}
+template <typename T>
+[[nodiscard]] std::string print_value(const std::map<std::string, T>&) {
+  return "";
+}
+
+[[nodiscard]] inline std::string type_of(bool) { return "true or false"; }
+[[nodiscard]] inline std::string type_of(int64_t) { return "integer"; }
+[[nodiscard]] inline std::string type_of(double) { return "number"; }
+[[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
+[[nodiscard]] inline std::string type_of(const DatasetType&) { return "text"; }
+[[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
+[[nodiscard]] inline std::string type_of(const std::vector<DatasetConfig>&) { return "list of mappings"; }
+template <typename T>
+[[nodiscard]] std::string type_of(const std::map<std::string, T>&) {
+  return "mapping";
+}
+
+// Enumerations and optionals, from the above.
+
+template <typename E>
+concept Enumeration = std::is_enum_v<E>;
+
+template <Enumeration E>
+[[nodiscard]] std::string type_of(E value) {
+  std::vector<std::string_view> names;
+  for (const Word<E>& word : words_of(value)) {
+    if (word.value) names.push_back(word.name);
+  }
+  return joined_names(names);
+}
+
+template <Enumeration E>
+[[nodiscard]] std::string print_value(E value) {
+  for (const Word<E>& word : words_of(value)) {
+    if (word.value == value) return std::string(word.name);
+  }
+  return "";
+}
+
+template <Enumeration E>
+void read_value(const YamlNode& node, const Place& place, const Range&, E& value) {
+  const auto words = words_of(value);
+  // YAML's false and true stand for the words that people write for them.
+  std::string text = node.kind == YamlNode::Kind::kScalar ? node.text : "";
+  std::vector<std::string_view> names;
+  for (const Word<E>& word : words) {
+    names.push_back(word.name);
+    const auto meant = boolean_of(node), said = boolean_of(YamlNode::scalar(std::string(word.name)));
+    if (text != word.name && !(meant && said && *meant == *said)) continue;
+    if (!word.value) {
+      throw input_error(place.text(), "expected {}, got {}; {} not yet supported, choose another", type_of(value),
+                        node.shown(), word.note);
+    }
+    value = *word.value;
+    return;
+  }
+  const std::string_view near = nearest_name(text, names);
+  throw input_error(place.text(), "expected {}, got {}; {}", type_of(value), node.shown(),
+                    near.empty() ? "write one of these" : fmt::format("did you mean {}?", near));
+}
+
+template <typename T>
+[[nodiscard]] std::string type_of(const std::optional<T>&) {
+  return type_of(T{});
+}
+template <typename T>
+[[nodiscard]] std::string print_value(const std::optional<T>& value) {
+  return value ? print_value(*value) : "";
+}
+template <typename T>
+void read_value(const YamlNode& node, const Place& place, const Range& range, std::optional<T>& value) {
+  T read{};
+  read_value(node, place, range, read);
+  value = std::move(read);
+}
+
+}  // namespace spillway::train
