@@ -17,6 +17,7 @@ enum class Adapter { kNone, kLora };
 enum class Optimizer { kAdamW, kSgd };
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class AutoBool { kFalse, kTrue, kAuto };
+enum class Checkpointing { kAuto, kOff, kOn };  // kAuto: the plan decides
 enum class ExcessLength { kDrop, kTruncate, kRaise };
 enum class TruncationMode { kKeepStart, kKeepEnd };
 enum class TrainOnEos { kTurn, kAll, kLast, kNone };
@@ -130,7 +131,7 @@ struct Config {
   double max_grad_norm = 1;  // 0: no clipping
   AutoBool bf16 = AutoBool::kAuto;
   int64_t seed = 42;
-  std::optional<bool> gradient_checkpointing;
+  Checkpointing gradient_checkpointing = Checkpointing::kAuto;
 
   // Output, logging, checkpoints. Steps below 1 are a share of all steps.
   std::string output_dir = "./model-out";

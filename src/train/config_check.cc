@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "train/config_values.h"
 
 namespace spillway::train {
 namespace {
@@ -154,7 +155,7 @@ void complete_adapter(Checks& c) {
   if (!c.given("lora_alpha")) config.lora_alpha = static_cast<double>(config.lora_r);
 }
 
-void complete_template(const Checks& c, std::string_view where, std::string& name, const std::string& jinja) {
+void complete_template(std::string_view where, std::string& name, const std::string& jinja) {
   if (name == "jinja" && jinja.empty()) {
     throw input_error(where, "expected chat_template_jinja beside chat_template: jinja, got none; set it");
   }
@@ -180,7 +181,7 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
                           quoted(mapping->second), quoted(*older));
       }
     }
-    complete_template(c, where + ".chat_template", dataset.chat_template, dataset.chat_template_jinja);
+    complete_template(where + ".chat_template", dataset.chat_template, dataset.chat_template_jinja);
   }
 }
 
@@ -197,7 +198,7 @@ void complete_data(Checks& c) {
   }
   complete_datasets(c, "datasets", config.datasets);
   complete_datasets(c, "test_datasets", config.test_datasets);
-  complete_template(c, c.where("chat_template"), config.chat_template, config.chat_template_jinja);
+  complete_template(c.where("chat_template"), config.chat_template, config.chat_template_jinja);
 }
 
 void check_machine(const Checks& c) {

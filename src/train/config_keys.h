@@ -37,7 +37,8 @@ struct ConfigKey {
   Range range{};
   // Values that may be given to a key that is not yet done or refused, beside null, false and none.
   std::vector<std::string_view> harmless{};
-  bool takes_null = false;  // an empty value means something
+  bool takes_null = false;   // an empty value means something
+  bool is_required = false;  // without a default
 
   [[nodiscard]] ConfigKey alias(std::initializer_list<std::string_view> names) && {
     aliases = names;
@@ -58,6 +59,10 @@ struct ConfigKey {
   }
   [[nodiscard]] ConfigKey or_values(std::initializer_list<std::string_view> values) && {
     harmless = values;
+    return std::move(*this);
+  }
+  [[nodiscard]] ConfigKey required() && {
+    is_required = true;
     return std::move(*this);
   }
   [[nodiscard]] ConfigKey with_null() && {

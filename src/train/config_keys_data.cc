@@ -6,7 +6,7 @@ namespace {
 KeySection data_section() {
   KeySection section{"Data", {}};
   section.keys = {
-      key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table"),
+      key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table").required(),
       key<&Config::test_datasets>("test_datasets", "the rows to evaluate on"),
       key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
       key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
@@ -124,7 +124,7 @@ const KeySection& dataset_section() {
     using D = DatasetConfig;
     KeySection section{"Entries of datasets and test_datasets", {}};
     section.keys = {
-        key<&D::path>("path", "a file (jsonl, json, csv) or a folder of files"),
+        key<&D::path>("path", "a file (jsonl, json, csv) or a folder of files").required(),
         key<&D::type>("type", "completion, alpaca, chat_template; empty: rows are tokenised; left out: by the columns")
             .with_null(),
         key<&D::ds_type>("ds_type", "json or csv; left out: by the file's name"),

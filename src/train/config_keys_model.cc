@@ -7,7 +7,8 @@ KeySection model_section() {
   KeySection section{"Model", {}};
   section.keys = {
       key<&Config::base_model>("base_model", "the model: a Hugging Face folder on this machine")
-          .alias({"model_name_or_path"}),
+          .alias({"model_name_or_path"})
+          .required(),
       key<&Config::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),
       key<&Config::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token", "replaces the tokenizer's"),
       key<&Config::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token", "replaces the tokenizer's")

@@ -10,7 +10,10 @@ KeySection optimisation_section() {
       key<&Config::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them").least(-1).most(1e12),
       key<&Config::optimizer>("optimizer", "the rule of the update").alias({"optim"}),
       key<&Config::sgd_momentum>("optim_args.momentum", "momentum of sgd").least(0).most(0.9999),
-      key<&Config::learning_rate>("learning_rate", "the highest learning rate of the schedule").least(0).most(1e3),
+      key<&Config::learning_rate>("learning_rate", "the highest learning rate of the schedule")
+          .least(0)
+          .most(1e3)
+          .required(),
       key<&Config::lr_scheduler>("lr_scheduler", "how the learning rate falls").alias({"lr_scheduler_type"}),
       key<&Config::warmup_steps>("warmup_steps", "steps over which the learning rate rises").least(0).most(1e12),
       key<&Config::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
@@ -23,7 +26,7 @@ KeySection optimisation_section() {
           .alias({"bfloat16"}),
       key<&Config::seed>("seed", "of everything random").least(0),
       key<&Config::gradient_checkpointing>("gradient_checkpointing",
-                                           "compute activations again in the backward pass; left out: the plan decides")
+                                           "compute activations again in the backward pass; auto: the plan decides")
           .alias({"activation_checkpointing"}),
       not_yet("fp16", "f16").alias({"float16"}),
       not_yet("fp8", "8-bit products"),

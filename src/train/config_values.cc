@@ -11,7 +11,6 @@ namespace spillway::train {
 namespace {
 
 constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
-                                       {"false", Adapter::kNone},
                                        {"lora", Adapter::kLora},
                                        {"qlora", {}, "4-bit base weights are"},
                                        {"llama-adapter", {}, "prompt adapters are"}};
@@ -65,6 +64,13 @@ constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
 
+constexpr Word<Checkpointing> kCheckpointings[] = {{"auto", Checkpointing::kAuto},
+                                                   {"true", Checkpointing::kOn},
+                                                   {"false", Checkpointing::kOff},
+                                                   {"offload", {}, "saved activations in host memory are"},
+                                                   {"offload_disk", {}, "saved activations on disk are"},
+                                                   {"unsloth", {}, "saved activations in host memory are"}};
+
 constexpr Word<ExcessLength> kExcessLengths[] = {
     {"drop", ExcessLength::kDrop}, {"truncate", ExcessLength::kTruncate}, {"raise", ExcessLength::kRaise}};
 
@@ -106,6 +112,7 @@ std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
 std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
+std::span<const Word<Checkpointing>> words_of(Checkpointing) { return kCheckpointings; }
 std::span<const Word<ExcessLength>> words_of(ExcessLength) { return kExcessLengths; }
 std::span<const Word<TruncationMode>> words_of(TruncationMode) { return kTruncationModes; }
 std::span<const Word<TrainOnEos>> words_of(TrainOnEos) { return kTrainOnEos; }

@@ -54,6 +54,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
+[[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);
 [[nodiscard]] std::span<const Word<ExcessLength>> words_of(ExcessLength);
 [[nodiscard]] std::span<const Word<TruncationMode>> words_of(TruncationMode);
 [[nodiscard]] std::span<const Word<TrainOnEos>> words_of(TrainOnEos);
