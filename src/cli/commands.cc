@@ -1,0 +1,86 @@
+#include "cli/commands.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/cmd_plan.h"
+
+namespace spillway {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"plan", "where every byte will live and what a step costs", cmd_plan},
+};
+
+constexpr std::string_view kVersion = SPILLWAY_VERSION;
+
+int print_help() {
+  fmt::print("usage: spillway COMMAND ...\n\nTrains language models within the memory that you give it.\n\n");
+  for (const Command& command : commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
+  fmt::print("\n`spillway COMMAND --help` tells more; `spillway --version` prints {}.\n", kVersion);
+  return kDone;
+}
+
+int dispatch(std::span<const std::string> args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    print_help();
+    return args.empty() ? kInputWrong : kDone;
+  }
+  if (args[0] == "--version") {
+    fmt::print("spillway {}\n", kVersion);
+    return kDone;
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : commands()) {
+    if (command.name == args[0]) return command.run(args.subspan(1));
+    names.push_back(command.name);
+  }
+  const std::string_view near = nearest_name(args[0], names);
+  throw input_error("spillway", "expected a command ({}), got {}; {}", joined_names(names), quoted(args[0]),
+                    near.empty() ? "see spillway --help" : fmt::format("did you mean {}?", near));
+}
+
+// A result that did not arrive is no result.
+void flush_results() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw machine_error("standard output", "expected to write the result, got an error; make room or read all of it");
+  }
+}
+
+int fail(std::string_view message, int status) {
+  log_line(message);
+  return status;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+int run_command_line(std::span<const std::string> args) {
+  try {
+    const int status = dispatch(args);
+    flush_results();
+    return status;
+  } catch (const InputError& error) {
+    return fail(error.what(), kInputWrong);
+  } catch (const MachineError& error) {
+    return fail(error.what(), kMachineFailed);
+  } catch (const std::bad_alloc&) {
+    return fail("[memory] expected more free memory, got none; lower memory.device or end other programs",
+                kMachineFailed);
+  } catch (const std::system_error& error) {
+    return fail(fmt::format("[system] expected an operation to succeed, got {}; see to it and try again", error.what()),
+                kMachineFailed);
+  } catch (const std::exception& error) {
+    return fail(fmt::format("bug: {}", error.what()), kMachineFailed);
+  }
+}
+
+}  // namespace spillway

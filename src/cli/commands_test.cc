@@ -1,0 +1,91 @@
+#include "cli/commands.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tests/support/captured.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+
+namespace {
+
+Captured run(std::vector<std::string> args) {
+  return capture([&] { return run_command_line(args); });
+}
+
+// A config in a folder of its own.
+struct ConfigFile {
+  TemporaryFolder folder;
+  std::string path = (folder.path() / "c.yml").string();
+
+  explicit ConfigFile(std::string_view more = "") {
+    std::ofstream(path) << "base_model: m\nlearning_rate: 1e-3\ndatasets: [{path: x.jsonl, type: alpaca}]\n" << more;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the help names every command, and so does the error for an unknown one") {
+  const Captured help = run({"--help"});
+  CHECK(help.status == 0);
+  CHECK(help.err.empty());
+  const Captured unknown = run({"pln"});
+  CHECK(unknown.status == 2);
+  CHECK(unknown.out.empty());
+  CHECK(unknown.err.find("got 'pln'; did you mean plan?") != std::string::npos);
+  for (const Command& command : commands()) {
+    CHECK(help.out.find(command.name) != std::string::npos);
+    CHECK(unknown.err.find(command.name) != std::string::npos);
+  }
+  CHECK(run({}).status == 2);
+  CHECK(run({"--version"}).out.starts_with("spillway "));
+}
+
+TEST_CASE("every command explains itself") {
+  for (const Command& command : commands()) {
+    CAPTURE(std::string(command.name));
+    const Captured help = run({std::string(command.name), "--help"});
+    CHECK(help.status == 0);
+    CHECK_FALSE(help.out.empty());
+    CHECK(help.err.empty());
+  }
+}
+
+TEST_CASE("--check-config looks at keys and values and writes nothing") {
+  const ConfigFile config("wandb_project: x\n");
+  const Captured fine = run({"plan", config.path, "--check-config", "--micro-batch-size", "2", "--json"});
+  CHECK(fine.status == 0);
+  CHECK(nlohmann::json::parse(fine.out)["ignored"] == nlohmann::json{"wandb_project"});
+  CHECK(fine.err == "ignored: wandb_project (they cannot matter here)\n");
+  const Captured wrong = run({"plan", config.path, "--check-config", "--micro_batch_size=0"});
+  CHECK(wrong.status == 2);
+  CHECK(wrong.out.empty());
+  CHECK(wrong.err ==
+        "[--micro_batch_size] expected an integer of at least 1 and at most 1048576, got '0'; change the value\n");
+}
+
+TEST_CASE("what is wrong with the arguments themselves is said in one line") {
+  const ConfigFile config;
+  CHECK(run({"plan"}).err ==
+        "[spillway plan] expected a config file, got nothing; name one, or - for standard input\n");
+  CHECK(run({"plan", "a", "b"}).err == "[spillway plan] expected one config file, got 'a' and 'b'; remove one\n");
+  CHECK(run({"plan", config.path, "--seed"}).err ==
+        "[spillway plan] expected a value after --seed, got nothing; write --seed VALUE\n");
+  CHECK(run({"plan", config.path, "--check-confg"}).err ==
+        "[spillway plan] expected a value after --check-confg, got nothing; did you mean --check-config?\n");
+  CHECK(run({"plan", config.path, "--check-config=yes"}).err ==
+        "[spillway plan] expected --check-config, got '--check-config=yes'; write it without a value\n");
+  CHECK(run({"plan", config.path, "-seed"}).err ==
+        "[spillway plan] expected --KEY VALUE, got '-seed'; write two dashes\n");
+  CHECK(run({"plan", "/nonexistent.yml", "--check-config"}).status == 2);
+  CHECK(run({"plan", config.path, "--max_steps", "-1", "--check-config"}).status == 0);
+}
+
+TEST_CASE("--help-config prints the keys, as text and as the page") {
+  CHECK(run({"plan", "--help-config"}).out.find("micro_batch_size") != std::string::npos);
+  CHECK(run({"plan", "--help-config", "--markdown"}).out.starts_with("# The config\n"));
+}

@@ -1,0 +1,123 @@
+#include "cli/config_arguments.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "train/config_help.h"
+
+namespace spillway {
+namespace {
+
+void print_usage(std::string_view command, std::string_view summary, std::span<const CommandFlag> flags) {
+  fmt::print("usage: spillway {} CONFIG.yml [--KEY VALUE ...]\n\n{}\n\n", command, summary);
+  const auto print_flag = [](std::string_view flag, std::string_view meaning) {
+    fmt::print("  {:<22} {}\n", flag, meaning);
+  };
+  print_flag("CONFIG.yml", "the config; - reads standard input");
+  print_flag("--KEY VALUE", "sets a key of the config, also --KEY=VALUE; a nested key with dots");
+  for (const CommandFlag& flag : flags) {
+    print_flag(flag.value.empty() ? std::string(flag.name) : fmt::format("{} {}", flag.name, flag.value), flag.meaning);
+  }
+  print_flag("--help-config", "all keys; with --markdown as the page docs/config.md");
+}
+
+// Walks the arguments once; a flag's or a key's value is behind `=` or in the next argument.
+class ArgumentReader {
+ public:
+  ArgumentReader(std::string_view command, std::span<const CommandFlag> flags, std::span<const std::string> args)
+      : command_(command), flags_(flags), args_(args) {}
+
+  ConfigArguments read() {
+    for (; at_ < args_.size(); ++at_) {
+      const std::string& argument = args_[at_];
+      if (argument.starts_with("--") && argument.size() > 2) {
+        read_option(argument);
+      } else {
+        read_path(argument);
+      }
+    }
+    if (result_.path.empty()) fail("a config file", "nothing", "name one, or - for standard input");
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view expected, std::string_view got, std::string_view advice) const {
+    throw input_error(fmt::format("spillway {}", command_), "expected {}, got {}; {}", expected, got, advice);
+  }
+
+  void read_path(const std::string& argument) {
+    if (argument.empty()) fail("a config file", "an empty name", "name one, or - for standard input");
+    if (argument.starts_with('-') && argument != "-") fail("--KEY VALUE", quoted(argument), "write two dashes");
+    if (!result_.path.empty()) {
+      fail("one config file", fmt::format("{} and {}", quoted(result_.path), quoted(argument)), "remove one");
+    }
+    result_.path = argument;
+  }
+
+  void read_option(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const auto flag =
+        std::find_if(flags_.begin(), flags_.end(), [&](const CommandFlag& one) { return one.name == name; });
+    if (flag != flags_.end() && flag->value.empty()) {
+      if (equals != std::string::npos) fail(name, quoted(argument), "write it without a value");
+      result_.flags.emplace(name, "");
+      return;
+    }
+    std::string value;
+    if (equals != std::string::npos) {
+      value = argument.substr(equals + 1);
+    } else if (at_ + 1 < args_.size() && !args_[at_ + 1].starts_with("--")) {
+      value = args_[++at_];
+    } else {
+      fail(fmt::format("a value after {}", name), "nothing", advice_for(name));
+    }
+    if (flag != flags_.end()) {
+      result_.flags.insert_or_assign(name, std::move(value));
+    } else {
+      result_.overrides.push_back({name.substr(2), std::move(value)});
+    }
+  }
+
+  // A flag that was misspelt looks like a key without a value.
+  [[nodiscard]] std::string advice_for(const std::string& name) const {
+    std::vector<std::string_view> names;
+    for (const CommandFlag& flag : flags_) names.push_back(flag.name);
+    const std::string_view near = nearest_name(name, names);
+    if (!near.empty() && near != name && edit_distance(near, name) <= 2) return fmt::format("did you mean {}?", near);
+    return fmt::format("write {} VALUE", name);
+  }
+
+  std::string_view command_;
+  std::span<const CommandFlag> flags_;
+  std::span<const std::string> args_;
+  size_t at_ = 0;
+  ConfigArguments result_;
+};
+
+}  // namespace
+
+std::optional<ConfigArguments> parse_config_arguments(std::string_view command, std::string_view summary,
+                                                      std::span<const CommandFlag> flags,
+                                                      std::span<const std::string> args) {
+  const auto is_given = [&](std::string_view flag) { return std::find(args.begin(), args.end(), flag) != args.end(); };
+  if (is_given("--help-config")) {
+    fmt::print("{}", is_given("--markdown") ? train::config_markdown() : train::config_help());
+    return {};
+  }
+  if (is_given("--help") || is_given("-h")) {
+    print_usage(command, summary, flags);
+    return {};
+  }
+  return ArgumentReader(command, flags, args).read();
+}
+
+train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use) {
+  train::LoadedConfig loaded = train::load_config_file(arguments.path, arguments.overrides, use);
+  if (const std::string line = train::ignored_line(loaded); !line.empty()) log_line(line);
+  return loaded;
+}
+
+}  // namespace spillway

@@ -1,0 +1,44 @@
+// `CONFIG.yml [--KEY VALUE ...]`: the arguments of every command that takes a config.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/config_load.h"
+
+namespace spillway {
+
+// A flag of a command's own, beside the keys of the config.
+struct CommandFlag {
+  std::string_view name;   // "--out"
+  std::string_view value;  // what follows it, "FOLDER"; empty: nothing
+  std::string_view meaning;
+};
+
+struct ConfigArguments {
+  std::string path;  // `-`: standard input
+  std::vector<train::ConfigOverride> overrides;
+  std::map<std::string, std::string, std::less<>> flags;  // those given, with their values
+
+  [[nodiscard]] bool has(std::string_view flag) const { return flags.find(flag) != flags.end(); }
+  // The flag's value; empty where it was not given.
+  [[nodiscard]] std::string value(std::string_view flag) const {
+    const auto found = flags.find(flag);
+    return found == flags.end() ? "" : found->second;
+  }
+};
+
+// Reads the arguments after the command's name. Answers --help and --help-config [--markdown] itself, on standard
+// output, and then returns nothing. Throws InputError.
+[[nodiscard]] std::optional<ConfigArguments> parse_config_arguments(std::string_view command, std::string_view summary,
+                                                                    std::span<const CommandFlag> flags,
+                                                                    std::span<const std::string> args);
+
+// Loads the config that the arguments name, and says on standard error which of its keys are ignored.
+[[nodiscard]] train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use);
+
+}  // namespace spillway
