@@ -86,9 +86,11 @@ HWY_INLINE float sum(int64_t count, const Function& f, const In*... in) {
   return hn::GetLane(hn::SumOfLanes(Floats(), hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
 }
 
-// 1 / (1 + exp(-x)).
+// 1 / (1 + exp(-x)), without overflow on either side.
 HWY_INLINE Vector sigmoid(Vector x) {
-  return hn::Div(constant(1), hn::Add(constant(1), hn::Exp(Floats(), hn::Neg(x))));
+  const Vector small = hn::Exp(Floats(), hn::Neg(hn::Abs(x)));
+  const Vector numerator = hn::IfThenElse(hn::Lt(x, zero()), small, constant(1));
+  return hn::Div(numerator, hn::Add(constant(1), small));
 }
 
 }  // namespace spillway::ops::HWY_NAMESPACE

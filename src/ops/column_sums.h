@@ -1,0 +1,24 @@
+// Sums over the rows of a tensor, for gradients of what all rows share: rows are cut into blocks whose number and size
+// depend on the rows alone, each block is summed by one thread, and the blocks are added up in order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/math.h"
+
+namespace spillway::ops {
+
+constexpr int64_t kMostRowBlocks = 64;
+constexpr int64_t kLeastBlockRows = 16;
+
+[[nodiscard]] constexpr int64_t rows_of_block(int64_t rows) {
+  return std::max(kLeastBlockRows, div_ceil(rows, kMostRowBlocks));
+}
+
+// Of the partial sums, f32 [kMostRowBlocks, columns].
+[[nodiscard]] constexpr int64_t column_sums_bytes(int64_t columns) {
+  return kMostRowBlocks * columns * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,65 @@
+#include "ops/embedding/embedding.h"
+
+#include "graph/autodiff.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void embedding_cpu(const KernelArgs& args);
+void embedding_grad_cpu(const KernelArgs& args);
+
+namespace {
+
+void expect_ids(std::string_view op, const ValueType& ids) {
+  expect_rank(op, "ids", ids, 1);
+  expect_same(op, "ids", ids, {DType::kI32, ids.shape, ids.per_token});
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  const ValueType &ids = *inputs[0], &table = *inputs[1];
+  expect_ids("embedding", ids);
+  expect_real("embedding", "table", table);
+  expect_rank("embedding", "table", table, 2);
+  return {{table.dtype, {ids.shape[0], table.shape[1]}, ids.per_token}};
+}
+
+// The rows of the table that are read, and what is written.
+Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
+  return {.bytes = static_cast<double>(inputs[0]->bytes()) + 2.0 * static_cast<double>(outputs[0]->bytes())};
+}
+
+// Inputs ids, dy, addend (may be absent); the output is the table's gradient, of "rows" rows.
+std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
+  constexpr std::string_view kName = "embedding_grad";
+  const ValueType &ids = *inputs[0], &dy = *inputs[1];
+  expect_ids(kName, ids);
+  expect_real(kName, "dy", dy);
+  expect_rank(kName, "dy", dy, 2);
+  expect_row_numbers(kName, "ids", ids, DType::kI32, dy);
+  const ValueType out{static_cast<DType>(attributes.integer("dtype")), {attributes.integer("rows"), dy.shape[1]}};
+  expect_real(kName, "the gradient", out);
+  if (inputs[2] != nullptr) expect_same(kName, "the addend", *inputs[2], out);
+  return {out};
+}
+
+const OpDef kEmbeddingGrad{.name = "embedding_grad",
+                           .infer = infer_grad,
+                           .cost = memory_cost,
+                           .in_place = {{0, 2}},
+                           .cpu = embedding_grad_cpu};
+
+void vjp(VjpContext& context) {
+  if (!context.wants(1)) return;
+  const ValueId addend = context.take_addend(1);
+  context.add(1, context.builder().append_one(kEmbeddingGrad, {context.input(0), context.cotangent(0), addend},
+                                              {{"rows", context.input_type(1).shape[0]},
+                                               {"dtype", static_cast<int64_t>(context.gradient_dtype(1))}}));
+}
+
+const OpDef kEmbedding{.name = "embedding", .infer = infer, .vjp = vjp, .cost = cost, .cpu = embedding_cpu};
+
+}  // namespace
+
+ValueId embedding(Builder& builder, ValueId ids, ValueId table) { return builder.append_one(kEmbedding, {ids, table}); }
+
+}  // namespace spillway::ops

@@ -1,0 +1,70 @@
+#include "ops/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/embedding/embedding_cpu.cc"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/math.h"
+#include "ops/memory.h"
+#include "ops/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+void embedding(const KernelArgs& args) {
+  const TensorView &ids = args.inputs[0], &table = args.inputs[1], &out = args.outputs[0];
+  const int64_t row_bytes = table.shape[1] * size_of(table.dtype);
+  args.threads->parallel_for(out.shape[0], row_grain(table.shape[1]), [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t id = ids.as<int32_t>()[row];
+      SPILLWAY_CHECK(id >= 0 && id < table.shape[0], "token {} of a vocabulary of {}", id, table.shape[0]);
+      std::memcpy(out.as<std::byte>() + row * row_bytes, table.as<std::byte>() + id * row_bytes,
+                  static_cast<size_t>(row_bytes));
+    }
+  });
+}
+
+// Each thread adds all tokens, in order, into its own columns: no two threads meet, whatever their number.
+template <typename D, typename G>
+void scatter_add(const TensorView& ids, const TensorView& dy, const TensorView& out, int64_t begin, int64_t end) {
+  const int64_t width = out.shape[1];
+  for (int64_t row = 0; row < dy.shape[0]; ++row) {
+    const int64_t id = ids.as<int32_t>()[row];
+    SPILLWAY_CHECK(id >= 0 && id < out.shape[0], "token {} of a vocabulary of {}", id, out.shape[0]);
+    G* to = out.as<G>() + id * width;
+    const auto plus = [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); };
+    map(begin, end, plus, to, to, dy.as<D>() + row * width);
+  }
+}
+
+void embedding_grad(const KernelArgs& args) {
+  const TensorView &ids = args.inputs[0], &dy = args.inputs[1], &addend = args.inputs[2], &out = args.outputs[0];
+  if (addend.data != nullptr) {
+    copy_tensor(addend, out, *args.threads);
+  } else {
+    zero_tensor(out, *args.threads);
+  }
+  constexpr int64_t kColumns = 64;
+  with_real(dy.dtype, [&]<typename D>(D*) {
+    with_real(out.dtype, [&]<typename G>(G*) {
+      args.threads->parallel_for(div_ceil(out.shape[1], kColumns), 1, [&](int64_t begin, int64_t end, int) {
+        scatter_add<D, G>(ids, dy, out, begin * kColumns, std::min(out.shape[1], end * kColumns));
+      });
+    });
+  });
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+HWY_EXPORT(embedding);
+HWY_EXPORT(embedding_grad);
+void embedding_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(embedding)(args); }
+void embedding_grad_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(embedding_grad)(args); }
+}  // namespace spillway::ops
+#endif

@@ -1,0 +1,78 @@
+#include "ops/rms_norm/rms_norm.h"
+
+#include "graph/autodiff.h"
+#include "ops/check.h"
+#include "ops/column_sums.h"
+
+namespace spillway::ops {
+
+void rms_norm_cpu(const KernelArgs& args);
+void rms_norm_grad_cpu(const KernelArgs& args);
+
+namespace {
+
+void expect_operands(std::string_view op, const ValueType& x, const ValueType& w) {
+  expect_real(op, "x", x);
+  expect_rank(op, "x", x, 2);
+  expect_real(op, "w", w);
+  expect_rank(op, "w", w, 1);
+  expect_divides(op, "a size of w", w.shape[0], x.shape[1]);
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  const ValueType &x = *inputs[0], &w = *inputs[1];
+  expect_operands("rms_norm", x, w);
+  return {x, {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.per_token}};
+}
+
+// Inputs x, w, rstd, dy, the addends of dx and dw (each may be absent); outputs dx and, where "weight_dtype" is set,
+// dw.
+std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
+  constexpr std::string_view kName = "rms_norm_grad";
+  const ValueType &x = *inputs[0], &w = *inputs[1];
+  expect_operands(kName, x, w);
+  expect_same(kName, "rstd", *inputs[2], {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.per_token});
+  expect_same(kName, "dy", *inputs[3], x);
+  if (inputs[4] != nullptr) expect_same(kName, "the addend of dx", *inputs[4], x);
+  std::vector<ValueType> outputs = {x};
+  if (const int64_t dtype = attributes.integer("weight_dtype"); dtype >= 0) {
+    outputs.push_back({static_cast<DType>(dtype), w.shape});
+    expect_real(kName, "dw", outputs[1]);
+    if (inputs[5] != nullptr) expect_same(kName, "the addend of dw", *inputs[5], outputs[1]);
+  }
+  return outputs;
+}
+
+int64_t grad_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&, int) {
+  return outputs.size() > 1 ? column_sums_bytes(inputs[1]->shape[0]) : 0;
+}
+
+const OpDef kRmsNormGrad{.name = "rms_norm_grad",
+                         .infer = infer_grad,
+                         .cost = memory_cost,
+                         .workspace_bytes = grad_workspace_bytes,
+                         .in_place = {{0, 4}, {0, 3}, {0, 0}, {1, 5}},
+                         .cpu = rms_norm_grad_cpu};
+
+void vjp(VjpContext& context) {
+  const bool wants_weight = context.wants(1);
+  const ValueId x_addend = context.wants(0) ? context.take_addend(0) : kNone;
+  const ValueId w_addend = wants_weight ? context.take_addend(1) : kNone;
+  const int64_t dtype = wants_weight ? static_cast<int64_t>(context.gradient_dtype(1)) : -1;
+  const std::vector<ValueId> gradients = context.builder().append(
+      kRmsNormGrad, {context.input(0), context.input(1), context.output(1), context.cotangent(0), x_addend, w_addend},
+      {{"weight_dtype", dtype}});
+  if (context.wants(0)) context.add(0, gradients[0]);
+  if (wants_weight) context.add(1, gradients[1]);
+}
+
+const OpDef kRmsNorm{
+    .name = "rms_norm", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}}, .cpu = rms_norm_cpu};
+
+}  // namespace
+
+ValueId rms_norm(Builder& builder, ValueId x, ValueId w, double eps) {
+  return builder.append(kRmsNorm, {x, w}, {{"eps", eps}})[0];
+}
+
+}  // namespace spillway::ops
