@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Supervised fine-tuning, Spillway beside TRL + PEFT: tokens a second and peak memory on the same rows.
+
+    bench/run_sft.py MODEL_FOLDER --peer-python ~/peers/bin/python --out bench/results/sft-MACHINE.json
+
+Each job (LoRA and full, f32 and bf16) runs in both programs, one after the other, `--repeats` times in turn, so that
+both meet the same noise. Peak memory is the kernel's figure for the process (wait4), the same measure for both. A step is
+4 rows of 512 tokens; tokens a second is from the median step, the first two left out.
+Prints a table and writes every raw number to --out.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+ROWS_PER_STEP, ROW_TOKENS, WARMUP_STEPS = 4, 512, 2
+
+
+def write_rows(path, rows, vocabulary):
+    """Writes already tokenised rows of random tokens: what a step costs does not depend on what they say."""
+    rng = random.Random(1)
+    with open(path, "w", encoding="utf-8") as file:
+        for _ in range(rows):
+            ids = [rng.randrange(100, vocabulary) for _ in range(ROW_TOKENS)]
+            file.write(json.dumps({"input_ids": ids, "labels": ids, "attention_mask": [1] * ROW_TOKENS}) + "\n")
+
+
+def run(command, threads):
+    """Runs `command`; returns (standard output, peak resident bytes). Stops the benchmark if it fails."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(command)} failed:\n{errors.read().decode(errors='replace')[-2000:]}")
+        return output.read().decode(), usage.ru_maxrss * 1024
+
+
+def run_spillway(args, job, dtype, rows, folder):
+    config = {
+        "base_model": args.model, "datasets": [{"path": rows, "type": ""}], "sequence_len": ROW_TOKENS,
+        "micro_batch_size": ROWS_PER_STEP, "gradient_accumulation_steps": 1, "max_steps": args.steps,
+        "shuffle_merged_datasets": False, "curriculum_sampling": True, "learning_rate": 1e-4, "lr_scheduler": "constant",
+        "optimizer": "adamw_torch_fused", "weight_decay": 0.0, "bf16": dtype == "bf16", "save_strategy": "no",
+        "output_dir": os.path.join(folder, "out"),
+    }
+    if job == "lora":
+        config.update({"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "lora_target_linear": True})
+    path = os.path.join(folder, "config.yml")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)  # JSON is YAML
+    _, rss = run([args.spillway, "train", path], args.threads)
+    with open(os.path.join(folder, "out", "metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    steps = [line for line in lines if "step_seconds" in line]
+    return {"step_seconds": [line["step_seconds"] for line in steps], "losses": [line["loss"] for line in steps],
+            "peak_rss_bytes": rss, "tiers": report["tiers"], "process": report["process"]}
+
+
+def run_trl(args, job, dtype, rows, _folder):
+    output, rss = run([args.peer_python, os.path.join(HERE, "peers", "trl_sft.py"), args.model, rows, "--job", job,
+                       "--dtype", dtype, "--steps", str(args.steps), "--threads", str(args.threads)], args.threads)
+    result = json.loads(output.splitlines()[-1])
+    return {"step_seconds": result["step_seconds"], "losses": result["losses"], "peak_rss_bytes": rss,
+            "program": result["program"]}
+
+
+PROGRAMS = {"spillway": run_spillway, "trl": run_trl}
+
+
+def tokens_per_second(result):
+    return ROWS_PER_STEP * ROW_TOKENS / statistics.median(result["step_seconds"][WARMUP_STEPS:])
+
+
+def cpu_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
+
+
+def print_table(results):
+    print("| job | program | tokens/s | peak RSS | step, s (min .. max) | loss, first and last |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for result in results:
+        seconds = result["step_seconds"][WARMUP_STEPS:]
+        print(f"| {result['job']}, {result['dtype']} | {result['name']} | {tokens_per_second(result):.0f} "
+              f"| {result['peak_rss_bytes'] / 2**30:.2f} GiB | {min(seconds):.2f} .. {max(seconds):.2f} "
+              f"| {result['losses'][0]:.4f}, {result['losses'][-1]:.4f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--peer-python", help="python of a venv with bench/peers/requirements.txt; none: Spillway alone")
+    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
+    parser.add_argument("--jobs", nargs="+", default=["lora", "full"], choices=["lora", "full"])
+    parser.add_argument("--dtypes", nargs="+", default=["f32", "bf16"], choices=["f32", "bf16"])
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", help="file for the raw numbers")
+    args = parser.parse_args()
+
+    with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
+        vocabulary = json.load(file)["vocab_size"]
+    names = [name for name in PROGRAMS if name != "trl" or args.peer_python]
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        rows = os.path.join(folder, "rows.jsonl")
+        write_rows(rows, ROWS_PER_STEP * args.steps, vocabulary)
+        for job in args.jobs:
+            for dtype in args.dtypes:
+                for _ in range(args.repeats):
+                    for name in names:
+                        load = os.getloadavg()[0]
+                        result = PROGRAMS[name](args, job, dtype, rows, tempfile.mkdtemp(dir=folder))
+                        result.update({"name": name, "job": job, "dtype": dtype, "load_before": load})
+                        results.append(result)
+                        print(f"{name} {job} {dtype}: {tokens_per_second(result):.0f} tokens/s, load was {load:.1f}",
+                              file=sys.stderr, flush=True)
+
+    print_table(results)
+    if args.out:
+        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        with open(args.out, "w", encoding="utf-8") as file:
+            json.dump({"cpu": cpu_name(), "threads": args.threads, "commit": commit.stdout.strip(),
+                       "command": sys.argv, "results": results}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
