@@ -1,0 +1,286 @@
+// The loops around the tiles, after Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008),
+// with one change: the right operand is packed by the thread that uses it, a few columns at a time and just before, so
+// that it never leaves that core's cache and a product of few rows runs at the speed of reading its weights.
+//
+//   for each block of rows                       the left operand, packed once by all threads, stays in the shared cache
+//     for each block of columns                  (one block unless k is so long that sums must wait outside a task)
+//       for each long piece of k                 pack the left operand, then tasks of (row panels x column panels):
+//         for each kDepth units                  pack the task's columns; for each panel pair one tile
+//
+// The bits of an element are fixed by kDepth alone: a chain of multiply-adds over kDepth units, and those sums added up.
+#include "backend/cpu/matmul.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "backend/cpu/matmul_kernels.h"
+#include "base/math.h"
+
+namespace spillway::cpu {
+namespace {
+
+constexpr int64_t kDepth = 256;                 // units of k in one tile: panels of 14 and 32 KiB share the first cache
+constexpr int64_t kMostDepth = 16 * kDepth;     // units of k packed at once
+constexpr int64_t kPackedWords = 1 << 20;       // of the left operand: at least 256 rows at the most depth
+constexpr int64_t kWaitingSums = 1 << 20;       // sums of a block whose k is longer than kMostDepth
+constexpr int64_t kTaskSums = 1 << 15;          // sums of one task: half of a second-level cache's smallest share
+constexpr int64_t kMostGroup = 2;               // column panels of a task
+constexpr int64_t kMostSwapped = 64;            // columns of a C that is computed transposed
+constexpr int64_t kColumnWords = MatmulKernels::kMostColumns * kDepth;
+constexpr int64_t kTasksPerThread = 6;
+
+// A product in terms of panels. Where C has few columns and many rows, its transpose is computed, so that the long side
+// fills the vectors; no sum changes by that.
+struct Job {
+  const MatmulKernels& kernels;
+  const MatmulKernels::Tile* tiles;
+  PanelSource left, right;
+  TileTarget target;
+  int64_t m, n, k, units, unit_elems;
+  bool swapped;
+  // Row panels have `height` rows, the last one zeros below row m.
+  int64_t height = 0, row_panels = 0, column_panels = 0;
+  // Of one block.
+  int64_t block_row_panels = 0, block_column_panels = 0, block_units = 0;
+  // Of one task.
+  int64_t task_row_panels = 0, task_column_panels = 0;
+
+  [[nodiscard]] int64_t panel_words() const { return height * block_units; }
+  [[nodiscard]] int64_t tile_words() const { return height * kernels.columns; }
+};
+
+struct Workspace {
+  float* packed;   // [block_row_panels][block_units][height]
+  float* columns;  // a thread: [kDepth][columns]
+  float* sums;     // a thread: [kTaskSums], or one of [kWaitingSums]
+};
+
+bool better_swapped(const MatmulKernels& kernels, int64_t m, int64_t n) {
+  const auto vectors = [&](int64_t lanes) { return div_ceil(lanes, kernels.columns) * kernels.columns; };
+  return n <= kMostSwapped && n < m && 5 * m * vectors(n) > 6 * n * vectors(m);
+}
+
+void choose_blocks(Job& job, int threads) {
+  job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.kernels.rows))));
+  job.row_panels = div_ceil(job.m, job.height);
+  job.column_panels = div_ceil(job.n, job.kernels.columns);
+  job.block_units = std::min(job.units, kMostDepth);
+  job.block_row_panels = std::min(job.row_panels, kPackedWords / std::max<int64_t>(1, job.panel_words()));
+  job.block_column_panels = job.column_panels;
+  const bool waiting = job.units > kMostDepth;
+  if (waiting) {
+    const int64_t panels = kWaitingSums / (job.block_row_panels * job.tile_words());
+    job.block_column_panels = std::min(job.column_panels, panels);
+  }
+
+  int64_t columns = std::min(job.block_column_panels, kMostGroup);
+  int64_t rows = std::min(job.block_row_panels, kTaskSums / (columns * job.tile_words()));
+  const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
+  while (threads > 1 && tasks() < kTasksPerThread * threads && rows * columns > 1) {
+    if (rows > 8 || columns == 1) {
+      rows = div_ceil(rows, 2);
+    } else {
+      columns = 1;
+    }
+  }
+  job.task_row_panels = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
+  job.task_column_panels = columns;
+}
+
+Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
+  const MatmulShape& shape = args.shape;
+  const bool pairs =
+      args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
+  const PanelFormat format = pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
+  SPILLWAY_CHECK(!pairs || kernels.bf16 != nullptr, "{} has no bf16 tiles", kernels.name);
+  PanelSource left{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format};
+  PanelSource right{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format};
+  int64_t m = shape.m, n = shape.n;
+  const bool swapped = better_swapped(kernels, m, n);
+  if (swapped) {
+    std::swap(left, right);
+    std::swap(m, n);
+  }
+  const TileTarget target{.c = args.c,
+                          .c_dtype = args.c_dtype,
+                          .c_stride = args.c_stride,
+                          .alpha = args.alpha,
+                          .addend = args.addend,
+                          .addend_dtype = args.addend_dtype,
+                          .addend_stride = args.addend_stride,
+                          .bias = args.bias,
+                          .bias_dtype = args.bias_dtype};
+  const int64_t unit_elems = pairs ? 2 : 1;
+  Job job{.kernels = kernels,
+          .tiles = pairs ? kernels.bf16 : kernels.f32,
+          .left = left,
+          .right = right,
+          .target = target,
+          .m = m,
+          .n = n,
+          .k = shape.k,
+          .units = div_ceil(shape.k, unit_elems),
+          .unit_elems = unit_elems,
+          .swapped = swapped};
+  choose_blocks(job, threads);
+  return job;
+}
+
+int64_t floats_for_packed(const MatmulShape& shape) {
+  const int64_t rows = std::max(shape.m, std::min(shape.n, kMostSwapped)) + MatmulKernels::kMostRows;
+  return align_up(std::min(kPackedWords, rows * std::min(shape.k, kMostDepth)), 16);
+}
+
+// Calls body(item, thread) for every item; threads take the next item when they are done with one.
+template <typename Body>
+void for_each(ThreadPool& pool, int64_t items, const Body& body) {
+  std::atomic<int64_t> next{0};
+  pool.parallel_for(std::min<int64_t>(pool.threads(), items), 1, [&](int64_t, int64_t, int thread) {
+    for (int64_t item = next++; item < items; item = next++) body(item, thread);
+  });
+}
+
+void pack_left(const Job& job, int64_t panel, int64_t unit_begin, int64_t unit_end, float* out) {
+  const int64_t first = panel * job.height;
+  job.kernels.pack(job.left,
+                   {.first = first,
+                    .count = std::min(job.height, job.m - first),
+                    .width = job.height,
+                    .k_begin = unit_begin * job.unit_elems,
+                    .k_end = std::min(job.k, unit_end * job.unit_elems)},
+                   out);
+}
+
+void pack_right(const Job& job, int64_t panel, int64_t unit_begin, int64_t unit_end, float* out) {
+  const int64_t first = panel * job.kernels.columns;
+  job.kernels.pack(job.right,
+                   {.first = first,
+                    .count = std::min<int64_t>(job.kernels.columns, job.n - first),
+                    .width = job.kernels.columns,
+                    .k_begin = unit_begin * job.unit_elems,
+                    .k_end = std::min(job.k, unit_end * job.unit_elems)},
+                   out);
+}
+
+void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float* tile) {
+  const int64_t row = row_panel * job.height, column = column_panel * job.kernels.columns;
+  const int64_t rows = std::min(job.height, job.m - row);
+  const int64_t columns = std::min<int64_t>(job.kernels.columns, job.n - column);
+  if (!job.swapped) {
+    job.kernels.finish(tile, job.kernels.columns, job.target, {row, rows, column, columns});
+    return;
+  }
+  constexpr int64_t kStride = 16;
+  static_assert(MatmulKernels::kMostRows <= kStride);
+  alignas(64) float transposed[MatmulKernels::kMostColumns * kStride];
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) transposed[j * kStride + i] = tile[i * job.kernels.columns + j];
+  }
+  job.kernels.finish(transposed, kStride, job.target, {column, columns, row, rows});
+}
+
+// Panels and units, each [begin, end), in terms of the whole product.
+struct Block {
+  int64_t row_begin, row_end, column_begin, column_end, unit_begin, unit_end;
+};
+
+// One task: adds the units of `block` to the tiles of `task`, and writes C after the last unit. Tile (i, j) of the task
+// sums at sums + (i - sums_row) * row_stride + (j - sums_column) * column_stride.
+struct SumsLayout {
+  float* sums;
+  int64_t row_begin, column_begin, row_stride, column_stride;
+};
+
+void run_task(const Job& job, const Block& task, int64_t packed_begin, const float* packed, float* columns,
+              const SumsLayout& layout) {
+  int64_t unit = task.unit_begin;
+  do {
+    const int64_t depth = std::min(kDepth, task.unit_end - unit);
+    const bool last = unit + depth == job.units;
+    for (int64_t j = task.column_begin; j < task.column_end; ++j) {
+      pack_right(job, j, unit, unit + depth, columns);
+      for (int64_t i = task.row_begin; i < task.row_end; ++i) {
+        const float* left = packed + (i - packed_begin) * job.panel_words() + (unit - task.unit_begin) * job.height;
+        float* tile = layout.sums + (i - layout.row_begin) * layout.row_stride +
+                      (j - layout.column_begin) * layout.column_stride;
+        job.tiles[job.height - 1](left, columns, depth, tile, unit > 0);
+        if (last) finish(job, i, j, tile);
+      }
+    }
+    unit += depth;
+  } while (unit < task.unit_end);
+}
+
+void run_block(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
+  const int64_t row_tasks = div_ceil(block.row_end - block.row_begin, job.task_row_panels);
+  const int64_t column_tasks = div_ceil(block.column_end - block.column_begin, job.task_column_panels);
+  for_each(pool, row_tasks * column_tasks, [&](int64_t index, int thread) {
+    Block task = block;
+    task.row_begin += index / column_tasks * job.task_row_panels;
+    task.row_end = std::min(block.row_end, task.row_begin + job.task_row_panels);
+    task.column_begin += index % column_tasks * job.task_column_panels;
+    task.column_end = std::min(block.column_end, task.column_begin + job.task_column_panels);
+
+    SumsLayout layout{workspace.sums + thread * kTaskSums, task.row_begin, task.column_begin, 0, 0};
+    if (job.units > kMostDepth) layout = {workspace.sums, block.row_begin, block.column_begin, 0, 0};
+    if (job.units > kDepth) {
+      layout.row_stride = job.tile_words();
+      layout.column_stride = job.tile_words() * (job.units > kMostDepth ? job.block_row_panels : job.task_row_panels);
+    }
+    run_task(job, task, block.row_begin, workspace.packed, workspace.columns + thread * kColumnWords, layout);
+  });
+}
+
+void check(const MatmulArgs& args, const std::byte* workspace) {
+  const MatmulShape& shape = args.shape;
+  const auto real = [](DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; };
+  SPILLWAY_CHECK(shape.m >= 0 && shape.n >= 0 && shape.k >= 0, "[{}, {}, {}]", shape.m, shape.n, shape.k);
+  SPILLWAY_CHECK(real(args.a.dtype) && real(args.b.dtype) && real(args.c_dtype), "{} x {} to {}",
+                 name_of(args.a.dtype), name_of(args.b.dtype), name_of(args.c_dtype));
+  SPILLWAY_CHECK(real(args.addend_dtype) && real(args.bias_dtype), "addend {}, bias {}", name_of(args.addend_dtype),
+                 name_of(args.bias_dtype));
+  SPILLWAY_CHECK(args.addend != args.c || (args.addend_dtype == args.c_dtype && args.addend_stride == args.c_stride),
+                 "an addend that is C must have its dtype and stride");
+  SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");
+}
+
+}  // namespace
+
+int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
+  const int64_t sums = largest.k > kMostDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
+  return (floats_for_packed(largest) + threads * kColumnWords + sums) * static_cast<int64_t>(sizeof(float));
+}
+
+void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
+                 ThreadPool& pool) {
+  check(args, workspace);
+  if (args.shape.m == 0 || args.shape.n == 0) return;
+  const Job job = make_job(kernels, path, args, pool.threads());
+  Workspace parts{};
+  parts.packed = reinterpret_cast<float*>(workspace);
+  parts.columns = parts.packed + floats_for_packed(args.shape);
+  parts.sums = parts.columns + pool.threads() * kColumnWords;
+
+  for (int64_t row = 0; row < job.row_panels; row += job.block_row_panels) {
+    const int64_t row_end = std::min(job.row_panels, row + job.block_row_panels);
+    for (int64_t column = 0; column < job.column_panels; column += job.block_column_panels) {
+      const int64_t column_end = std::min(job.column_panels, column + job.block_column_panels);
+      int64_t unit = 0;
+      do {
+        const int64_t unit_end = std::min(job.units, unit + job.block_units);
+        for_each(pool, row_end - row, [&](int64_t panel, int) {
+          pack_left(job, row + panel, unit, unit_end, parts.packed + panel * job.panel_words());
+        });
+        run_block(job, {row, row_end, column, column_end, unit, unit_end}, parts, pool);
+        unit = unit_end;
+      } while (unit < job.units);
+    }
+  }
+}
+
+void matmul(const MatmulArgs& args, std::byte* workspace, ThreadPool& pool) {
+  const bool both_bf16 = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16;
+  matmul_with(best_matmul_kernels(), both_bf16 ? choose_bf16_path() : Bf16Path::kWidenToF32, args, workspace, pool);
+}
+
+}  // namespace spillway::cpu

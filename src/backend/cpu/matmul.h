@@ -1,0 +1,74 @@
+// The matrix product of the CPU backend: C = alpha * op(A) op(B) + bias + addend, f32 or bf16 in, f32 sums, f32 or bf16 out.
+//
+// A product allocates nothing: it works in memory that the plan hands to it. Every element of C is summed over k in one
+// fixed order, so its bits depend neither on the number of threads nor on how many other rows and columns there are.
+// Why this is our own and not a library's: docs/decisions/0002-own-matrix-product.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/parallel.h"
+#include "tensor/dtype.h"
+
+namespace spillway::cpu {
+
+// C [m, n] = op(A) [m, k] op(B) [k, n]. A transposed matrix is stored as [k, m] or [n, k].
+struct MatmulShape {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  bool operator==(const MatmulShape&) const = default;
+};
+
+// A matrix as stored: rows of contiguous elements, `stride` elements apart; f32 or bf16.
+struct Matrix {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  int64_t stride = 0;
+};
+
+struct MatmulArgs {
+  MatmulShape shape;
+  Matrix a, b;
+  void* c = nullptr;  // [m, n] f32 or bf16; overlaps neither a nor b
+  DType c_dtype = DType::kF32;
+  int64_t c_stride = 0;
+  float alpha = 1;
+  const void* addend = nullptr;  // [m, n] f32 or bf16, or none; may be c itself with c's dtype and stride
+  DType addend_dtype = DType::kF32;
+  int64_t addend_stride = 0;
+  const void* bias = nullptr;  // [n] f32 or bf16, or none
+  DType bias_dtype = DType::kF32;
+};
+
+// Bytes of workspace that suffice for `largest` and for every product of the same kind with a smaller m. Pure, and the
+// same on every CPU, so that a plan may be made for another machine.
+[[nodiscard]] int64_t matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads);
+
+// REQUIRES: workspace is 64-byte aligned, of matmul_workspace_bytes(shape, ..., pool.threads()) bytes.
+void matmul(const MatmulArgs& args, std::byte* workspace, ThreadPool& pool);
+
+// How a product of two bf16 matrices is computed. Both sum in f32. A property of the machine, never a plan's choice: the
+// two differ in the last bits. A product of bf16 with f32 always widens.
+enum class Bf16Path { kNativeDot, kWidenToF32 };
+
+// The faster path of this CPU: measured in about a millisecond at the first call, then remembered. Any thread.
+[[nodiscard]] Bf16Path choose_bf16_path();
+
+// Fixes the path for this process (kNativeDot only where the CPU has it); nullopt goes back to the measured one.
+// REQUIRES: no product is running.
+void set_bf16_path(std::optional<Bf16Path> path);
+[[nodiscard]] bool has_native_bf16_dot();
+
+struct MatmulKernels;
+// matmul() with kernels and path of the caller's choice, for tests and benchmarks.
+// REQUIRES: this CPU runs `kernels`, and they have bf16 tiles where the path is kNativeDot and both matrices are bf16.
+void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
+                 ThreadPool& pool);
+
+// Flops a second of a large product of two matrices of `data` (f32 or bf16; `path` matters to bf16 only). Allocates and
+// takes some tens of milliseconds: for `doctor` and the Machine, not for a step.
+[[nodiscard]] double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool);
+
+}  // namespace spillway::cpu

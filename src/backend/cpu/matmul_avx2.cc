@@ -1,0 +1,109 @@
+// AVX2 with FMA: 6 x 16 tiles in 12 of the 16 registers.
+#include "backend/cpu/matmul_kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "backend/cpu/target.h"
+
+SPILLWAY_TARGET_BEGIN("avx2,fma")
+#include "backend/cpu/matmul_tile.h"
+
+namespace spillway::cpu {
+namespace {
+
+struct Avx2 {
+  using Vector = __m256;
+  static constexpr int kLanes = 8;
+
+  static __m256i first_words(int64_t count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+
+  static Vector zero() { return _mm256_setzero_ps(); }
+  static Vector broadcast(const float* value) { return _mm256_broadcast_ss(value); }
+  static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+
+  static Vector load(const float* from) { return _mm256_loadu_ps(from); }
+  static Vector load(const float* from, int64_t count) { return _mm256_maskload_ps(from, first_words(count)); }
+  static void store(float* to, Vector value) { _mm256_storeu_ps(to, value); }
+  static void store(float* to, Vector value, int64_t count) { _mm256_maskstore_ps(to, first_words(count), value); }
+
+  static Vector load_halves(const void* from) {
+    return _mm256_castsi256_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+  }
+  static Vector load_halves(const void* from, int64_t halves) {
+    alignas(32) uint16_t copy[16] = {};
+    std::memcpy(copy, from, static_cast<size_t>(halves) * sizeof(uint16_t));
+    return load_halves(copy);
+  }
+
+  static Vector load(const bf16* from) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
+  static Vector load(const bf16* from, int64_t count) {
+    bf16 copy[8] = {};
+    std::memcpy(copy, from, static_cast<size_t>(count) * sizeof(bf16));
+    return load(copy);
+  }
+
+  // As to_bf16().
+  static void store(bf16* to, Vector value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    const __m256i words = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves);
+  }
+  static void store(bf16* to, Vector value, int64_t count) {
+    bf16 copy[8];
+    store(copy, value);
+    std::memcpy(to, copy, static_cast<size_t>(count) * sizeof(bf16));
+  }
+
+  static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never asked: no dot product of pairs
+
+  // 8 x 8 words: words within pairs of rows, then pairs of words, then 128-bit lanes.
+  static void transpose(Vector (&rows)[8]) {
+    Vector t[8], u[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      t[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+      t[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < 2; ++j) {
+        const __m256d low = _mm256_castps_pd(t[4 * i + j]), high = _mm256_castps_pd(t[4 * i + 2 + j]);
+        u[4 * i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, high));
+        u[4 * i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, high));
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      rows[i] = _mm256_permute2f128_ps(u[i], u[4 + i], 0x20);
+      rows[4 + i] = _mm256_permute2f128_ps(u[i], u[4 + i], 0x31);
+    }
+  }
+};
+
+constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1>, multiply_tile<Avx2, 2>, multiply_tile<Avx2, 3>,
+                                          multiply_tile<Avx2, 4>, multiply_tile<Avx2, 5>, multiply_tile<Avx2, 6>};
+
+}  // namespace
+
+extern const MatmulKernels kAvx2Kernels;
+const MatmulKernels kAvx2Kernels = {"avx2", 6, 16, kTiles, nullptr, pack_panel<Avx2>, finish_tile<Avx2>};
+
+}  // namespace spillway::cpu
+SPILLWAY_TARGET_END
+#endif

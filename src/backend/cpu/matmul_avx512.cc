@@ -1,0 +1,115 @@
+// AVX-512 (F, BW, DQ, VL): 14 x 32 tiles in 28 of the 32 registers.
+#include "backend/cpu/matmul_kernels.h"
+
+#if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's own intrinsics (GCC bug 105593)
+#endif
+#include <immintrin.h>
+
+#include "backend/cpu/target.h"
+
+SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,fma")
+#include "backend/cpu/matmul_tile.h"
+
+namespace spillway::cpu {
+namespace {
+
+struct Avx512 {
+  using Vector = __m512;
+  static constexpr int kLanes = 16;
+
+  static __mmask16 first_words(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
+
+  static Vector zero() { return _mm512_setzero_ps(); }
+  static Vector broadcast(const float* value) { return _mm512_set1_ps(*value); }
+  static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+  static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+
+  static Vector load(const float* from) { return _mm512_loadu_ps(from); }
+  static Vector load(const float* from, int64_t count) { return _mm512_maskz_loadu_ps(first_words(count), from); }
+  static void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
+  static void store(float* to, Vector value, int64_t count) { _mm512_mask_storeu_ps(to, first_words(count), value); }
+
+  static Vector load_halves(const void* from) { return _mm512_castsi512_ps(_mm512_loadu_si512(from)); }
+  static Vector load_halves(const void* from, int64_t halves) {
+    const __mmask32 mask = static_cast<__mmask32>((uint64_t{1} << halves) - 1);
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, from));
+  }
+
+  static Vector widen(__m256i halves) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+  }
+  static Vector load(const bf16* from) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
+  static Vector load(const bf16* from, int64_t count) { return widen(_mm256_maskz_loadu_epi16(first_words(count), from)); }
+
+  // As to_bf16(): in integers, since the instruction of AVX512-BF16 flushes denormal numbers.
+  static __m256i round(Vector value) {
+    const __m512i bits = _mm512_castps_si512(value), one = _mm512_set1_epi32(1);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i kept = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
+  }
+  static void store(bf16* to, Vector value) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), round(value)); }
+  static void store(bf16* to, Vector value, int64_t count) {
+    _mm256_mask_storeu_epi16(to, first_words(count), round(value));
+  }
+
+  static Vector pair_up(const bf16* even, const bf16* odd, int64_t count) {
+    const __mmask16 mask = first_words(count);
+    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, even));
+    if (odd == nullptr) return _mm512_castsi512_ps(low);
+    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, odd));
+    return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+  }
+
+  // 16 x 16 words: words within pairs of rows, then pairs of words, then 128-bit lanes twice.
+  static void transpose(Vector (&rows)[16]) {
+    Vector t[16], u[16];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      t[2 * i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+      t[2 * i + 1] = _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < 2; ++j) {
+        const __m512d low = _mm512_castps_pd(t[4 * i + j]), high = _mm512_castps_pd(t[4 * i + 2 + j]);
+        u[4 * i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+        u[4 * i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const Vector a = _mm512_shuffle_f32x4(u[i], u[4 + i], 0x88), b = _mm512_shuffle_f32x4(u[i], u[4 + i], 0xDD);
+      const Vector c = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0x88), d = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0xDD);
+      rows[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+      rows[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
+      rows[8 + i] = _mm512_shuffle_f32x4(a, c, 0xDD);
+      rows[12 + i] = _mm512_shuffle_f32x4(b, d, 0xDD);
+    }
+  }
+};
+
+constexpr MatmulKernels::Tile kTiles[] = {
+    multiply_tile<Avx512, 1>,  multiply_tile<Avx512, 2>,  multiply_tile<Avx512, 3>,  multiply_tile<Avx512, 4>,
+    multiply_tile<Avx512, 5>,  multiply_tile<Avx512, 6>,  multiply_tile<Avx512, 7>,  multiply_tile<Avx512, 8>,
+    multiply_tile<Avx512, 9>,  multiply_tile<Avx512, 10>, multiply_tile<Avx512, 11>, multiply_tile<Avx512, 12>,
+    multiply_tile<Avx512, 13>, multiply_tile<Avx512, 14>};
+
+}  // namespace
+
+extern const MatmulKernels::Tile kAvx512Bf16Tiles[14];
+
+extern const MatmulKernels kAvx512Kernels = {
+    "avx512", 14, 32, kTiles, nullptr, pack_panel<Avx512>, finish_tile<Avx512>};
+extern const MatmulKernels kAvx512Bf16Kernels = {
+    "avx512_bf16", 14, 32, kTiles, kAvx512Bf16Tiles, pack_panel<Avx512>, finish_tile<Avx512>};
+
+}  // namespace spillway::cpu
+SPILLWAY_TARGET_END
+#endif

@@ -1,0 +1,37 @@
+#include "backend/cpu/matmul_kernels.h"
+
+#include <array>
+
+namespace spillway::cpu {
+
+extern const MatmulKernels kPortableKernels, kAvx2Kernels, kAvx512Kernels, kAvx512Bf16Kernels;
+
+namespace {
+
+struct Supported {
+  std::array<const MatmulKernels*, 4> kernels{};
+  size_t count = 0;
+};
+
+Supported find_supported() {
+  Supported found;
+  found.kernels[found.count++] = &kPortableKernels;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.kernels[found.count++] = &kAvx2Kernels;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    found.kernels[found.count++] = &kAvx512Kernels;
+    if (__builtin_cpu_supports("avx512bf16")) found.kernels[found.count++] = &kAvx512Bf16Kernels;
+  }
+#endif
+  return found;
+}
+
+}  // namespace
+
+std::span<const MatmulKernels* const> supported_matmul_kernels() {
+  static const Supported kSupported = find_supported();
+  return {kSupported.kernels.data(), kSupported.count};
+}
+
+}  // namespace spillway::cpu

@@ -1,0 +1,79 @@
+// Four-lane vectors that every compiler maps to SSE2 or NEON: 6 x 8 tiles in 12 registers.
+#include <cstring>
+
+#include "backend/cpu/matmul_kernels.h"
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "backend/cpu/matmul_tile.h"
+
+namespace spillway::cpu {
+namespace {
+
+struct Portable {
+  typedef float Vector __attribute__((vector_size(16)));
+  static constexpr int kLanes = 4;
+
+  static Vector zero() { return Vector{}; }
+  static Vector broadcast(const float* value) { return Vector{*value, *value, *value, *value}; }
+  static Vector add(Vector a, Vector b) { return a + b; }
+  static Vector multiply(Vector a, Vector b) { return a * b; }
+  static Vector multiply_add(Vector a, Vector b, Vector c) {
+#if defined(__aarch64__)
+    return (Vector)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+  }
+
+  static Vector load(const float* from) { return load_halves(from); }
+  static Vector load(const float* from, int64_t count) { return load_halves(from, 2 * count); }
+  static void store(float* to, Vector value) { std::memcpy(to, &value, sizeof(value)); }
+  static void store(float* to, Vector value, int64_t count) {
+    std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(float));
+  }
+
+  static Vector load_halves(const void* from) {
+    Vector value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  static Vector load_halves(const void* from, int64_t halves) {
+    Vector value{};
+    std::memcpy(&value, from, static_cast<size_t>(halves) * sizeof(uint16_t));
+    return value;
+  }
+
+  static Vector load(const bf16* from) {
+    return Vector{to_float(from[0]), to_float(from[1]), to_float(from[2]), to_float(from[3])};
+  }
+  static Vector load(const bf16* from, int64_t count) {
+    bf16 copy[kLanes] = {};
+    std::memcpy(copy, from, static_cast<size_t>(count) * sizeof(bf16));
+    return load(copy);
+  }
+  static void store(bf16* to, Vector value) { store(to, value, kLanes); }
+  static void store(bf16* to, Vector value, int64_t count) {
+    for (int64_t lane = 0; lane < count; ++lane) to[lane] = to_bf16(value[lane]);
+  }
+
+  static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never asked: no dot product of pairs
+
+  static void transpose(Vector (&rows)[kLanes]) {
+    const Vector a = rows[0], b = rows[1], c = rows[2], d = rows[3];
+    for (int i = 0; i < kLanes; ++i) rows[i] = Vector{a[i], b[i], c[i], d[i]};
+  }
+};
+
+constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1>, multiply_tile<Portable, 2>,
+                                          multiply_tile<Portable, 3>, multiply_tile<Portable, 4>,
+                                          multiply_tile<Portable, 5>, multiply_tile<Portable, 6>};
+
+}  // namespace
+
+extern const MatmulKernels kPortableKernels;
+const MatmulKernels kPortableKernels = {
+    "portable", 6, 8, kTiles, nullptr, pack_panel<Portable>, finish_tile<Portable>};
+
+}  // namespace spillway::cpu

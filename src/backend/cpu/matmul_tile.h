@@ -1,0 +1,165 @@
+// The matrix product's inner loops, written once over a small vector type `Isa` and compiled once for each instruction
+// set. Included only by matmul_<isa>.cc, inside its target pragma; everything is local to that file, so that no code
+// compiled for a newer CPU can be linked into a path for an older one.
+//
+// Isa gives: Vector, kLanes, zero, load / store of f32 (with a count: the rest reads as zero and is not written),
+// load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose,
+// pair_up (two rows of bf16 to pairs).
+#pragma once
+
+#include "backend/cpu/matmul_kernels.h"
+
+namespace spillway::cpu {
+namespace {
+
+// Registers hold kRows x 2 sums; each step of k loads two vectors of the right panel and broadcasts kRows words.
+template <typename Isa, int kRows>
+void multiply_tile(const float* a, const float* b, int64_t units, float* tile, bool accumulate) {
+  typename Isa::Vector sums[kRows][2];
+#pragma GCC unroll 14
+  for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = Isa::zero();
+  for (int64_t unit = 0; unit < units; ++unit) {
+    const typename Isa::Vector b0 = Isa::load(b), b1 = Isa::load(b + Isa::kLanes);
+#pragma GCC unroll 14
+    for (int row = 0; row < kRows; ++row) {
+      const typename Isa::Vector left = Isa::broadcast(a + row);
+      sums[row][0] = Isa::multiply_add(left, b0, sums[row][0]);
+      sums[row][1] = Isa::multiply_add(left, b1, sums[row][1]);
+    }
+    a += kRows;
+    b += 2 * Isa::kLanes;
+  }
+#pragma GCC unroll 14
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      float* out = tile + (2 * row + half) * Isa::kLanes;
+      Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums[row][half]) : sums[row][half]);
+    }
+  }
+}
+
+inline int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
+
+// Sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in registers.
+template <typename Isa>
+void pack_along_k(const PanelSource& source, const PanelRange& range, float* panel) {
+  constexpr int64_t kLanes = Isa::kLanes;
+  const bool pairs = source.format == PanelFormat::kBF16Pairs, widen = !pairs && source.dtype == DType::kBF16;
+  const int64_t unit_elems = pairs ? 2 : 1, elem_bytes = source.dtype == DType::kBF16 ? 2 : 4;
+  const int64_t elems = range.k_end - range.k_begin, units = (elems + unit_elems - 1) / unit_elems;
+  for (int64_t lane0 = 0; lane0 < range.width; lane0 += kLanes) {
+    const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
+    const char* base = static_cast<const char*>(source.data) +
+                       ((range.first + lane0) * source.stride + range.k_begin) * elem_bytes;
+    for (int64_t unit0 = 0; unit0 < units; unit0 += kLanes) {
+      const int64_t steps = at_most(units - unit0, kLanes), here = at_most(elems - unit0 * unit_elems, steps * unit_elems);
+      const char* corner = base + unit0 * unit_elems * elem_bytes;
+      typename Isa::Vector block[kLanes];
+      const bool full = here == kLanes * unit_elems;
+#pragma GCC unroll 16
+      for (int lane = 0; lane < kLanes; ++lane) {
+        if (lane >= valid) {
+          block[lane] = Isa::zero();
+          continue;
+        }
+        const void* from = corner + lane * source.stride * elem_bytes;
+        if (widen) {
+          block[lane] = full ? Isa::load(static_cast<const bf16*>(from)) : Isa::load(static_cast<const bf16*>(from), here);
+        } else {
+          block[lane] = full ? Isa::load_halves(from) : Isa::load_halves(from, here * elem_bytes / 2);
+        }
+      }
+      Isa::transpose(block);
+      float* out = panel + unit0 * range.width + lane0;
+      if (steps == kLanes && lanes == kLanes) {
+#pragma GCC unroll 16
+        for (int step = 0; step < kLanes; ++step) Isa::store(out + step * range.width, block[step]);
+      } else {
+        for (int64_t step = 0; step < steps; ++step) Isa::store(out + step * range.width, block[step], lanes);
+      }
+    }
+  }
+}
+
+template <typename Isa, typename T>
+typename Isa::Vector load_some(const T* from, int64_t count) {
+  return count >= Isa::kLanes ? Isa::load(from) : count <= 0 ? Isa::zero() : Isa::load(from, count);
+}
+template <typename Isa, typename T>
+void store_some(T* to, typename Isa::Vector value, int64_t count) {
+  if (count >= Isa::kLanes) {
+    Isa::store(to, value);
+  } else {
+    Isa::store(to, value, count);
+  }
+}
+
+// Sources whose memory rows are steps of k: a row of the panel is a piece of a row of memory, or two rows paired up.
+template <typename Isa>
+void pack_across_k(const PanelSource& source, const PanelRange& range, float* panel) {
+  constexpr int64_t kLanes = Isa::kLanes;
+  for (int64_t k = range.k_begin; k < range.k_end;) {
+    const int64_t corner = k * source.stride + range.first;
+    for (int64_t lane0 = 0; lane0 < range.width; lane0 += kLanes) {
+      const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
+      const int64_t from = corner + lane0;
+      typename Isa::Vector value;
+      if (source.dtype == DType::kF32) {
+        value = load_some<Isa>(static_cast<const float*>(source.data) + from, valid);
+      } else {
+        const bf16* row = static_cast<const bf16*>(source.data) + from;
+        if (source.format == PanelFormat::kF32) {
+          value = load_some<Isa>(row, valid);
+        } else if (valid <= 0) {
+          value = Isa::zero();
+        } else {
+          value = Isa::pair_up(row, k + 1 < range.k_end ? row + source.stride : nullptr, valid);
+        }
+      }
+      store_some<Isa>(panel + lane0, value, lanes);
+    }
+    panel += range.width;
+    k += source.format == PanelFormat::kBF16Pairs ? 2 : 1;
+  }
+}
+
+template <typename Isa>
+void pack_panel(const PanelSource& source, const PanelRange& range, float* panel) {
+  if (source.k_contiguous) {
+    pack_along_k<Isa>(source, range, panel);
+  } else {
+    pack_across_k<Isa>(source, range, panel);
+  }
+}
+
+template <typename Isa>
+typename Isa::Vector load_as(const void* data, DType dtype, int64_t elem, int64_t count) {
+  return dtype == DType::kF32 ? load_some<Isa>(static_cast<const float*>(data) + elem, count)
+                              : load_some<Isa>(static_cast<const bf16*>(data) + elem, count);
+}
+
+template <typename Isa>
+void finish_tile(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range) {
+  const typename Isa::Vector alpha = Isa::broadcast(&target.alpha);
+  for (int64_t row = 0; row < range.rows; ++row) {
+    for (int64_t column = 0; column < range.columns; column += Isa::kLanes) {
+      const int64_t count = range.columns - column, at = range.column + column;
+      typename Isa::Vector value = Isa::multiply(alpha, load_some<Isa>(tile + row * tile_stride + column, count));
+      if (target.bias != nullptr) value = Isa::add(value, load_as<Isa>(target.bias, target.bias_dtype, at, count));
+      if (target.addend != nullptr) {
+        const int64_t elem = (range.row + row) * target.addend_stride + at;
+        value = Isa::add(value, load_as<Isa>(target.addend, target.addend_dtype, elem, count));
+      }
+      const int64_t elem = (range.row + row) * target.c_stride + at;
+      if (target.c_dtype == DType::kF32) {
+        store_some<Isa>(static_cast<float*>(target.c) + elem, value, count);
+      } else {
+        store_some<Isa>(static_cast<bf16*>(target.c) + elem, value, count);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spillway::cpu
