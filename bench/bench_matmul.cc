@@ -185,10 +185,9 @@ void run_case(const Case& c, DType dtype, Bf16Path path, ThreadPool& pool, int r
 #endif
   }
   const auto rate = [&](double seconds) { return flops / seconds * 1e-9; };
-  const std::string peer_text =
-      peer.seconds.empty() ? "| - | - | - "
-                           : fmt::format("| {:.0f} | {:.0f} | {:.2f} ", rate(peer.best()), rate(peer.median()),
-                                         peer.best() / mine.best());
+  const std::string peer_text = peer.seconds.empty() ? "| - | - | - "
+                                                     : fmt::format("| {:.0f} | {:.0f} | {:.2f} ", rate(peer.best()),
+                                                                   rate(peer.median()), peer.best() / mine.best());
   fmt::print("| {} | {} x {} x {} | {} | {:.0f} | {:.0f} | {:.0f} % {}|\n", c.name, m, n, k, name_of(dtype),
              rate(mine.best()), rate(mine.median()), 100 * rate(mine.best()) / peak, peer_text);
   std::fflush(stdout);

@@ -2,12 +2,14 @@
 // with one change: the right operand is packed by the thread that uses it, a few columns at a time and just before, so
 // that it never leaves that core's cache and a product of few rows runs at the speed of reading its weights.
 //
-//   for each block of rows                       the left operand, packed once by all threads, stays in the shared cache
+//   for each block of rows                       the left operand, packed once by all threads, stays in the shared
+//   cache
 //     for each block of columns                  (one block unless k is so long that sums must wait outside a task)
 //       for each long piece of k                 pack the left operand, then tasks of (row panels x column panels):
 //         for each kDepth units                  pack the task's columns; for each panel pair one tile
 //
-// The bits of an element are fixed by kDepth alone: a chain of multiply-adds over kDepth units, and those sums added up.
+// The bits of an element are fixed by kDepth alone: a chain of multiply-adds over kDepth units, and those sums added
+// up.
 #include "backend/cpu/matmul.h"
 
 #include <algorithm>
@@ -19,15 +21,16 @@
 namespace spillway::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;                 // units of k in one tile: panels of 14 and 32 KiB share the first cache
-constexpr int64_t kMostDepth = 16 * kDepth;     // units of k packed at once
-constexpr int64_t kPackedWords = 1 << 20;       // of the left operand: at least 256 rows at the most depth
-constexpr int64_t kWaitingSums = 1 << 20;       // sums of a block whose k is longer than kMostDepth
-constexpr int64_t kTaskSums = 1 << 15;          // sums of one task: half of a second-level cache's smallest share
-constexpr int64_t kMostGroup = 2;               // column panels of a task
-constexpr int64_t kMostSwapped = 64;            // columns of a C that is computed transposed
+constexpr int64_t kDepth = 256;            // at most so many units of k in a tile: its panels share the first cache
+constexpr int64_t kMostDepth = 4096;       // units of k packed at once
+constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows at the most depth
+constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMostDepth
+constexpr int64_t kTaskSums = 1 << 16;     // sums of one task
+constexpr int64_t kMostGroup = 4;          // column panels of a task
+constexpr int64_t kMostSwapped = 64;       // columns of a C that is computed transposed
 constexpr int64_t kColumnWords = MatmulKernels::kMostColumns * kDepth;
 constexpr int64_t kTasksPerThread = 6;
+constexpr int64_t kPackUnits = 16;  // units of k that are packed for all panels at a time
 
 // A product in terms of panels. Where C has few columns and many rows, its transpose is computed, so that the long side
 // fills the vectors; no sum changes by that.
@@ -38,6 +41,8 @@ struct Job {
   TileTarget target;
   int64_t m, n, k, units, unit_elems;
   bool swapped;
+  // Units of k in one tile: an even split of k, of kDepth at most.
+  int64_t depth = 0;
   // Row panels have `height` rows, the last one zeros below row m.
   int64_t height = 0, row_panels = 0, column_panels = 0;
   // Of one block.
@@ -50,9 +55,14 @@ struct Job {
 };
 
 struct Workspace {
-  float* packed;   // [block_row_panels][block_units][height]
+  float* packed;   // [block_units / depth][block_row_panels][depth][height]
   float* columns;  // a thread: [kDepth][columns]
   float* sums;     // a thread: [kTaskSums], or one of [kWaitingSums]
+};
+
+// Panels and units, each [begin, end), in terms of the whole product.
+struct Block {
+  int64_t row_begin, row_end, column_begin, column_end, unit_begin, unit_end;
 };
 
 bool better_swapped(const MatmulKernels& kernels, int64_t m, int64_t n) {
@@ -64,10 +74,13 @@ void choose_blocks(Job& job, int threads) {
   job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.kernels.rows))));
   job.row_panels = div_ceil(job.m, job.height);
   job.column_panels = div_ceil(job.n, job.kernels.columns);
-  job.block_units = std::min(job.units, kMostDepth);
-  job.block_row_panels = std::min(job.row_panels, kPackedWords / std::max<int64_t>(1, job.panel_words()));
+  job.depth =
+      std::max<int64_t>(1, align_up(div_ceil(job.units, std::max<int64_t>(1, div_ceil(job.units, kDepth))), 16));
+  job.block_units = std::min(job.units, kMostDepth / job.depth * job.depth);
+  const int64_t most_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
+  job.block_row_panels = div_ceil(job.row_panels, div_ceil(job.row_panels, most_panels));
   job.block_column_panels = job.column_panels;
-  const bool waiting = job.units > kMostDepth;
+  const bool waiting = job.units > job.block_units;
   if (waiting) {
     const int64_t panels = kWaitingSums / (job.block_row_panels * job.tile_words());
     job.block_column_panels = std::min(job.column_panels, panels);
@@ -75,6 +88,7 @@ void choose_blocks(Job& job, int threads) {
 
   int64_t columns = std::min(job.block_column_panels, kMostGroup);
   int64_t rows = std::min(job.block_row_panels, kTaskSums / (columns * job.tile_words()));
+  rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
   while (threads > 1 && tasks() < kTasksPerThread * threads && rows * columns > 1) {
     if (rows > 8 || columns == 1) {
@@ -89,8 +103,7 @@ void choose_blocks(Job& job, int threads) {
 
 Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
   const MatmulShape& shape = args.shape;
-  const bool pairs =
-      args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
+  const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
   const PanelFormat format = pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
   SPILLWAY_CHECK(!pairs || kernels.bf16 != nullptr, "{} has no bf16 tiles", kernels.name);
   PanelSource left{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format};
@@ -140,15 +153,31 @@ void for_each(ThreadPool& pool, int64_t items, const Body& body) {
   });
 }
 
-void pack_left(const Job& job, int64_t panel, int64_t unit_begin, int64_t unit_end, float* out) {
-  const int64_t first = panel * job.height;
-  job.kernels.pack(job.left,
-                   {.first = first,
-                    .count = std::min(job.height, job.m - first),
-                    .width = job.height,
-                    .k_begin = unit_begin * job.unit_elems,
-                    .k_end = std::min(job.k, unit_end * job.unit_elems)},
-                   out);
+// Panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
+float* packed_panel(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
+  const int64_t depth = std::min(job.depth, block.unit_end - unit), panels = block.row_end - block.row_begin;
+  return packed + ((unit - block.unit_begin) * panels + (panel - block.row_begin) * depth) * job.height;
+}
+
+// An item is a short piece of k of all panels, so that rows of memory are read from end to end where k runs down them.
+void pack_left(const Job& job, const Block& block, float* packed, ThreadPool& pool) {
+  const int64_t piece = job.left.k_contiguous ? job.depth : kPackUnits;
+  const int64_t pieces = div_ceil(block.unit_end - block.unit_begin, piece);
+  const int64_t panels = job.left.k_contiguous ? 1 : block.row_end - block.row_begin;
+  for_each(pool, pieces * (block.row_end - block.row_begin) / panels, [&](int64_t item, int) {
+    const int64_t begin = block.unit_begin + item % pieces * piece, end = std::min(block.unit_end, begin + piece);
+    const int64_t first = block.row_begin + item / pieces * panels;
+    for (int64_t panel = first; panel < first + panels; ++panel) {
+      const int64_t row = panel * job.height, into = (begin - block.unit_begin) % job.depth;
+      job.kernels.pack(job.left,
+                       {.first = row,
+                        .count = std::min(job.height, job.m - row),
+                        .width = job.height,
+                        .k_begin = begin * job.unit_elems,
+                        .k_end = std::min(job.k, end * job.unit_elems)},
+                       packed_panel(job, block, packed, panel, begin - into) + into * job.height);
+    }
+  });
 }
 
 void pack_right(const Job& job, int64_t panel, int64_t unit_begin, int64_t unit_end, float* out) {
@@ -179,11 +208,6 @@ void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float
   job.kernels.finish(transposed, kStride, job.target, {column, columns, row, rows});
 }
 
-// Panels and units, each [begin, end), in terms of the whole product.
-struct Block {
-  int64_t row_begin, row_end, column_begin, column_end, unit_begin, unit_end;
-};
-
 // One task: adds the units of `block` to the tiles of `task`, and writes C after the last unit. Tile (i, j) of the task
 // sums at sums + (i - sums_row) * row_stride + (j - sums_column) * column_stride.
 struct SumsLayout {
@@ -191,18 +215,18 @@ struct SumsLayout {
   int64_t row_begin, column_begin, row_stride, column_stride;
 };
 
-void run_task(const Job& job, const Block& task, int64_t packed_begin, const float* packed, float* columns,
+void run_task(const Job& job, const Block& block, const Block& task, float* packed, float* columns,
               const SumsLayout& layout) {
   int64_t unit = task.unit_begin;
   do {
-    const int64_t depth = std::min(kDepth, task.unit_end - unit);
+    const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
     for (int64_t j = task.column_begin; j < task.column_end; ++j) {
       pack_right(job, j, unit, unit + depth, columns);
       for (int64_t i = task.row_begin; i < task.row_end; ++i) {
-        const float* left = packed + (i - packed_begin) * job.panel_words() + (unit - task.unit_begin) * job.height;
-        float* tile = layout.sums + (i - layout.row_begin) * layout.row_stride +
-                      (j - layout.column_begin) * layout.column_stride;
+        const float* left = packed_panel(job, block, packed, i, unit);
+        float* tile =
+            layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
         job.tiles[job.height - 1](left, columns, depth, tile, unit > 0);
         if (last) finish(job, i, j, tile);
       }
@@ -222,12 +246,13 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
     task.column_end = std::min(block.column_end, task.column_begin + job.task_column_panels);
 
     SumsLayout layout{workspace.sums + thread * kTaskSums, task.row_begin, task.column_begin, 0, 0};
-    if (job.units > kMostDepth) layout = {workspace.sums, block.row_begin, block.column_begin, 0, 0};
-    if (job.units > kDepth) {
+    if (job.units > job.block_units) layout = {workspace.sums, block.row_begin, block.column_begin, 0, 0};
+    if (job.units > job.depth) {
       layout.row_stride = job.tile_words();
-      layout.column_stride = job.tile_words() * (job.units > kMostDepth ? job.block_row_panels : job.task_row_panels);
+      layout.column_stride =
+          job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);
     }
-    run_task(job, task, block.row_begin, workspace.packed, workspace.columns + thread * kColumnWords, layout);
+    run_task(job, block, task, workspace.packed, workspace.columns + thread * kColumnWords, layout);
   });
 }
 
@@ -235,11 +260,12 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
   const MatmulShape& shape = args.shape;
   const auto real = [](DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; };
   SPILLWAY_CHECK(shape.m >= 0 && shape.n >= 0 && shape.k >= 0, "[{}, {}, {}]", shape.m, shape.n, shape.k);
-  SPILLWAY_CHECK(real(args.a.dtype) && real(args.b.dtype) && real(args.c_dtype), "{} x {} to {}",
-                 name_of(args.a.dtype), name_of(args.b.dtype), name_of(args.c_dtype));
+  SPILLWAY_CHECK(real(args.a.dtype) && real(args.b.dtype) && real(args.c_dtype), "{} x {} to {}", name_of(args.a.dtype),
+                 name_of(args.b.dtype), name_of(args.c_dtype));
   SPILLWAY_CHECK(real(args.addend_dtype) && real(args.bias_dtype), "addend {}, bias {}", name_of(args.addend_dtype),
                  name_of(args.bias_dtype));
-  SPILLWAY_CHECK(args.addend != args.c || (args.addend_dtype == args.c_dtype && args.addend_stride == args.c_stride),
+  SPILLWAY_CHECK(args.addend == nullptr || args.addend != args.c ||
+                     (args.addend_dtype == args.c_dtype && args.addend_stride == args.c_stride),
                  "an addend that is C must have its dtype and stride");
   SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");
 }
@@ -268,10 +294,9 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
       int64_t unit = 0;
       do {
         const int64_t unit_end = std::min(job.units, unit + job.block_units);
-        for_each(pool, row_end - row, [&](int64_t panel, int) {
-          pack_left(job, row + panel, unit, unit_end, parts.packed + panel * job.panel_words());
-        });
-        run_block(job, {row, row_end, column, column_end, unit, unit_end}, parts, pool);
+        const Block block{row, row_end, column, column_end, unit, unit_end};
+        pack_left(job, block, parts.packed, pool);
+        run_block(job, block, parts, pool);
         unit = unit_end;
       } while (unit < job.units);
     }

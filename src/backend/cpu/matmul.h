@@ -1,4 +1,5 @@
-// The matrix product of the CPU backend: C = alpha * op(A) op(B) + bias + addend, f32 or bf16 in, f32 sums, f32 or bf16 out.
+// The matrix product of the CPU backend: C = alpha * op(A) op(B) + bias + addend, f32 or bf16 in, f32 sums, f32 or bf16
+// out.
 //
 // A product allocates nothing: it works in memory that the plan hands to it. Every element of C is summed over k in one
 // fixed order, so its bits depend neither on the number of threads nor on how many other rows and columns there are.
@@ -49,8 +50,8 @@ struct MatmulArgs {
 // REQUIRES: workspace is 64-byte aligned, of matmul_workspace_bytes(shape, ..., pool.threads()) bytes.
 void matmul(const MatmulArgs& args, std::byte* workspace, ThreadPool& pool);
 
-// How a product of two bf16 matrices is computed. Both sum in f32. A property of the machine, never a plan's choice: the
-// two differ in the last bits. A product of bf16 with f32 always widens.
+// How a product of two bf16 matrices is computed. Both sum in f32. A property of the machine, never a plan's choice:
+// the two differ in the last bits. A product of bf16 with f32 always widens.
 enum class Bf16Path { kNativeDot, kWidenToF32 };
 
 // The faster path of this CPU: measured in about a millisecond at the first call, then remembered. Any thread.

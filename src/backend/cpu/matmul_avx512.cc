@@ -42,7 +42,9 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
   }
   static Vector load(const bf16* from) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
-  static Vector load(const bf16* from, int64_t count) { return widen(_mm256_maskz_loadu_epi16(first_words(count), from)); }
+  static Vector load(const bf16* from, int64_t count) {
+    return widen(_mm256_maskz_loadu_epi16(first_words(count), from));
+  }
 
   // As to_bf16(): in integers, since the instruction of AVX512-BF16 flushes denormal numbers.
   static __m256i round(Vector value) {
@@ -86,7 +88,8 @@ struct Avx512 {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const Vector a = _mm512_shuffle_f32x4(u[i], u[4 + i], 0x88), b = _mm512_shuffle_f32x4(u[i], u[4 + i], 0xDD);
-      const Vector c = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0x88), d = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0xDD);
+      const Vector c = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0x88),
+                   d = _mm512_shuffle_f32x4(u[8 + i], u[12 + i], 0xDD);
       rows[i] = _mm512_shuffle_f32x4(a, c, 0x88);
       rows[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
       rows[8 + i] = _mm512_shuffle_f32x4(a, c, 0xDD);
@@ -105,8 +108,8 @@ constexpr MatmulKernels::Tile kTiles[] = {
 
 extern const MatmulKernels::Tile kAvx512Bf16Tiles[14];
 
-extern const MatmulKernels kAvx512Kernels = {
-    "avx512", 14, 32, kTiles, nullptr, pack_panel<Avx512>, finish_tile<Avx512>};
+extern const MatmulKernels kAvx512Kernels = {"avx512",           14, 32, kTiles, nullptr, pack_panel<Avx512>,
+                                             finish_tile<Avx512>};
 extern const MatmulKernels kAvx512Bf16Kernels = {
     "avx512_bf16", 14, 32, kTiles, kAvx512Bf16Tiles, pack_panel<Avx512>, finish_tile<Avx512>};
 

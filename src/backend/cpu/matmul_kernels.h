@@ -57,9 +57,9 @@ struct MatmulKernels {
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);
 
   const char* name;
-  int rows, columns;              // the largest tile
-  const Tile* f32;                // f32[r - 1]: tiles of r rows, r in [1, rows]
-  const Tile* bf16;               // the same for pairs of bf16; null without such instructions
+  int rows, columns;  // the largest tile
+  const Tile* f32;    // f32[r - 1]: tiles of r rows, r in [1, rows]
+  const Tile* bf16;   // the same for pairs of bf16; null without such instructions
   Pack pack;
   Finish finish;
 };

@@ -71,7 +71,8 @@ double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool) {
   args.b = {b.data(), data, kLength};
   args.c = c.data();
   args.c_stride = kColumns;
-  std::vector<std::byte> memory(static_cast<size_t>(matmul_workspace_bytes(args.shape, data, data, pool.threads())) + 64);
+  std::vector<std::byte> memory(static_cast<size_t>(matmul_workspace_bytes(args.shape, data, data, pool.threads())) +
+                                64);
   std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
 
   double best = std::numeric_limits<double>::infinity();

@@ -73,7 +73,6 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1>, multiply_t
 }  // namespace
 
 extern const MatmulKernels kPortableKernels;
-const MatmulKernels kPortableKernels = {
-    "portable", 6, 8, kTiles, nullptr, pack_panel<Portable>, finish_tile<Portable>};
+const MatmulKernels kPortableKernels = {"portable", 6, 8, kTiles, nullptr, pack_panel<Portable>, finish_tile<Portable>};
 
 }  // namespace spillway::cpu

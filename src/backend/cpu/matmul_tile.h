@@ -50,10 +50,11 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
   const int64_t elems = range.k_end - range.k_begin, units = (elems + unit_elems - 1) / unit_elems;
   for (int64_t lane0 = 0; lane0 < range.width; lane0 += kLanes) {
     const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
-    const char* base = static_cast<const char*>(source.data) +
-                       ((range.first + lane0) * source.stride + range.k_begin) * elem_bytes;
+    const char* base =
+        static_cast<const char*>(source.data) + ((range.first + lane0) * source.stride + range.k_begin) * elem_bytes;
     for (int64_t unit0 = 0; unit0 < units; unit0 += kLanes) {
-      const int64_t steps = at_most(units - unit0, kLanes), here = at_most(elems - unit0 * unit_elems, steps * unit_elems);
+      const int64_t steps = at_most(units - unit0, kLanes),
+                    here = at_most(elems - unit0 * unit_elems, steps * unit_elems);
       const char* corner = base + unit0 * unit_elems * elem_bytes;
       typename Isa::Vector block[kLanes];
       const bool full = here == kLanes * unit_elems;
@@ -65,7 +66,8 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
         }
         const void* from = corner + lane * source.stride * elem_bytes;
         if (widen) {
-          block[lane] = full ? Isa::load(static_cast<const bf16*>(from)) : Isa::load(static_cast<const bf16*>(from), here);
+          block[lane] =
+              full ? Isa::load(static_cast<const bf16*>(from)) : Isa::load(static_cast<const bf16*>(from), here);
         } else {
           block[lane] = full ? Isa::load_halves(from) : Isa::load_halves(from, here * elem_bytes / 2);
         }
@@ -95,32 +97,41 @@ void store_some(T* to, typename Isa::Vector value, int64_t count) {
   }
 }
 
-// Sources whose memory rows are steps of k: a row of the panel is a piece of a row of memory, or two rows paired up.
+// How pack_across_k makes a panel's row: from a row of f32, a row of bf16, or two rows of bf16 as pairs.
 template <typename Isa>
+struct CopyRow {
+  static constexpr int64_t kRows = 1;
+  static typename Isa::Vector load(const PanelSource& source, int64_t elem, int64_t count, bool) {
+    return load_some<Isa>(static_cast<const float*>(source.data) + elem, count);
+  }
+};
+template <typename Isa>
+struct WidenRow {
+  static constexpr int64_t kRows = 1;
+  static typename Isa::Vector load(const PanelSource& source, int64_t elem, int64_t count, bool) {
+    return load_some<Isa>(static_cast<const bf16*>(source.data) + elem, count);
+  }
+};
+template <typename Isa>
+struct PairRows {
+  static constexpr int64_t kRows = 2;
+  static typename Isa::Vector load(const PanelSource& source, int64_t elem, int64_t count, bool last) {
+    if (count <= 0) return Isa::zero();
+    const bf16* row = static_cast<const bf16*>(source.data) + elem;
+    return Isa::pair_up(row, last ? nullptr : row + source.stride, at_most(count, Isa::kLanes));
+  }
+};
+
+// Sources whose memory rows are steps of k.
+template <typename Isa, typename Row>
 void pack_across_k(const PanelSource& source, const PanelRange& range, float* panel) {
-  constexpr int64_t kLanes = Isa::kLanes;
-  for (int64_t k = range.k_begin; k < range.k_end;) {
+  for (int64_t k = range.k_begin; k < range.k_end; k += Row::kRows) {
     const int64_t corner = k * source.stride + range.first;
-    for (int64_t lane0 = 0; lane0 < range.width; lane0 += kLanes) {
-      const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
-      const int64_t from = corner + lane0;
-      typename Isa::Vector value;
-      if (source.dtype == DType::kF32) {
-        value = load_some<Isa>(static_cast<const float*>(source.data) + from, valid);
-      } else {
-        const bf16* row = static_cast<const bf16*>(source.data) + from;
-        if (source.format == PanelFormat::kF32) {
-          value = load_some<Isa>(row, valid);
-        } else if (valid <= 0) {
-          value = Isa::zero();
-        } else {
-          value = Isa::pair_up(row, k + 1 < range.k_end ? row + source.stride : nullptr, valid);
-        }
-      }
-      store_some<Isa>(panel + lane0, value, lanes);
+    const bool last = k + 1 == range.k_end;
+    for (int64_t lane = 0; lane < range.width; lane += Isa::kLanes) {
+      store_some<Isa>(panel + lane, Row::load(source, corner + lane, range.count - lane, last), range.width - lane);
     }
     panel += range.width;
-    k += source.format == PanelFormat::kBF16Pairs ? 2 : 1;
   }
 }
 
@@ -128,8 +139,12 @@ template <typename Isa>
 void pack_panel(const PanelSource& source, const PanelRange& range, float* panel) {
   if (source.k_contiguous) {
     pack_along_k<Isa>(source, range, panel);
+  } else if (source.dtype == DType::kF32) {
+    pack_across_k<Isa, CopyRow<Isa>>(source, range, panel);
+  } else if (source.format == PanelFormat::kF32) {
+    pack_across_k<Isa, WidenRow<Isa>>(source, range, panel);
   } else {
-    pack_across_k<Isa>(source, range, panel);
+    pack_across_k<Isa, PairRows<Isa>>(source, range, panel);
   }
 }
 

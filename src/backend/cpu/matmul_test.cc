@@ -1,0 +1,317 @@
+#include "backend/cpu/matmul.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "backend/cpu/matmul_kernels.h"
+#include "base/math.h"
+#include "base/random.h"
+
+namespace spillway::cpu {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// A stored matrix with rows wider than its columns; what lies between is NaN, so that reading it shows.
+class Values {
+ public:
+  Values(int64_t rows, int64_t columns, DType dtype, uint64_t stream, int64_t padding = 3)
+      : dtype_(dtype), stride_(columns + padding), bytes_(static_cast<size_t>(rows * stride_ * size_of(dtype))) {
+    RandomStream random(7, stream);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < stride_; ++j) set(i, j, j < columns ? 2 * random.uniform() - 1 : kNan);
+    }
+  }
+  void set(int64_t i, int64_t j, float value) {
+    if (dtype_ == DType::kF32) {
+      reinterpret_cast<float*>(bytes_.data())[i * stride_ + j] = value;
+    } else {
+      reinterpret_cast<bf16*>(bytes_.data())[i * stride_ + j] = to_bf16(value);
+    }
+  }
+  [[nodiscard]] double at(int64_t i, int64_t j) const {
+    return dtype_ == DType::kF32 ? reinterpret_cast<const float*>(bytes_.data())[i * stride_ + j]
+                                 : to_float(reinterpret_cast<const bf16*>(bytes_.data())[i * stride_ + j]);
+  }
+  [[nodiscard]] Matrix matrix() const { return {bytes_.data(), dtype_, stride_}; }
+  [[nodiscard]] void* data() { return bytes_.data(); }
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] int64_t stride() const { return stride_; }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  DType dtype_;
+  int64_t stride_;
+  std::vector<std::byte> bytes_;
+};
+
+// A workspace of exactly the promised size between guards.
+class GuardedWorkspace {
+ public:
+  explicit GuardedWorkspace(int64_t bytes)
+      : size_(static_cast<size_t>(bytes)), memory_(size_ + 3 * kGuard, std::byte{0xA5}) {
+    begin_ = memory_.data() + kGuard;
+    begin_ += (64 - reinterpret_cast<uintptr_t>(begin_) % 64) % 64;
+    std::memset(begin_, 0xFF, size_);  // NaN: what is read before it is written shows
+  }
+  [[nodiscard]] std::byte* data() { return begin_; }
+  [[nodiscard]] bool intact() const {
+    for (size_t i = 1; i <= kGuard; ++i) {
+      if (begin_[-static_cast<ptrdiff_t>(i)] != std::byte{0xA5} || begin_[size_ + i - 1] != std::byte{0xA5})
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kGuard = 128;
+  size_t size_;
+  std::vector<std::byte> memory_;
+  std::byte* begin_;
+};
+
+struct Variant {
+  const MatmulKernels* kernels;
+  Bf16Path path;
+};
+
+// Every way in which this CPU can multiply two matrices of these types.
+std::vector<Variant> variants(DType a, DType b) {
+  std::vector<Variant> all;
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    all.push_back({kernels, Bf16Path::kWidenToF32});
+    const bool pairs = kernels->bf16 != nullptr && a == DType::kBF16 && b == DType::kBF16;
+    if (pairs) all.push_back({kernels, Bf16Path::kNativeDot});
+  }
+  return all;
+}
+
+struct Product {
+  MatmulShape shape;
+  DType a = DType::kF32, b = DType::kF32, c = DType::kF32;
+  float alpha = 1;
+  bool addend = false, in_place = false, bias = false;
+};
+
+Matrix stored(const Values& values) { return values.matrix(); }
+
+double element(const Values& values, bool transposed, int64_t row, int64_t column) {
+  return transposed ? values.at(column, row) : values.at(row, column);
+}
+
+// Runs the product and compares the elements of every `step`-th row with float64. The bound is that of a chain of
+// additions: half an ulp of f32 of each partial sum, and half an ulp of the output's type.
+void check_product(const Product& p, const Variant& variant, int threads, int64_t step = 1) {
+  const auto [m, n, k, transpose_a, transpose_b] = p.shape;
+  const Values a(transpose_a ? k : m, transpose_a ? m : k, p.a, 1);
+  const Values b(transpose_b ? n : k, transpose_b ? k : n, p.b, 2);
+  const Values addend(m, n, p.in_place ? p.c : DType::kBF16, 3, p.in_place ? 5 : 2), bias(1, n, DType::kF32, 4);
+  Values c(m, n, p.c, p.in_place ? 3 : 5, 5);
+  MatmulArgs args;
+  args.shape = p.shape;
+  args.a = stored(a);
+  args.b = stored(b);
+  args.c = c.data();
+  args.c_dtype = p.c;
+  args.c_stride = c.stride();
+  args.alpha = p.alpha;
+  if (p.addend) {
+    args.addend = p.in_place ? c.data() : addend.matrix().data;
+    args.addend_dtype = addend.dtype();
+    args.addend_stride = addend.stride();
+  }
+  if (p.bias) args.bias = bias.matrix().data;
+  ThreadPool pool(threads);
+  GuardedWorkspace workspace(matmul_workspace_bytes(p.shape, p.a, p.b, threads));
+  matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+
+  CHECK(workspace.intact());
+  int64_t wrong = 0;
+  const double rounding = p.c == DType::kF32 ? 0x1p-24 : 0x1p-8;
+  for (int64_t i = 0; i < m; i += step) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0, size = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        const double term = element(a, transpose_a, i, l) * element(b, transpose_b, l, j);
+        sum += term;
+        size += std::fabs(term);
+      }
+      const double bias_value = p.bias ? bias.at(0, j) : 0, addend_value = p.addend ? addend.at(i, j) : 0;
+      const double want = p.alpha * sum + bias_value + addend_value;
+      const double chain = 0x1p-24 * (300.0 + static_cast<double>(k) / 128);
+      const double bound = chain * (std::fabs(p.alpha) * size + 2) + rounding * std::fabs(want);
+      if (!(std::fabs(c.at(i, j) - want) <= bound)) ++wrong;
+    }
+    for (int64_t j = n; j < c.stride(); ++j) wrong += std::isnan(c.at(i, j)) ? 0 : 1;
+  }
+  CAPTURE(variant.kernels->name);
+  CAPTURE(static_cast<int>(variant.path));
+  CAPTURE(m);
+  CAPTURE(n);
+  CAPTURE(k);
+  CHECK(wrong == 0);
+}
+
+constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
+
+// The bytes of C for the first `rows` rows of one fixed product.
+std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtype, const Variant& variant,
+                                     int threads) {
+  const Values a(shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k, dtype, 11);
+  const Values b(shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n, dtype, 12);
+  Values c(rows, shape.n, dtype, 13, 0);
+  const int64_t bytes = matmul_workspace_bytes(shape, dtype, dtype, threads);  // of the largest
+  shape.m = rows;
+  MatmulArgs args;
+  args.shape = shape;
+  args.a = stored(a);
+  args.b = stored(b);
+  args.c = c.data();
+  args.c_dtype = dtype;
+  args.c_stride = c.stride();
+  ThreadPool pool(threads);
+  GuardedWorkspace workspace(bytes);
+  matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+  CHECK(workspace.intact());
+  return c.bytes();
+}
+
+TEST_CASE("products of odd sizes agree with float64 for every kernel, type and transpose") {
+  const int64_t sizes[][3] = {{1, 1, 1}, {1, 33, 17}, {15, 31, 16}, {14, 32, 256}, {29, 65, 259}, {47, 5, 300}};
+  for (const auto& [m, n, k] : sizes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      for (const DType a : kTypes) {
+        for (const DType b : kTypes) {
+          for (const Variant& variant : variants(a, b)) {
+            check_product({.shape = {m, n, k, (transposes & 1) != 0, (transposes & 2) != 0}, .a = a, .b = b}, variant,
+                          1);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("alpha, bias and addend go into the product, also where the addend is the output") {
+  for (const DType c : kTypes) {
+    for (const int64_t columns : {5, 43}) {  // 5: computed transposed
+      for (const Variant& variant : variants(DType::kBF16, DType::kBF16)) {
+        Product product{
+            .shape = {37, columns, 67, false, true}, .a = DType::kBF16, .b = DType::kBF16, .c = c, .alpha = -0.75f};
+        check_product(product, variant, 2);
+        product.bias = true;
+        check_product(product, variant, 2);
+        product.addend = true;
+        check_product(product, variant, 2);
+        product.in_place = true;
+        check_product(product, variant, 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("an empty sum leaves bias and addend") {
+  for (const Variant& variant : variants(DType::kF32, DType::kF32)) {
+    check_product({.shape = {3, 40, 0, false, true}}, variant, 1);
+    check_product({.shape = {3, 40, 0, false, false}, .addend = true, .bias = true}, variant, 2);
+    check_product({.shape = {0, 40, 3, false, true}}, variant, 1);
+  }
+}
+
+TEST_CASE("products of many blocks agree with float64") {
+  const Variant best{&best_matmul_kernels(), Bf16Path::kWidenToF32};
+  check_product({.shape = {300, 70, 4300, false, true}, .b = DType::kBF16}, best, 2, 37);
+  check_product({.shape = {70, 300, 8500, true, false}}, best, 3, 19);
+  check_product({.shape = {270, 2100, 4200, false, false}, .c = DType::kBF16, .alpha = 2, .addend = true}, best, 2,
+                131);
+}
+
+TEST_CASE("the number of threads does not change a bit of a product") {
+  for (const DType dtype : kTypes) {
+    for (const MatmulShape& shape : {MatmulShape{150, 200, 600, false, true}, MatmulShape{64, 90, 5000, false, false},
+                                     MatmulShape{300, 16, 333, true, false}}) {
+      for (const Variant& variant : variants(dtype, dtype)) {
+        if (variant.kernels != &best_matmul_kernels()) continue;
+        const auto alone = product_bytes(shape, shape.m, dtype, variant, 1);
+        CHECK(product_bytes(shape, shape.m, dtype, variant, 2) == alone);
+        CHECK(product_bytes(shape, shape.m, dtype, variant, 5) == alone);
+      }
+    }
+  }
+}
+
+TEST_CASE("a row's bits and the workspace hold for any smaller number of rows") {
+  for (const DType dtype : kTypes) {
+    for (const MatmulShape& shape : {MatmulShape{131, 70, 700, false, true}, MatmulShape{131, 9, 300, false, false},
+                                     MatmulShape{300, 40, 4500, false, true}}) {
+      for (const Variant& variant : variants(dtype, dtype)) {
+        if (shape.k > 1000 && variant.kernels != &best_matmul_kernels()) continue;
+        const auto whole = product_bytes(shape, shape.m, dtype, variant, 1);
+        for (const int64_t rows : {1, 2, 8, 15, 33, 130}) {
+          const auto part = product_bytes(shape, rows, dtype, variant, 2);
+          CHECK(std::memcmp(part.data(), whole.data(), part.size()) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels with fused multiply-add agree bit for bit") {
+  const MatmulShape shape{45, 77, 611, false, true};
+  for (const DType dtype : kTypes) {
+    std::vector<std::byte> first;
+    for (const Variant& variant : variants(dtype, dtype)) {
+      if (std::strcmp(variant.kernels->name, "portable") == 0 || variant.path == Bf16Path::kNativeDot) continue;
+      const auto bytes = product_bytes(shape, shape.m, dtype, variant, 1);
+      if (first.empty()) first = bytes;
+      CHECK(bytes == first);
+    }
+  }
+}
+
+TEST_CASE("infinities and NaN stay in the rows and columns they belong to") {
+  for (const Variant& variant : variants(DType::kF32, DType::kF32)) {
+    Values a(20, 40, DType::kF32, 1), b(20, 40, DType::kF32, 2), c(20, 20, DType::kF32, 3);
+    a.set(3, 39, kNan);
+    b.set(17, 0, std::numeric_limits<float>::infinity());
+    MatmulArgs args;
+    args.shape = {20, 20, 40, false, true};
+    args.a = a.matrix();
+    args.b = b.matrix();
+    args.c = c.data();
+    args.c_stride = c.stride();
+    ThreadPool pool(1);
+    GuardedWorkspace workspace(matmul_workspace_bytes(args.shape, DType::kF32, DType::kF32, 1));
+    matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+    for (int64_t i = 0; i < 20; ++i) {
+      for (int64_t j = 0; j < 20; ++j) CHECK(std::isfinite(c.at(i, j)) == (i != 3 && j != 17));
+    }
+  }
+}
+
+TEST_CASE("the bf16 path is measured once and can be fixed") {
+  const Bf16Path measured = choose_bf16_path();
+  CHECK(choose_bf16_path() == measured);
+  set_bf16_path(Bf16Path::kWidenToF32);
+  CHECK(choose_bf16_path() == Bf16Path::kWidenToF32);
+  set_bf16_path(std::nullopt);
+  CHECK(choose_bf16_path() == measured);
+  if (!has_native_bf16_dot()) CHECK(measured == Bf16Path::kWidenToF32);
+}
+
+TEST_CASE("bf16 is rounded to nearest even on the way out, denormal numbers and NaN included") {
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    const float tile[] = {1.00390625f, 1.01171875f, 1e-39f, -0.0f, kNan, INFINITY, 3.4e38f, 1.0f, 2.5f, -7.3f};
+    bf16 out[10] = {};
+    const TileTarget target{.c = out, .c_dtype = DType::kBF16, .c_stride = 10};
+    kernels->finish(tile, 10, target, {.row = 0, .rows = 1, .column = 0, .columns = 10});
+    for (int i = 0; i < 10; ++i) CHECK(out[i].bits == to_bf16(tile[i]).bits);
+  }
+}
+
+}  // namespace
+}  // namespace spillway::cpu
