@@ -22,7 +22,7 @@ enum class KeyStatus {
 
 // A member of Config or DatasetConfig behind functions of one shape.
 struct KeyBinding {
-  void (*read)(const YamlNode& node, const Place& place, const Range& range, void* owner) = nullptr;
+  void (*read)(const YamlNode& node, const KeyPlace& place, const Range& range, void* owner) = nullptr;
   std::string (*print)(const void* owner) = nullptr;
   std::string (*type)(const void* owner) = nullptr;
 };
@@ -133,7 +133,7 @@ ConfigKey key(std::string_view name, std::string_view meaning) {
   using Owner = decltype(internal::owner_of(First));
   using Path = internal::MemberPath<First, Rest...>;
   ConfigKey row{.name = name, .meaning = meaning};
-  row.binding.read = [](const YamlNode& node, const Place& place, const Range& range, void* owner) {
+  row.binding.read = [](const YamlNode& node, const KeyPlace& place, const Range& range, void* owner) {
     read_value(node, place, range, Path::reach(*static_cast<Owner*>(owner)));
   };
   row.binding.print = [](const void* owner) { return print_value(Path::reach(*static_cast<const Owner*>(owner))); };

@@ -37,7 +37,7 @@ std::string read_standard_input() {
 LoadedConfig load_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
                          ConfigUse use) {
   const YamlNode root = parse_yaml(text, name);
-  std::vector<Setting> settings = collect_settings(root, Place{name, 0, ""});
+  std::vector<Setting> settings = collect_settings(root, KeyPlace{name, 0, ""});
   apply_overrides(settings, overrides);
   LoadedConfig loaded;
   loaded.ignored = read_settings(settings, &loaded.config);

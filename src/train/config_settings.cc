@@ -26,7 +26,7 @@ std::set<std::string_view> group_names(const KeyTable& table) {
   return groups;
 }
 
-[[noreturn]] void fail_unknown(const KeyTable& table, const Place& place, std::string_view name) {
+[[noreturn]] void fail_unknown(const KeyTable& table, const KeyPlace& place, std::string_view name) {
   std::vector<std::string_view> names = table.names();
   for (const std::string_view group : group_names(table)) names.push_back(group);
   const std::string_view near = nearest_name(name, names);
@@ -63,11 +63,11 @@ void add_setting(std::vector<Setting>& settings, Setting setting) {
                     other->spelled, setting.spelled, other->value.shown(), setting.value.shown());
 }
 
-void collect(const KeyTable& table, const std::set<std::string_view>& groups, const YamlNode& map, const Place& place,
-             const std::string& prefix, std::vector<Setting>& settings) {
+void collect(const KeyTable& table, const std::set<std::string_view>& groups, const YamlNode& map,
+             const KeyPlace& place, const std::string& prefix, std::vector<Setting>& settings) {
   for (const auto& entry : map.entries) {
     const std::string name = prefix + entry.key;
-    const Place here = place.at(entry);
+    const KeyPlace here = place.at(entry);
     if (const ConfigKey* row = table.find(name)) {
       add_setting(settings, {row, name, here, entry.value});
     } else if (groups.count(name) == 0) {
@@ -81,7 +81,7 @@ void collect(const KeyTable& table, const std::set<std::string_view>& groups, co
   }
 }
 
-std::vector<Setting> collect_map(const KeyTable& table, const YamlNode& root, const Place& place) {
+std::vector<Setting> collect_map(const KeyTable& table, const YamlNode& root, const KeyPlace& place) {
   if (root.kind != YamlNode::Kind::kMap && !root.is_null()) {
     throw input_error(place.path.empty() ? std::string(place.file) : place.text(),
                       "expected `key: value` lines, got {}; write a mapping", root.shown());
@@ -115,7 +115,7 @@ std::optional<size_t> index_of(const std::string& part) {
 }
 
 // The child of a list or mapping that one part of a dotted key names, made where it is missing.
-YamlNode& child_of(YamlNode& node, const std::string& part, const Place& place) {
+YamlNode& child_of(YamlNode& node, const std::string& part, const KeyPlace& place) {
   const auto index = index_of(part);
   if (node.is_null()) node.kind = index ? YamlNode::Kind::kList : YamlNode::Kind::kMap;
   if (node.kind == YamlNode::Kind::kList) {
@@ -144,7 +144,7 @@ void drop_other_spellings(YamlNode& entry, std::string_view name) {
 }
 
 // Lists and mappings are written as YAML, everything else stands for itself.
-YamlNode override_value(const std::string& text, const Place& place) {
+YamlNode override_value(const std::string& text, const KeyPlace& place) {
   if (text.empty() || text == "null" || text == "~") return {};
   if (text.front() != '[' && text.front() != '{') return YamlNode::scalar(text);
   try {
@@ -157,7 +157,7 @@ YamlNode override_value(const std::string& text, const Place& place) {
 void apply_override(std::vector<Setting>& settings, const ConfigOverride& override_) {
   const std::vector<std::string> parts = split_path(override_.key);
   const std::span<const std::string> all(parts);
-  const Place place{"", 0, join_path(all)};
+  const KeyPlace place{"", 0, join_path(all)};
   // The longest beginning that is a key; what follows leads into its value.
   size_t taken = parts.size();
   while (taken > 0 && find_key(join_path(all.first(taken))) == nullptr) --taken;
@@ -200,11 +200,11 @@ bool is_harmless(const ConfigKey& row, const YamlNode& value) {
 
 }  // namespace
 
-std::vector<Setting> collect_settings(const YamlNode& root, const Place& place) {
+std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& place) {
   return collect_map(kConfigTable, root, place);
 }
 
-std::vector<Setting> collect_dataset_settings(const YamlNode& entry, const Place& place) {
+std::vector<Setting> collect_dataset_settings(const YamlNode& entry, const KeyPlace& place) {
   return collect_map(kDatasetTable, entry, place);
 }
 
@@ -216,7 +216,7 @@ void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverr
     const ConfigKey* row = find_key(name);
     if (row == nullptr) continue;
     std::erase_if(said, [&](const Setting& other) { return other.spelled == name; });
-    add_setting(said, {row, name, Place{"", 0, name}, override_value(one.value, {})});
+    add_setting(said, {row, name, KeyPlace{"", 0, name}, override_value(one.value, {})});
   }
   for (const ConfigOverride& one : overrides) apply_override(settings, one);
 }
@@ -244,14 +244,14 @@ std::vector<std::string> read_settings(std::span<const Setting> settings, void* 
   return ignored;
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range&, std::vector<DatasetConfig>& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<DatasetConfig>& value) {
   if (node.kind != YamlNode::Kind::kList) {
     throw input_error(place.text(), "expected a list, got {}; write `- path: FILE` lines", node.shown());
   }
   value.clear();
   for (size_t i = 0; i < node.items.size(); ++i) {
     const YamlNode& item = node.items[i];
-    const Place here = place.at(i);
+    const KeyPlace here = place.at(i);
     if (item.kind != YamlNode::Kind::kMap) {
       throw input_error(here.text(), "expected a mapping with a path, got {}; write `- path: FILE`", item.shown());
     }

@@ -15,14 +15,14 @@ namespace spillway::train {
 struct Setting {
   const ConfigKey* key = nullptr;
   std::string spelled;
-  Place place;
+  KeyPlace place;
   YamlNode value;
 };
 
 // The settings of a mapping: the whole config, or one entry of `datasets`. An unknown key, and two spellings of a key
 // that say different things, are InputErrors.
-[[nodiscard]] std::vector<Setting> collect_settings(const YamlNode& root, const Place& place);
-[[nodiscard]] std::vector<Setting> collect_dataset_settings(const YamlNode& entry, const Place& place);
+[[nodiscard]] std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& place);
+[[nodiscard]] std::vector<Setting> collect_dataset_settings(const YamlNode& entry, const KeyPlace& place);
 
 // Puts what the command line says in place of what the file says.
 void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides);

@@ -87,18 +87,18 @@ constexpr Word<IntervalStrategy> kStrategies[] = {{"no", IntervalStrategy::kNo},
 
 constexpr Word<PlanMode> kPlanModes[] = {{"auto", PlanMode::kAuto}, {"fixed", PlanMode::kFixed}};
 
-const YamlNode& scalar(const YamlNode& node, const Place& place, std::string_view expected) {
+const YamlNode& scalar(const YamlNode& node, const KeyPlace& place, std::string_view expected) {
   if (node.kind == YamlNode::Kind::kScalar) return node;
   throw input_error(place.text(), "expected {}, got {}; write one value", expected, node.shown());
 }
 
 // One item of a list or mapping; its own empty value is a mistake, where a key's is a default.
-std::string text_item(const YamlNode& node, const Place& place) {
+std::string text_item(const YamlNode& node, const KeyPlace& place) {
   if (node.is_null()) throw input_error(place.text(), "expected text, got nothing; write a value or remove it");
   return scalar(node, place, "text").text;
 }
 
-const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const Place& place) {
+const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const KeyPlace& place) {
   if (node.kind != YamlNode::Kind::kMap) {
     throw input_error(place.text(), "expected a mapping, got {}; write `name: value` lines below the key",
                       node.shown());
@@ -119,15 +119,15 @@ std::span<const Word<TrainOnEos>> words_of(TrainOnEos) { return kTrainOnEos; }
 std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy) { return kStrategies; }
 std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
 
-std::string Place::text() const {
+std::string KeyPlace::text() const {
   return line == 0 ? fmt::format("--{}", path) : fmt::format("{}:{}: {}", file, line, path);
 }
 
-Place Place::at(const YamlNode::Entry& entry) const {
+KeyPlace KeyPlace::at(const YamlNode::Entry& entry) const {
   return {file, entry.line, path.empty() ? entry.key : fmt::format("{}.{}", path, entry.key)};
 }
 
-Place Place::at(size_t index) const { return {file, line, fmt::format("{}.{}", path, index)}; }
+KeyPlace KeyPlace::at(size_t index) const { return {file, line, fmt::format("{}.{}", path, index)}; }
 
 bool Range::holds(double value) const { return value <= most && (above_least ? value > least : value >= least); }
 
@@ -166,13 +166,13 @@ std::optional<double> number_of(const YamlNode& node) {
   return value;
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range&, bool& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, bool& value) {
   const auto read = boolean_of(node);
   if (!read) throw input_error(place.text(), "expected true or false, got {}; write one of them", node.shown());
   value = *read;
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range& range, int64_t& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, int64_t& value) {
   const auto read = number_of(node);
   constexpr double kLargest = 9007199254740992;  // 2^53: every integer up to here is itself
   if (!read || *read != std::floor(*read) || std::abs(*read) > kLargest || !range.holds(*read)) {
@@ -181,7 +181,7 @@ void read_value(const YamlNode& node, const Place& place, const Range& range, in
   value = static_cast<int64_t>(*read);
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range& range, double& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, double& value) {
   const auto read = number_of(node);
   if (!read || !range.holds(*read)) {
     throw input_error(place.text(), "expected a number{}, got {}; change the value", range.text(), node.shown());
@@ -189,11 +189,11 @@ void read_value(const YamlNode& node, const Place& place, const Range& range, do
   value = *read;
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range&, std::string& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::string& value) {
   value = scalar(node, place, "text").text;
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range&, DatasetType& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, DatasetType& value) {
   if (node.kind == YamlNode::Kind::kMap) {
     throw input_error(place.text(),
                       "expected the name of a type, got a mapping; prompts of your own are not yet supported, "
@@ -202,7 +202,7 @@ void read_value(const YamlNode& node, const Place& place, const Range&, DatasetT
   value = {true, node.is_null() ? "" : scalar(node, place, "the name of a type").text};
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range&, std::vector<std::string>& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<std::string>& value) {
   value.clear();
   if (node.kind == YamlNode::Kind::kScalar) {
     value.push_back(node.text);
@@ -214,14 +214,14 @@ void read_value(const YamlNode& node, const Place& place, const Range&, std::vec
   for (size_t i = 0; i < node.items.size(); ++i) value.push_back(text_item(node.items[i], place.at(i)));
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range&, std::map<std::string, std::string>& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::map<std::string, std::string>& value) {
   value.clear();
   for (const auto& entry : map_entries(node, place)) {
     value[entry.key] = text_item(entry.value, place.at(entry));
   }
 }
 
-void read_value(const YamlNode& node, const Place& place, const Range& range,
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value) {
   value.clear();
   for (const auto& entry : map_entries(node, place)) {

@@ -20,15 +20,15 @@
 namespace spillway::train {
 
 // Where a value stands: `c.yml:3: datasets.0.path`, or `--datasets.0.path` where it comes from the command line.
-struct Place {
+struct KeyPlace {
   std::string_view file;
   int line = 0;  // 0: the command line
   std::string path;
 
   [[nodiscard]] std::string text() const;
   // One step further into a mapping or a list.
-  [[nodiscard]] Place at(const YamlNode::Entry& entry) const;
-  [[nodiscard]] Place at(size_t index) const;
+  [[nodiscard]] KeyPlace at(const YamlNode::Entry& entry) const;
+  [[nodiscard]] KeyPlace at(size_t index) const;
 };
 
 // Bounds of a number, both included unless said.
@@ -66,17 +66,17 @@ struct Word {
 // A finite number as Python reads one (`2e-4`, `1_000`, `.5`), in quotes or not; none for anything else.
 [[nodiscard]] std::optional<double> number_of(const YamlNode& node);
 
-void read_value(const YamlNode& node, const Place& place, const Range& range, bool& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range, int64_t& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range, double& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range, std::string& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range, DatasetType& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range, std::vector<std::string>& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range,
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, bool& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, int64_t& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, double& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::string& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, DatasetType& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<std::string>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::string>& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range,
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value);
-void read_value(const YamlNode& node, const Place& place, const Range& range, std::vector<DatasetConfig>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
 
 [[nodiscard]] std::string print_value(bool value);
 [[nodiscard]] std::string print_value(int64_t value);
@@ -128,7 +128,7 @@ template <Enumeration E>
 }
 
 template <Enumeration E>
-void read_value(const YamlNode& node, const Place& place, const Range&, E& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& value) {
   const auto words = words_of(value);
   // YAML's false and true stand for the words that people write for them.
   std::string text = node.kind == YamlNode::Kind::kScalar ? node.text : "";
@@ -158,7 +158,7 @@ template <typename T>
   return value ? print_value(*value) : "";
 }
 template <typename T>
-void read_value(const YamlNode& node, const Place& place, const Range& range, std::optional<T>& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::optional<T>& value) {
   T read{};
   read_value(node, place, range, read);
   value = std::move(read);

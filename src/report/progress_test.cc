@@ -1,0 +1,102 @@
+#include "report/progress.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "base/bytes.h"
+
+using namespace spillway;
+
+namespace {
+
+const std::array<TierMemory, 2> kTwoTiers = {TierMemory{"device", 380 * kMiB, 400 * kMiB},
+                                             TierMemory{"disk", kGiB, 20 * kGiB}};
+
+ProgressState halfway() {
+  ProgressState state;
+  state.step = 45;
+  state.total_steps = 100;
+  state.loss = 1.23456;
+  state.tokens_per_second = 1234.4;
+  state.tiers = kTwoTiers;
+  state.seconds_left = 83;
+  return state;
+}
+
+std::string bar(const ProgressState& state, int columns) {
+  std::array<char, 400> buffer;
+  return std::string(format_bar(state, columns, buffer));
+}
+
+}  // namespace
+
+TEST_CASE("the bar shows share, step, loss, time left, rate and memory") {
+  const std::string text = bar(halfway(), 200);
+  CHECK(text ==
+        " 45% [##################                      ]  step 45/100  loss 1.2346  1:23 left  1234 tokens/s  "
+        "device 380.0/400.0 MiB  disk 1.00/20.00 GiB");
+}
+
+TEST_CASE("a narrow terminal gets what matters most, and never a second line") {
+  for (int columns = 0; columns < 160; ++columns) CHECK(bar(halfway(), columns).size() <= static_cast<size_t>(columns));
+  CHECK(bar(halfway(), 40) == " 45%   step 45/100  loss 1.2346");
+  CHECK(bar(halfway(), 60).find("1:23 left") != std::string::npos);
+}
+
+TEST_CASE("a bar without steps or past its end is still a bar") {
+  ProgressState state;
+  CHECK(bar(state, 80).starts_with("  0% ["));
+  state.step = 12;
+  state.total_steps = 10;
+  state.loss = 1e300;
+  CHECK(bar(state, 80).starts_with("100% "));
+}
+
+TEST_CASE("a pipe gets a line every so many steps and one for the last") {
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  {
+    Progress progress({.file = ends[1], .steps_per_line = 4});
+    ProgressState state = halfway();
+    state.total_steps = 10;
+    for (state.step = 1; state.step <= 10; ++state.step) progress.update(state, 2.0 * static_cast<double>(state.step));
+  }
+  close(ends[1]);
+  std::array<char, 4096> buffer;
+  const ssize_t size = read(ends[0], buffer.data(), buffer.size());
+  close(ends[0]);
+  const std::string text(buffer.data(), static_cast<size_t>(size));
+  CHECK(text ==
+        "step 4/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB  0:12 left\n"
+        "step 8/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB  0:04 left\n"
+        "step 10/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB\n");
+}
+
+TEST_CASE("a terminal gets one line that is drawn again") {
+  const int controller = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(controller >= 0);
+  REQUIRE(grantpt(controller) == 0);
+  REQUIRE(unlockpt(controller) == 0);
+  const int terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  {
+    Progress progress({.file = terminal});
+    ProgressState state = halfway();
+    progress.update(state, 0);
+    progress.update(state, 0.05);  // too soon
+    progress.update(state, 0.2);
+  }
+  std::array<char, 4096> buffer;
+  const ssize_t size = read(controller, buffer.data(), buffer.size());
+  const std::string text(buffer.data(), static_cast<size_t>(size));
+  size_t draws = 0;
+  for (size_t at = text.find("\r\033[K"); at != std::string::npos; at = text.find("\r\033[K", at + 1)) ++draws;
+  CHECK(draws == 2);
+  CHECK(text.ends_with("\r\n"));
+  close(terminal);
+  close(controller);
+}
