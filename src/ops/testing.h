@@ -75,7 +75,7 @@ void check_operation(const OperationCase& test);
 // Appends loss = sum(y * coefficients), f32 [1], whose cotangent is one: an end for graphs under test.
 [[nodiscard]] ValueId weighted_sum(Builder& builder, ValueId y, ValueId coefficients);
 
-// |got - want| <= tolerance * max|want| + (half a unit of `dtype` at want), for all elements.
+// |got - want| <= tolerance * max(|want|, 0.01) + (half a unit of `dtype` at want), for all elements.
 void check_close(const Numbers& got, const Numbers& want, DType dtype, double tolerance);
 
 }  // namespace spillway::ops::testing

@@ -1,0 +1,138 @@
+#include "ops/matmul/matmul.h"
+
+#include "backend/cpu/matmul.h"
+#include "backend/kernel.h"
+#include "graph/autodiff.h"
+#include "ops/cast/cast.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+namespace {
+
+cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes) {
+  const bool transpose_a = attributes.integer("transpose_a") != 0, transpose_b = attributes.integer("transpose_b") != 0;
+  return {.m = a[transpose_a ? 1 : 0],
+          .n = b[transpose_b ? 0 : 1],
+          .k = a[transpose_a ? 0 : 1],
+          .transpose_a = transpose_a,
+          .transpose_b = transpose_b};
+}
+
+// Tokens may be the rows of a, and then of the result, or what both are contracted over.
+void expect_tokens_fit(const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
+  const bool contracted = shape.transpose_a && a.per_token;
+  const bool allowed = contracted ? b.per_token && !shape.transpose_b : !b.per_token;
+  if (!allowed) {
+    throw input_error("matmul", "expected tokens as rows of a or contracted in both, got {}{} and {}{}; transpose one",
+                      to_string(a), shape.transpose_a ? " transposed" : "", to_string(b),
+                      shape.transpose_b ? " transposed" : "");
+  }
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  const ValueType &a = *inputs[0], &b = *inputs[1];
+  expect_real("matmul", "a", a);
+  expect_real("matmul", "b", b);
+  expect_rank("matmul", "a", a, 2);
+  expect_rank("matmul", "b", b, 2);
+  const cpu::MatmulShape shape = product_shape(a.shape, b.shape, attributes);
+  if (b.shape[shape.transpose_b ? 1 : 0] != shape.k) {
+    throw input_error("matmul", "expected {} of a and b to be contracted, got {}{} and {}{}; check the model's sizes",
+                      shape.k, to_string(a), shape.transpose_a ? " transposed" : "", to_string(b),
+                      shape.transpose_b ? " transposed" : "");
+  }
+  expect_tokens_fit(a, b, shape);
+  const ValueType out{
+      static_cast<DType>(attributes.integer("dtype")), {shape.m, shape.n}, a.per_token && !shape.transpose_a};
+  expect_real("matmul", "the result", out);
+  if (inputs[2] != nullptr) {
+    expect_real("matmul", "addend", *inputs[2]);
+    expect_same("matmul", "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.per_token});
+  }
+  return {out};
+}
+
+// C = alpha op(A) op(B) + addend. Where A is not transposed, dA = alpha dC op(B)', else dA' = ..., and so on.
+void vjp(VjpContext& context) {
+  Builder& builder = context.builder();
+  const Attributes attributes = context.attributes();
+  const bool transpose_a = attributes.integer("transpose_a") != 0, transpose_b = attributes.integer("transpose_b") != 0;
+  const ValueId a = context.input(0), b = context.input(1), dy = context.cotangent(0);
+  const auto add_product = [&](int i, ValueId left, ValueId right, bool transpose_left, bool transpose_right) {
+    const MatmulOptions options{.transpose_a = transpose_left,
+                                .transpose_b = transpose_right,
+                                .alpha = attributes.real("alpha"),
+                                .addend = context.take_addend(i),
+                                .out_dtype = context.gradient_dtype(i)};
+    context.add(i, matmul(builder, left, right, options));
+  };
+  if (context.wants(0)) {
+    if (transpose_a) {
+      add_product(0, b, dy, transpose_b, true);
+    } else {
+      add_product(0, dy, b, false, !transpose_b);
+    }
+  }
+  if (context.wants(1)) {
+    if (transpose_b) {
+      add_product(1, dy, a, true, transpose_a);
+    } else {
+      add_product(1, a, dy, !transpose_a, false);
+    }
+  }
+  if (context.wants(2)) add_cotangent(context, 2, dy);
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  Cost result = memory_cost(inputs, outputs, attributes);
+  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  result.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  result.matrix_product = true;
+  return result;
+}
+
+int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
+  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  return cpu::matmul_workspace_bytes(shape, inputs[0]->dtype, inputs[1]->dtype, threads);
+}
+
+void matmul_cpu(const KernelArgs& args) {
+  const TensorView &a = args.inputs[0], &b = args.inputs[1], &addend = args.inputs[2], &c = args.outputs[0];
+  const auto matrix = [](const TensorView& view) { return cpu::Matrix{view.data, view.dtype, view.shape[1]}; };
+  cpu::matmul({.shape = product_shape(a.shape, b.shape, args.attributes),
+               .a = matrix(a),
+               .b = matrix(b),
+               .c = c.data,
+               .c_dtype = c.dtype,
+               .c_stride = c.shape[1],
+               .alpha = static_cast<float>(args.attributes.real("alpha")),
+               .addend = addend.data,
+               .addend_dtype = addend.dtype,
+               .addend_stride = c.shape[1]},
+              args.workspace, *args.threads);
+}
+
+const OpDef kMatmul{.name = "matmul",
+                    .infer = infer,
+                    .vjp = vjp,
+                    .cost = cost,
+                    .workspace_bytes = workspace_bytes,
+                    .in_place = {{0, 2}},
+                    .cpu = matmul_cpu};
+
+}  // namespace
+
+ValueId matmul(Builder& builder, ValueId a, ValueId b, const MatmulOptions& options) {
+  const DType dtype = options.out_dtype.value_or(builder.type(a).dtype);
+  return builder.append_one(kMatmul, {a, b, options.addend},
+                            {{"transpose_a", int64_t{options.transpose_a}},
+                             {"transpose_b", int64_t{options.transpose_b}},
+                             {"alpha", options.alpha},
+                             {"dtype", static_cast<int64_t>(dtype)}});
+}
+
+ValueId linear(Builder& builder, ValueId x, ValueId w, ValueId addend) {
+  return matmul(builder, x, w, {.transpose_b = true, .addend = addend});
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,102 @@
+#include "ops/matmul/matmul.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops::testing;
+
+namespace {
+
+// alpha op(a) op(b) + addend. `n` is fixed; what tokens may change is found from the sizes.
+Numbers reference_product(const std::vector<Numbers>& in, int64_t m, int64_t n, int64_t k,
+                          const ops::MatmulOptions& options) {
+  Numbers out(static_cast<size_t>(m * n));
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        sum += in[0][static_cast<size_t>(options.transpose_a ? l * m + i : i * k + l)] *
+               in[1][static_cast<size_t>(options.transpose_b ? j * k + l : l * n + j)];
+      }
+      const auto at = static_cast<size_t>(i * n + j);
+      out[at] = options.alpha * sum + (in.size() > 2 ? in[2][at] : 0);
+    }
+  }
+  return out;
+}
+
+Shape stored(int64_t rows, int64_t columns, bool transposed) {
+  return transposed ? Shape{columns, rows} : Shape{rows, columns};
+}
+
+}  // namespace
+
+TEST_CASE("matmul and its gradients agree with float64 for every transposition") {
+  constexpr int64_t m = 6, n = 19, k = 23;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (int which = 0; which < 4; ++which) {
+      CAPTURE(which);
+      const ops::MatmulOptions options{
+          .transpose_a = which % 2 == 1, .transpose_b = which >= 2, .alpha = which == 0 ? 1.0 : 0.75};
+      check_operation(
+          {.tokens = m,
+           .inputs = {{{dtype, stored(m, k, options.transpose_a), !options.transpose_a}, random_numbers(m * k, 1)},
+                      {{dtype, stored(k, n, options.transpose_b)}, random_numbers(k * n, 2)},
+                      {{dtype, {m, n}, !options.transpose_a}, random_numbers(m * n, 3)}},
+           .build =
+               [&](Builder& b, const std::vector<ValueId>& in) {
+                 ops::MatmulOptions with_addend = options;
+                 with_addend.addend = in[2];
+                 return ops::matmul(b, in[0], in[1], with_addend);
+               },
+           .reference =
+               [&](const std::vector<Numbers>& in) {
+                 return reference_product(in, static_cast<int64_t>(in[0].size()) / k, n, k, options);
+               }});
+    }
+  }
+}
+
+TEST_CASE("a product of two streams contracts over the tokens, however few there are") {
+  constexpr int64_t tokens = 9, m = 4, n = 5;
+  check_operation(
+      {.tokens = tokens,
+       .inputs = {{{DType::kF32, {tokens, m}, true}, random_numbers(tokens * m, 1)},
+                  {{DType::kF32, {tokens, n}, true}, random_numbers(tokens * n, 2)}},
+       .build = [](Builder& b,
+                   const std::vector<ValueId>& in) { return ops::matmul(b, in[0], in[1], {.transpose_a = true}); },
+       .reference =
+           [](const std::vector<Numbers>& in) {
+             return reference_product(in, m, n, static_cast<int64_t>(in[0].size()) / m, {.transpose_a = true});
+           }});
+}
+
+TEST_CASE("a product that contracts over the tokens is not per token") {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kBF16, {8, 3}, true}, ValueKind::kBatch);
+  const ValueId w = b.input("w", {DType::kBF16, {5, 3}}, ValueKind::kBatch);
+  CHECK(b.type(ops::linear(b, x, w)) == ValueType{DType::kBF16, {8, 5}, true});
+  CHECK(b.type(ops::matmul(b, x, x, {.transpose_a = true, .out_dtype = DType::kF32})) ==
+        ValueType{DType::kF32, {3, 3}});
+}
+
+TEST_CASE("matmul refuses operands that do not fit") {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kF32, {8, 3}, true}, ValueKind::kBatch);
+  const ValueId w = b.input("w", {DType::kF32, {5, 4}}, ValueKind::kBatch);
+  const ValueId n = b.input("n", {DType::kI32, {5, 3}}, ValueKind::kBatch);
+  const ValueId v = b.input("v", {DType::kF32, {3}}, ValueKind::kBatch);
+  CHECK_THROWS_WITH((void)ops::linear(b, x, w),
+                    "[matmul] expected 3 of a and b to be contracted, got f32[8t, 3] and f32[5, 4] transposed; "
+                    "check the model's sizes");
+  CHECK_THROWS_WITH((void)ops::linear(b, x, n), "[matmul] expected b in f32 or bf16, got i32[5, 3]; cast it");
+  CHECK_THROWS_WITH((void)ops::matmul(b, x, v), "[matmul] expected b with 2 axes, got f32[3]; reshape it");
+  CHECK_THROWS_WITH((void)ops::matmul(b, x, x, {.transpose_b = true}),
+                    "[matmul] expected tokens as rows of a or contracted in both, got f32[8t, 3] and "
+                    "f32[8t, 3] transposed; transpose one");
+}
