@@ -1,0 +1,123 @@
+#include "ops/attention/attention.h"
+
+#include "graph/autodiff.h"
+#include "ops/attention/attention_sizes.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void attention_cpu(const KernelArgs& args);
+void attention_grad_cpu(const KernelArgs& args);
+
+Attributes to_attributes(const AttentionOptions& options) {
+  return {{"heads", options.heads},
+          {"kv_heads", options.kv_heads},
+          {"head_size", options.head_size},
+          {"sliding_window", options.sliding_window},
+          {"scale", options.scale}};
+}
+
+namespace {
+
+void expect_operands(std::string_view op, TypeList inputs, const Attributes& attributes) {
+  const int64_t heads = attributes.integer("heads"), kv_heads = attributes.integer("kv_heads");
+  const int64_t head_size = attributes.integer("head_size");
+  const ValueType &q = *inputs[0], &offsets = *inputs[3];
+  expect_divides(op, "a number of key heads", kv_heads, heads);
+  if (heads / kv_heads > kMostGroup || head_size <= 0 || attributes.integer("sliding_window") < 0) {
+    throw input_error(op,
+                      "expected at most {} heads for a key head, a head size above 0 and no negative window, got {}"
+                      "; check the model's sizes",
+                      kMostGroup, to_string(attributes));
+  }
+  expect_real(op, "q", q);
+  expect_rank(op, "q", q, 2);
+  expect_same(op, "q", q, {q.dtype, {q.shape[0], heads * head_size}, q.per_token});
+  for (const int i : {1, 2}) {
+    expect_same(op, i == 1 ? "k" : "v", *inputs[static_cast<size_t>(i)],
+                {q.dtype, {q.shape[0], kv_heads * head_size}, q.per_token});
+  }
+  expect_rank(op, "seq_offsets", offsets, 1);
+  expect_same(op, "seq_offsets", offsets, {DType::kI32, offsets.shape});
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  expect_operands("attention", inputs, attributes);
+  const ValueType& q = *inputs[0];
+  return {q, {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.per_token}};
+}
+
+// Inputs q, k, v, seq_offsets, o, lse, do; outputs dq, dk, dv.
+std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
+  constexpr std::string_view kName = "attention_grad";
+  expect_operands(kName, inputs, attributes);
+  const ValueType& q = *inputs[0];
+  expect_same(kName, "o", *inputs[4], q);
+  expect_same(kName, "lse", *inputs[5], {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.per_token});
+  expect_same(kName, "do", *inputs[6], q);
+  return {q, *inputs[1], *inputs[2]};
+}
+
+// Scores and their use are two products forward and five backward. The sequences are taken to divide the stream evenly.
+Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes, double products) {
+  Cost result = memory_cost(inputs, outputs, attributes);
+  const auto tokens = static_cast<double>(inputs[0]->shape[0]), width = static_cast<double>(inputs[0]->shape[1]);
+  const double length = tokens / static_cast<double>(std::max<int64_t>(1, inputs[3]->shape[0] - 1));
+  const auto window = static_cast<double>(attributes.integer("sliding_window"));
+  const double keys = window > 0 ? std::min(length / 2, window) : length / 2;
+  result.flops = products * 2 * tokens * keys * width;
+  result.matrix_product = true;
+  return result;
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  return product_cost(inputs, outputs, attributes, 2);
+}
+
+Cost grad_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  return product_cost(inputs, outputs, attributes, 5);
+}
+
+int64_t workspace_bytes(TypeList, TypeList, const Attributes& attributes, int threads) {
+  return threads * AttentionSizes(attributes).thread_floats() * static_cast<int64_t>(sizeof(float));
+}
+
+// Besides, one number for each token and head: the sum of do * o.
+int64_t grad_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes, int threads) {
+  return workspace_bytes(inputs, outputs, attributes, threads) + inputs[5]->bytes();
+}
+
+// The kernel finishes with o first, then with k and v, block by block.
+const OpDef kAttentionGrad{.name = "attention_grad",
+                           .infer = infer_grad,
+                           .cost = grad_cost,
+                           .workspace_bytes = grad_workspace_bytes,
+                           .in_place = {{0, 4}, {1, 1}, {2, 2}},
+                           .cpu = attention_grad_cpu};
+
+void vjp(VjpContext& context) {
+  const std::vector<ValueId> gradients =
+      context.builder().append(kAttentionGrad,
+                               {context.input(0), context.input(1), context.input(2), context.input(3),
+                                context.output(0), context.output(1), context.cotangent(0)},
+                               context.attributes());
+  for (const int i : {0, 1, 2}) {
+    if (context.wants(i)) context.add(i, gradients[static_cast<size_t>(i)]);
+  }
+}
+
+const OpDef kAttention{.name = "attention",
+                       .infer = infer,
+                       .vjp = vjp,
+                       .cost = cost,
+                       .workspace_bytes = workspace_bytes,
+                       .cpu = attention_cpu};
+
+}  // namespace
+
+ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
+                  const AttentionOptions& options) {
+  return builder.append(kAttention, {q, k, v, seq_offsets}, to_attributes(options))[0];
+}
+
+}  // namespace spillway::ops
