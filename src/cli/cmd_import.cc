@@ -39,8 +39,8 @@ int cmd_import(std::span<const std::string> args) {
         {"tensors", report.tensors}, {"parameters", report.parameters},     {"bytes", report.bytes}};
     fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
-    fmt::print("{}: {} model, {:.1f} million parameters in {} tensors, {} in {}\n", folder, report.architecture,
-               static_cast<double>(report.parameters) / 1e6, report.tensors, format_bytes(report.bytes), dtype);
+    fmt::print("{}: {} model, {} parameters in {} tensors, {} in {}\n", folder, report.architecture, report.parameters,
+               report.tensors, format_bytes(report.bytes), dtype);
   }
   return 0;
 }
