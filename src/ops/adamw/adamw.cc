@@ -1,0 +1,51 @@
+#include "ops/adamw/adamw.h"
+
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void adamw_cpu(const KernelArgs& args);
+
+namespace {
+
+constexpr std::string_view kName = "adamw";
+
+// Inputs: weight, m, v, gradient, learning_rate, step, clip or none, master or none.
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  const ValueType& weight = *inputs[0];
+  const ValueType state{DType::kF32, weight.shape};
+  expect_real(kName, "weight", weight);
+  expect_same(kName, "m", *inputs[1], state);
+  expect_same(kName, "v", *inputs[2], state);
+  expect_real(kName, "gradient", *inputs[3]);
+  expect_shape(kName, "gradient", *inputs[3], weight.shape);
+  expect_scalar(kName, "learning_rate", *inputs[4], DType::kF32);
+  expect_scalar(kName, "step", *inputs[5], DType::kI32);
+  if (inputs[6]) expect_scalar(kName, "clip", *inputs[6], DType::kF32);
+  if (!inputs[7]) {
+    expect_same(kName, "a weight without a master", weight, state);
+    return {weight, state, state};
+  }
+  expect_same(kName, "master", *inputs[7], state);
+  return {weight, state, state, state};
+}
+
+const OpDef kAdamw{
+    .name = kName, .infer = infer, .cost = memory_cost, .in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 7}}, .cpu = adamw_cpu};
+
+}  // namespace
+
+void adamw(Builder& builder, const AdamwOperands& o, const AdamwOptions& options) {
+  const std::vector<ValueId> next =
+      builder.append(kAdamw, {o.weight, o.m, o.v, o.gradient, o.learning_rate, o.step, o.clip, o.master},
+                     {{"beta1", options.beta1},
+                      {"beta2", options.beta2},
+                      {"eps", options.eps},
+                      {"weight_decay", options.weight_decay}});
+  builder.update(o.weight, next[0]);
+  builder.update(o.m, next[1]);
+  builder.update(o.v, next[2]);
+  if (o.master != kNone) builder.update(o.master, next[3]);
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,94 @@
+// Bound by memory: 28 bytes a parameter with f32 gradients and a bf16 working copy (read p, m, v, g; write p, m, v and
+// the copy), next to which the arithmetic is nothing.
+#include "ops/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/adamw/adamw_cpu.cc"
+#include <hwy/foreach_target.h>
+
+#include <cmath>
+
+#include "ops/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+struct AdamwConstants {
+  Vector beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps, clip;
+};
+
+AdamwConstants adamw_constants(const KernelArgs& args) {
+  const double beta1 = args.attributes.real("beta1"), beta2 = args.attributes.real("beta2");
+  const double learning_rate = *args.inputs[4].as<float>();
+  const double step = *args.inputs[5].as<int32_t>();
+  const double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
+  const auto number = [](double value) { return constant(static_cast<float>(value)); };
+  return {.beta2 = number(beta2),
+          .one_minus_beta1 = number(1 - beta1),
+          .one_minus_beta2 = number(1 - beta2),
+          .decay = number(1 - learning_rate * args.attributes.real("weight_decay")),
+          .minus_step_size = number(-learning_rate / correction1),
+          .inverse_root_correction = number(1 / std::sqrt(correction2)),
+          .eps = number(args.attributes.real("eps")),
+          .clip = args.inputs[6].data ? constant(*args.inputs[6].as<float>()) : constant(1)};
+}
+
+struct AdamwLane {
+  Vector p, m, v;
+};
+
+HWY_INLINE AdamwLane adamw_update(const AdamwConstants& c, AdamwLane x, Vector g) {
+  g = hn::Mul(g, c.clip);
+  x.p = hn::Mul(x.p, c.decay);
+  x.m = hn::MulAdd(hn::Sub(g, x.m), c.one_minus_beta1, x.m);
+  x.v = hn::MulAdd(hn::Mul(g, g), c.one_minus_beta2, hn::Mul(x.v, c.beta2));
+  const Vector denominator = hn::MulAdd(hn::Sqrt(x.v), c.inverse_root_correction, c.eps);
+  x.p = hn::MulAdd(hn::Div(x.m, denominator), c.minus_step_size, x.p);
+  return x;
+}
+
+// `master` is where p is read and written in f32; `copy` gets its rounded value, or is null where p is the weight.
+template <typename Gradient>
+void adamw_range(const AdamwConstants& c, int64_t begin, int64_t end, const float* p_in, const float* m_in,
+                 const float* v_in, const Gradient* g, float* p, float* m, float* v, bf16* copy) {
+  int64_t i = begin;
+  for (; i + lanes() <= end; i += lanes()) {
+    const AdamwLane x = adamw_update(c, {load(p_in + i), load(m_in + i), load(v_in + i)}, load(g + i));
+    store(x.p, p + i);
+    store(x.m, m + i);
+    store(x.v, v + i);
+    if (copy) store(x.p, copy + i);
+  }
+  if (i == end) return;
+  const int64_t rest = end - i;
+  const AdamwLane x = adamw_update(c, {load_some(p_in + i, rest), load_some(m_in + i, rest), load_some(v_in + i, rest)},
+                                   load_some(g + i, rest));
+  store_some(x.p, p + i, rest);
+  store_some(x.m, m + i, rest);
+  store_some(x.v, v + i, rest);
+  if (copy) store_some(x.p, copy + i, rest);
+}
+
+void adamw(const KernelArgs& args) {
+  const bool has_master = args.inputs[7].data != nullptr;
+  const AdamwConstants constants = adamw_constants(args);
+  const TensorView &p_in = args.inputs[has_master ? 7 : 0], &p = args.outputs[has_master ? 3 : 0];
+  bf16* copy = has_master && args.outputs[0].dtype == DType::kBF16 ? args.outputs[0].as<bf16>() : nullptr;
+  with_real(args.inputs[3].dtype, [&]<typename T>(T*) {
+    args.threads->parallel_for(p.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
+      adamw_range(constants, begin, end, p_in.as<float>(), args.inputs[1].as<float>(), args.inputs[2].as<float>(),
+                  args.inputs[3].as<T>(), p.as<float>(), args.outputs[1].as<float>(), args.outputs[2].as<float>(),
+                  copy);
+    });
+  });
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+HWY_EXPORT(adamw);
+void adamw_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(adamw)(args); }
+}  // namespace spillway::ops
+#endif

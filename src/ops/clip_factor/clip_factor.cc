@@ -1,0 +1,26 @@
+#include "ops/clip_factor/clip_factor.h"
+
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void clip_factor_cpu(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  for (const ValueType* input : inputs) expect_scalar("clip_factor", "a squared norm", *input, DType::kF32);
+  return {{DType::kF32, {1}}, {DType::kF32, {1}}};
+}
+
+const OpDef kClipFactor{.name = "clip_factor", .infer = infer, .cost = memory_cost, .cpu = clip_factor_cpu};
+
+}  // namespace
+
+ClipFactor clip_factor(Builder& builder, std::span<const ValueId> squared_norms, double max_norm) {
+  const std::vector<ValueId> outputs =
+      builder.append(kClipFactor, {squared_norms.begin(), squared_norms.end()}, {{"max_norm", max_norm}});
+  return {outputs[0], outputs[1]};
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,75 @@
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+
+#include "graph/autodiff.h"
+#include "ops/check.h"
+#include "ops/linear_cross_entropy/chunks.h"
+
+namespace spillway::ops {
+
+void linear_cross_entropy_cpu(const KernelArgs& args);
+
+namespace {
+
+constexpr std::string_view kName = "linear_cross_entropy";
+
+LossGradients gradients_of(const Attributes& attributes) {
+  return static_cast<LossGradients>(attributes.integer("gradients"));
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  const ValueType &x = *inputs[0], &w = *inputs[1];
+  expect_real(kName, "x", x);
+  expect_rank(kName, "x", x, 2);
+  expect_same(kName, "w", w, {x.dtype, {w.shape[0], x.shape[1]}});
+  expect_row_numbers(kName, "labels", *inputs[2], DType::kI32, x);
+  expect_scalar(kName, "scale", *inputs[3], DType::kF32);
+  std::vector<ValueType> outputs = {{DType::kF32, {1}}};
+  if (gradients_of(attributes) >= LossGradients::kInput) outputs.push_back(x);
+  if (gradients_of(attributes) == LossGradients::kInputAndWeight) outputs.push_back({DType::kF32, w.shape});
+  return outputs;
+}
+
+void vjp(VjpContext& context) {
+  const auto computed = static_cast<int>(gradients_of(context.attributes()));
+  for (const int i : {0, 1}) {
+    if (!context.wants(i)) continue;
+    if (i >= computed) {
+      throw input_error(kName, "expected the gradient of {} to be asked for; build it with more LossGradients",
+                        i == 0 ? "x" : "w");
+    }
+    context.add(i, context.output(i + 1));
+  }
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
+  const ValueType &x = *inputs[0], &w = *inputs[1];
+  const double product = 2.0 * static_cast<double>(x.shape.elems()) * static_cast<double>(w.shape[0]);
+  const int64_t chunks = div_ceil(x.shape[0], loss_chunk_rows(x.shape[0], w.shape[0]));
+  const auto passes = static_cast<double>(outputs.size());
+  return {.flops = passes * product,
+          .bytes = passes * static_cast<double>(chunks * w.bytes()) + 2.0 * static_cast<double>(x.bytes()),
+          .matrix_product = true};
+}
+
+int64_t workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&, int threads) {
+  const ValueType &x = *inputs[0], &w = *inputs[1];
+  return LossWorkspace(x.dtype, x.shape[0], x.shape[1], w.shape[0], static_cast<int>(outputs.size()) - 1, threads)
+      .bytes;
+}
+
+const OpDef kLinearCrossEntropy{.name = kName,
+                                .infer = infer,
+                                .vjp = vjp,
+                                .cost = cost,
+                                .workspace_bytes = workspace_bytes,
+                                .cpu = linear_cross_entropy_cpu};
+
+}  // namespace
+
+ValueId linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
+                             LossGradients gradients) {
+  return builder.append(kLinearCrossEntropy, {x, w, labels, scale},
+                        {{"gradients", static_cast<int64_t>(gradients)}})[0];
+}
+
+}  // namespace spillway::ops

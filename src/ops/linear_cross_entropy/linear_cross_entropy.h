@@ -1,0 +1,26 @@
+// The end of a language model: the head's product with the hidden states, and the cross-entropy of its rows, fused and
+// chunked, so that [tokens, vocabulary] never exists.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace spillway::ops {
+
+// What is computed along with the loss.
+enum class LossGradients : int64_t { kNone, kInput, kInputAndWeight };
+
+// scale * sum of -log softmax(x w^T)[label] over the tokens with a label >= 0: f32 [1].
+//
+//   x       [T, D] f32 or bf16, per token
+//   w       [V, D] of the same dtype
+//   labels  i32 [T], per token; -100 (any negative number) is no target, and its row costs nothing
+//   scale   f32 [1]: 1 / targets of the step for a mean
+//
+// The gradients for a cotangent of one come out of the same pass, since a second one would have to repeat the product:
+// this operation ends a loss, and its vjp hands them over (that of w is f32). The idea is that of Liger Kernel's fused
+// linear cross entropy (Hsu et al., 2024). Logits, their maximum and sum of exponentials are f32; the gradient of the
+// logits has x's dtype.
+[[nodiscard]] ValueId linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
+                                           LossGradients gradients);
+
+}  // namespace spillway::ops

@@ -1,0 +1,51 @@
+#include "ops/sgd/sgd.h"
+
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void sgd_cpu(const KernelArgs& args);
+
+namespace {
+
+constexpr std::string_view kName = "sgd";
+
+// Inputs: weight, gradient, learning_rate, clip or none, momentum or none, master or none.
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  const ValueType& weight = *inputs[0];
+  const ValueType state{DType::kF32, weight.shape};
+  expect_real(kName, "weight", weight);
+  expect_real(kName, "gradient", *inputs[1]);
+  expect_shape(kName, "gradient", *inputs[1], weight.shape);
+  expect_scalar(kName, "learning_rate", *inputs[2], DType::kF32);
+  if (inputs[3]) expect_scalar(kName, "clip", *inputs[3], DType::kF32);
+  std::vector<ValueType> outputs = {weight};
+  if (inputs[4]) {
+    expect_same(kName, "momentum", *inputs[4], state);
+    outputs.push_back(state);
+  }
+  if (inputs[5]) {
+    expect_same(kName, "master", *inputs[5], state);
+    outputs.push_back(state);
+  } else {
+    expect_same(kName, "a weight without a master", weight, state);
+  }
+  return outputs;
+}
+
+// The master follows the momentum among the outputs, so it is the first or the second of them.
+const OpDef kSgd{
+    .name = kName, .infer = infer, .cost = memory_cost, .in_place = {{0, 0}, {1, 4}, {1, 5}, {2, 5}}, .cpu = sgd_cpu};
+
+}  // namespace
+
+void sgd(Builder& builder, const SgdOperands& o, const SgdOptions& options) {
+  const std::vector<ValueId> next =
+      builder.append(kSgd, {o.weight, o.gradient, o.learning_rate, o.clip, o.momentum, o.master},
+                     {{"momentum", options.momentum}, {"weight_decay", options.weight_decay}});
+  builder.update(o.weight, next[0]);
+  if (o.momentum != kNone) builder.update(o.momentum, next[1]);
+  if (o.master != kNone) builder.update(o.master, next.back());
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,69 @@
+#include "ops/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/sgd/sgd_cpu.cc"
+#include <hwy/foreach_target.h>
+
+#include "ops/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+struct SgdConstants {
+  Vector minus_learning_rate, weight_decay, momentum, clip;
+};
+
+// Null pointers stand for what is absent: `buffer` without momentum, `copy` where p is the weight itself.
+template <typename Gradient>
+void sgd_range(const SgdConstants& c, int64_t begin, int64_t end, const float* p_in, const float* buffer_in,
+               const Gradient* g, float* p, float* buffer, bf16* copy) {
+  const auto step = [&](Vector x, Vector b, Vector gradient, Vector& next_b) HWY_ATTR {
+    const Vector decayed = hn::MulAdd(x, c.weight_decay, hn::Mul(gradient, c.clip));
+    next_b = hn::MulAdd(b, c.momentum, decayed);
+    return hn::MulAdd(next_b, c.minus_learning_rate, x);
+  };
+  for (int64_t i = begin; i < end; i += lanes()) {
+    const int64_t count = std::min(lanes(), end - i);
+    Vector next_b;
+    if (count == lanes()) {
+      const Vector x = step(load(p_in + i), buffer ? load(buffer_in + i) : zero(), load(g + i), next_b);
+      store(x, p + i);
+      if (buffer) store(next_b, buffer + i);
+      if (copy) store(x, copy + i);
+    } else {
+      const Vector x = step(load_some(p_in + i, count), buffer ? load_some(buffer_in + i, count) : zero(),
+                            load_some(g + i, count), next_b);
+      store_some(x, p + i, count);
+      if (buffer) store_some(next_b, buffer + i, count);
+      if (copy) store_some(x, copy + i, count);
+    }
+  }
+}
+
+void sgd(const KernelArgs& args) {
+  const bool has_momentum = args.inputs[4].data != nullptr, has_master = args.inputs[5].data != nullptr;
+  const SgdConstants constants{.minus_learning_rate = constant(-*args.inputs[2].as<float>()),
+                               .weight_decay = constant(static_cast<float>(args.attributes.real("weight_decay"))),
+                               .momentum = constant(static_cast<float>(args.attributes.real("momentum"))),
+                               .clip = args.inputs[3].data ? constant(*args.inputs[3].as<float>()) : constant(1)};
+  const TensorView &p_in = args.inputs[has_master ? 5 : 0], &p = has_master ? args.outputs.back() : args.outputs[0];
+  const auto* buffer_in = has_momentum ? args.inputs[4].as<float>() : nullptr;
+  auto* buffer = has_momentum ? args.outputs[1].as<float>() : nullptr;
+  bf16* copy = has_master && args.outputs[0].dtype == DType::kBF16 ? args.outputs[0].as<bf16>() : nullptr;
+  with_real(args.inputs[1].dtype, [&]<typename T>(T*) {
+    args.threads->parallel_for(p.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
+      sgd_range(constants, begin, end, p_in.as<float>(), buffer_in, args.inputs[1].as<T>(), p.as<float>(), buffer,
+                copy);
+    });
+  });
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+HWY_EXPORT(sgd);
+void sgd_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(sgd)(args); }
+}  // namespace spillway::ops
+#endif

@@ -1,0 +1,32 @@
+#include "ops/squared_norm/squared_norm.h"
+
+#include "base/math.h"
+#include "ops/check.h"
+#include "ops/squared_norm/blocks.h"
+
+namespace spillway::ops {
+
+void squared_norm_cpu(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  expect_real("squared_norm", "x", *inputs[0]);
+  return {{DType::kF32, {1}}};
+}
+
+int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes&, int) {
+  return div_ceil(inputs[0]->shape.elems(), kNormBlockElems) * static_cast<int64_t>(sizeof(float));
+}
+
+const OpDef kSquaredNorm{.name = "squared_norm",
+                         .infer = infer,
+                         .cost = memory_cost,
+                         .workspace_bytes = workspace_bytes,
+                         .cpu = squared_norm_cpu};
+
+}  // namespace
+
+ValueId squared_norm(Builder& builder, ValueId x) { return builder.append_one(kSquaredNorm, {x}); }
+
+}  // namespace spillway::ops

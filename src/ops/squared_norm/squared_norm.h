@@ -1,0 +1,11 @@
+// The squared Euclidean norm of a tensor.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace spillway::ops {
+
+// Sum of x[i]^2, f32 [1]; x is f32 or bf16. Summed in f32 over fixed blocks of elements, and in f64 over the blocks.
+[[nodiscard]] ValueId squared_norm(Builder& builder, ValueId x);
+
+}  // namespace spillway::ops
