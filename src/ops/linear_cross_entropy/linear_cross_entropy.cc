@@ -30,6 +30,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 }
 
 void vjp(VjpContext& context) {
+  SPILLWAY_CHECK(context.cotangent(0) == kNone, "{} must end the loss: its gradients are those for a cotangent of one",
+                 kName);
   const auto computed = static_cast<int>(gradients_of(context.attributes()));
   for (const int i : {0, 1}) {
     if (!context.wants(i)) continue;

@@ -1,0 +1,136 @@
+#include "ops/adamw/adamw.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "graph/verify.h"
+#include "ops/clip_factor/clip_factor.h"
+#include "ops/sgd/sgd.h"
+#include "ops/squared_norm/squared_norm.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops;
+using namespace spillway::ops::testing;
+
+namespace {
+
+constexpr int64_t kElems = 70'003;
+
+// Weight, states and gradient of one parameter, and the numbers of a step.
+struct Parameter {
+  Graph graph;
+  Builder b{graph};
+  std::map<ValueId, Numbers> inputs;
+
+  ValueId value(const char* name, DType dtype, ValueKind kind, Numbers numbers) {
+    const auto elems = static_cast<int64_t>(numbers.size());
+    const ValueId id = b.input(name, {dtype, {elems}}, kind);
+    inputs[id] = std::move(numbers);
+    return id;
+  }
+  [[nodiscard]] ValueId next(ValueId persistent) const {
+    for (size_t i = 0; i < graph.values.size(); ++i) {
+      if (graph.values[i].updates == persistent) return static_cast<ValueId>(i);
+    }
+    return kNone;
+  }
+};
+
+Numbers positive(Numbers numbers) {
+  for (double& n : numbers) n = std::abs(n);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("adamw follows torch's formula in float64 and rounds the working copy") {
+  for (const bool with_master : {false, true}) {
+    Parameter p;
+    const Numbers p0 = rounded(random_numbers(kElems, 1), DType::kF32),
+                  m0 = rounded(random_numbers(kElems, 2, 0.1), DType::kF32);
+    const Numbers v0 = rounded(positive(random_numbers(kElems, 3, 0.01)), DType::kF32);
+    const Numbers g0 = rounded(random_numbers(kElems, 4), DType::kBF16);
+    AdamwOperands o;
+    o.weight = p.value("w", with_master ? DType::kBF16 : DType::kF32, ValueKind::kTrainableWeight, p0);
+    if (with_master) o.master = p.value("master", DType::kF32, ValueKind::kOptimizerState, p0);
+    o.m = p.value("m", DType::kF32, ValueKind::kOptimizerState, m0);
+    o.v = p.value("v", DType::kF32, ValueKind::kOptimizerState, v0);
+    o.gradient = p.value("g", with_master ? DType::kBF16 : DType::kF32, ValueKind::kGradient, g0);
+    o.clip = p.value("clip", DType::kF32, ValueKind::kBatch, {0.5});
+    o.learning_rate = p.value("lr", DType::kF32, ValueKind::kBatch, {0.0078125});
+    o.step = p.value("step", DType::kI32, ValueKind::kBatch, {7});
+    const AdamwOptions options{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1};
+    adamw(p.b, o, options);
+    CHECK(verify(p.graph).empty());
+
+    Numbers want_p(p0.size()), want_m(p0.size()), want_v(p0.size());
+    for (size_t i = 0; i < p0.size(); ++i) {
+      const double g = g0[i] * 0.5;
+      want_m[i] = m0[i] * 0.9 + g * 0.1;
+      want_v[i] = v0[i] * 0.99 + g * g * 0.01;
+      const double denominator = std::sqrt(want_v[i]) / std::sqrt(1 - std::pow(0.99, 7)) + 1e-6;
+      want_p[i] = p0[i] * (1 - 0.0078125 * 0.1) - 0.0078125 / (1 - std::pow(0.9, 7)) * want_m[i] / denominator;
+    }
+    const Run run(p.graph, p.inputs, {.threads = 2});
+    check_close(run.numbers(p.next(with_master ? o.master : o.weight)), want_p, DType::kF32, 1e-6);
+    check_close(run.numbers(p.next(o.m)), want_m, DType::kF32, 1e-6);
+    check_close(run.numbers(p.next(o.v)), want_v, DType::kF32, 1e-6);
+    if (with_master) CHECK(run.numbers(p.next(o.weight)) == rounded(run.numbers(p.next(o.master)), DType::kBF16));
+    CHECK(run == Run(p.graph, p.inputs, {.threads = 3}));
+    const Run in_place(p.graph, p.inputs, {.threads = 1, .in_place = true});
+    CHECK(in_place.numbers(p.next(o.weight)) == run.numbers(p.next(o.weight)));
+    CHECK(in_place.numbers(p.next(o.v)) == run.numbers(p.next(o.v)));
+  }
+}
+
+TEST_CASE("sgd follows torch's formula, with and without momentum and a master") {
+  for (const bool with_momentum : {false, true}) {
+    for (const bool with_master : {false, true}) {
+      Parameter p;
+      const Numbers p0 = rounded(random_numbers(kElems, 1), DType::kF32),
+                    b0 = rounded(random_numbers(kElems, 2), DType::kF32);
+      const Numbers g0 = rounded(random_numbers(kElems, 4), DType::kF32);
+      SgdOperands o;
+      o.weight = p.value("w", with_master ? DType::kBF16 : DType::kF32, ValueKind::kTrainableWeight, p0);
+      if (with_master) o.master = p.value("master", DType::kF32, ValueKind::kOptimizerState, p0);
+      if (with_momentum) o.momentum = p.value("momentum", DType::kF32, ValueKind::kOptimizerState, b0);
+      o.gradient = p.value("g", DType::kF32, ValueKind::kGradient, g0);
+      o.learning_rate = p.value("lr", DType::kF32, ValueKind::kBatch, {0.125});
+      sgd(p.b, o, {.momentum = with_momentum ? 0.9 : 0, .weight_decay = 0.01});
+      CHECK(verify(p.graph).empty());
+      Numbers want_p(p0.size()), want_b(p0.size());
+      for (size_t i = 0; i < p0.size(); ++i) {
+        want_b[i] = (with_momentum ? 0.9 * b0[i] : 0) + g0[i] + 0.01 * p0[i];
+        want_p[i] = p0[i] - 0.125 * want_b[i];
+      }
+      for (const bool in_place : {false, true}) {
+        const Run run(p.graph, p.inputs, {.threads = 2, .in_place = in_place});
+        check_close(run.numbers(p.next(with_master ? o.master : o.weight)), want_p, DType::kF32, 1e-6);
+        if (with_momentum) check_close(run.numbers(p.next(o.momentum)), want_b, DType::kF32, 1e-6);
+        if (with_master) CHECK(run.numbers(p.next(o.weight)) == rounded(run.numbers(p.next(o.master)), DType::kBF16));
+      }
+    }
+  }
+}
+
+TEST_CASE("the clip factor is torch's, from the norm over all gradients") {
+  for (const double max_norm : {0.0, 1.0, 1e6}) {
+    Parameter p;
+    const Numbers g0 = rounded(random_numbers(kElems, 1), DType::kF32),
+                  g1 = rounded(random_numbers(999, 2), DType::kBF16);
+    const ValueId a = p.value("a", DType::kF32, ValueKind::kGradient, g0),
+                  b = p.value("b", DType::kBF16, ValueKind::kGradient, g1);
+    const std::vector<ValueId> squares = {squared_norm(p.b, a), squared_norm(p.b, b)};
+    const ClipFactor clip = clip_factor(p.b, squares, max_norm);
+    double sum = 0;
+    for (const double g : g0) sum += g * g;
+    for (const double g : g1) sum += g * g;
+    const Run run(p.graph, p.inputs, {.threads = 2});
+    check_close(run.numbers(clip.norm), {std::sqrt(sum)}, DType::kF32, 1e-6);
+    check_close(run.numbers(clip.factor), {max_norm > 0 ? std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6)) : 1.0},
+                DType::kF32, 1e-6);
+    CHECK(run == Run(p.graph, p.inputs, {.threads = 3}));
+  }
+}

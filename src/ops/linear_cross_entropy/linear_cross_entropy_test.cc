@@ -1,0 +1,131 @@
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "graph/autodiff.h"
+#include "ops/add/add.h"
+#include "ops/linear_cross_entropy/chunks.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops;
+using namespace spillway::ops::testing;
+
+namespace {
+
+struct Case {
+  int64_t tokens, width, vocabulary;
+  DType dtype;
+};
+
+struct Reference {
+  double loss = 0;
+  Numbers dx, dw;
+};
+
+Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Numbers& labels, double scale,
+                    int64_t rows) {
+  Reference r{0, Numbers(static_cast<size_t>(rows * c.width), 0), Numbers(w.size(), 0)};
+  for (int64_t t = 0; t < rows; ++t) {
+    const auto label = static_cast<int64_t>(labels[static_cast<size_t>(t)]);
+    if (label < 0) continue;
+    const double* row = x.data() + t * c.width;
+    Numbers logits(static_cast<size_t>(c.vocabulary), 0);
+    double total = 0;
+    for (int64_t v = 0; v < c.vocabulary; ++v) {
+      for (int64_t d = 0; d < c.width; ++d)
+        logits[static_cast<size_t>(v)] += row[d] * w[static_cast<size_t>(v * c.width + d)];
+      total += std::exp(logits[static_cast<size_t>(v)]);
+    }
+    r.loss += scale * (std::log(total) - logits[static_cast<size_t>(label)]);
+    for (int64_t v = 0; v < c.vocabulary; ++v) {
+      const double g = scale * (std::exp(logits[static_cast<size_t>(v)]) / total - (v == label));
+      for (int64_t d = 0; d < c.width; ++d) {
+        r.dx[static_cast<size_t>(t * c.width + d)] += g * w[static_cast<size_t>(v * c.width + d)];
+        r.dw[static_cast<size_t>(v * c.width + d)] += g * row[d];
+      }
+    }
+  }
+  return r;
+}
+
+struct Fixture {
+  Graph graph;
+  ValueId loss, dx, dw;
+  std::map<ValueId, Numbers> inputs;
+  Numbers x, w, labels;
+};
+
+constexpr double kScale = 0.125;
+
+Fixture make_fixture(const Case& c) {
+  Fixture f;
+  f.graph.tokens = c.tokens;
+  Builder b(f.graph);
+  const ValueId x = b.input("x", {c.dtype, {c.tokens, c.width}, true}, ValueKind::kTrainableWeight);
+  const ValueId w = b.input("w", {c.dtype, {c.vocabulary, c.width}}, ValueKind::kTrainableWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {c.tokens}, true}, ValueKind::kBatch);
+  const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
+  f.x = rounded(random_numbers(c.tokens * c.width, 1), c.dtype);
+  f.w = rounded(random_numbers(c.vocabulary * c.width, 2), c.dtype);
+  f.labels = random_integers(c.tokens, 3, c.vocabulary);
+  for (size_t i = 0; i < f.labels.size(); i += 3) f.labels[i] = -100;
+  f.inputs = {{x, f.x}, {w, f.w}, {labels, f.labels}, {scale, {kScale}}};
+  f.loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight);
+  std::vector<WeightGradient> gradients = {{.weight = x, .dtype = c.dtype}, {.weight = w}};
+  append_backward(b, f.loss, gradients, ops::add);
+  f.dx = gradients[0].gradient;
+  f.dw = gradients[1].gradient;
+  return f;
+}
+
+}  // namespace
+
+TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float64") {
+  // The last one takes several chunks.
+  for (const Case& c : {Case{7, 5, 11, DType::kF32},
+                        {33, 24, 77, DType::kBF16},
+                        {1, 3, 2, DType::kF32},
+                        {40, 4, 1'000'003, DType::kF32}}) {
+    CAPTURE(c.tokens);
+    CAPTURE(c.vocabulary);
+    const Fixture f = make_fixture(c);
+    const double tolerance = c.dtype == DType::kF32 ? 2e-6 : 4e-3;  // the gradient of bf16 logits is bf16
+    for (const int64_t rows : {c.tokens, c.tokens / 2, int64_t{0}}) {
+      const Run run(f.graph, f.inputs, {.threads = 2, .rows = rows});
+      const Reference want = reference(c, f.x, f.w, f.labels, kScale, rows);
+      check_close(run.numbers(f.loss), {want.loss}, DType::kF32, 2e-6);
+      check_close(run.numbers(f.dx), want.dx, c.dtype, tolerance);
+      check_close(run.numbers(f.dw), want.dw, DType::kF32, tolerance);
+    }
+  }
+}
+
+TEST_CASE("the fused loss has the same bits on one thread and on three") {
+  const Fixture f = make_fixture({33, 24, 77, DType::kBF16});
+  CHECK(Run(f.graph, f.inputs, {.threads = 1}) == Run(f.graph, f.inputs, {.threads = 3}));
+}
+
+TEST_CASE("chunks of logits stay within their bytes whatever the vocabulary") {
+  for (const int64_t vocabulary : {int64_t{32}, int64_t{49152}, int64_t{151936}}) {
+    CHECK(loss_chunk_rows(4096, vocabulary) * vocabulary * 4 <= kLogitsBytes);
+  }
+}
+
+TEST_CASE("a gradient that was not asked for is named") {
+  Graph graph{.tokens = 2};
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kF32, {2, 3}, true}, ValueKind::kTrainableWeight);
+  const ValueId w = b.input("w", {DType::kF32, {4, 3}}, ValueKind::kFrozenWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
+  const ValueId loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kNone);
+  std::vector<WeightGradient> gradients = {{.weight = x}};
+  CHECK_THROWS_WITH_AS(
+      append_backward(b, loss, gradients, ops::add),
+      "[linear_cross_entropy] expected the gradient of x to be asked for; build it with more LossGradients",
+      InputError);
+}
