@@ -1,0 +1,135 @@
+#include "train/job.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/math.h"
+#include "model/adapter.h"
+
+namespace spillway::train {
+namespace {
+
+LoraOptions lora_options(const Config& config, const ModelConfig& model) {
+  if (!config.lora_model_dir.empty()) {
+    LoraOptions lora = read_adapter_options(config.lora_model_dir);
+    lora.dropout = config.lora_dropout;
+    return lora;
+  }
+  LoraOptions lora{
+      .r = config.lora_r, .alpha = config.lora_alpha, .rslora = config.peft_use_rslora, .dropout = config.lora_dropout};
+  if (!config.lora_target_linear) {
+    lora.target_modules = {config.lora_target_modules.begin(), config.lora_target_modules.end()};
+    if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
+  }
+  (void)lora_targets(model, lora, "lora_target_modules");
+  return lora;
+}
+
+DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
+  DecoderOptions options{.dtype = config.bf16 == AutoBool::kFalse ? DType::kF32 : DType::kBF16};
+  options.tokens = config.micro_batch_size * config.sequence_len;
+  // A sequence has two tokens at least, or it has no target.
+  options.max_sequences = std::max<int64_t>(1, options.tokens / 2);
+  if (config.adapter == Adapter::kLora) {
+    options.lora = lora_options(config, model);
+  } else {
+    options.train_base = true;
+  }
+  return options;
+}
+
+Budget make_budget(const MemoryConfig& memory, const Machine& machine) {
+  Budget budget;
+  const int64_t capacity = machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)];
+  budget.device = memory.device.empty() ? capacity / 10 * 9 : parse_bytes(memory.device, capacity, "memory.device");
+  return budget;
+}
+
+std::string adapter_text(const TrainingGraphOptions& options) {
+  if (!options.decoder.lora) return "full fine-tuning";
+  const LoraOptions& lora = *options.decoder.lora;
+  std::string targets = "all linear";
+  if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
+  return fmt::format("LoRA r={}, {}", lora.r, targets);
+}
+
+std::string make_title(const Job& job, const Machine& machine) {
+  const std::filesystem::path folder = job.config.base_model;
+  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  return fmt::format("{} · {} · {} x {} tokens a micro-step · {} · {}, {} {}", name, adapter_text(job.graph),
+                     job.config.micro_batch_size, job.config.sequence_len, name_of(job.graph.decoder.dtype),
+                     machine.name, machine.threads, machine.threads == 1 ? "core" : "cores");
+}
+
+std::string mebibytes_up(int64_t bytes) { return fmt::format("{}MiB", div_ceil(bytes, kMiB)); }
+
+// The settings nearest to the user's that fit: a larger budget, fewer rows at a time, a shorter sequence.
+std::vector<PlanContext::Change> nearest_changes(const Job& job, const Machine& machine) {
+  const auto least = [&](const Job& changed) {
+    const TrainingGraph training = build_training_graph(changed.model, changed.graph);
+    return make_plan(training.graph, machine, changed.budget, changed.policy);
+  };
+  std::vector<PlanContext::Change> changes;
+  Job open = job;
+  if (job.policy.activations == Treatment::kKeep) open.policy = {};
+  const Plan best = least(open);
+  if (best.fits) {
+    changes.push_back({"gradient_checkpointing: true", best.peaks[0].bytes});
+  } else {
+    changes.push_back({"memory.device: " + mebibytes_up(best.peaks[0].bytes), best.peaks[0].bytes});
+  }
+  for (int64_t rows = job.config.micro_batch_size / 2; rows >= 1; rows /= 2) {
+    Job fewer = open;
+    fewer.graph.decoder.tokens = rows * job.config.sequence_len;
+    fewer.graph.accumulates = true;
+    const Plan plan = least(fewer);
+    if (!plan.fits) continue;
+    const int64_t accumulation = job.config.gradient_accumulation_steps * job.config.micro_batch_size / rows;
+    changes.push_back({fmt::format("micro_batch_size: {}, gradient_accumulation_steps: {}", rows, accumulation),
+                       plan.peaks[0].bytes});
+    break;
+  }
+  for (int64_t length = job.config.sequence_len / 2; length >= 64; length /= 2) {
+    Job shorter = open;
+    shorter.graph.decoder.tokens = job.config.micro_batch_size * length;
+    const Plan plan = least(shorter);
+    if (!plan.fits) continue;
+    changes.push_back({fmt::format("sequence_len: {}", length), plan.peaks[0].bytes});
+    break;
+  }
+  return changes;
+}
+
+}  // namespace
+
+Job make_job(const Config& config, const Machine& machine) {
+  Job job{.config = config, .model = read_model_config(config.base_model)};
+  job.graph = {.decoder = decoder_options(config, job.model),
+               .optimizer = config.optimizer,
+               .adamw = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay},
+               .sgd_momentum = config.sgd_momentum,
+               .max_grad_norm = config.max_grad_norm,
+               .accumulates = config.gradient_accumulation_steps > 1};
+  job.budget = make_budget(config.memory, machine);
+  if (config.gradient_checkpointing == Checkpointing::kOn) {
+    job.policy.activations = Treatment::kRecompute;
+  } else if (config.gradient_checkpointing == Checkpointing::kOff || config.memory.plan == PlanMode::kFixed) {
+    job.policy.activations = Treatment::kKeep;
+  }
+  job.title = make_title(job, machine);
+  return job;
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points) {
+  PlannedJob result{.training = build_training_graph(job.model, job.graph)};
+  const Graph& graph = result.training.graph;
+  result.plan = make_plan(graph, machine, job.budget, job.policy);
+  result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
+  if (frontier_points > 0) result.context.frontier = frontier(graph, machine, frontier_points);
+  if (!result.plan.fits) result.context.nearest = nearest_changes(job, machine);
+  return result;
+}
+
+}  // namespace spillway::train

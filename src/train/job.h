@@ -1,0 +1,36 @@
+// A config resolved against the model folder: everything that `plan` and `train` need to know before weights are read.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "model/config.h"
+#include "plan/print.h"
+#include "train/config.h"
+#include "train/training_graph.h"
+
+namespace spillway::train {
+
+struct Job {
+  Config config;
+  ModelConfig model;
+  TrainingGraphOptions graph;
+  Budget budget;
+  Policy policy;
+  std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens a micro-step · cpu, 2 cores"
+};
+
+// Reads config.json (and the adapter's, with lora_model_dir), no weights. Throws InputError for what does not fit
+// together. `machine` says how much memory there is.
+[[nodiscard]] Job make_job(const Config& config, const Machine& machine);
+
+// The plan of a job and what is printed with it: the frontier, and, where it does not fit, the nearest settings that
+// do.
+struct PlannedJob {
+  TrainingGraph training;
+  Plan plan;
+  PlanContext context;
+};
+[[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points);
+
+}  // namespace spillway::train
