@@ -1,0 +1,40 @@
+// The contents of a training job's persistent values: filled from model, adapter and checkpoint folders, and written
+// back as folders that transformers and PEFT read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "io/safetensors.h"
+#include "tensor/view.h"
+#include "train/job.h"
+
+namespace spillway::train {
+
+// Where a persistent value's memory is.
+using Home = std::function<TensorView(ValueId)>;
+
+// Reads the base weights, the adapter of lora_model_dir or a fresh one, and clears the optimizer's state.
+// Throws InputError for folders that do not fit the job, before anything is read.
+class InitialState {
+ public:
+  explicit InitialState(const Job& job);
+  void load(const Job& job, const TrainingGraph& training, const Home& home) const;
+
+ private:
+  SafetensorsFolder base_;
+  std::unique_ptr<SafetensorsFolder> adapter_;
+};
+
+// Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
+// with the tokenizer's files and a model card, into a folder that exists.
+void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, const Home& home);
+
+// Masters, moments and (where there is no master) the trained weights themselves, bit for bit.
+void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, const Home& home);
+// Throws InputError where the file belongs to another job.
+void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, const Home& home);
+
+}  // namespace spillway::train
