@@ -78,7 +78,7 @@ TEST_CASE("adamw follows torch's formula in float64 and rounds the working copy"
     check_close(run.numbers(p.next(o.m)), want_m, DType::kF32, 1e-6);
     check_close(run.numbers(p.next(o.v)), want_v, DType::kF32, 1e-6);
     if (with_master) CHECK(run.numbers(p.next(o.weight)) == rounded(run.numbers(p.next(o.master)), DType::kBF16));
-    CHECK(run == Run(p.graph, p.inputs, {.threads = 3}));
+    CHECK((run == Run(p.graph, p.inputs, {.threads = 3})));
     const Run in_place(p.graph, p.inputs, {.threads = 1, .in_place = true});
     CHECK(in_place.numbers(p.next(o.weight)) == run.numbers(p.next(o.weight)));
     CHECK(in_place.numbers(p.next(o.v)) == run.numbers(p.next(o.v)));
@@ -131,6 +131,6 @@ TEST_CASE("the clip factor is torch's, from the norm over all gradients") {
     check_close(run.numbers(clip.norm), {std::sqrt(sum)}, DType::kF32, 1e-6);
     check_close(run.numbers(clip.factor), {max_norm > 0 ? std::min(1.0, max_norm / (std::sqrt(sum) + 1e-6)) : 1.0},
                 DType::kF32, 1e-6);
-    CHECK(run == Run(p.graph, p.inputs, {.threads = 3}));
+    CHECK((run == Run(p.graph, p.inputs, {.threads = 3})));
   }
 }

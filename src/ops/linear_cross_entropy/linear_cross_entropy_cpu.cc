@@ -21,12 +21,17 @@ float cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float 
   float top = hn::GetLane(hn::MaxOfLanes(d, largest));
   for (; i < vocabulary; ++i) top = std::max(top, logits[i]);
 
-  Vector sums = zero();
-  for (i = 0; i + lanes() <= vocabulary; i += lanes()) {
-    const Vector e = hn::Exp(d, hn::Sub(load(logits + i), constant(top)));
-    sums = hn::Add(sums, e);
+  // Partial sums in f32, their total in f64: a long vocabulary would lose digits in one f32 sum.
+  constexpr int64_t kPartVectors = 256;
+  double total = 0;
+  for (i = 0; i + lanes() <= vocabulary;) {
+    const int64_t part_end = std::min(vocabulary, i + kPartVectors * lanes());
+    Vector sums = zero();
+    for (; i + lanes() <= part_end; i += lanes()) {
+      sums = hn::Add(sums, hn::Exp(d, hn::Sub(load(logits + i), constant(top))));
+    }
+    total += hn::GetLane(hn::SumOfLanes(d, sums));
   }
-  double total = hn::GetLane(hn::SumOfLanes(d, sums));
   for (; i < vocabulary; ++i) total += std::exp(logits[i] - top);
   const float log_sum = top + static_cast<float>(std::log(total));
   const float loss = log_sum - logits[label];
@@ -78,6 +83,8 @@ class LossKernel {
   }
 
  private:
+  using Matrix = cpu::Matrix;
+
   template <typename U>
   U* at(int64_t offset) const {
     return reinterpret_cast<U*>(args_.workspace + offset);
@@ -128,7 +135,6 @@ class LossKernel {
     }
   }
 
-  using Matrix = cpu::Matrix;
   void multiply(const cpu::MatmulShape& shape, const Matrix& a, const Matrix& b, void* c, DType dtype, int64_t stride,
                 bool accumulate) {
     cpu::matmul({.shape = shape,
