@@ -93,7 +93,8 @@ TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float
     CAPTURE(c.tokens);
     CAPTURE(c.vocabulary);
     const Fixture f = make_fixture(c);
-    const double tolerance = c.dtype == DType::kF32 ? 2e-6 : 4e-3;  // the gradient of bf16 logits is bf16
+    // The gradient of bf16 logits is bf16; a product over a million columns loses digits in f32.
+    const double tolerance = c.dtype == DType::kBF16 ? 4e-3 : c.vocabulary < 1000 ? 2e-6 : 2e-5;
     for (const int64_t rows : {c.tokens, c.tokens / 2, int64_t{0}}) {
       const Run run(f.graph, f.inputs, {.threads = 2, .rows = rows});
       const Reference want = reference(c, f.x, f.w, f.labels, kScale, rows);

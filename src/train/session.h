@@ -1,0 +1,46 @@
+// A training job in memory: the arena, its contents, and the sections of its program. One object, one thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/parallel.h"
+#include "runtime/executor.h"
+#include "train/job.h"
+#include "train/state.h"
+
+namespace spillway::train {
+
+// One micro-batch: a flat stream of n <= T tokens.
+struct Stream {
+  std::span<const int32_t> ids, labels, positions;  // [n] each; labels[i] is what token i predicts, negative: nothing
+  std::span<const int32_t> seq_offsets;             // where each sequence begins, and n at the end
+};
+
+class TrainingSession {
+ public:
+  // Allocates the arenas and checks the program with the verifier. `planned` is borrowed and must outlive the session.
+  TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool);
+
+  // Forward and backward: adds to the gradients. `scale` is 1 / targets of the whole step. `step` counts from 0 and
+  // `micro_step` within it: they choose the dropout. Returns the stream's share of the step's mean loss.
+  double micro_step(const Stream& stream, float scale, int64_t step, int64_t micro_step);
+  // Clips, updates, clears. Returns the gradients' norm before clipping.
+  double update(double learning_rate, int64_t step);
+  // The loss alone, without dropout: the sum over the stream's targets.
+  double evaluate(const Stream& stream);
+
+  [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
+  [[nodiscard]] const Executor& executor() const { return executor_; }
+  [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
+
+ private:
+  void fill(const Stream& stream, float scale, int64_t dropout_seed);
+  [[nodiscard]] double loss() const;
+
+  const PlannedJob& planned_;
+  uint64_t seed_;
+  Executor executor_;
+};
+
+}  // namespace spillway::train
