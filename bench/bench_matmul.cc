@@ -148,8 +148,9 @@ double tile_peak(bool pairs) {
   constexpr int64_t kUnits = 256;
   alignas(64) static float left[kUnits * MatmulKernels::kMostRows], right[kUnits * MatmulKernels::kMostColumns];
   alignas(64) static float sums[MatmulKernels::kMostRows * MatmulKernels::kMostColumns];
+  const TileLeft panel{left, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
   Times times;
-  for (int run = 0; run < 50; ++run) times.measure([&] { tile(left, right, kUnits, sums, true); }, 200);
+  for (int run = 0; run < 50; ++run) times.measure([&] { tile(panel, right, kUnits, sums, true); }, 200);
   return 2.0 * (pairs ? 2 : 1) * kUnits * kernels.rows * kernels.columns / times.best();
 }
 

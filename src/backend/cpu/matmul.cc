@@ -30,7 +30,8 @@ constexpr int64_t kMostGroup = 4;          // column panels of a task
 constexpr int64_t kMostSwapped = 64;       // columns of a C that is computed transposed
 constexpr int64_t kColumnWords = MatmulKernels::kMostColumns * kDepth;
 constexpr int64_t kTasksPerThread = 6;
-constexpr int64_t kPackUnits = 16;  // units of k that are packed for all panels at a time
+constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
+constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
 
 // A product in terms of panels. Where C has few columns and many rows, its transpose is computed, so that the long side
 // fills the vectors; no sum changes by that.
@@ -41,6 +42,8 @@ struct Job {
   TileTarget target;
   int64_t m, n, k, units, unit_elems;
   bool swapped;
+  bool direct = false;  // the left operand is read where it lies
+  int64_t columns = 0;  // of a tile
   // Units of k in one tile: an even split of k, of kDepth at most.
   int64_t depth = 0;
   // Row panels have `height` rows, the last one zeros below row m.
@@ -51,7 +54,7 @@ struct Job {
   int64_t task_row_panels = 0, task_column_panels = 0;
 
   [[nodiscard]] int64_t panel_words() const { return height * block_units; }
-  [[nodiscard]] int64_t tile_words() const { return height * kernels.columns; }
+  [[nodiscard]] int64_t tile_words() const { return height * columns; }
 };
 
 struct Workspace {
@@ -73,12 +76,13 @@ bool better_swapped(const MatmulKernels& kernels, int64_t m, int64_t n) {
 void choose_blocks(Job& job, int threads) {
   job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.kernels.rows))));
   job.row_panels = div_ceil(job.m, job.height);
-  job.column_panels = div_ceil(job.n, job.kernels.columns);
+  job.column_panels = div_ceil(job.n, job.columns);
   job.depth =
       std::max<int64_t>(1, align_up(div_ceil(job.units, std::max<int64_t>(1, div_ceil(job.units, kDepth))), 16));
-  job.block_units = std::min(job.units, kMostDepth / job.depth * job.depth);
+  job.block_units = job.direct ? job.units : std::min(job.units, kMostDepth / job.depth * job.depth);
   const int64_t most_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
-  job.block_row_panels = div_ceil(job.row_panels, div_ceil(job.row_panels, most_panels));
+  const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, most_panels);
+  job.block_row_panels = div_ceil(job.row_panels, blocks);
   job.block_column_panels = job.column_panels;
   const bool waiting = job.units > job.block_units;
   if (waiting) {
@@ -101,6 +105,13 @@ void choose_blocks(Job& job, int threads) {
   job.task_column_panels = columns;
 }
 
+// Rows of words that lie as the tiles want them need no packing, unless their distance puts them all into one set of
+// the first cache.
+bool can_read_directly(const PanelSource& left, int64_t k) {
+  const bool words = left.format == PanelFormat::kBF16Pairs ? k % 2 == 0 : left.dtype == DType::kF32;
+  return left.k_contiguous && words && left.stride * size_of(left.dtype) % kCacheWay != 0;
+}
+
 Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
   const MatmulShape& shape = args.shape;
   const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
@@ -109,7 +120,7 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
   PanelSource left{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format};
   PanelSource right{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format};
   int64_t m = shape.m, n = shape.n;
-  const bool swapped = better_swapped(kernels, m, n);
+  const bool swapped = !left.k_contiguous && better_swapped(kernels, m, n);
   if (swapped) {
     std::swap(left, right);
     std::swap(m, n);
@@ -124,8 +135,9 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
                           .bias = args.bias,
                           .bias_dtype = args.bias_dtype};
   const int64_t unit_elems = pairs ? 2 : 1;
+  const bool narrow = n <= kernels.columns / 2;
   Job job{.kernels = kernels,
-          .tiles = pairs ? kernels.bf16 : kernels.f32,
+          .tiles = pairs ? (narrow ? kernels.bf16_narrow : kernels.bf16) : (narrow ? kernels.f32_narrow : kernels.f32),
           .left = left,
           .right = right,
           .target = target,
@@ -134,7 +146,9 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
           .k = shape.k,
           .units = div_ceil(shape.k, unit_elems),
           .unit_elems = unit_elems,
-          .swapped = swapped};
+          .swapped = swapped,
+          .direct = can_read_directly(left, shape.k),
+          .columns = narrow ? kernels.columns / 2 : kernels.columns};
   choose_blocks(job, threads);
   return job;
 }
@@ -180,30 +194,40 @@ void pack_left(const Job& job, const Block& block, float* packed, ThreadPool& po
   });
 }
 
+TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
+  if (!job.direct) {
+    return {packed_panel(job, block, packed, panel, unit), sizeof(float),
+            job.height * static_cast<int64_t>(sizeof(float))};
+  }
+  const int64_t elem_bytes = size_of(job.left.dtype);
+  const int64_t elem = panel * job.height * job.left.stride + unit * job.unit_elems;
+  return {static_cast<const char*>(job.left.data) + elem * elem_bytes, job.left.stride * elem_bytes, sizeof(float)};
+}
+
 void pack_right(const Job& job, int64_t panel, int64_t unit_begin, int64_t unit_end, float* out) {
-  const int64_t first = panel * job.kernels.columns;
+  const int64_t first = panel * job.columns;
   job.kernels.pack(job.right,
                    {.first = first,
-                    .count = std::min<int64_t>(job.kernels.columns, job.n - first),
-                    .width = job.kernels.columns,
+                    .count = std::min(job.columns, job.n - first),
+                    .width = job.columns,
                     .k_begin = unit_begin * job.unit_elems,
                     .k_end = std::min(job.k, unit_end * job.unit_elems)},
                    out);
 }
 
 void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float* tile) {
-  const int64_t row = row_panel * job.height, column = column_panel * job.kernels.columns;
+  const int64_t row = row_panel * job.height, column = column_panel * job.columns;
   const int64_t rows = std::min(job.height, job.m - row);
-  const int64_t columns = std::min<int64_t>(job.kernels.columns, job.n - column);
+  const int64_t columns = std::min(job.columns, job.n - column);
   if (!job.swapped) {
-    job.kernels.finish(tile, job.kernels.columns, job.target, {row, rows, column, columns});
+    job.kernels.finish(tile, job.columns, job.target, {row, rows, column, columns});
     return;
   }
   constexpr int64_t kStride = 16;
   static_assert(MatmulKernels::kMostRows <= kStride);
   alignas(64) float transposed[MatmulKernels::kMostColumns * kStride];
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) transposed[j * kStride + i] = tile[i * job.kernels.columns + j];
+    for (int64_t j = 0; j < columns; ++j) transposed[j * kStride + i] = tile[i * job.columns + j];
   }
   job.kernels.finish(transposed, kStride, job.target, {column, columns, row, rows});
 }
@@ -224,10 +248,11 @@ void run_task(const Job& job, const Block& block, const Block& task, float* pack
     for (int64_t j = task.column_begin; j < task.column_end; ++j) {
       pack_right(job, j, unit, unit + depth, columns);
       for (int64_t i = task.row_begin; i < task.row_end; ++i) {
-        const float* left = packed_panel(job, block, packed, i, unit);
+        const TileLeft left = tile_left(job, block, packed, i, unit);
+        const int64_t rows = std::min(job.height, job.m - i * job.height);
         float* tile =
             layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
-        job.tiles[job.height - 1](left, columns, depth, tile, unit > 0);
+        job.tiles[rows - 1](left, columns, depth, tile, unit > 0);
         if (last) finish(job, i, j, tile);
       }
     }
@@ -295,7 +320,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
       do {
         const int64_t unit_end = std::min(job.units, unit + job.block_units);
         const Block block{row, row_end, column, column_end, unit, unit_end};
-        pack_left(job, block, parts.packed, pool);
+        if (!job.direct) pack_left(job, block, parts.packed, pool);
         run_block(job, block, parts, pool);
         unit = unit_end;
       } while (unit < job.units);

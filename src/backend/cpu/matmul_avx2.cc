@@ -23,7 +23,7 @@ struct Avx2 {
   }
 
   static Vector zero() { return _mm256_setzero_ps(); }
-  static Vector broadcast(const float* value) { return _mm256_broadcast_ss(value); }
+  static Vector broadcast(const void* value) { return _mm256_broadcast_ss(static_cast<const float*>(value)); }
   static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
@@ -96,13 +96,18 @@ struct Avx2 {
   }
 };
 
-constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1>, multiply_tile<Avx2, 2>, multiply_tile<Avx2, 3>,
-                                          multiply_tile<Avx2, 4>, multiply_tile<Avx2, 5>, multiply_tile<Avx2, 6>};
+constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1, 2>, multiply_tile<Avx2, 2, 2>,
+                                          multiply_tile<Avx2, 3, 2>, multiply_tile<Avx2, 4, 2>,
+                                          multiply_tile<Avx2, 5, 2>, multiply_tile<Avx2, 6, 2>};
+constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Avx2, 1, 1>, multiply_tile<Avx2, 2, 1>,
+                                                multiply_tile<Avx2, 3, 1>, multiply_tile<Avx2, 4, 1>,
+                                                multiply_tile<Avx2, 5, 1>, multiply_tile<Avx2, 6, 1>};
 
 }  // namespace
 
 extern const MatmulKernels kAvx2Kernels;
-const MatmulKernels kAvx2Kernels = {"avx2", 6, 16, kTiles, nullptr, pack_panel<Avx2>, finish_tile<Avx2>};
+const MatmulKernels kAvx2Kernels = {"avx2",           6, 16, kTiles, kNarrowTiles, nullptr, nullptr, pack_panel<Avx2>,
+                                    finish_tile<Avx2>};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

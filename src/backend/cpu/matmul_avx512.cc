@@ -22,7 +22,7 @@ struct Avx512 {
   static __mmask16 first_words(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
 
   static Vector zero() { return _mm512_setzero_ps(); }
-  static Vector broadcast(const float* value) { return _mm512_set1_ps(*value); }
+  static Vector broadcast(const void* value) { return _mm512_set1_ps(*static_cast<const float*>(value)); }
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
@@ -99,19 +99,27 @@ struct Avx512 {
 };
 
 constexpr MatmulKernels::Tile kTiles[] = {
-    multiply_tile<Avx512, 1>,  multiply_tile<Avx512, 2>,  multiply_tile<Avx512, 3>,  multiply_tile<Avx512, 4>,
-    multiply_tile<Avx512, 5>,  multiply_tile<Avx512, 6>,  multiply_tile<Avx512, 7>,  multiply_tile<Avx512, 8>,
-    multiply_tile<Avx512, 9>,  multiply_tile<Avx512, 10>, multiply_tile<Avx512, 11>, multiply_tile<Avx512, 12>,
-    multiply_tile<Avx512, 13>, multiply_tile<Avx512, 14>};
+    multiply_tile<Avx512, 1, 2>,  multiply_tile<Avx512, 2, 2>,  multiply_tile<Avx512, 3, 2>,
+    multiply_tile<Avx512, 4, 2>,  multiply_tile<Avx512, 5, 2>,  multiply_tile<Avx512, 6, 2>,
+    multiply_tile<Avx512, 7, 2>,  multiply_tile<Avx512, 8, 2>,  multiply_tile<Avx512, 9, 2>,
+    multiply_tile<Avx512, 10, 2>, multiply_tile<Avx512, 11, 2>, multiply_tile<Avx512, 12, 2>,
+    multiply_tile<Avx512, 13, 2>, multiply_tile<Avx512, 14, 2>};
+constexpr MatmulKernels::Tile kNarrowTiles[] = {
+    multiply_tile<Avx512, 1, 1>,  multiply_tile<Avx512, 2, 1>,  multiply_tile<Avx512, 3, 1>,
+    multiply_tile<Avx512, 4, 1>,  multiply_tile<Avx512, 5, 1>,  multiply_tile<Avx512, 6, 1>,
+    multiply_tile<Avx512, 7, 1>,  multiply_tile<Avx512, 8, 1>,  multiply_tile<Avx512, 9, 1>,
+    multiply_tile<Avx512, 10, 1>, multiply_tile<Avx512, 11, 1>, multiply_tile<Avx512, 12, 1>,
+    multiply_tile<Avx512, 13, 1>, multiply_tile<Avx512, 14, 1>};
 
 }  // namespace
 
-extern const MatmulKernels::Tile kAvx512Bf16Tiles[14];
+extern const MatmulKernels::Tile kAvx512Bf16Tiles[14], kAvx512Bf16NarrowTiles[14];
 
-extern const MatmulKernels kAvx512Kernels = {"avx512",           14, 32, kTiles, nullptr, pack_panel<Avx512>,
-                                             finish_tile<Avx512>};
+extern const MatmulKernels kAvx512Kernels = {
+    "avx512", 14, 32, kTiles, kNarrowTiles, nullptr, nullptr, pack_panel<Avx512>, finish_tile<Avx512>};
 extern const MatmulKernels kAvx512Bf16Kernels = {
-    "avx512_bf16", 14, 32, kTiles, kAvx512Bf16Tiles, pack_panel<Avx512>, finish_tile<Avx512>};
+    "avx512_bf16",      14, 32, kTiles, kNarrowTiles, kAvx512Bf16Tiles, kAvx512Bf16NarrowTiles, pack_panel<Avx512>,
+    finish_tile<Avx512>};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

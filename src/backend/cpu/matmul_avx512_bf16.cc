@@ -17,7 +17,7 @@ struct Avx512Bf16 {
   static constexpr int kLanes = 16;
 
   static Vector zero() { return _mm512_setzero_ps(); }
-  static Vector broadcast(const float* pair) { return _mm512_set1_ps(*pair); }
+  static Vector broadcast(const void* pair) { return _mm512_set1_ps(*static_cast<const float*>(pair)); }
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) {
     return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
@@ -28,13 +28,19 @@ struct Avx512Bf16 {
 
 }  // namespace
 
-extern const MatmulKernels::Tile kAvx512Bf16Tiles[14];
+extern const MatmulKernels::Tile kAvx512Bf16Tiles[14], kAvx512Bf16NarrowTiles[14];
 const MatmulKernels::Tile kAvx512Bf16Tiles[14] = {
-    multiply_tile<Avx512Bf16, 1>,  multiply_tile<Avx512Bf16, 2>,  multiply_tile<Avx512Bf16, 3>,
-    multiply_tile<Avx512Bf16, 4>,  multiply_tile<Avx512Bf16, 5>,  multiply_tile<Avx512Bf16, 6>,
-    multiply_tile<Avx512Bf16, 7>,  multiply_tile<Avx512Bf16, 8>,  multiply_tile<Avx512Bf16, 9>,
-    multiply_tile<Avx512Bf16, 10>, multiply_tile<Avx512Bf16, 11>, multiply_tile<Avx512Bf16, 12>,
-    multiply_tile<Avx512Bf16, 13>, multiply_tile<Avx512Bf16, 14>};
+    multiply_tile<Avx512Bf16, 1, 2>,  multiply_tile<Avx512Bf16, 2, 2>,  multiply_tile<Avx512Bf16, 3, 2>,
+    multiply_tile<Avx512Bf16, 4, 2>,  multiply_tile<Avx512Bf16, 5, 2>,  multiply_tile<Avx512Bf16, 6, 2>,
+    multiply_tile<Avx512Bf16, 7, 2>,  multiply_tile<Avx512Bf16, 8, 2>,  multiply_tile<Avx512Bf16, 9, 2>,
+    multiply_tile<Avx512Bf16, 10, 2>, multiply_tile<Avx512Bf16, 11, 2>, multiply_tile<Avx512Bf16, 12, 2>,
+    multiply_tile<Avx512Bf16, 13, 2>, multiply_tile<Avx512Bf16, 14, 2>};
+const MatmulKernels::Tile kAvx512Bf16NarrowTiles[14] = {
+    multiply_tile<Avx512Bf16, 1, 1>,  multiply_tile<Avx512Bf16, 2, 1>,  multiply_tile<Avx512Bf16, 3, 1>,
+    multiply_tile<Avx512Bf16, 4, 1>,  multiply_tile<Avx512Bf16, 5, 1>,  multiply_tile<Avx512Bf16, 6, 1>,
+    multiply_tile<Avx512Bf16, 7, 1>,  multiply_tile<Avx512Bf16, 8, 1>,  multiply_tile<Avx512Bf16, 9, 1>,
+    multiply_tile<Avx512Bf16, 10, 1>, multiply_tile<Avx512Bf16, 11, 1>, multiply_tile<Avx512Bf16, 12, 1>,
+    multiply_tile<Avx512Bf16, 13, 1>, multiply_tile<Avx512Bf16, 14, 1>};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

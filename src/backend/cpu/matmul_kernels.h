@@ -47,19 +47,28 @@ struct TileRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
+// The left operand of a tile, packed or where it lies: row r's unit u is the word at data + r * row_bytes + u *
+// unit_bytes.
+struct TileLeft {
+  const void* data = nullptr;
+  int64_t row_bytes = 0, unit_bytes = 0;
+};
+
 struct MatmulKernels {
   static constexpr int kMostRows = 14, kMostColumns = 32;
 
-  // tile = (accumulate ? tile : 0) + sum over units of a x b.
-  using Tile = void (*)(const float* a, const float* b, int64_t units, float* tile, bool accumulate);
+  // tile = (accumulate ? tile : 0) + sum over units of left x right.
+  using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, bool accumulate);
   using Pack = void (*)(const PanelSource& source, const PanelRange& range, float* panel);
   // Writes the tile's range of C. `tile_stride` is in elements.
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);
 
   const char* name;
-  int rows, columns;  // the largest tile
-  const Tile* f32;    // f32[r - 1]: tiles of r rows, r in [1, rows]
-  const Tile* bf16;   // the same for pairs of bf16; null without such instructions
+  int rows, columns;       // the largest tile
+  const Tile* f32;         // f32[r - 1]: tiles of r rows, r in [1, rows]
+  const Tile* f32_narrow;  // of half as many columns
+  const Tile* bf16;        // the same for pairs of bf16; null without such instructions
+  const Tile* bf16_narrow;
   Pack pack;
   Finish finish;
 };

@@ -23,10 +23,11 @@ double tile_seconds(MatmulKernels::Tile tile, int rows, int columns) {
   alignas(64) float left[kUnits * MatmulKernels::kMostRows] = {}, right[kUnits * MatmulKernels::kMostColumns] = {};
   alignas(64) float sums[MatmulKernels::kMostRows * MatmulKernels::kMostColumns] = {};
   SPILLWAY_CHECK(rows <= MatmulKernels::kMostRows && columns <= MatmulKernels::kMostColumns, "{} x {}", rows, columns);
+  const TileLeft panel{left, sizeof(float), rows * static_cast<int64_t>(sizeof(float))};
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < kRuns; ++run) {
     const Clock::time_point begin = Clock::now();
-    for (int time = 0; time < kTimes; ++time) tile(left, right, kUnits, sums, true);
+    for (int time = 0; time < kTimes; ++time) tile(panel, right, kUnits, sums, true);
     best = std::min(best, seconds_since(begin));
   }
   return best;

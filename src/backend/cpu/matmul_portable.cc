@@ -16,7 +16,11 @@ struct Portable {
   static constexpr int kLanes = 4;
 
   static Vector zero() { return Vector{}; }
-  static Vector broadcast(const float* value) { return Vector{*value, *value, *value, *value}; }
+  static Vector broadcast(const void* value) {
+    float one;
+    std::memcpy(&one, value, sizeof(one));
+    return Vector{one, one, one, one};
+  }
   static Vector add(Vector a, Vector b) { return a + b; }
   static Vector multiply(Vector a, Vector b) { return a * b; }
   static Vector multiply_add(Vector a, Vector b, Vector c) {
@@ -66,13 +70,17 @@ struct Portable {
   }
 };
 
-constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1>, multiply_tile<Portable, 2>,
-                                          multiply_tile<Portable, 3>, multiply_tile<Portable, 4>,
-                                          multiply_tile<Portable, 5>, multiply_tile<Portable, 6>};
+constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1, 2>, multiply_tile<Portable, 2, 2>,
+                                          multiply_tile<Portable, 3, 2>, multiply_tile<Portable, 4, 2>,
+                                          multiply_tile<Portable, 5, 2>, multiply_tile<Portable, 6, 2>};
+constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Portable, 1, 1>, multiply_tile<Portable, 2, 1>,
+                                                multiply_tile<Portable, 3, 1>, multiply_tile<Portable, 4, 1>,
+                                                multiply_tile<Portable, 5, 1>, multiply_tile<Portable, 6, 1>};
 
 }  // namespace
 
 extern const MatmulKernels kPortableKernels;
-const MatmulKernels kPortableKernels = {"portable", 6, 8, kTiles, nullptr, pack_panel<Portable>, finish_tile<Portable>};
+const MatmulKernels kPortableKernels = {
+    "portable", 6, 8, kTiles, kNarrowTiles, nullptr, nullptr, pack_panel<Portable>, finish_tile<Portable>};
 
 }  // namespace spillway::cpu

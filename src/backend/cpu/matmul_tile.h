@@ -12,29 +12,42 @@
 namespace spillway::cpu {
 namespace {
 
-// Registers hold kRows x 2 sums; each step of k loads two vectors of the right panel and broadcasts kRows words.
-template <typename Isa, int kRows>
-void multiply_tile(const float* a, const float* b, int64_t units, float* tile, bool accumulate) {
-  typename Isa::Vector sums[kRows][2];
+// Registers hold kRows x kVectors sums; each unit loads kVectors vectors of the right panel and broadcasts kRows words.
+// A pointer serves three rows, so that 14 rows of any distance need five.
+template <typename Isa, int kRows, int kVectors>
+void multiply_tile(const TileLeft& left, const float* right, int64_t units, float* tile, bool accumulate) {
+  using Vector = typename Isa::Vector;
+  constexpr int kPointers = (kRows + 2) / 3;
+  Vector sums[kRows][kVectors];
 #pragma GCC unroll 14
-  for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = Isa::zero();
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) sums[row][i] = Isa::zero();
+  }
+  const int64_t row_bytes = left.row_bytes, unit_bytes = left.unit_bytes;
+  const char* words[kPointers];
+#pragma GCC unroll 5
+  for (int i = 0; i < kPointers; ++i) words[i] = static_cast<const char*>(left.data) + 3 * i * row_bytes;
   for (int64_t unit = 0; unit < units; ++unit) {
-    const typename Isa::Vector b0 = Isa::load(b), b1 = Isa::load(b + Isa::kLanes);
+    Vector b[kVectors];
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) b[i] = Isa::load(right + i * Isa::kLanes);
 #pragma GCC unroll 14
     for (int row = 0; row < kRows; ++row) {
-      const typename Isa::Vector left = Isa::broadcast(a + row);
-      sums[row][0] = Isa::multiply_add(left, b0, sums[row][0]);
-      sums[row][1] = Isa::multiply_add(left, b1, sums[row][1]);
+      const Vector a = Isa::broadcast(words[row / 3] + row % 3 * row_bytes);
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i) sums[row][i] = Isa::multiply_add(a, b[i], sums[row][i]);
     }
-    a += kRows;
-    b += 2 * Isa::kLanes;
+#pragma GCC unroll 5
+    for (int i = 0; i < kPointers; ++i) words[i] += unit_bytes;
+    right += kVectors * Isa::kLanes;
   }
 #pragma GCC unroll 14
   for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      float* out = tile + (2 * row + half) * Isa::kLanes;
-      Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums[row][half]) : sums[row][half]);
+    for (int i = 0; i < kVectors; ++i) {
+      float* out = tile + (kVectors * row + i) * Isa::kLanes;
+      Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums[row][i]) : sums[row][i]);
     }
   }
 }
