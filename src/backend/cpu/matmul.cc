@@ -59,7 +59,7 @@ struct Job {
 
 struct Workspace {
   float* packed;   // [block_units / depth][block_row_panels][depth][height]
-  float* columns;  // a thread: [kDepth][columns]
+  float* columns;  // a thread: [kMostGroup][kDepth][columns]
   float* sums;     // a thread: [kTaskSums], or one of [kWaitingSums]
 };
 
@@ -90,7 +90,8 @@ void choose_blocks(Job& job, int threads) {
     job.block_column_panels = std::min(job.column_panels, panels);
   }
 
-  int64_t columns = std::min(job.block_column_panels, kMostGroup);
+  // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
+  int64_t columns = job.row_panels < kMostGroup ? 1 : std::min(job.block_column_panels, kMostGroup);
   int64_t rows = std::min(job.block_row_panels, kTaskSums / (columns * job.tile_words()));
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
@@ -204,15 +205,22 @@ TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t pa
   return {static_cast<const char*>(job.left.data) + elem * elem_bytes, job.left.stride * elem_bytes, sizeof(float)};
 }
 
-void pack_right(const Job& job, int64_t panel, int64_t unit_begin, int64_t unit_end, float* out) {
-  const int64_t first = panel * job.columns;
-  job.kernels.pack(job.right,
-                   {.first = first,
-                    .count = std::min(job.columns, job.n - first),
-                    .width = job.columns,
-                    .k_begin = unit_begin * job.unit_elems,
-                    .k_end = std::min(job.k, unit_end * job.unit_elems)},
-                   out);
+// Panels [begin, end) for one depth, kColumnWords apart; as in pack_left(), rows of memory are read from end to end.
+void pack_right(const Job& job, int64_t panel_begin, int64_t panel_end, int64_t unit_begin, int64_t unit_end,
+                float* out) {
+  const int64_t piece = job.right.k_contiguous ? job.depth : kPackUnits;
+  for (int64_t unit = unit_begin; unit < unit_end; unit += piece) {
+    for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+      const int64_t first = panel * job.columns;
+      job.kernels.pack(job.right,
+                       {.first = first,
+                        .count = std::min(job.columns, job.n - first),
+                        .width = job.columns,
+                        .k_begin = unit * job.unit_elems,
+                        .k_end = std::min(job.k, std::min(unit_end, unit + piece) * job.unit_elems)},
+                       out + (panel - panel_begin) * kColumnWords + (unit - unit_begin) * job.columns);
+    }
+  }
 }
 
 void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float* tile) {
@@ -245,14 +253,14 @@ void run_task(const Job& job, const Block& block, const Block& task, float* pack
   do {
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
+    pack_right(job, task.column_begin, task.column_end, unit, unit + depth, columns);
     for (int64_t j = task.column_begin; j < task.column_end; ++j) {
-      pack_right(job, j, unit, unit + depth, columns);
       for (int64_t i = task.row_begin; i < task.row_end; ++i) {
         const TileLeft left = tile_left(job, block, packed, i, unit);
         const int64_t rows = std::min(job.height, job.m - i * job.height);
         float* tile =
             layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
-        job.tiles[rows - 1](left, columns, depth, tile, unit > 0);
+        job.tiles[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, unit > 0);
         if (last) finish(job, i, j, tile);
       }
     }
@@ -277,7 +285,7 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
       layout.column_stride =
           job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);
     }
-    run_task(job, block, task, workspace.packed, workspace.columns + thread * kColumnWords, layout);
+    run_task(job, block, task, workspace.packed, workspace.columns + thread * kMostGroup * kColumnWords, layout);
   });
 }
 
@@ -299,7 +307,8 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
 
 int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
   const int64_t sums = largest.k > kMostDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
-  return (floats_for_packed(largest) + threads * kColumnWords + sums) * static_cast<int64_t>(sizeof(float));
+  return (floats_for_packed(largest) + threads * kMostGroup * kColumnWords + sums) *
+         static_cast<int64_t>(sizeof(float));
 }
 
 void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
@@ -310,7 +319,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
   Workspace parts{};
   parts.packed = reinterpret_cast<float*>(workspace);
   parts.columns = parts.packed + floats_for_packed(args.shape);
-  parts.sums = parts.columns + pool.threads() * kColumnWords;
+  parts.sums = parts.columns + pool.threads() * kMostGroup * kColumnWords;
 
   for (int64_t row = 0; row < job.row_panels; row += job.block_row_panels) {
     const int64_t row_end = std::min(job.row_panels, row + job.block_row_panels);

@@ -167,25 +167,36 @@ typename Isa::Vector load_as(const void* data, DType dtype, int64_t elem, int64_
                               : load_some<Isa>(static_cast<const bf16*>(data) + elem, count);
 }
 
-template <typename Isa>
-void finish_tile(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range) {
+// C holds elements of type Out, and the addend, if any, elements of type Addend.
+template <typename Isa, typename Out, typename Addend>
+void finish_rows(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range) {
   const typename Isa::Vector alpha = Isa::broadcast(&target.alpha);
+  Out* out = static_cast<Out*>(target.c) + range.row * target.c_stride + range.column;
+  const Addend* addend = static_cast<const Addend*>(target.addend);
+  if (addend != nullptr) addend += range.row * target.addend_stride + range.column;
   for (int64_t row = 0; row < range.rows; ++row) {
     for (int64_t column = 0; column < range.columns; column += Isa::kLanes) {
-      const int64_t count = range.columns - column, at = range.column + column;
-      typename Isa::Vector value = Isa::multiply(alpha, load_some<Isa>(tile + row * tile_stride + column, count));
-      if (target.bias != nullptr) value = Isa::add(value, load_as<Isa>(target.bias, target.bias_dtype, at, count));
-      if (target.addend != nullptr) {
-        const int64_t elem = (range.row + row) * target.addend_stride + at;
-        value = Isa::add(value, load_as<Isa>(target.addend, target.addend_dtype, elem, count));
+      const int64_t count = range.columns - column;
+      typename Isa::Vector value = Isa::multiply(alpha, load_some<Isa>(tile + column, count));
+      if (target.bias != nullptr) {
+        value = Isa::add(value, load_as<Isa>(target.bias, target.bias_dtype, range.column + column, count));
       }
-      const int64_t elem = (range.row + row) * target.c_stride + at;
-      if (target.c_dtype == DType::kF32) {
-        store_some<Isa>(static_cast<float*>(target.c) + elem, value, count);
-      } else {
-        store_some<Isa>(static_cast<bf16*>(target.c) + elem, value, count);
-      }
+      if (addend != nullptr) value = Isa::add(value, load_some<Isa>(addend + column, count));
+      store_some<Isa>(out + column, value, count);
     }
+    tile += tile_stride;
+    out += target.c_stride;
+    if (addend != nullptr) addend += target.addend_stride;
+  }
+}
+
+template <typename Isa>
+void finish_tile(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range) {
+  const bool f32_addend = target.addend_dtype == DType::kF32;
+  if (target.c_dtype == DType::kF32) {
+    (f32_addend ? finish_rows<Isa, float, float> : finish_rows<Isa, float, bf16>)(tile, tile_stride, target, range);
+  } else {
+    (f32_addend ? finish_rows<Isa, bf16, float> : finish_rows<Isa, bf16, bf16>)(tile, tile_stride, target, range);
   }
 }
 
