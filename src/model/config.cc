@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/quote.h"
 #include "model/json_fields.h"
+#include "ops/rope/rope.h"
 
 namespace spillway {
 namespace {
@@ -36,7 +37,7 @@ constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 4096;
-constexpr int64_t kMaxHeadDim = 1024;
+constexpr int64_t kMaxHeadDim = ops::kMostHeadSize;
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
 const Family& find_family(const JsonFields& json) {

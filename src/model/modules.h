@@ -16,6 +16,9 @@ inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";  // 
 inline constexpr std::string_view kFinalNorm = "model.norm.weight";          // [D]
 inline constexpr std::string_view kHead = "lm_head.weight";                  // [V, D]; kEmbedding where tied
 
+// Not in any file: what rope_inverse_frequencies computes, f32 [head_dim / 2].
+inline constexpr std::string_view kRopeFrequencies = "rope.inv_freq";
+
 // A linear layer y = W x + b: `name`.weight is [out_features, in_features], `name`.bias [out_features].
 struct LinearModule {
   std::string name;  // "model.layers.0.self_attn.q_proj"

@@ -35,6 +35,7 @@ struct Decoder {
   StreamInputs inputs;
   ValueId hidden = kNone;          // [T, hidden_size], after the final norm
   ValueId head = kNone;            // [vocab_size, hidden_size]; the embedding where they are tied
+  ValueId inv_freq = kNone;        // f32 [head_dim / 2]: a constant of the rope that no file holds (load_base_weights)
   std::vector<ValueId> weights;    // all of the base's
   std::vector<ValueId> trainable;  // the weights to train: the base's, or the LoRA factors
 };
@@ -50,6 +51,7 @@ struct CachedDecoder {
   ValueId start = kNone;      // i32 [1]: the number of tokens in the caches
   ValueId last = kNone;       // i32 [1]: the row whose logits are wanted
   ValueId logits = kNone;     // f32 [1, vocab_size]
+  ValueId inv_freq = kNone;
   std::vector<ValueId> weights;
 };
 [[nodiscard]] CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config,

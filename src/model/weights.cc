@@ -80,6 +80,17 @@ bool equal_values(const SafetensorsFolder& folder, std::string_view a, std::stri
   return true;
 }
 
+// Reads every weight of the graph that the folder has a tensor of the same name for.
+void read_weights(const Graph& graph, const SafetensorsFolder& folder, const WeightHome& home) {
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
+    if (!is_weight || value.producer != kNone || !folder.find(value.name)) continue;
+    const TensorView view = home(static_cast<ValueId>(i));
+    folder.read(value.name, view.dtype, view.data);
+  }
+}
+
 }  // namespace
 
 SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ModelConfig& config) {
@@ -100,22 +111,23 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
   return files;
 }
 
-void load_weights(const Graph& graph, const SafetensorsFolder& folder,
-                  const std::function<TensorView(ValueId weight)>& home) {
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
-    const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
-    if (!is_weight || value.producer != kNone || !folder.find(value.name)) continue;
-    const TensorView view = home(static_cast<ValueId>(i));
-    folder.read(value.name, view.dtype, view.data);
+void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
+                       const WeightHome& home) {
+  read_weights(graph, folder, home);
+  if (const ValueId id = graph.find(kRopeFrequencies); id != kNone) {
+    const std::vector<float> frequencies = rope_inverse_frequencies(config);
+    std::copy(frequencies.begin(), frequencies.end(), home(id).as<float>());
   }
-  const bool head_is_spare = folder.find(kHead) && graph.find(kHead) == kNone && graph.find(kEmbedding) != kNone;
-  if (head_is_spare && !equal_values(folder, kHead, kEmbedding)) {
+  if (config.tie_word_embeddings && folder.find(kHead) && !equal_values(folder, kHead, kEmbedding)) {
     throw input_error(folder.path().string(),
                       "expected {} to equal {}, since config.json ties them, got different values; "
                       "set tie_word_embeddings to false",
                       kHead, kEmbedding);
   }
+}
+
+void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, const WeightHome& home) {
+  read_weights(graph, folder, home);
 }
 
 }  // namespace spillway

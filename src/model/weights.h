@@ -23,9 +23,15 @@ namespace spillway {
 [[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
                                                      const LoraOptions& lora);
 
-// Reads those weights of `graph` that `folder` has a tensor of the same name for, converted to their dtypes, into
-// home(weight). NaN and infinity are refused, and so is a head that differs from the embedding which it is tied to.
-void load_weights(const Graph& graph, const SafetensorsFolder& folder,
-                  const std::function<TensorView(ValueId weight)>& home);
+// Where a weight's memory is.
+using WeightHome = std::function<TensorView(ValueId weight)>;
+
+// Fills the base weights of `graph` from `folder`, converted to their dtypes, and its rotary frequencies from the
+// config. NaN and infinity are refused, and so is a head that differs from the embedding which it is tied to.
+void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
+                       const WeightHome& home);
+
+// Fills the LoRA factors of `graph` from `folder`. NaN and infinity are refused.
+void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, const WeightHome& home);
 
 }  // namespace spillway

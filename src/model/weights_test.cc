@@ -100,18 +100,22 @@ TEST_CASE("a missing, surplus, misshapen or integer tensor is named") {
   }
 }
 
-TEST_CASE("weights are read into the homes of the graph's weights of the same names") {
+TEST_CASE("weights are read into the graph's weights of the same names, the frequencies of the rope are computed") {
   const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
   const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", config);
   Graph graph;
   graph.values.push_back(
       {.name = std::string(kFinalNorm), .type = {DType::kBF16, {32}}, .kind = ValueKind::kFrozenWeight});
   graph.values.push_back({.name = "elsewhere", .type = {DType::kF32, {1}}, .kind = ValueKind::kTrainableWeight});
+  graph.values.push_back(
+      {.name = std::string(kRopeFrequencies), .type = {DType::kF32, {8}}, .kind = ValueKind::kFrozenWeight});
   std::vector<bf16> norm(32);
-  load_weights(graph, folder, [&](ValueId id) {
-    REQUIRE(id == 0);
-    return TensorView{norm.data(), DType::kBF16, {32}};
+  std::vector<float> frequencies(8);
+  load_base_weights(graph, config, folder, [&](ValueId id) {
+    REQUIRE((id == 0 || id == 2));
+    return id == 0 ? TensorView{norm.data(), DType::kBF16, {32}} : TensorView{frequencies.data(), DType::kF32, {8}};
   });
+  CHECK(frequencies == rope_inverse_frequencies(config));
   std::vector<float> expected(32);
   folder.read(kFinalNorm, DType::kF32, expected.data());
   for (size_t i = 0; i < 32; ++i) CHECK(norm[i].bits == to_bf16(expected[i]).bits);
@@ -125,7 +129,9 @@ TEST_CASE("a head beside tied embeddings must equal them") {
       {.name = std::string(kEmbedding), .type = {DType::kF32, {96, 32}}, .kind = ValueKind::kFrozenWeight});
   std::vector<float> embedding(96 * 32);
   const auto load = [&](const SafetensorsFolder& folder) {
-    load_weights(graph, folder, [&](ValueId) { return TensorView{embedding.data(), DType::kF32, {96, 32}}; });
+    load_base_weights(graph, config, folder, [&](ValueId) {
+      return TensorView{embedding.data(), DType::kF32, {96, 32}};
+    });
   };
   const TemporaryFolder equal;
   write(equal.path() / "model.safetensors", llama2_tensors());
