@@ -1,6 +1,7 @@
 #include "train/training_graph.h"
 
 #include "graph/autodiff.h"
+#include "model/modules.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
