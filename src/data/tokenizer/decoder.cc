@@ -1,0 +1,167 @@
+#include "data/tokenizer/decoder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/utf8.h"
+
+namespace spillway::data {
+namespace {
+
+constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+char32_t read_character(const JsonField& field) {
+  const std::string& text = field.string();
+  if (text.empty() || utf8_length(static_cast<unsigned char>(text[0])) != text.size()) {
+    throw field.bad("one character", "compare with the published file");
+  }
+  size_t i = 0;
+  return next_code_point(text, i);
+}
+
+// The byte of a token such as <0xE2>.
+std::optional<char> fallback_byte(std::string_view token) {
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  const int high = digit(token[3]), low = digit(token[4]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
+
+std::string joined(const std::vector<std::string>& tokens) {
+  return std::accumulate(tokens.begin(), tokens.end(), std::string());
+}
+
+}  // namespace
+
+void Decoder::read(const JsonField& field) {
+  if (field.is_null()) return;
+  const std::string& type = field["type"].string();
+  constexpr int64_t kMost = 1'000'000;
+  if (type == "Sequence") {
+    for (const JsonField& step : field["decoders"].elements()) read(step);
+  } else if (type == "ByteLevel") {
+    steps_.push_back(Bytes{});
+  } else if (type == "ByteFallback") {
+    steps_.push_back(ByteFallback{});
+  } else if (type == "Fuse") {
+    steps_.push_back(Fuse{});
+  } else if (type == "Strip") {
+    steps_.push_back(Strip{read_character(field["content"]), field["start"].integer(kMost), field["stop"].integer(kMost)});
+  } else if (type == "Replace") {
+    steps_.push_back(Replace{Pattern(field["pattern"]), field["content"].string()});
+  } else if (type == "Metaspace") {
+    const bool never = field["prepend_scheme"].string_or("") == "never" ||
+                       (field["prepend_scheme"].is_null() && !field["add_prefix_space"].boolean_or(true));
+    steps_.push_back(Metaspace{read_character(field["replacement"]), !never});
+  } else if (type == "BPEDecoder") {
+    steps_.push_back(WordSuffix{field["suffix"].string_or("</w>")});
+  } else {
+    throw field["type"].bad("ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, BPEDecoder or Sequence",
+                            "use a model with such a tokenizer");
+  }
+}
+
+std::string Decoder::decode(std::vector<std::string> tokens) const {
+  if (!present_) {
+    std::string result;
+    for (size_t i = 0; i < tokens.size(); ++i) result += (i > 0 ? " " : "") + tokens[i];
+    return result;
+  }
+  for (const Step& step : steps_) {
+    std::visit([&](const auto& kind) { run(kind, tokens); }, step);
+  }
+  return joined(tokens);
+}
+
+bool Decoder::is_open(const std::string& token) const {
+  const bool falls_back = std::any_of(steps_.begin(), steps_.end(),
+                                      [](const Step& step) { return std::holds_alternative<ByteFallback>(step); });
+  return falls_back && fallback_byte(token).has_value();
+}
+
+void Decoder::run(const Bytes&, Tokens& tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) append_character_bytes(bytes, token);
+  tokens = {is_valid_utf8(bytes) ? std::move(bytes) : repair_utf8(bytes)};
+}
+
+// A run of byte tokens is text as a whole or not at all.
+void Decoder::run(const ByteFallback&, Tokens& tokens) {
+  Tokens result;
+  std::string bytes;
+  const auto flush = [&] {
+    if (bytes.empty()) return;
+    if (is_valid_utf8(bytes)) result.push_back(bytes);
+    else result.insert(result.end(), bytes.size(), std::string(kReplacementCharacter));
+    bytes.clear();
+  };
+  for (std::string& token : tokens) {
+    if (const std::optional<char> byte = fallback_byte(token)) {
+      bytes.push_back(*byte);
+    } else {
+      flush();
+      result.push_back(std::move(token));
+    }
+  }
+  flush();
+  tokens = std::move(result);
+}
+
+void Decoder::run(const Fuse&, Tokens& tokens) { tokens = {joined(tokens)}; }
+
+void Decoder::run(const Strip& step, Tokens& tokens) {
+  for (std::string& token : tokens) {
+    const auto is_content = [&](size_t at) { return next_code_point(token, at) == step.content; };
+    size_t begin = 0, end = token.size();
+    for (int64_t i = 0; i < step.start && begin < end && is_content(begin); ++i) {
+      begin += utf8_length(static_cast<unsigned char>(token[begin]));
+    }
+    for (int64_t i = 0; i < step.stop && end > begin && is_content(previous_character(token, end)); ++i) {
+      end = previous_character(token, end);
+    }
+    token = token.substr(begin, end - begin);
+  }
+}
+
+void Decoder::run(const Replace& step, Tokens& tokens) {
+  RegexScratch scratch;
+  std::string replaced;
+  for (std::string& token : tokens) {
+    replaced.clear();
+    step.pattern.replace(token, step.content, scratch, replaced);
+    token.swap(replaced);
+  }
+}
+
+void Decoder::run(const Metaspace& step, Tokens& tokens) {
+  std::string replaced;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    replaced.clear();
+    for (size_t i = 0; i < tokens[t].size();) {
+      const char32_t c = next_code_point(tokens[t], i);
+      if (c != step.replacement) append_utf8(replaced, c);
+      else if (t > 0 || !step.drop_first) replaced.push_back(' ');
+    }
+    tokens[t] = replaced;
+  }
+}
+
+void Decoder::run(const WordSuffix& step, Tokens& tokens) {
+  if (step.suffix.empty()) return;
+  const Pattern suffix(step.suffix);
+  RegexScratch scratch;
+  std::string replaced;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    replaced.clear();
+    suffix.replace(tokens[t], t + 1 < tokens.size() ? " " : "", scratch, replaced);
+    tokens[t] = replaced;
+  }
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,38 @@
+// The model of a tokenizer: words in, ids out. A new kind is one more file and one more alternative here.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "data/tokenizer/bpe.h"
+#include "data/tokenizer/json_field.h"
+#include "data/tokenizer/tokenizer_file.h"
+#include "data/tokenizer/vocabulary.h"
+#include "data/tokenizer/word_level.h"
+
+namespace spillway::data {
+
+// Immutable; any thread may encode with a scratch of its own.
+class Model {
+ public:
+  // Throws InputError for kinds other than BPE and WordLevel.
+  Model(const JsonField& model, TokenizerFile& file) : kind_(read(model, file)) {}
+
+  [[nodiscard]] const Vocabulary& vocabulary() const {
+    return std::visit([](const auto& kind) -> const Vocabulary& { return kind.vocabulary(); }, kind_);
+  }
+  void encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& ids) const {
+    if (const auto* bpe = std::get_if<Bpe>(&kind_)) return bpe->encode(word, scratch, ids);
+    std::get<WordLevel>(kind_).encode(word, ids);
+  }
+
+ private:
+  using Kind = std::variant<Bpe, WordLevel>;
+  static Kind read(const JsonField& model, TokenizerFile& file);
+
+  Kind kind_;
+};
+
+}  // namespace spillway::data

@@ -1,0 +1,125 @@
+#include "data/tokenizer/normalizer.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/code_points.h"
+#include "data/tokenizer/utf8.h"
+
+namespace spillway::data {
+namespace {
+
+// Appends the normal form of a part whose characters utf8proc and the library treat alike.
+void append_normal_form(std::string_view part, int options, std::string& out) {
+  if (part.empty()) return;
+  utf8proc_uint8_t* result = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(part.data()), static_cast<utf8proc_ssize_t>(part.size()),
+                   &result, static_cast<utf8proc_option_t>(options));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, std::free);
+  SPILLWAY_CHECK(size != UTF8PROC_ERROR_INVALIDUTF8, "text of {} bytes", part.size());
+  if (size < 0) throw std::bad_alloc();
+  out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
+}
+
+// Characters below U+0300 are composed and never reorder or combine.
+bool is_composed(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0xCC; });
+}
+
+}  // namespace
+
+void Normalizer::read(const JsonField& field) {
+  if (field.is_null()) return;
+  const std::string& type = field["type"].string();
+  constexpr int kBase = UTF8PROC_STABLE;
+  if (type == "Sequence") {
+    for (const JsonField& step : field["normalizers"].elements()) read(step);
+  } else if (type == "NFC") {
+    steps_.push_back(NormalForm{kBase | UTF8PROC_COMPOSE, true});
+  } else if (type == "NFD") {
+    steps_.push_back(NormalForm{kBase | UTF8PROC_DECOMPOSE, false});
+  } else if (type == "NFKC") {
+    steps_.push_back(NormalForm{kBase | UTF8PROC_COMPOSE | UTF8PROC_COMPAT, false});
+  } else if (type == "NFKD") {
+    steps_.push_back(NormalForm{kBase | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, false});
+  } else if (type == "Lowercase") {
+    steps_.push_back(Lowercase{});
+  } else if (type == "ByteLevel") {
+    steps_.push_back(Bytes{});
+  } else if (type == "Strip") {
+    steps_.push_back(Strip{field["strip_left"].boolean_or(true), field["strip_right"].boolean_or(true)});
+  } else if (type == "Prepend") {
+    steps_.push_back(Prepend{field["prepend"].string()});
+  } else if (type == "Replace") {
+    steps_.push_back(Replace{Pattern(field["pattern"]), field["content"].string()});
+  } else {
+    throw field["type"].bad("NFC, NFD, NFKC, NFKD, Lowercase, ByteLevel, Strip, Prepend, Replace or Sequence",
+                            "use a model with such a tokenizer");
+  }
+}
+
+std::string_view Normalizer::apply(std::string_view text, std::string& buffer, RegexScratch& scratch) const {
+  std::string_view current = text;
+  std::string next;
+  for (const Step& step : steps_) {
+    const auto* form = std::get_if<NormalForm>(&step);
+    if (form != nullptr && (form->composes ? is_composed(current) : is_ascii(current))) continue;
+    next.clear();
+    std::visit([&](const auto& kind) { run(kind, current, next, scratch); }, step);
+    check_text_size(next.size());
+    buffer.swap(next);
+    current = buffer;
+  }
+  return current;
+}
+
+void Normalizer::run(const NormalForm& step, std::string_view text, std::string& out, RegexScratch&) {
+  // The library's tables are older: characters that are new since then stand alone.
+  size_t begin = 0;
+  for (size_t i = 0; i < text.size();) {
+    const size_t at = i;
+    if (!is_unnormalized(next_code_point(text, i))) continue;
+    append_normal_form(text.substr(begin, at - begin), step.options, out);
+    out.append(text.substr(at, i - at));
+    begin = i;
+  }
+  append_normal_form(text.substr(begin), step.options, out);
+}
+
+void Normalizer::run(const Lowercase&, std::string_view text, std::string& out, RegexScratch&) {
+  for (size_t i = 0; i < text.size();) append_lowercase(out, next_code_point(text, i));
+}
+
+void Normalizer::run(const Bytes&, std::string_view text, std::string& out, RegexScratch&) {
+  append_byte_characters(out, text);
+}
+
+void Normalizer::run(const Strip& step, std::string_view text, std::string& out, RegexScratch&) {
+  size_t begin = 0, end = text.size();
+  for (size_t i = begin; step.left && i < end && is_whitespace(next_code_point(text, i));) begin = i;
+  while (step.right && end > begin) {
+    const size_t last = previous_character(text, end);
+    size_t i = last;
+    if (!is_whitespace(next_code_point(text, i))) break;
+    end = last;
+  }
+  out.append(text.substr(begin, end - begin));
+}
+
+void Normalizer::run(const Prepend& step, std::string_view text, std::string& out, RegexScratch&) {
+  if (!text.empty()) out.append(step.text);
+  out.append(text);
+}
+
+void Normalizer::run(const Replace& step, std::string_view text, std::string& out, RegexScratch& scratch) {
+  step.pattern.replace(text, step.content, scratch, out);
+}
+
+}  // namespace spillway::data

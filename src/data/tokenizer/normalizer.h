@@ -1,0 +1,53 @@
+// The first step of a tokenizer: text to text. Nested sequences are one list of steps.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "data/tokenizer/json_field.h"
+#include "data/tokenizer/pattern.h"
+
+namespace spillway::data {
+
+// Immutable; any thread may use it with a scratch of its own.
+class Normalizer {
+ public:
+  // `field` may be null: no steps. Throws InputError for steps that are not read (Precompiled, BertNormalizer, ...).
+  explicit Normalizer(const JsonField& field) { read(field); }
+
+  // The normalized text: a view of `text` itself where nothing changes, else of `buffer`. REQUIRES: valid UTF-8.
+  [[nodiscard]] std::string_view apply(std::string_view text, std::string& buffer, RegexScratch& scratch) const;
+
+ private:
+  struct NormalForm {
+    int options;  // of utf8proc_map
+    bool composes;
+  };
+  struct Lowercase {};
+  struct Bytes {};  // GPT-2's byte characters
+  struct Strip {
+    bool left, right;
+  };
+  struct Prepend {
+    std::string text;
+  };
+  struct Replace {
+    Pattern pattern;
+    std::string content;
+  };
+  using Step = std::variant<NormalForm, Lowercase, Bytes, Strip, Prepend, Replace>;
+
+  void read(const JsonField& field);
+  static void run(const NormalForm& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Lowercase& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Bytes& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Strip& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Prepend& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Replace& step, std::string_view text, std::string& out, RegexScratch& scratch);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace spillway::data

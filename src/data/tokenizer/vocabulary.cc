@@ -1,0 +1,85 @@
+#include "data/tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+
+#include "base/error.h"
+
+namespace spillway::data {
+namespace {
+
+// Ids may have gaps (reserved tokens that were never named), but a table over ids must stay in proportion.
+constexpr int64_t kFreeIds = 1 << 20;
+constexpr size_t kMaxTextBytes = std::numeric_limits<uint32_t>::max();
+
+uint64_t hash_of(std::string_view text) { return std::hash<std::string_view>()(text); }
+
+std::string quoted(std::string_view token) {
+  std::string result = "'";
+  for (const char c : token.substr(0, 40)) {
+    if (static_cast<unsigned char>(c) < 0x20) result += fmt::format("\\x{:02x}", c);
+    else result += c;
+  }
+  return result + "'";
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& tokens, std::string_view where)
+    : size_(static_cast<int64_t>(tokens.size())) {
+  const int64_t most = size_ * 8 + kFreeIds;
+  int64_t limit = 0;
+  size_t bytes = 0;
+  for (const auto& [token, id] : tokens) {
+    if (id < 0 || id >= most) {
+      throw input_error(where, "expected ids from 0 to {} for {} tokens, got {} for {}; compare with the published file",
+                        most - 1, size_, id, quoted(token));
+    }
+    limit = std::max(limit, id + 1);
+    bytes += token.size();
+  }
+  if (bytes > kMaxTextBytes) throw input_error(where, "expected less than 4 GiB of tokens, got more; shorten them");
+  texts_.reserve(bytes);
+  spans_.resize(static_cast<size_t>(limit));
+  slots_.resize(std::bit_ceil(tokens.size() * 2 + 2));
+  for (const auto& [token, id] : tokens) {
+    Span& span = spans_[static_cast<size_t>(id)];
+    if (span.used) {
+      throw input_error(where, "expected one token for each id, got {} and {} for id {}; compare with the published file",
+                        quoted(text(static_cast<int32_t>(id))), quoted(token), id);
+    }
+    Slot& slot = slots_[slot_of(token)];
+    if (slot.id >= 0) {
+      throw input_error(where, "expected one id for each token, got {} and {} for {}; compare with the published file",
+                        slot.id, id, quoted(token));
+    }
+    slot = {static_cast<uint32_t>(hash_of(token)), static_cast<int32_t>(id)};
+    span = {static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(token.size()), true};
+    texts_ += token;
+  }
+}
+
+size_t Vocabulary::slot_of(std::string_view token) const {
+  const uint64_t hash = hash_of(token);
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = (hash >> 32 ^ hash) & mask;; i = (i + 1) & mask) {
+    const Slot& slot = slots_[i];
+    if (slot.id < 0 || (slot.hash == static_cast<uint32_t>(hash) && text(slot.id) == token)) return i;
+  }
+}
+
+std::optional<int32_t> Vocabulary::find(std::string_view token) const {
+  if (slots_.empty()) return std::nullopt;
+  const Slot& slot = slots_[slot_of(token)];
+  if (slot.id < 0) return std::nullopt;
+  return slot.id;
+}
+
+std::optional<std::string_view> Vocabulary::token(int64_t id) const {
+  if (id < 0 || id >= id_limit() || !spans_[static_cast<size_t>(id)].used) return std::nullopt;
+  return text(static_cast<int32_t>(id));
+}
+
+}  // namespace spillway::data
