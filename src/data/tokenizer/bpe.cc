@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "data/tokenizer/utf8.h"
+#include "io/quote.h"
 
 namespace spillway::data {
 namespace {
@@ -56,8 +57,8 @@ void Bpe::read_merges(const TokenizerFile& file, const std::string& where) {
   const auto id_of = [&](std::string_view token, size_t index) {
     const std::optional<int32_t> id = vocabulary_.find(token);
     if (!id) {
-      throw input_error(fmt::format("{}[{}]", where, index), "expected tokens of the vocabulary, got '{}', which is not "
-                        "in model.vocab; compare with the published file", token.substr(0, 80));
+      throw input_error(fmt::format("{}[{}]", where, index), "expected tokens of the vocabulary, got {}, which is not "
+                        "in model.vocab; compare with the published file", quote(token));
     }
     return *id;
   };
@@ -158,8 +159,8 @@ bool Bpe::append_bytes(std::string_view character, std::vector<int32_t>& ids) co
 int32_t Bpe::unknown_id() const {
   const std::optional<int32_t> id = vocabulary_.find(*unknown_token_);
   if (!id) {
-    throw input_error(where_ + ".unk_token", "expected a token of the vocabulary, got '{}', and the text has a character "
-                      "that needs it; add it to model.vocab", *unknown_token_);
+    throw input_error(where_ + ".unk_token", "expected a token of the vocabulary, got {}, and the text has a character "
+                      "that needs it; add it to model.vocab", quote(*unknown_token_));
   }
   return *id;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "io/quote.h"
 
 namespace spillway::data {
 namespace {
@@ -15,15 +16,6 @@ constexpr int64_t kFreeIds = 1 << 20;
 constexpr size_t kMaxTextBytes = std::numeric_limits<uint32_t>::max();
 
 uint64_t hash_of(std::string_view text) { return std::hash<std::string_view>()(text); }
-
-std::string quoted(std::string_view token) {
-  std::string result = "'";
-  for (const char c : token.substr(0, 40)) {
-    if (static_cast<unsigned char>(c) < 0x20) result += fmt::format("\\x{:02x}", c);
-    else result += c;
-  }
-  return result + "'";
-}
 
 }  // namespace
 
@@ -35,7 +27,7 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
   for (const auto& [token, id] : tokens) {
     if (id < 0 || id >= most) {
       throw input_error(where, "expected ids from 0 to {} for {} tokens, got {} for {}; compare with the published file",
-                        most - 1, size_, id, quoted(token));
+                        most - 1, size_, id, quote(token));
     }
     limit = std::max(limit, id + 1);
     bytes += token.size();
@@ -48,12 +40,12 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
     Span& span = spans_[static_cast<size_t>(id)];
     if (span.used) {
       throw input_error(where, "expected one token for each id, got {} and {} for id {}; compare with the published file",
-                        quoted(text(static_cast<int32_t>(id))), quoted(token), id);
+                        quote(text(static_cast<int32_t>(id))), quote(token), id);
     }
     Slot& slot = slots_[slot_of(token)];
     if (slot.id >= 0) {
       throw input_error(where, "expected one id for each token, got {} and {} for {}; compare with the published file",
-                        slot.id, id, quoted(token));
+                        slot.id, id, quote(token));
     }
     slot = {static_cast<uint32_t>(hash_of(token)), static_cast<int32_t>(id)};
     span = {static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(token.size()), true};

@@ -1,0 +1,155 @@
+#include "data/tokenizer/added_tokens.h"
+
+#include "base/log.h"
+#include "data/tokenizer/code_points.h"
+#include "data/tokenizer/utf8.h"
+#include "io/quote.h"
+
+namespace spillway::data {
+namespace {
+
+constexpr int64_t kMaxId = INT32_MAX - 1;
+
+AddedToken read_token(const JsonField& field) {
+  AddedToken token;
+  token.content = field["content"].string();
+  token.id = static_cast<int32_t>(field["id"].integer(kMaxId));
+  token.single_word = field["single_word"].boolean_or(false);
+  token.lstrip = field["lstrip"].boolean_or(false);
+  token.rstrip = field["rstrip"].boolean_or(false);
+  token.special = field["special"].boolean_or(false);
+  token.normalized = field["normalized"].boolean_or(!token.special);
+  return token;
+}
+
+}  // namespace
+
+int32_t ByteTrie::child(int32_t node, unsigned char byte) const {
+  for (const auto& [edge, target] : nodes_[static_cast<size_t>(node)].children) {
+    if (edge == byte) return target;
+  }
+  return -1;
+}
+
+void ByteTrie::add(std::string_view text, int32_t value) {
+  starts_[static_cast<unsigned char>(text[0])] = true;
+  int32_t node = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    int32_t next = child(node, byte);
+    if (next < 0) {
+      next = static_cast<int32_t>(nodes_.size());
+      nodes_[static_cast<size_t>(node)].children.emplace_back(byte, next);
+      nodes_.emplace_back();
+    }
+    node = next;
+  }
+  if (nodes_[static_cast<size_t>(node)].value < 0) nodes_[static_cast<size_t>(node)].value = value;
+}
+
+std::optional<ByteTrie::Found> ByteTrie::longest_at(std::string_view text, size_t position) const {
+  std::optional<Found> result;
+  int32_t node = 0;
+  for (size_t i = position; i < text.size(); ++i) {
+    node = child(node, static_cast<unsigned char>(text[i]));
+    if (node < 0) break;
+    const int32_t value = nodes_[static_cast<size_t>(node)].value;
+    if (value >= 0) result = Found{i + 1 - position, value};
+  }
+  return result;
+}
+
+AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, const Normalizer& normalizer) {
+  if (field.is_null()) return;
+  std::map<int32_t, std::string> ids_in_file;
+  std::vector<AddedToken> tokens;
+  std::string renumbered;
+  for (const JsonField& element : field.elements()) {
+    AddedToken token = read_token(element);
+    if (token.content.empty()) continue;
+    const auto [first, is_new] = ids_in_file.emplace(token.id, token.content);
+    if (!is_new) throw element["id"].bad(fmt::format("an id that {} does not have", quote(first->second)), "give it another");
+    const int32_t id_in_file = token.id;
+    add(std::move(token), vocabulary, element);
+    const std::string& content = first->second;
+    const int32_t id = by_content_.at(content);
+    if (id != id_in_file && renumbered.empty()) renumbered = fmt::format("{} has id {}, not {}", quote(content), id, id_in_file);
+  }
+  if (!renumbered.empty()) {
+    log_warning("[{}] {}: the ids of added tokens follow the vocabulary without a gap", field.where(), renumbered);
+  }
+
+  // Special tokens go first where the normalized texts of two are equal.
+  std::string buffer;
+  RegexScratch scratch;
+  for (const bool special : {true, false}) {
+    for (const auto& [id, token] : by_id_) {
+      if (token.special != special) continue;
+      if (!token.normalized) {
+        raw_.add(token.content, id);
+        continue;
+      }
+      const std::string_view text = normalizer.apply(token.content, buffer, scratch);
+      if (!text.empty()) normalized_.add(text, id);
+    }
+  }
+}
+
+void AddedTokens::add(AddedToken token, const Vocabulary& vocabulary, const JsonField& field) {
+  if (const std::optional<int32_t> id = vocabulary.find(token.content)) {
+    token.id = *id;
+  } else {
+    const int64_t next = std::max(vocabulary.size(), id_limit());
+    if (vocabulary.token(next)) {
+      throw field["id"].bad(fmt::format("a vocabulary without gaps below {}", vocabulary.id_limit()),
+                            fmt::format("{} would get id {}, which is taken", quote(token.content), next));
+    }
+    token.id = static_cast<int32_t>(next);
+  }
+  if (!by_content_.emplace(token.content, token.id).second) {
+    throw field["content"].bad("a content that no other added token has", "remove one of the two");
+  }
+  if (token.special) special_.insert(token.content);
+  by_id_.emplace(token.id, std::move(token));
+}
+
+std::optional<int32_t> AddedTokens::find(std::string_view content) const {
+  const auto found = by_content_.find(std::string(content));
+  if (found == by_content_.end()) return std::nullopt;
+  return found->second;
+}
+
+const AddedToken* AddedTokens::token(int64_t id) const {
+  if (id < 0 || id >= id_limit()) return nullptr;
+  const auto found = by_id_.find(static_cast<int32_t>(id));
+  return found == by_id_.end() ? nullptr : &found->second;
+}
+
+bool AddedTokens::touches_word(std::string_view text, size_t begin, size_t end) {
+  if (begin > 0) {
+    size_t before = previous_character(text, begin);
+    if (is_word(next_code_point(text, before))) return true;
+  }
+  return end < text.size() && is_word(next_code_point(text, end));
+}
+
+size_t AddedTokens::space_before(std::string_view text, size_t position) {
+  while (position > 0) {
+    const size_t before = previous_character(text, position);
+    size_t i = before;
+    if (!is_whitespace(next_code_point(text, i))) break;
+    position = before;
+  }
+  return position;
+}
+
+size_t AddedTokens::space_behind(std::string_view text, size_t position) {
+  while (position < text.size()) {
+    size_t i = position;
+    if (!is_whitespace(next_code_point(text, i))) break;
+    position = i;
+  }
+  return position;
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,110 @@
+// Tokens that are cut out of a text before the model sees it: special tokens such as <|im_end|>, and plain ones.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "data/tokenizer/json_field.h"
+#include "data/tokenizer/normalizer.h"
+#include "data/tokenizer/vocabulary.h"
+
+namespace spillway::data {
+
+struct AddedToken {
+  std::string content;
+  int32_t id = 0;
+  bool single_word = false;  // not inside a word
+  bool lstrip = false, rstrip = false;  // swallows white space on that side
+  bool normalized = false;  // looked for in the normalized text, and normalized itself
+  bool special = false;     // may be left out of decoded text
+};
+
+// Finds the longest of many strings that starts at a place.
+class ByteTrie {
+ public:
+  ByteTrie() : nodes_(1) {}
+  // Of equal strings the first one counts. REQUIRES: not empty.
+  void add(std::string_view text, int32_t value);
+  struct Found {
+    size_t length;
+    int32_t value;
+  };
+  [[nodiscard]] std::optional<Found> longest_at(std::string_view text, size_t position) const;
+  // The next position from `position` on where a string may start.
+  [[nodiscard]] size_t next_start(std::string_view text, size_t position) const {
+    while (position < text.size() && !starts_[static_cast<unsigned char>(text[position])]) ++position;
+    return position;
+  }
+
+ private:
+  struct Node {
+    int32_t value = -1;
+    std::vector<std::pair<unsigned char, int32_t>> children;  // few, in the order of arrival
+  };
+  [[nodiscard]] int32_t child(int32_t node, unsigned char byte) const;
+
+  std::array<bool, 256> starts_{};
+  std::vector<Node> nodes_;
+};
+
+// Immutable; any thread may read.
+class AddedTokens {
+ public:
+  // `field` is the list of tokenizer.json. Ids are the library's: the vocabulary's where the content is a token of it,
+  // else the next free ones in the order of the list; where the file says otherwise a warning tells. Throws InputError
+  // for ids and contents that appear twice and for an id that collides with the vocabulary.
+  AddedTokens(const JsonField& field, const Vocabulary& vocabulary, const Normalizer& normalizer);
+
+  [[nodiscard]] std::optional<int32_t> find(std::string_view content) const;
+  [[nodiscard]] const AddedToken* token(int64_t id) const;
+  [[nodiscard]] bool is_special(std::string_view content) const { return special_.contains(std::string(content)); }
+  // One more than the highest id, or 0.
+  [[nodiscard]] int64_t id_limit() const { return by_id_.empty() ? 0 : int64_t{by_id_.rbegin()->first} + 1; }
+
+  // Cuts `text` at the tokens that stand for raw (or for normalized) text: text(begin, end) for what lies between, not
+  // empty, and token(id), in order.
+  template <typename Text, typename Token>
+  void split(bool normalized, std::string_view text, const Text& on_text, const Token& on_token) const {
+    const ByteTrie& trie = normalized ? normalized_ : raw_;
+    size_t done = 0;
+    for (size_t at = trie.next_start(text, 0); at < text.size(); at = trie.next_start(text, at)) {
+      const auto found = trie.longest_at(text, at);
+      if (!found) {
+        ++at;
+        continue;
+      }
+      const AddedToken& token = by_id_.at(found->value);
+      const size_t match = at;
+      at += found->length;
+      if (token.single_word && touches_word(text, match, at)) continue;
+      const size_t begin = token.lstrip ? std::max(space_before(text, match), done) : match;
+      const size_t end = token.rstrip ? space_behind(text, at) : at;
+      if (done < begin) on_text(done, begin);
+      on_token(token.id);
+      done = end;
+    }
+    if (done < text.size()) on_text(done, text.size());
+  }
+
+ private:
+  static bool touches_word(std::string_view text, size_t begin, size_t end);
+  static size_t space_before(std::string_view text, size_t position);
+  static size_t space_behind(std::string_view text, size_t position);
+  void add(AddedToken token, const Vocabulary& vocabulary, const JsonField& field);
+
+  std::map<int32_t, AddedToken> by_id_;
+  std::unordered_map<std::string, int32_t> by_content_;
+  std::unordered_set<std::string> special_;
+  ByteTrie raw_, normalized_;
+};
+
+}  // namespace spillway::data
