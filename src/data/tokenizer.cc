@@ -94,9 +94,12 @@ void Tokenizer::Impl::encode(std::string_view text, Scratch& scratch, std::vecto
   const auto encode_raw = [&](size_t raw_begin, size_t raw_end) {
     const std::string_view raw = text.substr(raw_begin, raw_end - raw_begin);
     const std::string_view normalized = normalizer.apply(raw, scratch.normalized, scratch.regex);
-    added.split(true, normalized, [&](size_t begin, size_t end) {
-      encode_rest(normalized.substr(begin, end - begin), raw_begin == 0 && begin == 0);
-    }, push);
+    added.split(
+        true, normalized,
+        [&](size_t begin, size_t end) {
+          encode_rest(normalized.substr(begin, end - begin), raw_begin == 0 && begin == 0);
+        },
+        push);
   };
   added.split(false, text, encode_raw, push);
 }
@@ -107,7 +110,9 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view config_json, std::string_view where) {
-  const auto name = [&](std::string_view file) { return where.empty() ? std::string(file) : fmt::format("{}/{}", where, file); };
+  const auto name = [&](std::string_view file) {
+    return where.empty() ? std::string(file) : fmt::format("{}/{}", where, file);
+  };
   TokenizerFile file = read_tokenizer_file(tokenizer_json, name("tokenizer.json"));
   auto impl = std::make_unique<Impl>(file, JsonField(file.rest, name("tokenizer.json")));
   if (!config_json.empty()) {
@@ -124,10 +129,12 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
     return std::filesystem::exists(folder / name, error);
   };
   if (!has("tokenizer.json")) {
-    throw input_error(folder.string(), "expected a model folder with tokenizer.json, got none; save the tokenizer with "
+    throw input_error(folder.string(),
+                      "expected a model folder with tokenizer.json, got none; save the tokenizer with "
                       "transformers' save_pretrained, which writes it");
   }
-  const std::string config = has("tokenizer_config.json") ? read_file(folder / "tokenizer_config.json", kMaxConfigBytes) : "";
+  const std::string config =
+      has("tokenizer_config.json") ? read_file(folder / "tokenizer_config.json", kMaxConfigBytes) : "";
   Tokenizer tokenizer = from_json(read_file(folder / "tokenizer.json", kMaxFileBytes), config, folder.string());
   Impl& impl = *tokenizer.impl_;
   if (has("chat_template.jinja")) {
@@ -140,7 +147,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
     use(JsonField(json, path));
   };
   read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
-  read_object("generation_config.json", [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });
+  read_object("generation_config.json",
+              [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });
   return tokenizer;
 }
 

@@ -68,12 +68,14 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
     AddedToken token = read_token(element);
     if (token.content.empty()) continue;
     const auto [first, is_new] = ids_in_file.emplace(token.id, token.content);
-    if (!is_new) throw element["id"].bad(fmt::format("an id that {} does not have", quote(first->second)), "give it another");
+    if (!is_new)
+      throw element["id"].bad(fmt::format("an id that {} does not have", quote(first->second)), "give it another");
     const int32_t id_in_file = token.id;
     add(std::move(token), vocabulary, element);
     const std::string& content = first->second;
     const int32_t id = by_content_.at(content);
-    if (id != id_in_file && renumbered.empty()) renumbered = fmt::format("{} has id {}, not {}", quote(content), id, id_in_file);
+    if (id != id_in_file && renumbered.empty())
+      renumbered = fmt::format("{} has id {}, not {}", quote(content), id, id_in_file);
   }
   if (!renumbered.empty()) {
     log_warning("[{}] {}: the ids of added tokens follow the vocabulary without a gap", field.where(), renumbered);

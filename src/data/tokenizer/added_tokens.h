@@ -22,10 +22,10 @@ namespace spillway::data {
 struct AddedToken {
   std::string content;
   int32_t id = 0;
-  bool single_word = false;  // not inside a word
+  bool single_word = false;             // not inside a word
   bool lstrip = false, rstrip = false;  // swallows white space on that side
-  bool normalized = false;  // looked for in the normalized text, and normalized itself
-  bool special = false;     // may be left out of decoded text
+  bool normalized = false;              // looked for in the normalized text, and normalized itself
+  bool special = false;                 // may be left out of decoded text
 };
 
 // Finds the longest of many strings that starts at a place.

@@ -57,8 +57,10 @@ void Bpe::read_merges(const TokenizerFile& file, const std::string& where) {
   const auto id_of = [&](std::string_view token, size_t index) {
     const std::optional<int32_t> id = vocabulary_.find(token);
     if (!id) {
-      throw input_error(fmt::format("{}[{}]", where, index), "expected tokens of the vocabulary, got {}, which is not "
-                        "in model.vocab; compare with the published file", quote(token));
+      throw input_error(fmt::format("{}[{}]", where, index),
+                        "expected tokens of the vocabulary, got {}, which is not "
+                        "in model.vocab; compare with the published file",
+                        quote(token));
     }
     return *id;
   };
@@ -123,8 +125,10 @@ void Bpe::encode_part(std::string_view word, BpeScratch& scratch, std::vector<in
   }
   scratch.ids_.clear();
   split_into_characters(word, scratch.ids_);
-  if (scratch.ids_.size() <= kShortWord) merge_short(scratch);
-  else merge_long(scratch);
+  if (scratch.ids_.size() <= kShortWord)
+    merge_short(scratch);
+  else
+    merge_long(scratch);
   ids.insert(ids.end(), scratch.ids_.begin(), scratch.ids_.end());
   if (cached != nullptr && scratch.ids_.size() <= BpeScratch::kCachedIds) {
     std::copy(word.begin(), word.end(), cached->text.begin());
@@ -159,8 +163,10 @@ bool Bpe::append_bytes(std::string_view character, std::vector<int32_t>& ids) co
 int32_t Bpe::unknown_id() const {
   const std::optional<int32_t> id = vocabulary_.find(*unknown_token_);
   if (!id) {
-    throw input_error(where_ + ".unk_token", "expected a token of the vocabulary, got {}, and the text has a character "
-                      "that needs it; add it to model.vocab", quote(*unknown_token_));
+    throw input_error(where_ + ".unk_token",
+                      "expected a token of the vocabulary, got {}, and the text has a character "
+                      "that needs it; add it to model.vocab",
+                      quote(*unknown_token_));
   }
   return *id;
 }

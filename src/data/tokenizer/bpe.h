@@ -45,8 +45,8 @@ class BpeScratch {
 
 class Bpe {
  public:
-  // Takes vocabulary and merges out of `file`. Throws InputError for a merge whose tokens are not in the vocabulary, for
-  // dropout, and for what Vocabulary throws.
+  // Takes vocabulary and merges out of `file`. Throws InputError for a merge whose tokens are not in the vocabulary,
+  // for dropout, and for what Vocabulary throws.
   Bpe(const JsonField& model, TokenizerFile& file);
 
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -74,9 +74,9 @@ class Bpe {
   void merge_long(BpeScratch& scratch) const;
 
   Vocabulary vocabulary_;
-  std::vector<Merge> merges_;  // open addressing, a power of two, at most half full
-  std::array<int32_t, 0x800> two_byte_ids_{};      // of the characters below U+0800; -1 where there is none
-  std::array<int32_t, 256> byte_ids_{};            // of <0x00> to <0xFF>; -1 where there is none
+  std::vector<Merge> merges_;                  // open addressing, a power of two, at most half full
+  std::array<int32_t, 0x800> two_byte_ids_{};  // of the characters below U+0800; -1 where there is none
+  std::array<int32_t, 256> byte_ids_{};        // of <0x00> to <0xFF>; -1 where there is none
   std::string where_;
   std::optional<std::string> unknown_token_;
   std::string prefix_, suffix_;

@@ -15,7 +15,8 @@ constexpr bool is_visible(int byte) {
 constexpr std::array<char32_t, 256> make_characters() {
   std::array<char32_t, 256> result{};
   char32_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte) result[static_cast<size_t>(byte)] = is_visible(byte) ? static_cast<char32_t>(byte) : next++;
+  for (int byte = 0; byte < 256; ++byte)
+    result[static_cast<size_t>(byte)] = is_visible(byte) ? static_cast<char32_t>(byte) : next++;
   return result;
 }
 constexpr std::array<char32_t, 256> kCharacters = make_characters();

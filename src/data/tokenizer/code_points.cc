@@ -13,9 +13,14 @@ namespace {
 constexpr std::array<std::string_view, 30> kCategoryNames = {
     "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe",
     "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn"};
-constexpr std::array<std::pair<std::string_view, char>, 8> kLongNames = {
-    {{"Letter", 'L'}, {"Mark", 'M'}, {"Number", 'N'}, {"Punctuation", 'P'}, {"Punct", 'P'}, {"Symbol", 'S'},
-     {"Separator", 'Z'}, {"Other", 'C'}}};
+constexpr std::array<std::pair<std::string_view, char>, 8> kLongNames = {{{"Letter", 'L'},
+                                                                          {"Mark", 'M'},
+                                                                          {"Number", 'N'},
+                                                                          {"Punctuation", 'P'},
+                                                                          {"Punct", 'P'},
+                                                                          {"Symbol", 'S'},
+                                                                          {"Separator", 'Z'},
+                                                                          {"Other", 'C'}}};
 
 std::string_view category_name(char32_t c) {
   const auto next = std::upper_bound(kCategoryRuns.begin(), kCategoryRuns.end(), static_cast<uint32_t>(c << 5 | 31));
@@ -112,8 +117,15 @@ std::optional<CodePointSet> property_set(std::string_view name) {
 }
 
 const CodePointSet& whitespace_set() {
-  static const CodePointSet set({{0x09, 0x0D}, {0x20, 0x20}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680},
-                                 {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+  static const CodePointSet set({{0x09, 0x0D},
+                                 {0x20, 0x20},
+                                 {0x85, 0x85},
+                                 {0xA0, 0xA0},
+                                 {0x1680, 0x1680},
+                                 {0x2000, 0x200A},
+                                 {0x2028, 0x2029},
+                                 {0x202F, 0x202F},
+                                 {0x205F, 0x205F},
                                  {0x3000, 0x3000}});
   return set;
 }
@@ -153,12 +165,12 @@ void append_lowercase(std::string& text, char32_t c) {
     text += "i\xCC\x87";
     return;
   }
-  const auto next =
-      std::upper_bound(kLowercaseRuns.begin(), kLowercaseRuns.end(), c,
-                       [](char32_t value, const LowercaseRun& run) { return value < run.first; });
+  const auto next = std::upper_bound(kLowercaseRuns.begin(), kLowercaseRuns.end(), c,
+                                     [](char32_t value, const LowercaseRun& run) { return value < run.first; });
   if (next != kLowercaseRuns.begin()) {
     const LowercaseRun& run = *(next - 1);
-    if (c <= run.last && (c - run.first) % run.step == 0) c = static_cast<char32_t>(static_cast<int32_t>(c) + run.delta);
+    if (c <= run.last && (c - run.first) % run.step == 0)
+      c = static_cast<char32_t>(static_cast<int32_t>(c) + run.delta);
   }
   append_utf8(text, c);
 }

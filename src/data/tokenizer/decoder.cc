@@ -25,7 +25,10 @@ char32_t read_character(const JsonField& field) {
 // The byte of a token such as <0xE2>.
 std::optional<char> fallback_byte(std::string_view token) {
   const auto digit = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
   };
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
   const int high = digit(token[3]), low = digit(token[4]);
@@ -52,7 +55,8 @@ void Decoder::read(const JsonField& field) {
   } else if (type == "Fuse") {
     steps_.push_back(Fuse{});
   } else if (type == "Strip") {
-    steps_.push_back(Strip{read_character(field["content"]), field["start"].integer(kMost), field["stop"].integer(kMost)});
+    steps_.push_back(
+        Strip{read_character(field["content"]), field["start"].integer(kMost), field["stop"].integer(kMost)});
   } else if (type == "Replace") {
     steps_.push_back(Replace{Pattern(field["pattern"]), field["content"].string()});
   } else if (type == "Metaspace") {
@@ -97,8 +101,10 @@ void Decoder::run(const ByteFallback&, Tokens& tokens) {
   std::string bytes;
   const auto flush = [&] {
     if (bytes.empty()) return;
-    if (is_valid_utf8(bytes)) result.push_back(bytes);
-    else result.insert(result.end(), bytes.size(), std::string(kReplacementCharacter));
+    if (is_valid_utf8(bytes))
+      result.push_back(bytes);
+    else
+      result.insert(result.end(), bytes.size(), std::string(kReplacementCharacter));
     bytes.clear();
   };
   for (std::string& token : tokens) {
@@ -145,8 +151,10 @@ void Decoder::run(const Metaspace& step, Tokens& tokens) {
     replaced.clear();
     for (size_t i = 0; i < tokens[t].size();) {
       const char32_t c = next_code_point(tokens[t], i);
-      if (c != step.replacement) append_utf8(replaced, c);
-      else if (t > 0 || !step.drop_first) replaced.push_back(' ');
+      if (c != step.replacement)
+        append_utf8(replaced, c);
+      else if (t > 0 || !step.drop_first)
+        replaced.push_back(' ');
     }
     tokens[t] = replaced;
   }

@@ -19,7 +19,8 @@ std::string shown(const nlohmann::json& value) {
 JsonField JsonField::operator[](std::string_view key) const {
   if (!value_->is_object()) throw bad("an object", "compare with the published file");
   const auto found = value_->find(key);
-  return {found == value_->end() ? kNull : *found, file_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+  return {found == value_->end() ? kNull : *found, file_,
+          path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
 }
 
 std::vector<JsonField> JsonField::elements() const {

@@ -7,7 +7,8 @@ Model::Kind Model::read(const JsonField& model, TokenizerFile& file) {
   const std::string type = model["type"].string_or(file.has_merges ? "BPE" : "");
   if (type == "BPE") return Bpe(model, file);
   if (type == "WordLevel") return WordLevel(model, file);
-  throw model["type"].bad("BPE or WordLevel", "use a model with such a tokenizer, Unigram and WordPiece are not read yet");
+  throw model["type"].bad("BPE or WordLevel",
+                          "use a model with such a tokenizer, Unigram and WordPiece are not read yet");
 }
 
 }  // namespace spillway::data

@@ -18,7 +18,8 @@ constexpr size_t kMaxTextBytes = size_t{1} << 30;
 // Throws InputError where a text that grows between two steps has passed kMaxTextBytes.
 inline void check_text_size(size_t bytes) {
   if (bytes > kMaxTextBytes) {
-    throw input_error("tokenizer", "expected texts of at most 1 GiB between the steps, got {} bytes; split the text", bytes);
+    throw input_error("tokenizer", "expected texts of at most 1 GiB between the steps, got {} bytes; split the text",
+                      bytes);
   }
 }
 

@@ -8,9 +8,7 @@ namespace {
 
 constexpr size_t kMaxTemplates = 16;
 
-int32_t read_id(const JsonField& field, int64_t id_limit) {
-  return static_cast<int32_t>(field.integer(id_limit - 1));
-}
+int32_t read_id(const JsonField& field, int64_t id_limit) { return static_cast<int32_t>(field.integer(id_limit - 1)); }
 
 // ["<s>", 1]
 int32_t read_token(const JsonField& field, int64_t id_limit) {
@@ -44,7 +42,8 @@ PostProcessor::Template PostProcessor::read_template(const JsonField& field, int
   for (const JsonField& piece : field["single"].elements()) {
     if (piece["SpecialToken"].is_null()) {
       const JsonField sequence = piece["Sequence"]["id"];
-      if (sequence.string() != "A" || has_text) throw sequence.bad("the text A, once", "compare with the published file");
+      if (sequence.string() != "A" || has_text)
+        throw sequence.bad("the text A, once", "compare with the published file");
       result.push_back(std::nullopt);
       has_text = true;
       continue;
@@ -64,8 +63,10 @@ std::vector<int32_t> PostProcessor::apply(std::vector<int32_t> ids, bool add_spe
     std::vector<int32_t> result;
     result.reserve(ids.size() + pieces.size());
     for (const std::optional<int32_t>& piece : pieces) {
-      if (piece) result.push_back(*piece);
-      else result.insert(result.end(), ids.begin(), ids.end());
+      if (piece)
+        result.push_back(*piece);
+      else
+        result.insert(result.end(), ids.begin(), ids.end());
     }
     ids = std::move(result);
   }

@@ -1,4 +1,5 @@
-// Puts special tokens around a text's ids: TemplateProcessing, BertProcessing, RobertaProcessing, and sequences of them.
+// Puts special tokens around a text's ids: TemplateProcessing, BertProcessing, RobertaProcessing, and sequences of
+// them.
 #pragma once
 
 #include <cstdint>

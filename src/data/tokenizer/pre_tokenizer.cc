@@ -15,9 +15,8 @@ constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // \w+|[^\w\s]+ of the `Whitespace` step, whose regex engine has joiners in \w, and no superscripts or fractions.
-constexpr std::string_view kWhitespacePattern =
-    R"([\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]+|)"
-    R"([^\s[\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]]+)";
+constexpr std::string_view kWhitespacePattern = R"([\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]+|)"
+                                                R"([^\s[\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]]+)";
 
 struct Part {
   uint32_t begin, end;
@@ -52,8 +51,10 @@ void join_parts(std::vector<Part>& parts, SplitBehavior behavior) {
       break;
     case SplitBehavior::kContiguous:
       for (const Part& part : parts) {
-        if (!joined.empty() && joined.back().is_match == part.is_match) joined.back().end = part.end;
-        else joined.push_back(part);
+        if (!joined.empty() && joined.back().is_match == part.is_match)
+          joined.back().end = part.end;
+        else
+          joined.push_back(part);
       }
   }
   parts = std::move(joined);
@@ -148,11 +149,15 @@ void PreTokenizer::read_metaspace(const JsonField& field) {
   if (replacement.empty() || utf8_length(static_cast<unsigned char>(replacement[0])) != replacement.size()) {
     throw field["replacement"].bad("one character", "write U+2581");
   }
-  const std::string scheme = field["prepend_scheme"].string_or(field["add_prefix_space"].boolean_or(true) ? "always" : "never");
+  const std::string scheme =
+      field["prepend_scheme"].string_or(field["add_prefix_space"].boolean_or(true) ? "always" : "never");
   PrependScheme prepend = PrependScheme::kAlways;
-  if (scheme == "first") prepend = PrependScheme::kFirst;
-  else if (scheme == "never") prepend = PrependScheme::kNever;
-  else if (scheme != "always") throw field["prepend_scheme"].bad("always, first or never", "use one of these");
+  if (scheme == "first")
+    prepend = PrependScheme::kFirst;
+  else if (scheme == "never")
+    prepend = PrependScheme::kNever;
+  else if (scheme != "always")
+    throw field["prepend_scheme"].bad("always, first or never", "use one of these");
   steps_.push_back(Metaspace{replacement, prepend});
   if (field["split"].boolean_or(true)) {
     steps_.push_back(SplitPattern{Pattern(replacement), SplitBehavior::kMergedWithNext, false});
@@ -191,16 +196,20 @@ void PreTokenizer::run(const PrependSpace&, Words& words, RegexScratch&) {
 }
 
 void PreTokenizer::run(const Bytes&, Words& words, RegexScratch&) {
-  rewrite(words, [](std::string_view word, const Words::Span&, std::string& out) { append_byte_characters(out, word); });
+  rewrite(words,
+          [](std::string_view word, const Words::Span&, std::string& out) { append_byte_characters(out, word); });
 }
 
 void PreTokenizer::run(const Metaspace& step, Words& words, RegexScratch&) {
   rewrite(words, [&](std::string_view word, const Words::Span& span, std::string& out) {
-    const bool wanted = step.prepend == PrependScheme::kAlways || (step.prepend == PrependScheme::kFirst && span.starts_text);
+    const bool wanted =
+        step.prepend == PrependScheme::kAlways || (step.prepend == PrependScheme::kFirst && span.starts_text);
     if (wanted && !word.starts_with(' ') && !word.starts_with(step.replacement)) out += step.replacement;
     for (const char c : word) {
-      if (c == ' ') out += step.replacement;
-      else out.push_back(c);
+      if (c == ' ')
+        out += step.replacement;
+      else
+        out.push_back(c);
     }
   });
 }

@@ -52,7 +52,8 @@ Kinds partition(const std::vector<CodePointSet>& sets, std::string_view where) {
     if (found == known.end()) {
       if (unused == '\n') ++unused;
       if (unused > 255) {
-        throw input_error(where, "expected a pattern that tells at most 255 kinds of characters apart, got more; "
+        throw input_error(where,
+                          "expected a pattern that tells at most 255 kinds of characters apart, got more; "
                           "use ranges and properties");
       }
       const uint8_t kind = membership[0] ? '\n' : static_cast<uint8_t>(unused++);
@@ -155,8 +156,10 @@ bool Regex::find(RegexScratch& scratch, size_t from, Match& match) const {
   }
   if (result == PCRE2_ERROR_NOMATCH) return false;
   if (result < 0) {
-    throw input_error(where_, "expected a pattern that matches any text in bounded steps, got one that gave up on a "
-                      "text of {} characters (PCRE2 error {}); rewrite it", size, result);
+    throw input_error(where_,
+                      "expected a pattern that matches any text in bounded steps, got one that gave up on a "
+                      "text of {} characters (PCRE2 error {}); rewrite it",
+                      size, result);
   }
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer_8(scratch.match_data);
   match = {ends[0], ends[1]};

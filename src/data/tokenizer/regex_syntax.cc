@@ -18,7 +18,8 @@ class Parser {
  public:
   Parser(std::string_view pattern, std::string_view where) : pattern_(pattern), where_(where) {
     if (pattern.size() > kMaxPattern) {
-      throw input_error(where, "expected a pattern of at most {} bytes, got {}; shorten it", kMaxPattern, pattern.size());
+      throw input_error(where, "expected a pattern of at most {} bytes, got {}; shorten it", kMaxPattern,
+                        pattern.size());
     }
     result_.sets.push_back(CodePointSet::of('\n'));
   }
@@ -47,8 +48,10 @@ class Parser {
     return next_code_point(pattern_, position_);
   }
   [[nodiscard]] InputError bad(std::string_view expected, std::string_view got) const {
-    return input_error(where_, "expected {} at byte {} of the pattern, got {}; use a pattern that Oniguruma reads, or "
-                       "report this one", expected, position_, got);
+    return input_error(where_,
+                       "expected {} at byte {} of the pattern, got {}; use a pattern that Oniguruma reads, or "
+                       "report this one",
+                       expected, position_, got);
   }
   [[nodiscard]] InputError unsupported(std::string_view what) const {
     return input_error(where_, "expected a split pattern without {}, got one at byte {}; rewrite it", what, position_);
@@ -204,33 +207,54 @@ class Parser {
   CodePointSet parse_escaped_set() {
     const char32_t c = take_character();
     switch (c) {
-      case 's': return whitespace_set();
-      case 'S': return whitespace_set().complement();
-      case 'd': return digit_set();
-      case 'D': return digit_set().complement();
-      case 'w': return regex_word_set();
-      case 'W': return regex_word_set().complement();
-      case 'h': return hex_digits();
-      case 'H': return hex_digits().complement();
-      case 'p': return parse_property(false);
-      case 'P': return parse_property(true);
-      default: return CodePointSet::of(escaped_character(c));
+      case 's':
+        return whitespace_set();
+      case 'S':
+        return whitespace_set().complement();
+      case 'd':
+        return digit_set();
+      case 'D':
+        return digit_set().complement();
+      case 'w':
+        return regex_word_set();
+      case 'W':
+        return regex_word_set().complement();
+      case 'h':
+        return hex_digits();
+      case 'H':
+        return hex_digits().complement();
+      case 'p':
+        return parse_property(false);
+      case 'P':
+        return parse_property(true);
+      default:
+        return CodePointSet::of(escaped_character(c));
     }
   }
   static CodePointSet hex_digits() { return CodePointSet({{'0', '9'}, {'A', 'F'}, {'a', 'f'}}); }
 
   char32_t escaped_character(char32_t c) {
     switch (c) {
-      case 'n': return '\n';
-      case 'r': return '\r';
-      case 't': return '\t';
-      case 'f': return '\f';
-      case 'v': return '\v';
-      case 'a': return '\a';
-      case 'e': return 0x1B;
-      case '0': return 0;
-      case 'x': return parse_hex(take("{") ? 0 : 2);
-      case 'u': return parse_hex(4);
+      case 'n':
+        return '\n';
+      case 'r':
+        return '\r';
+      case 't':
+        return '\t';
+      case 'f':
+        return '\f';
+      case 'v':
+        return '\v';
+      case 'a':
+        return '\a';
+      case 'e':
+        return 0x1B;
+      case '0':
+        return 0;
+      case 'x':
+        return parse_hex(take("{") ? 0 : 2);
+      case 'u':
+        return parse_hex(4);
       default:
         if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '1' && c <= '9')) {
           throw unsupported(fmt::format("\\{}", static_cast<char>(c)));
@@ -245,8 +269,10 @@ class Parser {
     int count = 0;
     for (; !at_end() && (digits == 0 || count < digits); ++count) {
       const char c = pattern_[position_];
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) break;
       value = value * 16 + static_cast<char32_t>(digit);
       if (value > kMaxCodePoint) throw bad("a code point up to 10FFFF", "a larger one");
@@ -266,8 +292,10 @@ class Parser {
     const std::string_view name = pattern_.substr(position_, end - position_);
     const std::optional<CodePointSet> set = property_set(name);
     if (!set) {
-      throw bad("a general category or one of the scripts Arabic, Cyrillic, Greek, Han, Hangul, Hiragana, Katakana, "
-                "Khmer, Lao, Latin, Myanmar, Thai", fmt::format("'{}'", name));
+      throw bad(
+          "a general category or one of the scripts Arabic, Cyrillic, Greek, Han, Hangul, Hiragana, Katakana, "
+          "Khmer, Lao, Latin, Myanmar, Thai",
+          fmt::format("'{}'", name));
     }
     position_ = end + 1;
     return negated ? set->complement() : *set;

@@ -93,7 +93,8 @@ class Reader : public nlohmann::json_sax<json> {
   bool merge_line(const std::string& line) {
     if (line.starts_with("#version")) return true;
     const size_t space = line.find(' ');
-    if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos) throw bad_merge(file_.merges.size());
+    if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
+      throw bad_merge(file_.merges.size());
     file_.merges.emplace_back(line.substr(0, space), line.substr(space + 1));
     return true;
   }
@@ -120,8 +121,10 @@ class Reader : public nlohmann::json_sax<json> {
 
   bool value(json v) {
     if (part_ == kVocab) {
-      throw input_error(fmt::format("{}: model.vocab", where_), "expected an integer for each token, got {} for token {}; "
-                        "compare with the published file", v.type_name(), json(key_).dump(-1, ' ', true));
+      throw input_error(fmt::format("{}: model.vocab", where_),
+                        "expected an integer for each token, got {} for token {}; "
+                        "compare with the published file",
+                        v.type_name(), json(key_).dump(-1, ' ', true));
     }
     if (part_ != kRest) throw bad_merge(file_.merges.size());
     place(std::move(v));

@@ -14,8 +14,8 @@ namespace spillway::data {
 
 struct TokenizerFile {
   nlohmann::json rest;  // the document without model.vocab and model.merges where these have the shapes below
-  std::vector<std::pair<std::string, int64_t>> vocab;           // model.vocab as an object, in file order
-  std::vector<std::pair<std::string, std::string>> merges;      // model.merges as pairs or as "left right"
+  std::vector<std::pair<std::string, int64_t>> vocab;       // model.vocab as an object, in file order
+  std::vector<std::pair<std::string, std::string>> merges;  // model.merges as pairs or as "left right"
   bool has_vocab = false, has_merges = false;
 };
 

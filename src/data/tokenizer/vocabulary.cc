@@ -26,7 +26,8 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
   size_t bytes = 0;
   for (const auto& [token, id] : tokens) {
     if (id < 0 || id >= most) {
-      throw input_error(where, "expected ids from 0 to {} for {} tokens, got {} for {}; compare with the published file",
+      throw input_error(where,
+                        "expected ids from 0 to {} for {} tokens, got {} for {}; compare with the published file",
                         most - 1, size_, id, quote(token));
     }
     limit = std::max(limit, id + 1);
@@ -39,7 +40,8 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
   for (const auto& [token, id] : tokens) {
     Span& span = spans_[static_cast<size_t>(id)];
     if (span.used) {
-      throw input_error(where, "expected one token for each id, got {} and {} for id {}; compare with the published file",
+      throw input_error(where,
+                        "expected one token for each id, got {} and {} for id {}; compare with the published file",
                         quote(text(static_cast<int32_t>(id))), quote(token), id);
     }
     Slot& slot = slots_[slot_of(token)];

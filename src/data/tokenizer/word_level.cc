@@ -14,8 +14,10 @@ void WordLevel::encode(std::string_view word, std::vector<int32_t>& ids) const {
   std::optional<int32_t> id = vocabulary_.find(word);
   if (!id) id = vocabulary_.find(unknown_token_);
   if (!id) {
-    throw input_error(where_ + ".unk_token", "expected a token of the vocabulary, got {}, and the text has the unknown "
-                      "word {}; add one of them to model.vocab", quote(unknown_token_), quote(word));
+    throw input_error(where_ + ".unk_token",
+                      "expected a token of the vocabulary, got {}, and the text has the unknown "
+                      "word {}; add one of them to model.vocab",
+                      quote(unknown_token_), quote(word));
   }
   ids.push_back(*id);
 }

@@ -1,0 +1,97 @@
+#include "cli/cmd_tokenize.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "data/tokenizer.h"
+#include "io/file.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMaxInputBytes = int64_t{1} << 30;
+
+struct Options {
+  std::string model, text, file, lines;
+  bool json = false, json_lines = false, no_special = false, skip_special = false;
+};
+
+std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+// One JSON string a line in, one {"ids", "text"} a line out.
+void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
+  const std::string content = read_file(options.lines, kMaxInputBytes);
+  std::string_view rest = content;
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const Json line = Json::parse(rest.substr(0, end), nullptr, false);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!line.is_string()) {
+      throw input_error(fmt::format("{}:{}", options.lines, number),
+                        "expected a JSON string, got something else; write one text a line, in quotes");
+    }
+    const std::vector<int32_t> ids = tokenizer.encode(line.get_ref<const std::string&>(), !options.no_special);
+    fmt::print("{}\n", dump({{"ids", ids}, {"text", tokenizer.decode(ids, options.skip_special)}}, -1));
+  }
+}
+
+void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, const Options& options) {
+  const std::vector<int32_t> ids = tokenizer.encode(text, !options.no_special);
+  std::vector<std::string> tokens;
+  for (const int32_t id : ids) tokens.push_back(tokenizer.id_to_token(id));
+  if (options.json) {
+    const std::string decoded = tokenizer.decode(ids, options.skip_special);
+    fmt::print("{}\n", dump({{"ids", ids}, {"tokens", tokens}, {"text", decoded}}, 2));
+    return;
+  }
+  for (size_t i = 0; i < ids.size(); ++i) fmt::print("{:>7}  {}\n", ids[i], dump(tokens[i], -1));
+}
+
+}  // namespace
+
+int cmd_tokenize(std::span<const std::string> args) {
+  Options options;
+  CLI::App app("Show the tokens of a text, as a model's tokenizer.json makes them.", "spillway tokenize");
+  app.add_option("MODEL", options.model, "the model folder; tokenizer.json is enough")->required();
+  auto* source = app.add_option_group("source");
+  source->add_option("--text", options.text, "this text");
+  source->add_option("--file", options.file, "the text of a file");
+  source->add_option("--lines", options.lines, "many texts, one JSON string a line; with --json-lines");
+  source->require_option(1);
+  app.add_flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
+  app.add_flag("--json", options.json, R"(print {"ids", "tokens", "text"})");
+  app.add_flag("--no-special", options.no_special, "add no special tokens, such as BOS");
+  app.add_flag("--skip-special", options.skip_special, "leave special tokens out of the decoded text");
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    throw input_error("tokenize", "expected MODEL and --text, --file or --lines, got: {}; see spillway tokenize --help",
+                      error.what());
+  }
+  if (options.lines.empty() == options.json_lines) {
+    throw input_error("--lines", "expected --lines and --json-lines together, got one of them; give both");
+  }
+
+  const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
+  if (options.json_lines) {
+    tokenize_lines(tokenizer, options);
+  } else {
+    tokenize_text(tokenizer, options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes), options);
+  }
+  return kDone;
+}
+
+}  // namespace spillway
