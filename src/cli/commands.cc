@@ -11,12 +11,14 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_plan.h"
+#include "cli/cmd_tokenize.h"
 
 namespace spillway {
 namespace {
 
 constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
+    {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
 };
 
 constexpr std::string_view kVersion = SPILLWAY_VERSION;
