@@ -50,8 +50,9 @@ class FirstFitBins {
 
 }  // namespace
 
-MicroBatch make_micro_batch(std::span<const Row> rows, std::span<const int64_t> indices) {
-  MicroBatch batch;
+void fill_micro_batch(MicroBatch& batch, std::span<const Row> rows, std::span<const int64_t> indices) {
+  for (auto* list : {&batch.ids, &batch.labels, &batch.positions, &batch.seq_offsets}) list->clear();
+  batch.targets = 0;
   for (const int64_t index : indices) {
     const Row& row = rows[static_cast<size_t>(index)];
     batch.seq_offsets.push_back(narrow<int32_t>(batch.ids.size()));
@@ -64,7 +65,11 @@ MicroBatch make_micro_batch(std::span<const Row> rows, std::span<const int64_t> 
     }
   }
   batch.seq_offsets.push_back(narrow<int32_t>(batch.ids.size()));
-  return batch;
+}
+
+int64_t count_targets(const Row& row) {
+  return std::count_if(row.labels.begin() + std::min<std::ptrdiff_t>(1, std::ssize(row.labels)), row.labels.end(),
+                       [](int32_t label) { return label != kIgnoredLabel; });
 }
 
 std::vector<std::vector<int64_t>> plan_epoch(std::span<const Row> rows, const BatchOptions& options, int64_t epoch) {

@@ -18,8 +18,11 @@ struct MicroBatch {
   int64_t targets = 0;               // labels that are not -100
 };
 
-// The rows side by side, in their order.
-[[nodiscard]] MicroBatch make_micro_batch(std::span<const Row> rows, std::span<const int64_t> indices);
+// Puts the rows side by side, in their order, over what the micro-batch held; allocates only to grow.
+void fill_micro_batch(MicroBatch& batch, std::span<const Row> rows, std::span<const int64_t> indices);
+
+// The tokens of a row that have a target: its labels but the first.
+[[nodiscard]] int64_t count_targets(const Row& row);
 
 struct BatchOptions {
   int64_t rows = 1;            // micro_batch_size: rows a micro-batch, or bins with packing

@@ -23,23 +23,30 @@ std::vector<Row> rows_of_lengths(const std::vector<int>& lengths) {
   return rows;
 }
 
+MicroBatch make_micro_batch(const std::vector<Row>& rows, const std::vector<int64_t>& indices) {
+  MicroBatch batch{.ids = {9, 9}, .targets = 7};  // what was there must be gone
+  fill_micro_batch(batch, rows, indices);
+  return batch;
+}
+
 }  // namespace
 
 TEST_CASE("a token predicts the next one of its own sequence, the last predicts nothing") {
   std::vector<Row> rows = rows_of_lengths({3, 2});
   rows[0].labels = {-100, 1, 2};
-  const MicroBatch batch = make_micro_batch(rows, std::vector<int64_t>{0, 1});
+  const MicroBatch batch = make_micro_batch(rows, {0, 1});
   CHECK(batch.ids == std::vector<int32_t>{0, 1, 2, 3, 4});
   CHECK(batch.labels == std::vector<int32_t>{1, 2, -100, 4, -100});
   CHECK(batch.positions == std::vector<int32_t>{0, 1, 2, 0, 1});
   CHECK(batch.seq_offsets == std::vector<int32_t>{0, 3, 5});
   CHECK(batch.targets == 3);
+  CHECK(count_targets(rows[0]) + count_targets(rows[1]) == 3);
 }
 
 TEST_CASE("the label of a sequence's first token is never a target") {
   std::vector<Row> rows = rows_of_lengths({2});
   rows[0].labels = {0, -100};
-  CHECK(make_micro_batch(rows, std::vector<int64_t>{0}).targets == 0);
+  CHECK(make_micro_batch(rows, {0}).targets == 0);
 }
 
 TEST_CASE("without shuffling rows come in file order, the last micro-batch may be short") {

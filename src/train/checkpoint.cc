@@ -1,0 +1,84 @@
+#include "train/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "io/file.h"
+
+namespace spillway::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr const char* kPositionFile = "spillway_state.json";
+constexpr const char* kStateFile = "spillway_state.safetensors";
+
+// The complete checkpoints of a folder, by step.
+std::vector<std::pair<int64_t, fs::path>> checkpoints(const fs::path& output) {
+  std::vector<std::pair<int64_t, fs::path>> result;
+  if (!fs::is_directory(output)) return result;
+  for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix) || !fs::is_regular_file(entry.path() / kPositionFile)) continue;
+    int64_t step = 0;
+    const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+    if (error == std::errc() && end == name.data() + name.size()) result.emplace_back(step, entry.path());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
+                     const TrainingGraph& training, const Home& home, int64_t limit) {
+  AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step));
+  save_model(folder.path(), job, training, home);
+  save_optimizer_state(folder.path() / kStateFile, training, home);
+  const nlohmann::ordered_json json = {{"version", 1},
+                                       {"step", position.step},
+                                       {"num_tokens", position.num_tokens},
+                                       {"rows", position.rows},
+                                       {"steps_per_epoch", position.steps_per_epoch}};
+  write_file(folder.path() / kPositionFile, json.dump(2) + "\n");
+  folder.publish();
+  if (limit <= 0) return;
+  const auto all = checkpoints(output);
+  for (size_t i = 0; i + static_cast<size_t>(limit) < all.size(); ++i) fs::remove_all(all[i].second);
+}
+
+std::optional<fs::path> last_checkpoint(const fs::path& output) {
+  const auto all = checkpoints(output);
+  if (all.empty()) return std::nullopt;
+  return all.back().second;
+}
+
+TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition& expected,
+                                 const TrainingGraph& training, const Home& home) {
+  const fs::path path = folder / kPositionFile;
+  TrainingPosition position;
+  try {
+    const nlohmann::json json = nlohmann::json::parse(read_file(path, int64_t{1} << 20));
+    position = {.step = json.at("step"),
+                .num_tokens = json.at("num_tokens"),
+                .rows = json.at("rows"),
+                .steps_per_epoch = json.at("steps_per_epoch")};
+  } catch (const nlohmann::json::exception& error) {
+    throw input_error(path.string(), "expected the position of a run, got '{}'; resume from another checkpoint",
+                      error.what());
+  }
+  if (position.rows != expected.rows || position.steps_per_epoch != expected.steps_per_epoch || position.step < 0) {
+    throw input_error(path.string(),
+                      "expected {} rows and {} steps an epoch as in this config, got {} and {}; resume with the data "
+                      "and batches that wrote it",
+                      expected.rows, expected.steps_per_epoch, position.rows, position.steps_per_epoch);
+  }
+  load_optimizer_state(folder / kStateFile, training, home);
+  return position;
+}
+
+}  // namespace spillway::train

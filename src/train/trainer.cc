@@ -1,0 +1,164 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/math.h"
+#include "io/file.h"
+#include "train/interrupt.h"
+
+namespace spillway::train {
+namespace {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+data::BatchOptions batch_options(const Config& config) {
+  return {.rows = config.micro_batch_size,
+          .sequence_len = config.sequence_len,
+          .packing = config.sample_packing,
+          .shuffle = !config.curriculum_sampling,
+          .seed = static_cast<uint64_t>(config.seed)};
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Stream stream_of(const data::MicroBatch& batch) {
+  return {batch.ids, batch.labels, batch.positions, batch.seq_offsets};
+}
+
+}  // namespace
+
+TrainingLength training_length(const Config& config, const std::vector<data::Row>& rows) {
+  const auto micro_batches = std::ssize(plan_epoch(rows, batch_options(config), 0));
+  const int64_t per_epoch = div_ceil(micro_batches, config.gradient_accumulation_steps);
+  const auto total =
+      config.max_steps.value_or(static_cast<int64_t>(std::ceil(config.num_epochs * static_cast<double>(per_epoch))));
+  return {per_epoch, total};
+}
+
+Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, TrainingListeners listeners)
+    : job_(job), session_(session), data_(data), listeners_(std::move(listeners)) {
+  if (data.training.empty())
+    throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
+  length_ = training_length(job.config, data.training);
+  schedule_ = {job.config.lr_scheduler, job.config.learning_rate, warmup_interval(job.config, length_.total_steps),
+               length_.total_steps};
+  position_ = {.rows = std::ssize(data.training), .steps_per_epoch = length_.steps_per_epoch};
+  const auto tokens = static_cast<size_t>(session.training().graph.tokens);
+  for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);
+  batch_.seq_offsets.reserve(tokens + 1);
+}
+
+void Trainer::resume(const std::filesystem::path& checkpoint) {
+  position_ =
+      load_checkpoint(checkpoint, position_, session_.training(), [this](ValueId id) { return session_.home(id); });
+}
+
+double Trainer::epoch_at(int64_t step) const {
+  return static_cast<double>(step) / static_cast<double>(length_.steps_per_epoch);
+}
+
+void Trainer::begin_epoch(int64_t epoch) {
+  if (epoch == epoch_) return;
+  epoch_ = epoch;
+  batches_ = plan_epoch(data_.training, batch_options(job_.config), epoch);
+}
+
+StepRecord Trainer::train_step() {
+  const double start = now_seconds();
+  const int64_t step = position_.step;
+  begin_epoch(step / length_.steps_per_epoch);
+  const int64_t accumulation = job_.config.gradient_accumulation_steps;
+  const int64_t first = std::min(step % length_.steps_per_epoch * accumulation, std::ssize(batches_));
+  const std::span<const std::vector<int64_t>> micro_batches = std::span(batches_).subspan(
+      static_cast<size_t>(first), static_cast<size_t>(std::min(accumulation, std::ssize(batches_) - first)));
+
+  int64_t targets = 0, tokens = 0;
+  for (const std::vector<int64_t>& rows : micro_batches) {
+    for (const int64_t row : rows) targets += data::count_targets(data_.training[static_cast<size_t>(row)]);
+  }
+  double loss = 0;
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    data::fill_micro_batch(batch_, data_.training, micro_batches[i]);
+    tokens += std::ssize(batch_.ids);
+    loss += session_.micro_step(stream_of(batch_), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), step,
+                                static_cast<int64_t>(i));
+  }
+  const double learning_rate = schedule_.at(step);
+  const double norm = session_.update(learning_rate, step);
+  position_.step = step + 1;
+  position_.num_tokens += tokens;
+  const double seconds = now_seconds() - start;
+  return {.step = step + 1,
+          .total_steps = length_.total_steps,
+          .epoch = epoch_at(step + 1),
+          .loss = loss,
+          .grad_norm = norm,
+          .learning_rate = learning_rate,
+          .num_tokens = position_.num_tokens,
+          .tokens_per_second = static_cast<double>(tokens) / seconds,
+          .step_seconds = seconds};
+}
+
+void Trainer::evaluate() {
+  if (data_.validation.empty()) return;
+  data::BatchOptions options = batch_options(job_.config);
+  options.rows = std::min(options.rows, job_.config.eval_batch_size.value_or(options.rows));
+  options.packing = job_.config.eval_sample_packing.value_or(options.packing);
+  options.shuffle = false;
+  double sum = 0;
+  int64_t targets = 0;
+  for (const std::vector<int64_t>& rows : plan_epoch(data_.validation, options, 0)) {
+    data::fill_micro_batch(batch_, data_.validation, rows);
+    sum += session_.evaluate(stream_of(batch_));
+    targets += batch_.targets;
+  }
+  if (listeners_.evaluation)
+    listeners_.evaluation(
+        {position_.step, epoch_at(position_.step), sum / static_cast<double>(std::max<int64_t>(1, targets))});
+}
+
+void Trainer::save() {
+  if (listeners_.before_checkpoint) listeners_.before_checkpoint();
+  save_checkpoint(
+      job_.config.output_dir, position_, job_, session_.training(), [this](ValueId id) { return session_.home(id); },
+      job_.config.save_total_limit.value_or(0));
+}
+
+TrainingOutcome Trainer::run() {
+  const InterruptGuard guard;
+  TrainingOutcome outcome{.first_step = position_.step};
+  const int64_t save_every = save_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
+  const int64_t evaluate_every = eval_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
+  const int64_t tokens_before = position_.num_tokens;
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<size_t>(std::max<int64_t>(0, length_.total_steps - position_.step)));
+  while (position_.step < length_.total_steps && !outcome.interrupted) {
+    const StepRecord record = train_step();
+    seconds.push_back(record.step_seconds);
+    outcome.step_seconds_sum += record.step_seconds;
+    if (listeners_.step) listeners_.step(record);
+    const bool last = position_.step == length_.total_steps;
+    if (last || (evaluate_every > 0 && position_.step % evaluate_every == 0)) evaluate();
+    outcome.interrupted = !last && InterruptGuard::requested();
+    if (outcome.interrupted || (save_every > 0 && position_.step % save_every == 0)) save();
+  }
+  outcome.steps = position_.step - outcome.first_step;
+  outcome.tokens = position_.num_tokens - tokens_before;
+  outcome.median_step_seconds = median(std::move(seconds));
+  if (!outcome.interrupted) {
+    save_model(job_.config.output_dir, job_, session_.training(), [this](ValueId id) { return session_.home(id); });
+  }
+  return outcome;
+}
+
+}  // namespace spillway::train

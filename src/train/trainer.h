@@ -1,0 +1,90 @@
+// The training loop: epochs, steps, evaluation, checkpoints. What a step computes is the plan's; this only feeds it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "data/batch.h"
+#include "train/checkpoint.h"
+#include "train/lr_schedule.h"
+#include "train/session.h"
+
+namespace spillway::train {
+
+struct TrainingData {
+  std::vector<data::Row> training, validation;
+};
+
+// One line of metrics.jsonl.
+struct StepRecord {
+  int64_t step = 0;  // from 1
+  int64_t total_steps = 0;
+  double epoch = 0, loss = 0, grad_norm = 0, learning_rate = 0;
+  int64_t num_tokens = 0;
+  double tokens_per_second = 0, step_seconds = 0;
+};
+struct EvaluationRecord {
+  int64_t step = 0;
+  double epoch = 0, loss = 0;
+};
+
+// Whom to tell. Absent functions are not called.
+struct TrainingListeners {
+  std::function<void(const StepRecord&)> step;
+  std::function<void(const EvaluationRecord&)> evaluation;
+  std::function<void()> before_checkpoint;
+};
+
+struct TrainingOutcome {
+  bool interrupted = false;
+  int64_t steps = 0;       // done by this process
+  int64_t first_step = 0;  // done before it
+  int64_t tokens = 0;      // seen by this process
+  double step_seconds_sum = 0;
+  double median_step_seconds = 0;
+};
+
+// How long a run is.
+struct TrainingLength {
+  int64_t steps_per_epoch = 0;
+  int64_t total_steps = 0;
+};
+// As transformers counts: an epoch ends with a step of however many micro-batches are left. Packing may change the
+// number from epoch to epoch; that of the first counts.
+[[nodiscard]] TrainingLength training_length(const Config& config, const std::vector<data::Row>& rows);
+
+class Trainer {
+ public:
+  // All are borrowed. Throws InputError where there is nothing to train on.
+  Trainer(const Job& job, TrainingSession& session, const TrainingData& data, TrainingListeners listeners);
+
+  [[nodiscard]] const TrainingLength& length() const { return length_; }
+  // Continues from a checkpoint of this job.
+  void resume(const std::filesystem::path& checkpoint);
+  [[nodiscard]] int64_t step() const { return position_.step; }
+  // Trains to the end or to an interrupt, then writes the model into output_dir (a checkpoint, if interrupted).
+  TrainingOutcome run();
+
+ private:
+  void begin_epoch(int64_t epoch);
+  StepRecord train_step();
+  void evaluate();
+  void save();
+  [[nodiscard]] double epoch_at(int64_t step) const;
+
+  const Job& job_;
+  TrainingSession& session_;
+  const TrainingData& data_;
+  TrainingListeners listeners_;
+  TrainingLength length_;
+  LrSchedule schedule_;
+  TrainingPosition position_;
+  int64_t epoch_ = -1;
+  std::vector<std::vector<int64_t>> batches_;  // of the epoch
+  data::MicroBatch batch_;
+};
+
+}  // namespace spillway::train
