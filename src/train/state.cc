@@ -118,8 +118,8 @@ void InitialState::load(const Job& job, const TrainingGraph& training, const Hom
       if (id != kNone) clear(home(id));
     }
   }
-  load_weights(training.graph, base_, home);
-  if (adapter_) load_weights(training.graph, *adapter_, home);
+  load_base_weights(training.graph, job.model, base_, home);
+  if (adapter_) load_adapter_weights(training.graph, *adapter_, home);
   for (const TrainedWeight& t : training.trained) {
     if (t.master == kNone) continue;
     const std::string& name = training.graph.value(t.weight).name;

@@ -4,17 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 
 #include "io/safetensors.h"
-#include "tensor/view.h"
+#include "model/weights.h"
 #include "train/job.h"
 
 namespace spillway::train {
 
 // Where a persistent value's memory is.
-using Home = std::function<TensorView(ValueId)>;
+using Home = WeightHome;
 
 // Reads the base weights, the adapter of lora_model_dir or a fresh one, and clears the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
