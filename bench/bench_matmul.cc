@@ -150,7 +150,8 @@ double tile_peak(bool pairs) {
   alignas(64) static float sums[MatmulKernels::kMostRows * MatmulKernels::kMostColumns];
   const TileLeft panel{left, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
   Times times;
-  for (int run = 0; run < 50; ++run) times.measure([&] { tile(panel, right, kUnits, sums, true); }, 200);
+  for (int run = 0; run < 50; ++run)
+    times.measure([&] { tile(panel, right, kUnits, sums, kernels.columns, true); }, 200);
   return 2.0 * (pairs ? 2 : 1) * kUnits * kernels.rows * kernels.columns / times.best();
 }
 

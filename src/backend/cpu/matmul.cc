@@ -2,19 +2,17 @@
 // with one change: the right operand is packed by the thread that uses it, a few columns at a time and just before, so
 // that it never leaves that core's cache and a product of few rows runs at the speed of reading its weights.
 //
-//   for each block of rows                       the left operand, packed once by all threads, stays in the shared
-//   cache
-//     for each block of columns                  (one block unless k is so long that sums must wait outside a task)
-//       for each long piece of k                 pack the left operand, then tasks of (row panels x column panels):
-//         for each kDepth units                  pack the task's columns; for each panel pair one tile
+//   for each block of rows                the left operand: read where it lies, or packed once by all threads
+//     for each block of columns           (one block unless k is so long that sums must wait outside a task)
+//       for each long piece of k          pack the left operand, then tasks of (row panels x column panels):
+//         for each depth                  pack the task's columns; for each pair of panels one tile
 //
-// The bits of an element are fixed by kDepth alone: a chain of multiply-adds over kDepth units, and those sums added
-// up.
+// The bits of an element are fixed by the depth alone: a chain of multiply-adds over it, and those sums added up.
 #include "backend/cpu/matmul.h"
 
 #include <algorithm>
-#include <atomic>
 
+#include "backend/cpu/for_each.h"
 #include "backend/cpu/matmul_kernels.h"
 #include "base/math.h"
 
@@ -159,15 +157,6 @@ int64_t floats_for_packed(const MatmulShape& shape) {
   return align_up(std::min(kPackedWords, rows * std::min(shape.k, kMostDepth)), 16);
 }
 
-// Calls body(item, thread) for every item; threads take the next item when they are done with one.
-template <typename Body>
-void for_each(ThreadPool& pool, int64_t items, const Body& body) {
-  std::atomic<int64_t> next{0};
-  pool.parallel_for(std::min<int64_t>(pool.threads(), items), 1, [&](int64_t, int64_t, int thread) {
-    for (int64_t item = next++; item < items; item = next++) body(item, thread);
-  });
-}
-
 // Panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
 float* packed_panel(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
   const int64_t depth = std::min(job.depth, block.unit_end - unit), panels = block.row_end - block.row_begin;
@@ -260,7 +249,7 @@ void run_task(const Job& job, const Block& block, const Block& task, float* pack
         const int64_t rows = std::min(job.height, job.m - i * job.height);
         float* tile =
             layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
-        job.tiles[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, unit > 0);
+        job.tiles[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, job.columns, unit > 0);
         if (last) finish(job, i, j, tile);
       }
     }

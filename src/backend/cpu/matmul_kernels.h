@@ -57,8 +57,9 @@ struct TileLeft {
 struct MatmulKernels {
   static constexpr int kMostRows = 14, kMostColumns = 32;
 
-  // tile = (accumulate ? tile : 0) + sum over units of left x right.
-  using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, bool accumulate);
+  // tile = (accumulate ? tile : 0) + sum over units of left x right. `tile_stride` is in elements.
+  using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
+                        bool accumulate);
   using Pack = void (*)(const PanelSource& source, const PanelRange& range, float* panel);
   // Writes the tile's range of C. `tile_stride` is in elements.
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);

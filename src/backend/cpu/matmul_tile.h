@@ -15,7 +15,8 @@ namespace {
 // Registers hold kRows x kVectors sums; each unit loads kVectors vectors of the right panel and broadcasts kRows words.
 // A pointer serves three rows, so that 14 rows of any distance need five.
 template <typename Isa, int kRows, int kVectors>
-void multiply_tile(const TileLeft& left, const float* right, int64_t units, float* tile, bool accumulate) {
+void multiply_tile(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
+                   bool accumulate) {
   using Vector = typename Isa::Vector;
   constexpr int kPointers = (kRows + 2) / 3;
   Vector sums[kRows][kVectors];
@@ -46,7 +47,7 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
   for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) {
-      float* out = tile + (kVectors * row + i) * Isa::kLanes;
+      float* out = tile + row * tile_stride + i * Isa::kLanes;
       Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums[row][i]) : sums[row][i]);
     }
   }

@@ -1,0 +1,59 @@
+// Causal attention over a flat stream of sequences, forward and backward, in tiles that never hold a whole score matrix
+// (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023).
+//
+// Query heads share key heads in groups (heads / kv_heads); sequences never see each other. Data is f32 or bf16; all
+// arithmetic is f32. Nothing is allocated. A row's bits depend on its own sequence up to the row and on nothing else:
+// neither on threads nor on the rest of the stream. Gradients are summed in a fixed order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/parallel.h"
+#include "tensor/dtype.h"
+
+namespace spillway::cpu {
+
+// T tokens, H heads, K kv_heads, S head_size. Strides are elements between tokens, so that q, k and v may be parts of
+// one matrix.
+struct AttentionArgs {
+  int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
+  // [sequences + 1], from 0 upwards, at most tokens. Tokens after the last sequence get zeros.
+  const int32_t* seq_offsets = nullptr;
+  int64_t sequences = 0;
+  float scale = 1;     // of the scores, usually 1 / sqrt(S)
+  int64_t window = 0;  // a query sees the last `window` keys, itself included; 0: all
+  DType dtype = DType::kF32;
+  const void* q = nullptr;  // [T, H * S]
+  const void* k = nullptr;  // [T, K * S]
+  const void* v = nullptr;  // [T, K * S]
+  int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+  void* o = nullptr;     // [T, H * S], stride H * S
+  float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row
+};
+
+// The inputs and results of the forward pass (o and lse are read), and the gradients, with the strides of q, k and v.
+struct AttentionGradArgs {
+  AttentionArgs forward;
+  const void* d_o = nullptr;  // [T, H * S], stride H * S
+  void* dq = nullptr;         // [T, H * S]
+  void* dk = nullptr;         // [T, K * S]
+  void* dv = nullptr;         // [T, K * S]
+};
+
+// Bytes of workspace for both passes, for up to `tokens` tokens. Pure, and the same on every CPU.
+[[nodiscard]] int64_t attention_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads, int64_t head_size,
+                                                int threads);
+
+// REQUIRES: workspace is 64-byte aligned; heads is a multiple of kv_heads.
+void attention_forward(const AttentionArgs& args, std::byte* workspace, ThreadPool& pool);
+void attention_backward(const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool);
+
+// With kernels of the caller's choice, for tests.
+struct MatmulKernels;
+void attention_forward_with(const MatmulKernels& kernels, const AttentionArgs& args, std::byte* workspace,
+                            ThreadPool& pool);
+void attention_backward_with(const MatmulKernels& kernels, const AttentionGradArgs& args, std::byte* workspace,
+                             ThreadPool& pool);
+
+}  // namespace spillway::cpu

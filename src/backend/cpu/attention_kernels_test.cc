@@ -1,0 +1,278 @@
+#include "backend/cpu/attention_kernels.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "backend/cpu/matmul_kernels.h"
+#include "base/random.h"
+
+namespace spillway::cpu {
+namespace {
+
+// [rows, columns], dense, f32 or bf16.
+struct Tensor {
+  Tensor(int64_t rows_, int64_t columns_, DType dtype_, uint64_t stream, float fill = 0)
+      : rows(rows_), columns(columns_), dtype(dtype_), bytes(static_cast<size_t>(rows * columns * size_of(dtype))) {
+    RandomStream random(5, stream);
+    for (int64_t i = 0; i < rows * columns; ++i) set(i, stream == 0 ? fill : 2 * random.uniform() - 1);
+  }
+  void set(int64_t i, float value) {
+    if (dtype == DType::kF32) {
+      reinterpret_cast<float*>(bytes.data())[i] = value;
+    } else {
+      reinterpret_cast<bf16*>(bytes.data())[i] = to_bf16(value);
+    }
+  }
+  [[nodiscard]] double at(int64_t row, int64_t column) const {
+    const int64_t i = row * columns + column;
+    return dtype == DType::kF32 ? reinterpret_cast<const float*>(bytes.data())[i]
+                                : to_float(reinterpret_cast<const bf16*>(bytes.data())[i]);
+  }
+  [[nodiscard]] void* data() { return bytes.data(); }
+
+  int64_t rows, columns;
+  DType dtype;
+  std::vector<std::byte> bytes;
+};
+
+struct Setting {
+  std::vector<int32_t> offsets;
+  int64_t tokens, heads, kv_heads, head_size;
+  int64_t window = 0;
+  DType dtype = DType::kF32;
+};
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Inputs and, after run(), the results of both passes.
+struct Attention {
+  explicit Attention(const Setting& s)
+      : setting(s),
+        q(s.tokens, s.heads * s.head_size, s.dtype, 1),
+        k(s.tokens, s.kv_heads * s.head_size, s.dtype, 2),
+        v(s.tokens, s.kv_heads * s.head_size, s.dtype, 3),
+        d_o(s.tokens, s.heads * s.head_size, s.dtype, 4),
+        o(s.tokens, s.heads * s.head_size, s.dtype, 0, kNan),
+        dq(s.tokens, s.heads * s.head_size, s.dtype, 0, kNan),
+        dk(s.tokens, s.kv_heads * s.head_size, s.dtype, 0, kNan),
+        dv(s.tokens, s.kv_heads * s.head_size, s.dtype, 0, kNan),
+        lse(s.tokens, s.heads, DType::kF32, 0, kNan) {}
+
+  void run(const MatmulKernels& kernels, int threads) {
+    AttentionGradArgs grad;
+    AttentionArgs& args = grad.forward;
+    args.tokens = setting.tokens;
+    args.heads = setting.heads;
+    args.kv_heads = setting.kv_heads;
+    args.head_size = setting.head_size;
+    args.seq_offsets = setting.offsets.data();
+    args.sequences = static_cast<int64_t>(setting.offsets.size()) - 1;
+    args.scale = scale();
+    args.window = setting.window;
+    args.dtype = setting.dtype;
+    args.q = q.data();
+    args.k = k.data();
+    args.v = v.data();
+    args.q_stride = q.columns;
+    args.k_stride = args.v_stride = k.columns;
+    args.o = o.data();
+    args.lse = reinterpret_cast<float*>(lse.data());
+    grad.d_o = d_o.data();
+    grad.dq = dq.data();
+    grad.dk = dk.data();
+    grad.dv = dv.data();
+
+    ThreadPool pool(threads);
+    constexpr size_t kGuard = 256;
+    const auto bytes = static_cast<size_t>(
+        attention_workspace_bytes(setting.tokens, setting.heads, setting.kv_heads, setting.head_size, threads));
+    std::vector<std::byte> memory(bytes + 2 * kGuard, std::byte{0xFF});
+    std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+    attention_forward_with(kernels, args, workspace, pool);
+    attention_backward_with(kernels, grad, workspace, pool);
+    bool intact = true;
+    for (size_t i = 0; i < kGuard; ++i) intact = intact && workspace[bytes + i] == std::byte{0xFF};
+    CHECK(intact);
+  }
+  [[nodiscard]] float scale() const { return 1 / std::sqrt(static_cast<float>(setting.head_size)); }
+
+  Setting setting;
+  Tensor q, k, v, d_o, o, dq, dk, dv, lse;
+};
+
+// The same in float64, from the definition: a matrix of probabilities for each sequence and head.
+struct Reference {
+  explicit Reference(const Attention& a)
+      : o(size(a.q)),
+        dq(size(a.q)),
+        dk(size(a.k)),
+        dv(size(a.k)),
+        lse(static_cast<size_t>(a.lse.rows * a.lse.columns)) {
+    const Setting& s = a.setting;
+    for (size_t i = 0; i + 1 < s.offsets.size(); ++i) {
+      for (int64_t head = 0; head < s.heads; ++head) add_head(a, s.offsets[i], s.offsets[i + 1], head);
+    }
+  }
+
+  std::vector<double> o, dq, dk, dv, lse;
+
+ private:
+  static size_t size(const Tensor& t) { return static_cast<size_t>(t.rows * t.columns); }
+
+  void add_head(const Attention& a, int64_t begin, int64_t end, int64_t head) {
+    const Setting& s = a.setting;
+    const int64_t n = s.head_size, kv = head / (s.heads / s.kv_heads);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = s.window > 0 ? std::max(begin, i - s.window + 1) : begin;
+      std::vector<double> p, d_p;
+      double sum = 0, delta = 0;
+      for (int64_t j = first; j <= i; ++j) {
+        double score = 0, grad = 0;
+        for (int64_t c = 0; c < n; ++c) {
+          score += a.q.at(i, head * n + c) * a.k.at(j, kv * n + c);
+          grad += a.d_o.at(i, head * n + c) * a.v.at(j, kv * n + c);
+        }
+        p.push_back(std::exp(score * a.scale()));
+        d_p.push_back(grad);
+        sum += p.back();
+      }
+      for (size_t j = 0; j < p.size(); ++j) {
+        p[j] /= sum;
+        delta += p[j] * d_p[j];
+      }
+      lse[static_cast<size_t>(i * s.heads + head)] = std::log(sum);
+      for (int64_t j = first; j <= i; ++j) {
+        const double weight = p[static_cast<size_t>(j - first)];
+        const double d_score = weight * (d_p[static_cast<size_t>(j - first)] - delta) * a.scale();
+        for (int64_t c = 0; c < n; ++c) {
+          const auto row = static_cast<size_t>((i * s.heads + head) * n + c);
+          const auto column = static_cast<size_t>((j * s.kv_heads + kv) * n + c);
+          o[row] += weight * a.v.at(j, kv * n + c);
+          dq[row] += d_score * a.k.at(j, kv * n + c);
+          dk[column] += d_score * a.q.at(i, head * n + c);
+          dv[column] += weight * a.d_o.at(i, head * n + c);
+        }
+      }
+    }
+  }
+};
+
+// The largest |got - want|, relative to 1 and |want|; NaN counts as infinite.
+double error(const Tensor& got, const std::vector<double>& want) {
+  double worst = 0;
+  for (int64_t i = 0; i < got.rows * got.columns; ++i) {
+    const double expected = want[static_cast<size_t>(i)];
+    const double off = std::fabs(got.at(i / got.columns, i % got.columns) - expected) / (1 + std::fabs(expected));
+    worst = off <= worst ? worst : (std::isnan(off) ? std::numeric_limits<double>::infinity() : off);
+  }
+  return worst;
+}
+
+void check_attention(const Setting& setting, const MatmulKernels& kernels, int threads) {
+  Attention attention(setting);
+  attention.run(kernels, threads);
+  const Reference want(attention);
+  const double tolerance = setting.dtype == DType::kF32 ? 4e-6 : 6e-3;
+  CAPTURE(kernels.name);
+  CAPTURE(setting.head_size);
+  CAPTURE(setting.window);
+  CHECK(error(attention.o, want.o) < tolerance);
+  CHECK(error(attention.lse, want.lse) < 4e-6);
+  CHECK(error(attention.dq, want.dq) < tolerance);
+  CHECK(error(attention.dk, want.dk) < tolerance);
+  CHECK(error(attention.dv, want.dv) < tolerance);
+}
+
+TEST_CASE("attention and its gradient agree with float64 for every kernel") {
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    check_attention({.offsets = {0, 1, 6, 41}, .tokens = 41, .heads = 6, .kv_heads = 2, .head_size = 16}, *kernels, 2);
+    check_attention({.offsets = {0, 201}, .tokens = 201, .heads = 2, .kv_heads = 1, .head_size = 40}, *kernels, 1);
+  }
+}
+
+TEST_CASE("attention agrees with float64 across tiles, for long groups and for odd heads") {
+  const MatmulKernels& best = best_matmul_kernels();
+  check_attention({.offsets = {0, 300, 300, 470}, .tokens = 470, .heads = 3, .kv_heads = 1, .head_size = 64}, best, 2);
+  check_attention({.offsets = {0, 97}, .tokens = 97, .heads = 7, .kv_heads = 1, .head_size = 33}, best, 3);
+  check_attention({.offsets = {0, 30, 90}, .tokens = 90, .heads = 2, .kv_heads = 2, .head_size = 128}, best, 2);
+}
+
+TEST_CASE("a sliding window hides what lies before it") {
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    for (const int64_t window : {1, 7, 100}) {
+      check_attention(
+          {.offsets = {0, 33, 290}, .tokens = 290, .heads = 2, .kv_heads = 1, .head_size = 16, .window = window},
+          *kernels, 2);
+    }
+  }
+}
+
+TEST_CASE("attention of bf16 sums in f32") {
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    check_attention(
+        {.offsets = {0, 50, 190}, .tokens = 190, .heads = 4, .kv_heads = 2, .head_size = 32, .dtype = DType::kBF16},
+        *kernels, 2);
+  }
+}
+
+TEST_CASE("tokens after the last sequence get zeros") {
+  Attention attention({.offsets = {0, 20}, .tokens = 25, .heads = 2, .kv_heads = 1, .head_size = 8});
+  attention.run(best_matmul_kernels(), 2);
+  for (const Tensor* tensor : {&attention.o, &attention.dq, &attention.dk, &attention.dv, &attention.lse}) {
+    for (int64_t column = 0; column < tensor->columns; ++column) CHECK(tensor->at(22, column) == 0);
+  }
+}
+
+TEST_CASE("the number of threads does not change a bit of attention") {
+  const Setting setting{.offsets = {0, 150, 260}, .tokens = 260, .heads = 6, .kv_heads = 2, .head_size = 24};
+  Attention one(setting), four(setting);
+  one.run(best_matmul_kernels(), 1);
+  four.run(best_matmul_kernels(), 4);
+  CHECK(one.o.bytes == four.o.bytes);
+  CHECK(one.dq.bytes == four.dq.bytes);
+  CHECK(one.dk.bytes == four.dk.bytes);
+  CHECK(one.dv.bytes == four.dv.bytes);
+}
+
+// The bytes of the rows from `first` on.
+std::vector<std::byte> tail(const Tensor& tensor, int64_t first, int64_t rows) {
+  const auto row_bytes = static_cast<size_t>(tensor.columns * size_of(tensor.dtype));
+  const auto begin = tensor.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(first) * row_bytes);
+  return {begin, begin + static_cast<ptrdiff_t>(static_cast<size_t>(rows) * row_bytes)};
+}
+
+TEST_CASE("a sequence's bits do not depend on what stands before it in the stream") {
+  const Setting shared{
+      .offsets = {0, 45, 245}, .tokens = 245, .heads = 2, .kv_heads = 1, .head_size = 16, .window = 90};
+  Setting alone = shared;
+  alone.offsets = {0, 200};
+  alone.tokens = 200;
+  Attention both(shared), single(alone);
+  for (auto [whole, part] :
+       {std::pair{&both.q, &single.q}, {&both.k, &single.k}, {&both.v, &single.v}, {&both.d_o, &single.d_o}}) {
+    part->bytes = tail(*whole, 45, 200);
+  }
+  both.run(best_matmul_kernels(), 2);
+  single.run(best_matmul_kernels(), 1);
+  CHECK(tail(both.o, 45, 200) == single.o.bytes);
+  CHECK(tail(both.dq, 45, 200) == single.dq.bytes);
+  CHECK(tail(both.dk, 45, 200) == single.dk.bytes);
+  CHECK(tail(both.dv, 45, 200) == single.dv.bytes);
+}
+
+TEST_CASE("a row's output has the same bits in a longer sequence") {
+  const Setting longer{.offsets = {0, 240}, .tokens = 240, .heads = 2, .kv_heads = 2, .head_size = 16};
+  Setting shorter = longer;
+  shorter.offsets = {0, 131};
+  Attention whole(longer), part(shorter);
+  whole.run(best_matmul_kernels(), 1);
+  part.run(best_matmul_kernels(), 1);
+  CHECK(tail(whole.o, 0, 131) == tail(part.o, 0, 131));
+}
+
+}  // namespace
+}  // namespace spillway::cpu

@@ -1,0 +1,150 @@
+#include "backend/cpu/attention_rows.h"
+
+#include <cmath>
+#include <limits>
+
+// Highway reads this file once for each target, which must come before its other headers.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/attention_rows.cc"
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <hwy/contrib/math/math-inl.h>
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::CappedTag<float, kScoreGranule>;
+
+void hide(float* scores, const RowSpan& span) {
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  for (int64_t i = span.begin; i < span.visible_begin; ++i) scores[i] = kHidden;
+  for (int64_t i = span.visible_end; i < span.end; ++i) scores[i] = kHidden;
+}
+
+float softmax_row(float* scores, const RowSpan& span, float scale, SoftmaxState& state) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (span.visible_begin >= span.visible_end) {
+    for (int64_t i = span.begin; i < span.end; ++i) scores[i] = 0;
+    return 1;
+  }
+  hide(scores, span);
+  const auto scale_v = hn::Set(d, scale);
+  auto top = hn::Set(d, state.maximum);
+  for (int64_t i = span.begin; i < span.end; i += lanes) {
+    const auto scaled = hn::Mul(hn::LoadU(d, scores + i), scale_v);
+    hn::StoreU(scaled, d, scores + i);
+    top = hn::Max(top, scaled);
+  }
+  const float maximum = hn::GetLane(hn::MaxOfLanes(d, top));
+  const float factor = std::exp(state.maximum - maximum);
+  const auto maximum_v = hn::Set(d, maximum);
+  auto sum = hn::Zero(d);
+  for (int64_t i = span.begin; i < span.end; i += lanes) {
+    const auto p = hn::Exp(d, hn::Sub(hn::LoadU(d, scores + i), maximum_v));
+    hn::StoreU(p, d, scores + i);
+    sum = hn::Add(sum, p);
+  }
+  state.sum = state.sum * factor + hn::GetLane(hn::SumOfLanes(d, sum));
+  state.maximum = maximum;
+  return factor;
+}
+
+void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hide(scores, span);
+  const auto scale_v = hn::Set(d, scale), lse_v = hn::Set(d, lse), delta_v = hn::Set(d, delta);
+  for (int64_t i = span.begin; i < span.end; i += lanes) {
+    const auto p = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + i), scale_v, lse_v));
+    const auto grad = hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, d_scores + i), delta_v)), scale_v);
+    hn::StoreU(p, d, scores + i);
+    hn::StoreU(grad, d, d_scores + i);
+  }
+}
+
+void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+                          const float* delta) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hide(scores, span);
+  const auto scale_v = hn::Set(d, scale);
+  for (int64_t i = span.begin; i < span.end; i += lanes) {
+    const auto p = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + i), scale_v, hn::LoadU(d, lse + i)));
+    const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), hn::LoadU(d, delta + i));
+    hn::StoreU(p, d, scores + i);
+    hn::StoreU(hn::Mul(hn::Mul(p, shifted), scale_v), d, d_scores + i);
+  }
+}
+
+float dot_f32(const float* a, const float* b, int64_t count) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) total += a[i] * b[i];
+  return total;
+}
+
+float dot_bf16(const bf16* a, const bf16* b, int64_t count) {
+  const Tag d;
+  const hn::Rebind<uint16_t, Tag> d_half;
+  const hn::Rebind<uint32_t, Tag> d_bits;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load = [&](const bf16* from) {
+    const auto halves = hn::LoadU(d_half, reinterpret_cast<const uint16_t*>(from));
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d_bits, halves)));
+  };
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) sum = hn::MulAdd(load(a + i), load(b + i), sum);
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) total += to_float(a[i]) * to_float(b[i]);
+  return total;
+}
+
+void scale_row(float* values, int64_t count, float factor) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto factor_v = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, values + i), factor_v), d, values + i);
+  for (; i < count; ++i) values[i] *= factor;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace spillway::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::cpu {
+
+HWY_EXPORT(softmax_row);
+HWY_EXPORT(softmax_grad_row);
+HWY_EXPORT(softmax_grad_columns);
+HWY_EXPORT(dot_f32);
+HWY_EXPORT(dot_bf16);
+HWY_EXPORT(scale_row);
+
+float softmax_row(float* scores, const RowSpan& span, float scale, SoftmaxState& state) {
+  return HWY_DYNAMIC_DISPATCH(softmax_row)(scores, span, scale, state);
+}
+void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta) {
+  HWY_DYNAMIC_DISPATCH(softmax_grad_row)(scores, d_scores, span, scale, lse, delta);
+}
+void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+                          const float* delta) {
+  HWY_DYNAMIC_DISPATCH(softmax_grad_columns)(scores, d_scores, span, scale, lse, delta);
+}
+float dot_row(const float* a, const float* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot_f32)(a, b, count); }
+float dot_row(const bf16* a, const bf16* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot_bf16)(a, b, count); }
+void scale_row(float* values, int64_t count, float factor) { HWY_DYNAMIC_DISPATCH(scale_row)(values, count, factor); }
+
+}  // namespace spillway::cpu
+#endif
