@@ -31,7 +31,7 @@ std::string to_string(const Attributes& attributes) {
   std::string text;
   for (const auto& [name, number] : attributes.entries()) {
     if (!text.empty()) text += ", ";
-    std::visit([&](auto n) { text += fmt::format("{}={}", name, n); }, number);
+    std::visit([&text, &name = name](auto n) { text += fmt::format("{}={}", name, n); }, number);
   }
   return text;
 }
