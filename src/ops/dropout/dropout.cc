@@ -1,0 +1,38 @@
+#include "ops/dropout/dropout.h"
+
+#include "graph/autodiff.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void dropout_cpu(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  const double p = attributes.real("p");
+  if (!(p >= 0 && p < 1)) throw input_error("dropout", "expected a probability in [0, 1), got {}; set another", p);
+  expect_real("dropout", "x", *inputs[0]);
+  expect_scalar("dropout", "seed", *inputs[1], DType::kI64);
+  return {*inputs[0]};
+}
+
+// The same mask falls on the cotangent.
+void vjp(VjpContext& context);
+
+const OpDef kDropout{
+    .name = "dropout", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}}, .cpu = dropout_cpu};
+
+void vjp(VjpContext& context) {
+  if (!context.wants(0)) return;
+  context.add(0,
+              context.builder().append_one(kDropout, {context.cotangent(0), context.input(1)}, context.attributes()));
+}
+
+}  // namespace
+
+ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream) {
+  return builder.append_one(kDropout, {x, seed}, {{"p", p}, {"stream", stream}});
+}
+
+}  // namespace spillway::ops
