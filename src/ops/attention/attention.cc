@@ -17,19 +17,25 @@ Attributes to_attributes(const AttentionOptions& options) {
           {"scale", options.scale}};
 }
 
+void expect_attention_sizes(std::string_view op, const Attributes& attributes) {
+  const int64_t heads = attributes.integer("heads"), kv_heads = attributes.integer("kv_heads");
+  expect_divides(op, "a number of key heads", kv_heads, heads);
+  if (heads / kv_heads > kMostGroup || attributes.integer("head_size") <= 0 ||
+      attributes.integer("sliding_window") < 0) {
+    throw input_error(op,
+                      "expected at most {} heads for a key head, a head size above 0 and no negative window, got {}; "
+                      "check the model's sizes",
+                      kMostGroup, to_string(attributes));
+  }
+}
+
 namespace {
 
 void expect_operands(std::string_view op, TypeList inputs, const Attributes& attributes) {
+  expect_attention_sizes(op, attributes);
   const int64_t heads = attributes.integer("heads"), kv_heads = attributes.integer("kv_heads");
   const int64_t head_size = attributes.integer("head_size");
   const ValueType &q = *inputs[0], &offsets = *inputs[3];
-  expect_divides(op, "a number of key heads", kv_heads, heads);
-  if (heads / kv_heads > kMostGroup || head_size <= 0 || attributes.integer("sliding_window") < 0) {
-    throw input_error(op,
-                      "expected at most {} heads for a key head, a head size above 0 and no negative window, got {}"
-                      "; check the model's sizes",
-                      kMostGroup, to_string(attributes));
-  }
   expect_real(op, "q", q);
   expect_rank(op, "q", q, 2);
   expect_same(op, "q", q, {q.dtype, {q.shape[0], heads * head_size}, q.per_token});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "base/math.h"
 #include "graph/attributes.h"
@@ -15,6 +16,8 @@ constexpr int64_t kTileRows = 64;  // a row is one token with one of the query h
 constexpr int64_t kMostGroup = 512;
 
 [[nodiscard]] Attributes to_attributes(const AttentionOptions& options);
+// Throws InputError where heads do not divide, or a size is out of range.
+void expect_attention_sizes(std::string_view op, const Attributes& attributes);
 
 struct AttentionSizes {
   int64_t heads, kv_heads, head_size, group, window;

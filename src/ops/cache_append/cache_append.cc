@@ -1,0 +1,39 @@
+#include "ops/cache_append/cache_append.h"
+
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void cache_append_cpu(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  const ValueType &cache = *inputs[0], &x = *inputs[1];
+  expect_real("cache_append", "cache", cache);
+  expect_rank("cache_append", "cache", cache, 2);
+  expect_same("cache_append", "cache", cache, {cache.dtype, cache.shape});
+  expect_real("cache_append", "x", x);
+  expect_rank("cache_append", "x", x, 2);
+  expect_same("cache_append", "x", x, {x.dtype, {x.shape[0], cache.shape[1]}, x.per_token});
+  expect_scalar("cache_append", "start", *inputs[2], DType::kI32);
+  return {cache};
+}
+
+// In place, only the new rows move.
+Cost cost(TypeList inputs, TypeList, const Attributes&) {
+  return {.bytes = 2.0 * static_cast<double>(inputs[1]->bytes())};
+}
+
+const OpDef kCacheAppend{
+    .name = "cache_append", .infer = infer, .cost = cost, .in_place = {{0, 0}}, .cpu = cache_append_cpu};
+
+}  // namespace
+
+ValueId cache_append(Builder& builder, ValueId cache, ValueId x, ValueId start) {
+  const ValueId next = builder.append_one(kCacheAppend, {cache, x, start});
+  builder.update(cache, next);
+  return next;
+}
+
+}  // namespace spillway::ops
