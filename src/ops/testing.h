@@ -66,6 +66,7 @@ struct OperationCase {
   // Of the largest element, for values and for gradients; half a unit in the last place comes on top for bf16.
   double tolerance = 2e-6;
   double gradient_tolerance = 1e-5;
+  bool is_loss = false;  // the output ends the graph: its operation takes its cotangent to be one
 };
 
 // Checks the output against the reference and the gradients against central differences of the reference, with and

@@ -1,0 +1,147 @@
+// Graphs of real operations, broken on purpose: the verifier reports each breach.
+#include "graph/verify.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "graph/autodiff.h"
+#include "ops/adamw/adamw.h"
+#include "ops/add/add.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/matmul/matmul.h"
+#include "ops/testing.h"
+#include "ops/zero/zero.h"
+
+using namespace spillway;
+
+namespace {
+
+// One linear layer with its loss, gradient accumulation and AdamW.
+struct Training {
+  Graph graph{.name = "training", .tokens = 4};
+  ValueId x, w, m, v, accumulator, rate, gradient, loss, hidden;
+
+  Training() {
+    Builder b(graph);
+    const ValueType weight{DType::kF32, {3, 3}};
+    x = b.input("x", {DType::kF32, {4, 3}, true}, ValueKind::kBatch);
+    const ValueId labels = b.input("labels", {DType::kI32, {4}, true}, ValueKind::kBatch);
+    const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
+    rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
+    const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
+    w = b.input("w", weight, ValueKind::kTrainableWeight);
+    const ValueId head = b.input("head", {DType::kF32, {5, 3}}, ValueKind::kFrozenWeight);
+    m = b.input("m", weight, ValueKind::kOptimizerState);
+    v = b.input("v", weight, ValueKind::kOptimizerState);
+    accumulator = b.input("w.grad", weight, ValueKind::kGradient);
+    hidden = ops::linear(b, x, w);
+    loss = ops::linear_cross_entropy(b, hidden, head, labels, scale, ops::LossGradients::kInput);
+    b.result(loss);
+    std::vector<WeightGradient> gradients = {{.weight = w, .accumulator = accumulator}};
+    append_backward(b, loss, gradients, ops::add);
+    gradient = gradients[0].gradient;
+    b.set_phase(Phase::kUpdate);
+    ops::adamw(b, {.weight = w, .m = m, .v = v, .gradient = gradient, .learning_rate = rate, .step = step}, {});
+    b.update(gradient, ops::zero(b, gradient));
+  }
+
+  [[nodiscard]] bool reports(std::string_view text) const {
+    const std::vector<std::string> found = verify(graph);
+    const bool is_there = std::any_of(found.begin(), found.end(),
+                                      [&](const std::string& line) { return line.find(text) != std::string::npos; });
+    if (!is_there) {
+      for (const std::string& line : found) MESSAGE(line);
+    }
+    return is_there;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a training graph of accumulation, backward and update is well formed") {
+  const Training training;
+  for (const std::string& violation : verify(training.graph)) FAIL_CHECK(violation);
+  CHECK(training.graph.persistent_root(training.gradient) == training.accumulator);
+}
+
+TEST_CASE("ids out of range are reported, and nothing else is read") {
+  Training t;
+  t.graph.ops[0].inputs[0] = 99;
+  CHECK(t.reports("operation 0 reads value 99, which does not exist"));
+  t = Training();
+  t.graph.ops[1].outputs[0] = -5;
+  CHECK(t.reports("operation 1 writes value -5, which does not exist"));
+  t = Training();
+  t.graph.results.push_back(1000);
+  CHECK(t.reports("result 1000 does not exist"));
+  t = Training();
+  t.graph.ops[0].block = 3;
+  CHECK(t.reports("operation 0 is in block 3, which does not exist"));
+  t = Training();
+  t.graph.ops[0].def = nullptr;
+  CHECK(t.reports("operation 0 has no description"));
+  t = Training();
+  t.graph.value(t.gradient).updates = 777;
+  CHECK(t.reports("updates value 777, which does not exist"));
+  t = Training();
+  t.graph.value(t.hidden).producer = 50;
+  CHECK(t.reports("is produced by operation 50, which does not exist"));
+}
+
+TEST_CASE("two writers of one value, a wrong producer and a reader before its writer are reported") {
+  Training t;
+  t.graph.ops[2].outputs[0] = t.hidden;
+  CHECK(t.reports("is written twice"));
+  t = Training();
+  t.graph.value(t.hidden).producer = 1;
+  CHECK(t.reports("does not name operation 0 as its producer"));
+  t = Training();
+  t.graph.value(t.x).producer = 0;
+  CHECK(t.reports("x names a producer that does not write it"));
+  t = Training();
+  t.graph.ops[0].inputs[0] = t.gradient;
+  CHECK(t.reports("before it is written"));
+}
+
+TEST_CASE("types other than the inferred, equal names, phases out of order and short streams are reported") {
+  Training t;
+  t.graph.value(t.hidden).type.dtype = DType::kBF16;
+  CHECK(t.reports("matmul.0 is bf16[4t, 3] instead of f32[4t, 3]"));
+  t = Training();
+  t.graph.value(t.w).type.shape = {3, 2};
+  CHECK(t.reports("[matmul] expected 3 of a and b to be contracted"));
+  t = Training();
+  t.graph.value(t.w).name = t.graph.value(t.x).name;
+  CHECK(t.reports("two values are called x"));
+  t = Training();
+  t.graph.ops[0].phase = Phase::kUpdate;
+  CHECK(t.reports("goes back in phase"));
+  t = Training();
+  t.graph.tokens = 8;
+  CHECK(t.reports("x is per token, but f32[4t, 3] has not 8 rows"));
+  t = Training();
+  t.graph.ops[1].outputs.pop_back();
+  CHECK(t.reports("has 1 outputs instead of 2"));
+}
+
+TEST_CASE("updates of what does not persist, of another type, twice, or with a later reader are reported") {
+  Training t;
+  t.graph.value(t.gradient).updates = t.x;
+  CHECK(t.reports("updates x, which is not persistent"));
+  t = Training();
+  t.graph.value(t.accumulator).type.dtype = DType::kBF16;
+  CHECK(t.reports("updates a value of another type"));
+  t = Training();
+  t.graph.value(t.loss).updates = t.accumulator;
+  CHECK(t.reports("w.grad is updated twice"));
+  t = Training();
+  t.graph.value(t.w).updates = t.gradient;
+  CHECK(t.reports("w updates a later value"));
+  t = Training();
+  t.graph.value(t.m).updates = t.w;
+  CHECK(t.reports("m updates a value, but nothing produces it"));
+  t = Training();
+  t.graph.ops.back().inputs[0] = t.w;  // after AdamW has written its next version
+  CHECK(t.reports("reads w after its update"));
+}
