@@ -140,7 +140,9 @@ TEST_CASE("backward operations stand in the block of what they differentiate, an
     CHECK(op.block == graph.value(op.inputs[0]).block);
     differentiated.push_back(op.block);
   }
-  CHECK(differentiated == std::vector<BlockId>{1, 0});
+  const bool only_the_second =
+      differentiated == std::vector<BlockId>{1};  // before the first `down` nothing is trainable
+  CHECK(only_the_second);
 }
 
 TEST_CASE("a backward pass names what stands in its way") {
