@@ -26,6 +26,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
     expect_same(kName, "a weight without a master", weight, state);
     return {weight, state, state};
   }
+  expect_same(kName, "a weight with a master", weight, {DType::kBF16, weight.shape});
   expect_same(kName, "master", *inputs[7], state);
   return {weight, state, state, state};
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "graph/verify.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/sgd/sgd.h"
@@ -133,4 +134,43 @@ TEST_CASE("the clip factor is torch's, from the norm over all gradients") {
                 DType::kF32, 1e-6);
     CHECK((run == Run(p.graph, p.inputs, {.threads = 3})));
   }
+}
+
+TEST_CASE("the optimizers refuse states that do not fit their weight") {
+  Parameter p;
+  const ValueId w = p.value("w", DType::kF32, ValueKind::kTrainableWeight, {1, 2});
+  const ValueId half = p.value("half", DType::kBF16, ValueKind::kTrainableWeight, {1, 2});
+  const ValueId state = p.value("state", DType::kF32, ValueKind::kOptimizerState, {0, 0});
+  const ValueId longer = p.value("longer", DType::kF32, ValueKind::kOptimizerState, {0, 0, 0});
+  const ValueId rate = p.value("rate", DType::kF32, ValueKind::kBatch, {1});
+  const ValueId step = p.value("step", DType::kI32, ValueKind::kBatch, {1});
+  AdamwOperands o{.weight = w, .m = longer, .v = state, .gradient = state, .learning_rate = rate, .step = step};
+  CHECK_THROWS_WITH(adamw(p.b, o, {}), "[adamw] expected m as f32[2], got f32[3]; cast it or check the model's sizes");
+  o.m = state;
+  o.step = rate;
+  CHECK_THROWS_WITH(adamw(p.b, o, {}),
+                    "[adamw] expected step as i32[1], got f32[1]; cast it or check the model's sizes");
+  o.step = step;
+  o.weight = half;
+  CHECK_THROWS_WITH(adamw(p.b, o, {}),
+                    "[adamw] expected a weight without a master as f32[2], got bf16[2]; cast it or "
+                    "check the model's sizes");
+  o.weight = w;
+  o.master = state;
+  CHECK_THROWS_WITH(adamw(p.b, o, {}),
+                    "[adamw] expected a weight with a master as bf16[2], got f32[2]; cast it or "
+                    "check the model's sizes");
+  const SgdOperands s{.weight = w, .gradient = state, .learning_rate = rate};
+  CHECK_THROWS_WITH(sgd(p.b, s, {.momentum = 0.5}),
+                    "[sgd] expected a value that keeps the momentum 0.5, got none; add one or use no momentum");
+  const SgdOperands other{.weight = w, .gradient = longer, .learning_rate = rate};
+  CHECK_THROWS_WITH(sgd(p.b, other, {}), "[sgd] expected gradient of shape [2], got f32[3]; check the model's sizes");
+}
+
+TEST_CASE("norms and clipping refuse integers and what is not a single number") {
+  Parameter p;
+  const ValueId n = p.value("n", DType::kI32, ValueKind::kBatch, {1, 2});
+  const ValueId x = p.value("x", DType::kF32, ValueKind::kBatch, {1, 2});
+  CHECK_THROWS_WITH((void)squared_norm(p.b, n), "[squared_norm] expected x in f32 or bf16, got i32[2]; cast it");
+  CHECK_THROWS_AS((void)clip_factor(p.b, std::vector<ValueId>{x}, 1), InputError);
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kName = "sgd";
 
 // Inputs: weight, gradient, learning_rate, clip or none, momentum or none, master or none.
-std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType& weight = *inputs[0];
   const ValueType state{DType::kF32, weight.shape};
   expect_real(kName, "weight", weight);
@@ -23,8 +23,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   if (inputs[4]) {
     expect_same(kName, "momentum", *inputs[4], state);
     outputs.push_back(state);
+  } else if (attributes.real("momentum") != 0) {
+    throw input_error(kName, "expected a value that keeps the momentum {}, got none; add one or use no momentum",
+                      attributes.real("momentum"));
   }
   if (inputs[5]) {
+    expect_same(kName, "a weight with a master", weight, {DType::kBF16, weight.shape});
     expect_same(kName, "master", *inputs[5], state);
     outputs.push_back(state);
   } else {

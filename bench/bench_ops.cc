@@ -1,0 +1,277 @@
+// The operations that memory bounds, and attention, on the CPU: bytes a second beside the machine's triad.
+//
+//   bench_ops [--threads N] [--rounds N] [--only TEXT]
+//
+// A line holds the median time, the rate by the operation's own cost (every operand once), and its share of the triad
+// a[i] = b[i] + s * c[i], which runs in turns with it, so that a noisy machine hits both. Operands that together exceed
+// the last cache are meant; operations run in place where their description allows it, as they do in a plan.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "base/parallel.h"
+#include "base/random.h"
+#include "graph/autodiff.h"
+#include "ops/adamw/adamw.h"
+#include "ops/add/add.h"
+#include "ops/add_bias/add_bias.h"
+#include "ops/attention/attention.h"
+#include "ops/cast/cast.h"
+#include "ops/dropout/dropout.h"
+#include "ops/embedding/embedding.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
+#include "ops/sgd/sgd.h"
+#include "ops/squared_norm/squared_norm.h"
+#include "ops/swiglu/swiglu.h"
+#include "ops/zero/zero.h"
+
+namespace {
+
+using namespace spillway;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kTokens = 8192, kWidth = 1024, kHeadSize = 64, kParameters = 32 << 20;
+
+class Buffer {
+ public:
+  explicit Buffer(int64_t bytes) : memory_(static_cast<size_t>(bytes) + 64) {}
+  [[nodiscard]] std::byte* data() {
+    return memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64) % 64;
+  }
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+// Plausible content: small reals, ids below 32, offsets of four sequences, a step of 1.
+void fill(const ValueType& type, std::byte* data, uint64_t stream) {
+  RandomStream random(1, stream);
+  for (int64_t i = 0; i < type.shape.elems(); ++i) {
+    const float real = random.uniform() - 0.5f;
+    if (type.dtype == DType::kF32) reinterpret_cast<float*>(data)[i] = real;
+    if (type.dtype == DType::kBF16) reinterpret_cast<bf16*>(data)[i] = to_bf16(real);
+    if (type.dtype == DType::kI64) reinterpret_cast<int64_t*>(data)[i] = 1;
+    if (type.dtype == DType::kI32) {
+      reinterpret_cast<int32_t*>(data)[i] = type.shape[0] == 5   ? static_cast<int32_t>(i * kTokens / 4)
+                                            : type.shape[0] == 1 ? 1
+                                                                 : static_cast<int32_t>(random.below(32));
+    }
+  }
+}
+
+// A graph of a few operations; the last one (or the one called `name`) is timed over buffers of its own.
+struct Case {
+  std::string name;
+  std::function<void(Builder&)> build;
+  std::string op;
+};
+
+class Timed {
+ public:
+  Timed(const Case& test, ThreadPool& pool) : pool_(pool) {
+    graph_.tokens = kTokens;
+    Builder b(graph_);
+    test.build(b);
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (test.op == graph_.ops[i].def->name) op_ = static_cast<OpId>(i);
+    }
+    const Operation& op = graph_.op(op_);
+    for (const ValueId id : op.inputs) inputs_.push_back(id == kNone ? TensorView{} : view(id));
+    for (size_t i = 0; i < op.outputs.size(); ++i) outputs_.push_back(output(op, i));
+    workspace_ = std::make_unique<Buffer>(workspace_of(graph_, op_, pool.threads()));
+  }
+
+  void run() {
+    const Operation& op = graph_.op(op_);
+    op.def->cpu({.inputs = inputs_,
+                 .outputs = outputs_,
+                 .workspace = workspace_->data(),
+                 .attributes = op.attributes,
+                 .threads = &pool_});
+  }
+  [[nodiscard]] Cost cost() const { return cost_of(graph_, op_); }
+
+ private:
+  TensorView view(ValueId id) {
+    const ValueType& type = graph_.value(id).type;
+    buffers_.push_back(std::make_unique<Buffer>(type.bytes()));
+    fill(type, buffers_.back()->data(), static_cast<uint64_t>(id));
+    return {buffers_.back()->data(), type.dtype, type.shape};
+  }
+  TensorView output(const Operation& op, size_t which) {
+    for (const InPlace& rule : op.def->in_place) {
+      const auto input = static_cast<size_t>(rule.input);
+      if (static_cast<size_t>(rule.output) != which || input >= inputs_.size() || !inputs_[input].data) continue;
+      const ValueType& type = graph_.value(op.outputs[which]).type;
+      const bool taken = std::any_of(outputs_.begin(), outputs_.end(),
+                                     [&](const TensorView& other) { return other.data == inputs_[input].data; });
+      if (!taken && type.bytes() == inputs_[input].bytes()) return {inputs_[input].data, type.dtype, type.shape};
+    }
+    return view(op.outputs[which]);
+  }
+
+  Graph graph_;
+  OpId op_ = 0;
+  ThreadPool& pool_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<TensorView> inputs_, outputs_;
+  std::unique_ptr<Buffer> workspace_;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    const ValueType rows{dtype, {kTokens, kWidth}, true}, weight{dtype, {kWidth}};
+    const ValueType numbers{DType::kI32, {kTokens}, true}, scalar{DType::kF32, {1}};
+    const std::string suffix = fmt::format(" {}", name_of(dtype));
+    // Appends the operation and a backward pass of it, so that its gradient can be timed, too.
+    const auto with_gradient = [=](std::function<ValueId(Builder&, ValueId x, ValueId y, ValueId w)> forward) {
+      return [=](Builder& b) {
+        const ValueId x = b.input("x", rows, ValueKind::kTrainableWeight);
+        const ValueId y = b.input("y", rows, ValueKind::kTrainableWeight);
+        const ValueId w = b.input("w", weight, ValueKind::kTrainableWeight);
+        const ValueId out = forward(b, x, y, w);
+        const ValueId head = b.input("head", {dtype, {32, kWidth}}, ValueKind::kFrozenWeight);
+        const ValueId labels = b.input("labels", numbers, ValueKind::kBatch);
+        const ValueId scale = b.input("scale", scalar, ValueKind::kBatch);
+        const ValueId loss = ops::linear_cross_entropy(b, out, head, labels, scale, ops::LossGradients::kInput);
+        std::vector<WeightGradient> gradients = {{.weight = x, .dtype = dtype}};
+        if (b.graph().ops[0].inputs.size() > 1 && b.graph().ops[0].inputs[1] == w) gradients.push_back({.weight = w});
+        append_backward(b, loss, gradients, ops::add);
+      };
+    };
+    const auto norm =
+        with_gradient([](Builder& b, ValueId x, ValueId, ValueId w) { return ops::rms_norm(b, x, w, 1e-5); });
+    const auto gated = with_gradient([](Builder& b, ValueId x, ValueId y, ValueId) { return ops::swiglu(b, x, y); });
+    const auto biased = with_gradient([](Builder& b, ValueId x, ValueId, ValueId w) { return ops::add_bias(b, x, w); });
+    const auto turned = with_gradient([=](Builder& b, ValueId x, ValueId, ValueId) {
+      const ValueId positions = b.input("positions", numbers, ValueKind::kBatch);
+      const ValueId inv_freq = b.input("inv_freq", {DType::kF32, {kHeadSize / 2}}, ValueKind::kBatch);
+      return ops::rope(b, x, positions, inv_freq, kHeadSize);
+    });
+    const auto dropped = with_gradient([=](Builder& b, ValueId x, ValueId, ValueId) {
+      return ops::dropout(b, x, b.input("seed", {DType::kI64, {1}}, ValueKind::kBatch), 0.1, 0);
+    });
+    const auto summed = with_gradient([](Builder& b, ValueId x, ValueId y, ValueId) { return ops::add(b, x, y); });
+    const auto attended = with_gradient([=](Builder& b, ValueId x, ValueId, ValueId) {
+      const ValueId k = b.input("k", rows, ValueKind::kBatch), v = b.input("v", rows, ValueKind::kBatch);
+      const ValueId offsets = b.input("offsets", {DType::kI32, {5}}, ValueKind::kBatch);
+      return ops::attention(b, x, k, v, offsets, {kWidth / kHeadSize, kWidth / kHeadSize, kHeadSize, 0, 0.125});
+    });
+    const auto looked_up = [=](Builder& b) {
+      const ValueId ids = b.input("ids", numbers, ValueKind::kBatch);
+      (void)ops::embedding(b, ids, b.input("table", {dtype, {32, kWidth}}, ValueKind::kFrozenWeight));
+    };
+    const auto squared = [=](Builder& b) {
+      (void)ops::squared_norm(b, b.input("g", {dtype, {kParameters}}, ValueKind::kGradient));
+    };
+    for (const auto& [op, build] :
+         std::initializer_list<std::pair<const char*, std::function<void(Builder&)>>>{{"add", summed},
+                                                                                      {"rms_norm", norm},
+                                                                                      {"rms_norm_grad", norm},
+                                                                                      {"swiglu", gated},
+                                                                                      {"swiglu_grad", gated},
+                                                                                      {"rope", turned},
+                                                                                      {"add_bias", biased},
+                                                                                      {"add_bias_grad", biased},
+                                                                                      {"dropout", dropped},
+                                                                                      {"embedding", looked_up},
+                                                                                      {"squared_norm", squared},
+                                                                                      {"attention", attended},
+                                                                                      {"attention_grad", attended}}) {
+      cases.push_back({op + suffix, build, op});
+    }
+    const auto step_of = [=](Builder& b, bool adam) {
+      const ValueType state{DType::kF32, {kParameters}};
+      const bool master = dtype == DType::kBF16;
+      const ValueId w = b.input("w", {dtype, {kParameters}}, ValueKind::kTrainableWeight);
+      const ValueId copy = master ? b.input("master", state, ValueKind::kOptimizerState) : kNone;
+      const ValueId m = b.input("m", state, ValueKind::kOptimizerState);
+      const ValueId g = b.input("g", state, ValueKind::kGradient), rate = b.input("rate", scalar, ValueKind::kBatch);
+      if (!adam) return ops::sgd(b, {w, copy, m, g, kNone, rate}, {.momentum = 0.9});
+      const ValueId v = b.input("v", state, ValueKind::kOptimizerState);
+      ops::adamw(b, {w, copy, m, v, g, kNone, rate, b.input("step", {DType::kI32, {1}}, ValueKind::kBatch)}, {});
+    };
+    cases.push_back({"adamw" + suffix, [=](Builder& b) { step_of(b, true); }, "adamw"});
+    cases.push_back({"sgd" + suffix, [=](Builder& b) { step_of(b, false); }, "sgd"});
+  }
+  cases.push_back({"cast f32 to bf16",
+                   [](Builder& b) {
+                     (void)ops::cast(b, b.input("x", {DType::kF32, {kParameters}}, ValueKind::kBatch), DType::kBF16);
+                   },
+                   "cast"});
+  cases.push_back({"zero f32",
+                   [](Builder& b) {
+                     (void)ops::zero(b, b.input("x", {DType::kF32, {kParameters}}, ValueKind::kGradient));
+                   },
+                   "zero"});
+  return cases;
+}
+
+double seconds_of(const std::function<void()>& run) {
+  const Clock::time_point begin = Clock::now();
+  run();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers[numbers.size() / 2];
+}
+
+// a[i] = b[i] + s * c[i] over arrays of the optimizer's size; 12 bytes an element.
+class Triad {
+ public:
+  explicit Triad(ThreadPool& pool) : pool_(pool) {}
+  void run() {
+    float *a = a_.data(), *b = b_.data(), *c = c_.data();
+    pool_.parallel_for(kParameters, 1 << 16, [=](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) a[i] = b[i] + 0.5f * c[i];
+    });
+  }
+  static constexpr double kBytes = 12.0 * kParameters;
+
+ private:
+  ThreadPool& pool_;
+  std::vector<float> a_ = std::vector<float>(kParameters, 1), b_ = a_, c_ = a_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int threads = available_cpus(), rounds = 7;
+  std::string only;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (!std::strcmp(argv[i], "--threads")) threads = std::stoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--rounds")) rounds = std::stoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--only")) only = argv[i + 1];
+  }
+  ThreadPool pool(threads);
+  Triad triad(pool);
+  fmt::print("{} threads, median of {} rounds\n{:24} {:>9} {:>9} {:>9} {:>9}\n", threads, rounds, "operation", "ms",
+             "GB/s", "of triad", "GFLOP/s");
+  for (const Case& test : all_cases()) {
+    if (test.name.find(only) == std::string::npos) continue;
+    Timed timed(test, pool);
+    timed.run();
+    std::vector<double> seconds, triads;
+    for (int round = 0; round < rounds; ++round) {
+      seconds.push_back(seconds_of([&] { timed.run(); }));
+      triads.push_back(seconds_of([&] { triad.run(); }));
+    }
+    const Cost cost = timed.cost();
+    const double rate = cost.bytes / median(seconds), triad_rate = Triad::kBytes / median(triads);
+    fmt::print("{:24} {:9.2f} {:9.1f} {:8.0f}% {:9.1f}\n", test.name, 1e3 * median(seconds), 1e-9 * rate,
+               100 * rate / triad_rate, 1e-9 * cost.flops / median(seconds));
+  }
+  return 0;
+}
