@@ -68,8 +68,8 @@ struct MatmulKernels;
 void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
                  ThreadPool& pool);
 
-// Flops a second of a large product of two matrices of `data` (f32 or bf16; `path` matters to bf16 only). Allocates and
-// takes some tens of milliseconds: for `doctor` and the Machine, not for a step.
-[[nodiscard]] double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool);
+// Flops a second of a product of two `size` x `size` matrices of `data` (f32 or bf16; `path` matters to bf16 only).
+// Allocates and takes some tens of milliseconds: for `doctor` and the Machine, not for a step.
+[[nodiscard]] double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool, int64_t size = 1024);
 
 }  // namespace spillway::cpu

@@ -60,18 +60,18 @@ void set_bf16_path(std::optional<Bf16Path> path) {
   fixed_path = path ? static_cast<int>(*path) : -1;
 }
 
-double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool) {
-  constexpr int64_t kRows = 1024, kColumns = 1024, kLength = 1024;
+double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool, int64_t size) {
   constexpr int kRuns = 5;
   const size_t elem_bytes = static_cast<size_t>(size_of(data));
-  std::vector<std::byte> a(kRows * kLength * elem_bytes), b(kColumns * kLength * elem_bytes);
-  std::vector<float> c(kRows * kColumns);
+  const auto elems = static_cast<size_t>(size * size);
+  std::vector<std::byte> a(elems * elem_bytes), b(elems * elem_bytes);
+  std::vector<float> c(elems);
   MatmulArgs args;
-  args.shape = {kRows, kColumns, kLength, false, true};
-  args.a = {a.data(), data, kLength};
-  args.b = {b.data(), data, kLength};
+  args.shape = {size, size, size, false, true};
+  args.a = {a.data(), data, size};
+  args.b = {b.data(), data, size};
   args.c = c.data();
-  args.c_stride = kColumns;
+  args.c_stride = size;
   std::vector<std::byte> memory(static_cast<size_t>(matmul_workspace_bytes(args.shape, data, data, pool.threads())) +
                                 64);
   std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
@@ -82,7 +82,7 @@ double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool) {
     matmul_with(best_matmul_kernels(), path, args, workspace, pool);
     best = std::min(best, seconds_since(begin));
   }
-  return 2.0 * kRows * kColumns * kLength / best;
+  return 2.0 * static_cast<double>(size * size * size) / best;
 }
 
 }  // namespace spillway::cpu
