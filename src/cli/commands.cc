@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/cmd_doctor.h"
+#include "cli/cmd_import.h"
 #include "cli/cmd_plan.h"
 #include "cli/cmd_tokenize.h"
 

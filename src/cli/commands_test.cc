@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "plan/machine.h"
 #include "tests/support/captured.h"
 #include "tests/support/temporary_folder.h"
 
@@ -88,4 +90,28 @@ TEST_CASE("what is wrong with the arguments themselves is said in one line") {
 TEST_CASE("--help-config prints the keys, as text and as the page") {
   CHECK(run({"plan", "--help-config"}).out.find("micro_batch_size") != std::string::npos);
   CHECK(run({"plan", "--help-config", "--markdown"}).out.starts_with("# The config\n"));
+}
+
+TEST_CASE("doctor's JSON has tiers, rates, libraries and a machine that can be read back") {
+  const TemporaryFolder folder;
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string old = before == nullptr ? "" : before;
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const Captured result = run({"doctor", "--json", "--disk", folder.path().string()});
+  if (before == nullptr) {
+    unsetenv("XDG_CACHE_HOME");
+  } else {
+    setenv("XDG_CACHE_HOME", old.c_str(), 1);
+  }
+  REQUIRE(result.status == 0);
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json["tiers"]["device"]["capacity_bytes"] > 0);
+  CHECK(json["tiers"]["disk"].contains("write_bytes_per_second"));
+  CHECK(json["compute"].size() >= 8);
+  CHECK(json["libraries"].size() == 7);
+  CHECK(json["missing"].is_array());
+  CHECK(machine_from_json(json["machine"], "doctor").threads == json["cpu"]["threads"]);
+  CHECK(run({"doctor", "--disk", "/nonexistent"}).err ==
+        "[--disk] expected a folder, got '/nonexistent'; name one that is there\n");
+  CHECK(run({"doctor", "--what"}).status == 2);
 }

@@ -1,0 +1,212 @@
+#include "cli/cmd_doctor.h"
+
+#include <fmt/ranges.h>
+#include <hwy/base.h>
+#include <hwy/highway.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <utf8proc.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "runtime/computer.h"
+#include "runtime/measure.h"
+
+namespace spillway {
+namespace {
+
+struct Library {
+  std::string name, version;
+};
+
+// Something that would help and is not there.
+struct Missing {
+  std::string name, why, install;
+};
+
+std::string pcre2_version() {
+  std::array<char, 64> text{};
+  pcre2_config(PCRE2_CONFIG_VERSION, text.data());
+  return text.data();
+}
+
+std::vector<Library> libraries() {
+  return {{"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+          {"nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                                        NLOHMANN_JSON_VERSION_PATCH)},
+          {"yaml-cpp", SPILLWAY_YAML_CPP_VERSION},
+          {"CLI11", CLI11_VERSION},
+          {"Highway", fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH)},
+          {"PCRE2", pcre2_version()},
+          {"utf8proc", utf8proc_version()}};
+}
+
+std::vector<Missing> missing(const std::vector<std::string>& features, const DiskRates& disk,
+                             const std::string& folder) {
+  std::vector<Missing> list;
+  const auto has = [&](std::string_view name) {
+    return std::find(features.begin(), features.end(), name) != features.end();
+  };
+  if (!has("avx2"))
+    list.push_back(
+        {"AVX2", "matrix products run in portable code, many times slower", "use an x86-64 CPU from 2013 on"});
+  if (!disk.problem.empty()) {
+    list.push_back({"disk tier", fmt::format("{}: {}", folder, disk.problem), "name another folder with --disk"});
+  } else if (!disk.is_direct) {
+    list.push_back(
+        {"direct disk access",
+         fmt::format("{}: the file system has no O_DIRECT, so the rates are those of the page cache", folder),
+         "name a folder on a local disk with --disk"});
+  }
+  std::error_code error;
+  if (std::filesystem::exists("/dev/nvidiactl", error)) {
+    list.push_back(
+        {"CUDA", "the GPU of this machine is not used: CUDA devices are not yet supported", "nothing to install yet"});
+  }
+  return list;
+}
+
+std::string_view label_of(const MatrixRate& rate) {
+  if (rate.dtype == DType::kF32) return "f32";
+  return rate.path == cpu::Bf16Path::kNativeDot ? "bf16_native" : "bf16_widened";
+}
+
+bool is_used(const MatrixRate& rate) { return rate.dtype == DType::kF32 || rate.path == cpu::choose_bf16_path(); }
+
+struct Findings {
+  Measurement measured;
+  std::string cpu;
+  std::vector<std::string> features;
+  std::string folder;  // of the disk tier
+  std::vector<Library> libraries;
+  std::vector<Missing> missing;
+};
+
+nlohmann::ordered_json tiers_json(const Findings& found) {
+  const Machine& machine = found.measured.machine;
+  const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
+  return {{"device",
+           {{"capacity_bytes", capacity(Tier::kDevice)},
+            {"total_bytes", total_memory_bytes()},
+            {"bytes_per_second", machine.memory_bytes_per_second}}},
+          {"host",
+           {{"capacity_bytes", capacity(Tier::kHost)},
+            {"bytes_per_second", machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]}}},
+          {"disk",
+           {{"folder", found.folder},
+            {"capacity_bytes", capacity(Tier::kDisk)},
+            {"write_bytes_per_second", found.measured.disk.write_bytes_per_second},
+            {"read_bytes_per_second", found.measured.disk.read_bytes_per_second},
+            {"direct", found.measured.disk.is_direct}}}};
+}
+
+nlohmann::ordered_json to_json(const Findings& found) {
+  nlohmann::ordered_json json = {
+      {"cpu", {{"name", found.cpu}, {"threads", found.measured.machine.threads}, {"features", found.features}}},
+      {"tiers", tiers_json(found)}};
+  json["compute"] = nlohmann::ordered_json::array();
+  for (const MatrixRate& rate : found.measured.products) {
+    json["compute"].push_back({{"dtype", rate.dtype == DType::kF32 ? "f32" : "bf16"},
+                               {"path", label_of(rate)},
+                               {"size", rate.size},
+                               {"flops_per_second", rate.flops},
+                               {"used", is_used(rate)}});
+  }
+  json["libraries"] = nlohmann::ordered_json::array();
+  for (const Library& library : found.libraries)
+    json["libraries"].push_back({{"name", library.name}, {"version", library.version}});
+  json["missing"] = nlohmann::ordered_json::array();
+  for (const Missing& one : found.missing)
+    json["missing"].push_back({{"name", one.name}, {"why", one.why}, {"install", one.install}});
+  json["machine"] = spillway::to_json(found.measured.machine);
+  return json;
+}
+
+std::string rate_text(double bytes_per_second) { return fmt::format("{:.1f} GB/s", bytes_per_second / 1e9); }
+
+void print_products(const std::vector<MatrixRate>& rates) {
+  fmt::print("\nmatrix products, GFLOP/s by size\n");
+  std::string_view label;
+  for (const MatrixRate& rate : rates) {
+    if (label_of(rate) != label) {
+      if (!label.empty()) fmt::print("\n");
+      label = label_of(rate);
+      fmt::print("  {:<14}", label);
+    }
+    fmt::print("  {}: {:.0f}", rate.size, rate.flops / 1e9);
+    if (rate.size == 1024 && rate.dtype == DType::kBF16 && is_used(rate)) fmt::print("   (used for bf16)");
+  }
+  fmt::print("\n");
+}
+
+void print_page(const Findings& found) {
+  const Machine& machine = found.measured.machine;
+  const auto capacity = [&](Tier tier) { return format_bytes(machine.capacity_bytes[static_cast<size_t>(tier)]); };
+  fmt::print("{}, {} threads: {}\n\ntiers\n", found.cpu, machine.threads, fmt::join(found.features, " "));
+  fmt::print("  device  {} free of {}, {} (triad)\n", capacity(Tier::kDevice), format_bytes(total_memory_bytes()),
+             rate_text(machine.memory_bytes_per_second));
+  fmt::print("  host    part of the same memory where memory.host asks for it, {} (copied by one thread)\n",
+             rate_text(machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]));
+  const DiskRates& disk = found.measured.disk;
+  if (disk.problem.empty()) {
+    fmt::print("  disk    {} free in {}, write {}, read {}{}\n", capacity(Tier::kDisk), found.folder,
+               rate_text(disk.write_bytes_per_second), rate_text(disk.read_bytes_per_second),
+               disk.is_direct ? "" : " (page cache)");
+  } else {
+    fmt::print("  disk    none in {}\n", found.folder);
+  }
+  print_products(found.measured.products);
+  fmt::print("\nstarting an operation takes {:.1f} us\n\nlibraries\n ", machine.operation_seconds * 1e6);
+  for (const Library& library : found.libraries) fmt::print(" {} {} ", library.name, library.version);
+  fmt::print("\n\nmissing\n");
+  if (found.missing.empty()) fmt::print("  nothing\n");
+  for (const Missing& one : found.missing) fmt::print("  {}: {}; {}\n", one.name, one.why, one.install);
+}
+
+}  // namespace
+
+int cmd_doctor(std::span<const std::string> args) {
+  CLI::App app("Shows what this machine has and how fast each part is.", "spillway doctor");
+  std::string folder = ".";
+  bool json = false;
+  app.add_option("--disk", folder, "the folder whose disk is measured")->capture_default_str();
+  app.add_flag("--json", json, "print one JSON document");
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    throw input_error("spillway doctor", "expected [--disk FOLDER] [--json], got: {}; see spillway doctor --help",
+                      error.what());
+  }
+  if (!std::filesystem::is_directory(folder)) {
+    throw input_error("--disk", "expected a folder, got '{}'; name one that is there", folder);
+  }
+  log_line("measuring for a few seconds; other programs should rest");
+  Findings found;
+  found.measured = measure_machine(folder);
+  found.cpu = cpu_name();
+  found.features = cpu_features();
+  found.folder = folder;
+  found.libraries = libraries();
+  found.missing = missing(found.features, found.measured.disk, folder);
+  cache_machine(found.measured.machine);
+  if (json) {
+    fmt::print("{}\n", to_json(found).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    print_page(found);
+  }
+  return kDone;
+}
+
+}  // namespace spillway

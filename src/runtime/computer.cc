@@ -1,0 +1,86 @@
+#include "runtime/computer.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <unordered_set>
+
+#include "base/bytes.h"
+
+namespace spillway {
+namespace {
+
+// The value of the first `key : value` line of a file of /proc.
+std::string field_of(const char* path, std::string_view key) {
+  std::ifstream stream(path);
+  std::string line;
+  while (std::getline(stream, line)) {
+    if (!line.starts_with(key)) continue;
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const size_t start = line.find_first_not_of(" \t", colon + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return "";
+}
+
+int64_t memory_field_bytes(std::string_view key) {
+  std::istringstream field(field_of("/proc/meminfo", key));
+  int64_t kib = 0;
+  field >> kib;
+  return kib * kKiB;
+}
+
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+// A number in a file of the control group; no limit where it says "max" or is not there.
+int64_t group_bytes(const char* path) {
+  std::ifstream stream(path);
+  int64_t bytes = 0;
+  return stream >> bytes ? bytes : kNoLimit;
+}
+
+}  // namespace
+
+std::string cpu_name() {
+  const std::string name = field_of("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown CPU" : name;
+}
+
+std::vector<std::string> cpu_features() {
+  constexpr std::array kUsed = {"avx2",        "fma",         "f16c",     "avx512f",  "avx512bw", "avx512_vnni",
+                                "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "asimd",    "bf16"};
+  std::string flags = field_of("/proc/cpuinfo", "flags");
+  if (flags.empty()) flags = field_of("/proc/cpuinfo", "Features");
+  std::istringstream stream(flags);
+  const std::unordered_set<std::string> present{std::istream_iterator<std::string>(stream), {}};
+  std::vector<std::string> found;
+  std::copy_if(kUsed.begin(), kUsed.end(), std::back_inserter(found),
+               [&](const char* one) { return present.count(one) > 0; });
+  return found;
+}
+
+int64_t total_memory_bytes() {
+  return std::min(memory_field_bytes("MemTotal"), group_bytes("/sys/fs/cgroup/memory.max"));
+}
+
+int64_t available_memory_bytes() {
+  const int64_t free = memory_field_bytes("MemAvailable");
+  const int64_t limit = group_bytes("/sys/fs/cgroup/memory.max");
+  const int64_t used = group_bytes("/sys/fs/cgroup/memory.current");
+  if (limit == kNoLimit || used == kNoLimit) return free;
+  return std::min(free, std::max<int64_t>(0, limit - used));
+}
+
+int64_t free_disk_bytes(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(folder, error);
+  while (!error && !std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
+  const auto space = std::filesystem::space(at, error);
+  return error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(space.available, kNoLimit));
+}
+
+}  // namespace spillway

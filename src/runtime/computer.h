@@ -1,0 +1,25 @@
+// What the operating system says about this computer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+// "AMD EPYC 9B45"; "unknown CPU" where the system does not say.
+[[nodiscard]] std::string cpu_name();
+// Those of the CPU's instruction sets that kernels here use: avx2, fma, avx512f, avx512_bf16, ...
+[[nodiscard]] std::vector<std::string> cpu_features();
+
+// Memory of the computer, or of the control group that this process runs in, whichever is less.
+[[nodiscard]] int64_t total_memory_bytes();
+// What of it can be had without swapping.
+[[nodiscard]] int64_t available_memory_bytes();
+
+// Free bytes of the file system that holds `folder`, which need not exist yet; 0 where none can be told.
+[[nodiscard]] int64_t free_disk_bytes(const std::filesystem::path& folder);
+
+}  // namespace spillway

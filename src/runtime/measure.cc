@@ -1,0 +1,160 @@
+#include "runtime/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "io/file.h"
+#include "runtime/computer.h"
+
+namespace spillway {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+template <typename Body>
+double best_seconds(int runs, const Body& body) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < runs; ++run) {
+    const double begin = now();
+    body();
+    best = std::min(best, now() - begin);
+  }
+  return best;
+}
+
+size_t at(Tier tier) { return static_cast<size_t>(tier); }
+size_t at(Lane lane) { return static_cast<size_t>(lane); }
+
+std::vector<MatrixRate> measure_products(ThreadPool& pool) {
+  std::vector<MatrixRate> rates;
+  const auto measure = [&](DType dtype, cpu::Bf16Path path) {
+    for (const int64_t size : {128, 256, 512, 1024}) {
+      rates.push_back({dtype, path, size, cpu::measure_matmul_flops(dtype, path, pool, size)});
+    }
+  };
+  measure(DType::kF32, cpu::Bf16Path::kWidenToF32);
+  measure(DType::kBF16, cpu::Bf16Path::kWidenToF32);
+  if (cpu::has_native_bf16_dot()) measure(DType::kBF16, cpu::Bf16Path::kNativeDot);
+  return rates;
+}
+
+// Of the largest matrices, by the path that products will take.
+double large_product_flops(const std::vector<MatrixRate>& rates, DType dtype) {
+  double flops = 0;
+  for (const MatrixRate& rate : rates) {
+    if (rate.dtype == dtype && (dtype != DType::kBF16 || rate.path == cpu::choose_bf16_path())) flops = rate.flops;
+  }
+  return flops;
+}
+
+// The CPU's memory is the device tier; a host tier of its own is there only where the user asks for one.
+void set_capacities(Machine& machine, const std::filesystem::path& scratch) {
+  machine.capacity_bytes[at(Tier::kDevice)] = available_memory_bytes();
+  machine.capacity_bytes[at(Tier::kHost)] = 0;
+  machine.capacity_bytes[at(Tier::kDisk)] = free_disk_bytes(scratch);
+}
+
+Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_bytes) {
+  ThreadPool pool(available_cpus());
+  Measurement result;
+  result.products = measure_products(pool);
+  result.disk = measure_disk(scratch, disk_bytes);
+  Machine& machine = result.machine;
+  machine.name = cpu_name();
+  machine.threads = pool.threads();
+  machine.matrix_flops_f32 = large_product_flops(result.products, DType::kF32);
+  machine.matrix_flops_bf16 = large_product_flops(result.products, DType::kBF16);
+  machine.memory_bytes_per_second = measure_triad(pool);
+  machine.operation_seconds = measure_dispatch(pool);
+  machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
+  machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
+  machine.link_bytes_per_second[at(Lane::kDiskRead)] = result.disk.read_bytes_per_second;
+  machine.link_bytes_per_second[at(Lane::kDiskWrite)] = result.disk.write_bytes_per_second;
+  set_capacities(machine, scratch);
+  return result;
+}
+
+}  // namespace
+
+double measure_triad(ThreadPool& pool) {
+  constexpr int64_t kElems = 64 * kMiB / 8;
+  constexpr int64_t kGrain = 1 << 16;
+  // Not touched before the threads that will use them do.
+  const std::unique_ptr<double[]> a(new double[kElems]), b(new double[kElems]), c(new double[kElems]);
+  pool.parallel_for(kElems, kGrain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) a[i] = b[i] = c[i] = 1;
+  });
+  const double seconds = best_seconds(5, [&] {
+    pool.parallel_for(kElems, kGrain, [&](int64_t begin, int64_t end, int) {
+      double* __restrict to = a.get();
+      const double *left = b.get(), *right = c.get();
+      for (int64_t i = begin; i < end; ++i) to[i] = left[i] + 3 * right[i];
+    });
+  });
+  return 3.0 * 8 * kElems / seconds;
+}
+
+double measure_copy() {
+  constexpr size_t kBytes = 64 * kMiB;
+  const std::vector<std::byte> from(kBytes, std::byte{1});
+  std::vector<std::byte> to(kBytes);
+  return static_cast<double>(kBytes) / best_seconds(5, [&] { std::memcpy(to.data(), from.data(), kBytes); });
+}
+
+double measure_dispatch(ThreadPool& pool) {
+  constexpr int kTimes = 200;
+  const double seconds = best_seconds(5, [&] {
+    for (int i = 0; i < kTimes; ++i) pool.parallel_for(pool.threads(), 1, [](int64_t, int64_t, int) {});
+  });
+  return seconds / kTimes;
+}
+
+Measurement measure_machine(const std::filesystem::path& scratch) { return measure_rates(scratch, 256 * kMiB); }
+
+std::filesystem::path machine_cache_path() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
+    return std::filesystem::path(cache) / "spillway" / "machine.json";
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    return std::filesystem::path(home) / ".cache" / "spillway" / "machine.json";
+  }
+  return {};
+}
+
+void cache_machine(const Machine& machine) {
+  const std::filesystem::path path = machine_cache_path();
+  if (path.empty()) return;
+  try {
+    create_folders(path.parent_path());
+    write_file(path, to_json(machine).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } catch (const std::runtime_error&) {
+    // A home that cannot be written costs a measurement at the next run, no more.
+  }
+}
+
+Machine this_machine(const std::filesystem::path& scratch) {
+  const std::filesystem::path path = machine_cache_path();
+  try {
+    if (!path.empty()) {
+      Machine machine = machine_from_json(nlohmann::json::parse(read_file(path, kMiB)), path.string());
+      if (machine.name == cpu_name() && machine.threads == available_cpus()) {
+        set_capacities(machine, scratch);
+        return machine;
+      }
+    }
+  } catch (const std::exception&) {
+    // Missing or damaged: measured anew.
+  }
+  Machine machine = measure_rates(scratch, 64 * kMiB).machine;
+  cache_machine(machine);
+  return machine;
+}
+
+}  // namespace spillway

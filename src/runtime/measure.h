@@ -1,0 +1,57 @@
+// Measures what this computer can do, for `doctor` and for the planner's Machine.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/matmul.h"
+#include "base/parallel.h"
+#include "plan/machine.h"
+
+namespace spillway {
+
+// Bytes a second of a[i] = b[i] + s c[i] in f64, by all threads, over arrays far larger than the caches: the three
+// streams that the program sees count (McCalpin, STREAM). The best of a few runs.
+[[nodiscard]] double measure_triad(ThreadPool& pool);
+// Bytes a second that one thread copies from memory to memory; each byte counts once.
+[[nodiscard]] double measure_copy();
+// Seconds that handing a piece of work to all threads and waiting for them costs.
+[[nodiscard]] double measure_dispatch(ThreadPool& pool);
+
+struct DiskRates {
+  double write_bytes_per_second = 0, read_bytes_per_second = 0;
+  bool is_direct = false;  // past the page cache
+  std::string problem;     // why there are no rates; empty where there are
+};
+
+// Writes and reads a temporary file of at most `most_bytes` and an eighth of what is free, in blocks of 4 MiB, for
+// about a second each. The file has no name, so that nothing is left whatever happens.
+[[nodiscard]] DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes);
+
+struct MatrixRate {
+  DType dtype = DType::kF32;
+  cpu::Bf16Path path = cpu::Bf16Path::kWidenToF32;  // of bf16
+  int64_t size = 0;                                 // of square matrices
+  double flops = 0;                                 // a second
+};
+
+struct Measurement {
+  Machine machine;
+  std::vector<MatrixRate> products;  // by dtype, path and size
+  DiskRates disk;
+};
+
+// Everything above on this computer, in a few seconds. `scratch` is where the disk tier would be.
+[[nodiscard]] Measurement measure_machine(const std::filesystem::path& scratch);
+
+// The Machine of this computer for the planner: rates from the cache file, which is made by a measurement where it is
+// missing, damaged or another CPU's; capacities as they are now.
+[[nodiscard]] Machine this_machine(const std::filesystem::path& scratch);
+// $XDG_CACHE_HOME/spillway/machine.json; empty where there is no home. Writing it is best effort.
+[[nodiscard]] std::filesystem::path machine_cache_path();
+void cache_machine(const Machine& machine);
+
+}  // namespace spillway
