@@ -20,7 +20,9 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
+    {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
+    {"doctor", "what this machine has and how fast each part is", cmd_doctor},
 };
 
 constexpr std::string_view kVersion = SPILLWAY_VERSION;

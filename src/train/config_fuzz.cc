@@ -1,0 +1,34 @@
+// Any bytes as a config: an InputError of one line or a Config, in bounded time and memory. Leading lines `--KEY=VALUE`
+// stand for the command line.
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "train/config_load.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace spillway;
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::vector<train::ConfigOverride> overrides;
+  while (text.starts_with("--")) {
+    const std::string_view line = text.substr(2, text.find('\n') - 2);
+    if (const size_t equals = line.find('='); equals != std::string_view::npos) {
+      overrides.push_back({std::string(line.substr(0, equals)), std::string(line.substr(equals + 1))});
+    } else if (line == "-") {
+      break;
+    }
+    text.remove_prefix(std::min(text.size(), line.size() + 3));
+  }
+  try {
+    const auto loaded = train::load_config(text, "c.yml", overrides, train::ConfigUse::kTrain);
+    (void)train::save_interval(loaded.config, 1000, 100);
+    (void)train::eval_interval(loaded.config, 1000, 100);
+    (void)train::warmup_interval(loaded.config, 1000);
+  } catch (const InputError& error) {
+    const std::string_view message = error.what();
+    SPILLWAY_CHECK(message.starts_with('[') && message.find('\n') == std::string_view::npos, "{}", message);
+  }
+  return 0;
+}
