@@ -1,0 +1,135 @@
+#include "model/transformer.h"
+
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+#include "model/decoder_parts.h"
+#include "ops/attention/attention.h"
+#include "ops/cache_append/cache_append.h"
+#include "ops/cached_attention/cached_attention.h"
+#include "ops/gather_rows/gather_rows.h"
+#include "ops/matmul/matmul.h"
+
+namespace spillway {
+namespace {
+
+// What a layer attends to: the sequences of the stream, or a cache. Returns [T, heads * head_dim].
+using Attend = std::function<ValueId(int64_t layer, const AttentionHeads& heads)>;
+
+// One decoder layer: appends its operations and returns the stream after it, [T, hidden_size].
+using Layer = ValueId (*)(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend);
+
+// Llama, Mistral and Qwen2 differ in biases, windows and rope, which the config says.
+ValueId llama_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend) {
+  const std::string prefix = layer_prefix(layer);
+  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
+  parts.rotate_heads(heads);
+  x = parts.project_output(layer, attend(layer, heads), x);
+  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
+}
+
+ValueId qwen3_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend) {
+  const std::string prefix = layer_prefix(layer);
+  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
+  parts.normalise_heads(layer, heads);
+  parts.rotate_heads(heads);
+  x = parts.project_output(layer, attend(layer, heads), x);
+  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
+}
+
+Layer layer_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::kLlama:
+    case Architecture::kMistral:
+    case Architecture::kQwen2:
+      return llama_layer;
+    case Architecture::kQwen3:
+      break;
+  }
+  return qwen3_layer;
+}
+
+// Embedding, layers, final norm.
+ValueId append_layers(Builder& builder, const ModelConfig& config, DecoderParts& parts, ValueId ids,
+                      const Attend& attend) {
+  const Layer layer = layer_of(config.architecture);
+  ValueId x = parts.embed(ids);
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    builder.begin_block(fmt::format("layer {}", i));
+    x = layer(parts, i, x, attend);
+    builder.end_block();
+  }
+  return parts.norm(x, kFinalNorm);
+}
+
+ops::AttentionOptions attention_options(const ModelConfig& config, int64_t layer) {
+  return {.heads = config.num_attention_heads,
+          .kv_heads = config.num_key_value_heads,
+          .head_size = config.head_dim,
+          .sliding_window = config.sliding_window[static_cast<size_t>(layer)],
+          .scale = 1 / std::sqrt(static_cast<double>(config.head_dim))};
+}
+
+// Appends the keys and values of new tokens to a layer's caches and attends to all of them.
+ValueId attend_to_cache(Builder& builder, const ModelConfig& config, const DecoderOptions& options, int64_t context,
+                        ValueId start, int64_t layer, const AttentionHeads& heads) {
+  const ValueType type{options.dtype, {context, config.num_key_value_heads * config.head_dim}};
+  const auto append = [&](const char* name, ValueId x) {
+    const ValueId cache = builder.input(fmt::format("cache.layers.{}.{}", layer, name), type, ValueKind::kCache);
+    return ops::cache_append(builder, cache, x, start);
+  };
+  const ValueId keys = append("key", heads.k), values = append("value", heads.v);
+  return ops::cached_attention(builder, heads.q, keys, values, start, attention_options(config, layer));
+}
+
+}  // namespace
+
+Decoder build_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options) {
+  builder.graph().tokens = options.tokens;
+  const ValueType per_token{DType::kI32, {options.tokens}, true};
+  Decoder decoder;
+  StreamInputs& inputs = decoder.inputs;
+  inputs.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);
+  inputs.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
+  inputs.seq_offsets =
+      builder.input("batch.seq_offsets", {DType::kI32, {options.max_sequences + 1}}, ValueKind::kBatch);
+  if (options.lora && options.lora->dropout > 0) {
+    inputs.dropout_seed = builder.input("batch.dropout_seed", {DType::kI64, {1}}, ValueKind::kBatch);
+  }
+  DecoderParts parts(builder, config, options);
+  parts.set_stream(inputs.positions, inputs.dropout_seed);
+  decoder.hidden = append_layers(builder, config, parts, inputs.ids, [&](int64_t layer, const AttentionHeads& heads) {
+    return ops::attention(builder, heads.q, heads.k, heads.v, inputs.seq_offsets, attention_options(config, layer));
+  });
+  decoder.head = parts.head();
+  decoder.inv_freq = parts.inv_freq();
+  decoder.weights = parts.weights();
+  decoder.trainable = parts.trainable();
+  return decoder;
+}
+
+CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options,
+                                   int64_t context) {
+  builder.graph().tokens = options.tokens;
+  const ValueType per_token{DType::kI32, {options.tokens}, true};
+  CachedDecoder decoder;
+  decoder.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);
+  decoder.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
+  decoder.start = builder.input("batch.start", {DType::kI32, {1}}, ValueKind::kBatch);
+  decoder.last = builder.input("batch.last", {DType::kI32, {1}}, ValueKind::kBatch);
+  DecoderParts parts(builder, config, options);
+  parts.set_stream(decoder.positions, kNone);
+  const ValueId hidden =
+      append_layers(builder, config, parts, decoder.ids, [&](int64_t layer, const AttentionHeads& heads) {
+        return attend_to_cache(builder, config, options, context, decoder.start, layer, heads);
+      });
+  const ValueId row = ops::gather_rows(builder, hidden, decoder.last);
+  decoder.logits = ops::matmul(builder, row, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
+  builder.result(decoder.logits);
+  decoder.inv_freq = parts.inv_freq();
+  decoder.weights = parts.weights();
+  return decoder;
+}
+
+}  // namespace spillway
