@@ -45,7 +45,7 @@ struct Tokenizer::Impl {
 
   [[nodiscard]] int64_t vocabulary_size() const { return std::max(model.vocabulary().id_limit(), added.id_limit()); }
   [[nodiscard]] std::optional<std::string_view> token(int64_t id) const {
-    if (const AddedToken* token = added.token(id)) return token->content;
+    if (const AddedToken* token = added.token(id)) return token->text;
     return model.vocabulary().token(id);
   }
   [[nodiscard]] std::optional<int32_t> find(std::string_view token) const {
@@ -171,16 +171,15 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     const std::optional<std::string_view> token = impl_->token(id);
-    if (!token || (skip_special_tokens && impl_->added.is_special(*token))) continue;
+    if (!token || (skip_special_tokens && impl_->added.is_skipped(*token))) continue;
     tokens.emplace_back(*token);
   }
   return impl_->decoder.decode(std::move(tokens));
 }
 
 std::string Tokenizer::StreamDecoder::push(int32_t id) {
-  if (skip_special_tokens_ && tokenizer_->is_special(id)) return "";
   const std::string token = tokenizer_->id_to_token(id);
-  if (token.empty()) return "";
+  if (token.empty() || (skip_special_tokens_ && tokenizer_->impl_->added.is_skipped(token))) return "";
   window_.push_back(id);
   if (tokenizer_->impl_->decoder.is_open(token)) return "";
   std::string text = tokenizer_->decode(window_, false);
@@ -209,8 +208,8 @@ std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const { re
 int64_t Tokenizer::vocabulary_size() const { return impl_->vocabulary_size(); }
 
 bool Tokenizer::is_special(int32_t id) const {
-  const std::optional<std::string_view> token = impl_->token(id);
-  return token && impl_->added.is_special(*token);
+  const AddedToken* token = impl_->added.token(id);
+  return token != nullptr && token->special;
 }
 
 std::optional<int32_t> Tokenizer::bos_id() const { return impl_->find(impl_->roles.bos); }

@@ -38,7 +38,8 @@ class Tokenizer {
   // cannot write where it has no unknown token.
   [[nodiscard]] std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
 
-  // Always valid UTF-8. Ids that no token has are left out.
+  // Always valid UTF-8. Ids that no token has are left out, as are special tokens where asked (but for the library's
+  // exception: one that the normalizer changes, such as the `</s>` of Llama-2, stays).
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
   // Decodes a growing sequence: what the calls return, joined, is decode() of all ids. Borrows the tokenizer.

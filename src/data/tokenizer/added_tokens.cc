@@ -85,14 +85,15 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
   std::string buffer;
   RegexScratch scratch;
   for (const bool special : {true, false}) {
-    for (const auto& [id, token] : by_id_) {
+    for (auto& [id, token] : by_id_) {
       if (token.special != special) continue;
       if (!token.normalized) {
+        token.text = token.content;
         raw_.add(token.content, id);
         continue;
       }
-      const std::string_view text = normalizer.apply(token.content, buffer, scratch);
-      if (!text.empty()) normalized_.add(text, id);
+      token.text = normalizer.apply(token.content, buffer, scratch);
+      if (!token.text.empty()) normalized_.add(token.text, id);
     }
   }
 }

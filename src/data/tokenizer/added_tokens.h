@@ -21,6 +21,7 @@ namespace spillway::data {
 
 struct AddedToken {
   std::string content;
+  std::string text;  // how it reads in decoded text: the content, normalized where `normalized` says so
   int32_t id = 0;
   bool single_word = false;             // not inside a word
   bool lstrip = false, rstrip = false;  // swallows white space on that side
@@ -66,7 +67,9 @@ class AddedTokens {
 
   [[nodiscard]] std::optional<int32_t> find(std::string_view content) const;
   [[nodiscard]] const AddedToken* token(int64_t id) const;
-  [[nodiscard]] bool is_special(std::string_view content) const { return special_.contains(std::string(content)); }
+  // Whether decoding may leave this token out. The library asks for its text here, so that a special token whose
+  // normalized text differs from its content stays; so do we.
+  [[nodiscard]] bool is_skipped(std::string_view text) const { return special_.contains(std::string(text)); }
   // One more than the highest id, or 0.
   [[nodiscard]] int64_t id_limit() const { return by_id_.empty() ? 0 : int64_t{by_id_.rbegin()->first} + 1; }
 
@@ -89,7 +92,7 @@ class AddedTokens {
       const size_t begin = token.lstrip ? std::max(space_before(text, match), done) : match;
       const size_t end = token.rstrip ? space_behind(text, at) : at;
       if (done < begin) on_text(done, begin);
-      on_token(token.id);
+      if (begin < end) on_token(token.id);  // else the token before has swallowed this one with its white space
       done = end;
     }
     if (done < text.size()) on_text(done, text.size());
