@@ -23,6 +23,8 @@ constexpr std::array<std::string_view, 12> kUnsupported = {
     "use_dora",        "use_qalora",        "lora_bias",         "fan_in_fan_out",
     "modules_to_save", "target_parameters", "layer_replication", "trainable_token_indices",
     "rank_pattern",    "alpha_pattern",     "use_bdlora",        "alora_invocation_tokens"};
+// Values of init_lora_weights (as prefixes) with which PEFT takes a part out of the base weights before it trains.
+constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
 
 void refuse_unsupported(const JsonFields& json) {
@@ -36,6 +38,12 @@ void refuse_unsupported(const JsonFields& json) {
     if (json.is_in_use(key)) {
       throw input_error(json.where(), "expected a plain LoRA adapter, got one with {}; use one without it", key);
     }
+  }
+  const std::string start = json.is_string("init_lora_weights") ? json.string_or("init_lora_weights", "") : "";
+  for (const std::string_view prefix : kChangesBase) {
+    if (!start.starts_with(prefix)) continue;
+    throw input_error(json.where(), "expected an adapter of unchanged base weights, got init_lora_weights {}; {}",
+                      quote(start), "convert it to plain LoRA with PEFT (path_initial_model_for_weight_conversion)");
   }
 }
 

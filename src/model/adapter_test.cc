@@ -82,6 +82,9 @@ TEST_CASE("adapters of another kind are refused") {
   }
   SUBCASE("DoRA") { CHECK(error_with("use_dora", true).find("got one with use_dora") != std::string::npos); }
   SUBCASE("biases") { CHECK(error_with("bias", "all").find("got \"all\"") != std::string::npos); }
+  SUBCASE("base") {
+    CHECK(error_with("init_lora_weights", "pissa_niter_4").find("got init_lora_weights \"pissa") != std::string::npos);
+  }
   SUBCASE("ranks") { CHECK(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern") != std::string::npos); }
   SUBCASE("rank 0") { CHECK(error_with("r", 0).find("expected r to be an integer from 1") != std::string::npos); }
 }

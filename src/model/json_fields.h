@@ -20,6 +20,7 @@ class JsonFields {
   [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
   // Whether the key is there with a value.
   [[nodiscard]] bool is_set(std::string_view key) const { return find(key) != nullptr; }
+  [[nodiscard]] bool is_string(std::string_view key) const { return is_set(key) && find(key)->is_string(); }
 
   // Whether the key has a value that switches something on: not null, false, 0, "", [] or {}.
   [[nodiscard]] bool is_in_use(std::string_view key) const;
