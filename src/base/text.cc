@@ -42,7 +42,7 @@ int edit_distance(std::string_view a, std::string_view b) {
   a = a.substr(0, kLongest);
   b = b.substr(0, kLongest);
   const int rows = static_cast<int>(a.size()), columns = static_cast<int>(b.size());
-  std::array<std::array<int, kLongest + 1>, kLongest + 1> cost{};
+  std::array<std::array<int, kLongest + 1>, kLongest + 1> cost;  // of the first i and j bytes
   for (int i = 0; i <= rows; ++i) cost[i][0] = i;
   for (int j = 0; j <= columns; ++j) cost[0][j] = j;
   for (int i = 1; i <= rows; ++i) {
@@ -58,7 +58,8 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names) {
-  int best = std::max(2, static_cast<int>(word.size()) / 2) + 1;
+  const int size = static_cast<int>(word.size());
+  int best = (size <= 3 ? 1 : std::max(2, size / 2)) + 1;
   std::string_view found;
   for (const std::string_view name : names) {
     const int distance = edit_distance(word, name);

@@ -16,7 +16,7 @@ namespace spillway {
 [[nodiscard]] int edit_distance(std::string_view a, std::string_view b);
 
 // The name with the fewest edits from `word`, the first of equals; empty where all are further than half its length
-// (at least 2 edits), so that the answer is a likely meaning.
+// (2 edits from four letters on), so that the answer is a likely meaning.
 [[nodiscard]] std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names);
 
 // Names joined as "a, b or c".

@@ -45,11 +45,15 @@ bool same_value(const YamlNode& a, const YamlNode& b) {
 }
 
 void add_setting(std::vector<Setting>& settings, Setting setting) {
+  if (setting.key->name.ends_with('*')) {
+    settings.push_back(std::move(setting));
+    return;
+  }
   const auto same_key = [&](const Setting& other) {
     return other.key == setting.key && other.spelled != setting.spelled && other.key->binding.read;
   };
   const auto other = std::find_if(settings.begin(), settings.end(), same_key);
-  if (other == settings.end() || setting.key->name.ends_with('*')) {
+  if (other == settings.end()) {
     settings.push_back(std::move(setting));
     return;
   }

@@ -108,7 +108,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void check_size(const YAML::Mark& mark) const {
     if (nodes_ > kMostNodes) {
-      fail(mark, fmt::format("at most {} values", kMostNodes), "aliases that unfold to more", "write fewer aliases");
+      fail(mark, fmt::format("at most {} values", kMostNodes), "more", "shorten it, or write fewer aliases");
     }
   }
 
