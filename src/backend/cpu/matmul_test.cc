@@ -150,9 +150,9 @@ void check_product(const Product& p, const Variant& variant, int threads, int64_
   }
   CAPTURE(variant.kernels->name);
   CAPTURE(static_cast<int>(variant.path));
-  CAPTURE(m);
-  CAPTURE(n);
-  CAPTURE(k);
+  CAPTURE(p.shape.m);
+  CAPTURE(p.shape.n);
+  CAPTURE(p.shape.k);
   CHECK(wrong == 0);
 }
 
