@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "data/chat_template.h"
 #include "data/tokenizer.h"
 #include "io/file.h"
 
@@ -22,7 +25,7 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxInputBytes = int64_t{1} << 30;
 
 struct Options {
-  std::string model, text, file, lines;
+  std::string model, text, file, lines, messages;
   bool json = false, json_lines = false, no_special = false, skip_special = false;
 };
 
@@ -43,6 +46,76 @@ void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
     const std::vector<int32_t> ids = tokenizer.encode(line.get_ref<const std::string&>(), !options.no_special);
     fmt::print("{}\n", dump({{"ids", ids}, {"text", tokenizer.decode(ids, options.skip_special)}}, -1));
   }
+}
+
+// A list of messages, or an object with them and the arguments of transformers' apply_chat_template.
+data::ChatInput read_messages(const data::Tokenizer& tokenizer, const std::string& path) {
+  Json document = Json::parse(read_file(path, kMaxInputBytes), nullptr, false);
+  if (document.is_discarded()) throw input_error(path, "expected JSON, got something else; write a list of messages");
+  if (document.is_array()) document = {{"messages", document}};
+  if (!document.is_object() || !document.contains("messages")) {
+    throw input_error(path,
+                      "expected a list of messages or an object with messages, got neither; see the example of "
+                      "the model's card");
+  }
+  const auto flag = [&](const char* name) {
+    const Json value = document.value(name, Json(false));
+    if (!value.is_boolean())
+      throw input_error(path, "expected true or false for {}, got {}; write one", name, dump(value, -1));
+    return value.get<bool>();
+  };
+  data::ChatInput input;
+  input.messages = document["messages"];
+  input.tools = document.value("tools", Json());
+  input.documents = document.value("documents", Json());
+  input.add_generation_prompt = flag("add_generation_prompt");
+  input.continue_final_message = flag("continue_final_message");
+  for (const auto& [name, token] : {std::pair("bos_token", tokenizer.bos_token()),
+                                    {"eos_token", tokenizer.eos_token()},
+                                    {"pad_token", tokenizer.pad_token()},
+                                    {"unk_token", tokenizer.unk_token()}}) {
+    if (!token.empty()) input.variables[name] = token;
+  }
+  const Json extra = document.value("chat_template_kwargs", Json::object());
+  if (!extra.is_object())
+    throw input_error(path, "expected an object for chat_template_kwargs, got another; write names and values");
+  for (const auto& [name, value] : extra.items()) input.variables[name] = value;
+  return input;
+}
+
+// 1 for each token that overlaps a {% generation %} block.
+std::vector<int> assistant_mask(const data::Tokenizer& tokenizer, const data::ChatTemplate::Rendered& rendered,
+                                const std::vector<int32_t>& ids) {
+  std::vector<int> mask;
+  size_t span = 0;
+  for (const auto& [begin, end] : tokenizer.locate(rendered.text, ids)) {
+    while (span < rendered.generation_spans.size() && rendered.generation_spans[span].second <= begin) ++span;
+    mask.push_back(span < rendered.generation_spans.size() && end > rendered.generation_spans[span].first ? 1 : 0);
+  }
+  return mask;
+}
+
+void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options) {
+  const data::ChatInput input = read_messages(tokenizer, options.messages);
+  std::optional<std::string> source;
+  if (input.tools.is_array() && !input.tools.empty()) source = tokenizer.chat_template("tool_use");
+  if (!source) source = tokenizer.chat_template();
+  if (!source) {
+    throw input_error(options.model,
+                      "expected a chat template in chat_template.jinja or tokenizer_config.json, got none; "
+                      "add one");
+  }
+  const auto chat = data::ChatTemplate::compile(*source, "chat template of " + options.model);
+  const data::ChatTemplate::Rendered rendered = data::render_chat(chat, input);
+  const std::vector<int32_t> ids = tokenizer.encode(rendered.text, false);
+  if (!options.json) {
+    fmt::print("{}\n", rendered.text);
+    return;
+  }
+  Json result = {{"ids", ids}, {"tokens", Json::array()}, {"text", rendered.text}};
+  for (const int32_t id : ids) result["tokens"].push_back(tokenizer.id_to_token(id));
+  if (chat.marks_generation()) result["assistant_mask"] = assistant_mask(tokenizer, rendered, ids);
+  fmt::print("{}\n", dump(result, 2));
 }
 
 void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, const Options& options) {
@@ -67,6 +140,7 @@ int cmd_tokenize(std::span<const std::string> args) {
   source->add_option("--text", options.text, "this text");
   source->add_option("--file", options.file, "the text of a file");
   source->add_option("--lines", options.lines, "many texts, one JSON string a line; with --json-lines");
+  source->add_option("--messages", options.messages, "a conversation: a JSON list of messages, or an object with them");
   source->require_option(1);
   app.add_flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
   app.add_flag("--json", options.json, R"(print {"ids", "tokens", "text"})");
@@ -78,7 +152,8 @@ int cmd_tokenize(std::span<const std::string> args) {
     fmt::print("{}", app.help());
     return kDone;
   } catch (const CLI::ParseError& error) {
-    throw input_error("tokenize", "expected MODEL and --text, --file or --lines, got: {}; see spillway tokenize --help",
+    throw input_error("tokenize",
+                      "expected MODEL and --text, --file, --messages or --lines, got: {}; see spillway tokenize --help",
                       error.what());
   }
   if (options.lines.empty() == options.json_lines) {
@@ -88,6 +163,8 @@ int cmd_tokenize(std::span<const std::string> args) {
   const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
   if (options.json_lines) {
     tokenize_lines(tokenizer, options);
+  } else if (!options.messages.empty()) {
+    tokenize_messages(tokenizer, options);
   } else {
     tokenize_text(tokenizer, options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes), options);
   }

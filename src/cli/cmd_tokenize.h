@@ -1,5 +1,5 @@
-// spillway tokenize MODEL (--text TEXT | --file PATH | --lines FILE.jsonl --json-lines) [--json] [--no-special]
-//                         [--skip-special]
+// spillway tokenize MODEL (--text TEXT | --file PATH | --messages FILE.json | --lines FILE.jsonl --json-lines)
+//                         [--json] [--no-special] [--skip-special]
 #pragma once
 
 #include <span>

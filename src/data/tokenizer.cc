@@ -177,6 +177,32 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
   return impl_->decoder.decode(std::move(tokens));
 }
 
+std::vector<std::pair<int64_t, int64_t>> Tokenizer::locate(std::string_view text, std::span<const int32_t> ids) const {
+  constexpr size_t kFarthest = 64;  // bytes that one token may have been changed by
+  std::vector<std::pair<int64_t, int64_t>> result;
+  size_t at = 0;
+  for (const int32_t id : ids) {
+    const AddedToken* added = impl_->added.token(id);
+    const std::string spelt = added != nullptr ? added->content : impl_->decoder.bytes(id_to_token(id));
+    std::string_view token = spelt;
+    if (token.starts_with(' ') && !text.substr(at).starts_with(token)) token.remove_prefix(1);  // a space put before
+    const std::string_view ahead = text.substr(at, token.size() + kFarthest);
+    const size_t found = token.empty() ? 0 : ahead.find(token);
+    if (found == std::string_view::npos) {
+      result.emplace_back(at, at);
+      continue;
+    }
+    // What was passed over belongs to the tokens that could not be found, or to this one.
+    for (size_t i = result.size(); found > 0 && i > 0 && result[i - 1] == std::pair(int64_t(at), int64_t(at)); --i) {
+      result[i - 1].second = static_cast<int64_t>(at + found);
+    }
+    at += found;
+    result.emplace_back(at, at + token.size());
+    at += token.size();
+  }
+  return result;
+}
+
 std::string Tokenizer::StreamDecoder::push(int32_t id) {
   const std::string token = tokenizer_->id_to_token(id);
   if (token.empty() || (skip_special_tokens_ && tokenizer_->impl_->added.is_skipped(token))) return "";

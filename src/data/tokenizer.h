@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace spillway::data {
@@ -41,6 +42,11 @@ class Tokenizer {
   // Always valid UTF-8. Ids that no token has are left out, as are special tokens where asked (but for the library's
   // exception: one that the normalizer changes, such as the `</s>` of Llama-2, stays).
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
+
+  // Where in `text` each of its ids stands: bytes [begin, end), for ids = encode(text, false). Exact as long as tokens
+  // spell the text; where a normalizer has changed it, a token gets the place up to the next one that can be found.
+  [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> locate(std::string_view text,
+                                                                std::span<const int32_t> ids) const;
 
   // Decodes a growing sequence: what the calls return, joined, is decode() of all ids. Borrows the tokenizer.
   class StreamDecoder {

@@ -11,7 +11,8 @@
 namespace {
 
 constexpr size_t kLongestInput = 1 << 16;
-constexpr std::string_view kText = "Hello  w\xC3\xB6rld 123\n\n\t<s>ab abab caf\x65\xCC\x81 \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x98\x80\xFF";
+constexpr std::string_view kText =
+    "Hello  w\xC3\xB6rld 123\n\n\t<s>ab abab caf\x65\xCC\x81 \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x98\x80\xFF";
 
 }  // namespace
 

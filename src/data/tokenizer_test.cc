@@ -100,6 +100,22 @@ TEST_CASE("a stream holds a character back until its last byte") {
   CHECK(stream.finish() == "\xF0\x9F\x98\x80");
 }
 
+TEST_CASE("tokens are found in their text") {
+  for (const std::string name : {"qwen", "mistral", "gemma", "phi4"}) {
+    const Tokenizer tokenizer = golden_tokenizer(name);
+    const std::string text = "Hello the <|im_start|>w\xC3\xB6rld \xE4\xBD\xA0\xE5\xA5\xBD  \xF0\x9F\x98\x80\n12";
+    const std::vector<int32_t> ids = tokenizer.encode(text, false);
+    std::string joined;
+    for (const auto& [begin, end] : tokenizer.locate(text, ids)) {
+      CHECK(begin >= static_cast<int64_t>(joined.size()));
+      CHECK(end >= begin);
+      joined = text.substr(0, static_cast<size_t>(end));
+    }
+    CAPTURE(name);
+    CHECK(joined == text);
+  }
+}
+
 TEST_CASE("invalid UTF-8 counts as U+FFFD") {
   const Tokenizer tokenizer = golden_tokenizer("qwen");
   CHECK(tokenizer.encode("a\xE2\x82z\xFF", false) == tokenizer.encode("a\xEF\xBF\xBDz\xEF\xBF\xBD", false));

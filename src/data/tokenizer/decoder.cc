@@ -11,6 +11,7 @@
 namespace spillway::data {
 namespace {
 
+constexpr std::string_view kSentencePieceSpace = "\xE2\x96\x81";  // U+2581
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 char32_t read_character(const JsonField& field) {
@@ -83,10 +84,27 @@ std::string Decoder::decode(std::vector<std::string> tokens) const {
   return joined(tokens);
 }
 
+template <typename Kind>
+bool Decoder::has_step() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return std::holds_alternative<Kind>(step); });
+}
+
 bool Decoder::is_open(const std::string& token) const {
-  const bool falls_back = std::any_of(steps_.begin(), steps_.end(),
-                                      [](const Step& step) { return std::holds_alternative<ByteFallback>(step); });
-  return falls_back && fallback_byte(token).has_value();
+  return has_step<ByteFallback>() && fallback_byte(token).has_value();
+}
+
+std::string Decoder::bytes(const std::string& token) const {
+  std::string result;
+  if (has_step<Bytes>()) {
+    append_character_bytes(result, token);
+    return result;
+  }
+  if (has_step<ByteFallback>()) {
+    if (const std::optional<char> byte = fallback_byte(token)) return {*byte};
+  }
+  RegexScratch scratch;
+  Pattern(std::string(kSentencePieceSpace)).replace(token, " ", scratch, result);
+  return result;
 }
 
 void Decoder::run(const Bytes&, Tokens& tokens) {

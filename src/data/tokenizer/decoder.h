@@ -18,6 +18,8 @@ class Decoder {
   explicit Decoder(const JsonField& field) : present_(!field.is_null()) { read(field); }
 
   [[nodiscard]] std::string decode(std::vector<std::string> tokens) const;
+  // The bytes of the text that `token` stands for by itself, a space before a word included; maybe half a character.
+  [[nodiscard]] std::string bytes(const std::string& token) const;
   // Whether what follows may still change how `token` reads: a byte of a character that is not complete.
   [[nodiscard]] bool is_open(const std::string& token) const;
 
@@ -43,6 +45,8 @@ class Decoder {
   using Step = std::variant<Bytes, ByteFallback, Fuse, Strip, Replace, Metaspace, WordSuffix>;
   using Tokens = std::vector<std::string>;
 
+  template <typename Kind>
+  [[nodiscard]] bool has_step() const;
   void read(const JsonField& field);
   static void run(const Bytes& step, Tokens& tokens);
   static void run(const ByteFallback& step, Tokens& tokens);
