@@ -4,6 +4,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <cstring>
+
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")
@@ -17,7 +19,11 @@ struct Avx512Bf16 {
   static constexpr int kLanes = 16;
 
   static Vector zero() { return _mm512_setzero_ps(); }
-  static Vector broadcast(const void* pair) { return _mm512_set1_ps(*static_cast<const float*>(pair)); }
+  static Vector broadcast(const void* pair) {
+    float bits;  // a pair of a matrix that is read where it lies may start at any even address
+    std::memcpy(&bits, pair, sizeof(bits));
+    return _mm512_set1_ps(bits);
+  }
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) {
     return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
