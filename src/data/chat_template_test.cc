@@ -109,7 +109,8 @@ TEST_CASE("a template that does not end is refused") {
       error_of("{% set ns = namespace(l=[1]) %}{% for i in range(9000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}")
           .find("levels deep") != std::string::npos);
   CHECK(error_of("{{ 'x' * 1000000000000 }}").find("still running") != std::string::npos);
-  CHECK(error_of("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").find("nesting") != std::string::npos);
+  CHECK(error_of("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").find("nesting") !=
+        std::string::npos);
   std::string chain = "{{ 1";
   for (int i = 0; i < 5000; ++i) chain += " + 1";
   CHECK(error_of(chain + " }}").find("operations deep") != std::string::npos);

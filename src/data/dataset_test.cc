@@ -1,0 +1,238 @@
+#include "data/dataset.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "data/row_builder.h"
+#include "data/token_spans.h"
+
+namespace spillway::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer loaded = Tokenizer::load(kGolden);
+  return loaded;
+}
+
+TrainOnEos train_on_eos(const std::string& word) {
+  return word == "all"    ? TrainOnEos::kAll
+         : word == "last" ? TrainOnEos::kLast
+         : word == "none" ? TrainOnEos::kNone
+                          : TrainOnEos::kTurn;
+}
+
+DatasetConfig config_of(const Json& json) {
+  DatasetConfig config;
+  config.type.given = json.contains("type");
+  config.type.name = json.value("type", "");
+  config.chat_template_jinja = json.value("chat_template_jinja", "");
+  config.field_messages = json.value("field_messages", "messages");
+  config.message_property_mappings = json.value("message_property_mappings", std::map<std::string, std::string>());
+  config.roles_to_train = json.value("roles_to_train", std::vector<std::string>{"assistant"});
+  config.train_on_eos = train_on_eos(json.value("train_on_eos", "turn"));
+  config.message_field_training = json.value("message_field_training", "");
+  config.drop_system_message = json.value("drop_system_message", false);
+  return config;
+}
+
+RowOptions options_of(const Json& json) {
+  RowOptions options;
+  options.sequence_len = json.value("sequence_len", int64_t{2048});
+  options.train_on_inputs = json.value("train_on_inputs", false);
+  options.assistant_only_loss = json.value("assistant_only_loss", false);
+  if (json.contains("completion_only_loss")) options.completion_only_loss = json["completion_only_loss"].get<bool>();
+  if (json.contains("length_rules")) options.length_rules = LengthRules::kTrl;
+  return options;
+}
+
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / ("spillway_dataset_" + std::to_string(getpid()))) {
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return path / name;
+  }
+  fs::path path;
+};
+
+DatasetConfig dataset(const fs::path& path, const std::string& type) {
+  DatasetConfig config;
+  config.path = path.string();
+  config.type = {true, type};
+  return config;
+}
+
+std::string error_of(const DatasetConfig& config, const RowOptions& options = {}) {
+  try {
+    (void)load_datasets(std::span(&config, 1), options, tokenizer());
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Rows as the golden file writes them; the first label is never a target.
+Json as_json(const Row& row) {
+  Json labels = row.labels;
+  if (!labels.empty()) labels[0] = kIgnoredLabel;
+  if (labels.empty()) labels.push_back(kIgnoredLabel);
+  return {row.input_ids, labels};
+}
+
+}  // namespace
+
+TEST_CASE("rows have the ids and labels that axolotl gives them") {
+  std::ifstream file(kGolden / "rows.json");
+  int compared = 0;
+  for (const Json& c : Json::parse(file)) {
+    if (!c.contains("made")) continue;
+    const auto builder = make_row_builder(config_of(c["config"]), options_of(c["options"]), tokenizer());
+    for (size_t i = 0; i < c["rows"].size(); ++i) {
+      CAPTURE(c["name"].dump());
+      CAPTURE(c["rows"][i].dump());
+      std::vector<Row> rows;
+      builder->build({c["rows"][i], "golden:1"}, rows);
+      Json made = Json::array();
+      for (const Row& row : rows) {
+        if (!row.input_ids.empty()) made.push_back(as_json(row));
+      }
+      CHECK(made == c["made"][i]);
+      ++compared;
+    }
+  }
+  CHECK(compared > 100);
+}
+
+TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
+  std::ifstream file(kGolden / "rows.json");
+  const Folder folder;
+  int compared = 0;
+  for (const Json& c : Json::parse(file)) {
+    if (!c.contains("all")) continue;
+    CAPTURE(c["name"].dump());
+    std::string lines;
+    for (const Json& row : c["rows"]) lines += row.dump() + "\n";
+    DatasetConfig config = config_of(c["config"]);
+    config.path = folder.write("rows.jsonl", lines).string();
+    const Dataset loaded = load_datasets(std::span(&config, 1), options_of(c["options"]), tokenizer());
+    Json made = Json::array();
+    for (const Row& row : loaded.rows) made.push_back(as_json(row));
+    CHECK(made == c["all"]);
+    ++compared;
+  }
+  CHECK(compared == 8);
+}
+
+TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
+  const Folder folder;
+  const fs::path path =
+      folder.write("t.jsonl", R"({"input_ids": [5, 6, 7, 8], "labels": [-100, 6, 7, 8], "attention_mask": [1, 1, 1, 1]}
+{"input_ids": [5]}
+{"input_ids": []}
+{"input_ids": [5, 6, 7, 8, 9, 10]}
+{"input_ids": [5, 6, 7], "labels": [5, -100, -100]}
+{"input_ids": [5, 6, 7, 2], "labels": [5, 6, 7, -100], "attention_mask": [1, 1, 1, 0]}
+{"input_ids": [5, 6, 7]}
+)");
+  const DatasetConfig config = dataset(path, "");
+  RowOptions options;
+  options.sequence_len = 4;
+  options.deduplicate = true;
+  Dataset loaded = load_datasets(std::span(&config, 1), options, tokenizer());
+  CHECK(
+      to_json(loaded.summary).dump() ==
+      R"({"rows_read":7,"truncated":0,"tokens":7,"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");
+  REQUIRE(loaded.rows.size() == 2);
+  CHECK(loaded.rows[1].input_ids == std::vector<int32_t>{5, 6, 7});
+  CHECK(loaded.rows[1].labels == std::vector<int32_t>{-100, 6, 7});
+
+  options.deduplicate = false;
+  options.excess_length_strategy = ExcessLength::kTruncate;
+  loaded = load_datasets(std::span(&config, 1), options, tokenizer());
+  CHECK(loaded.summary.truncated == 1);
+  CHECK(loaded.rows[1].input_ids == std::vector<int32_t>{5, 6, 7, 8});
+  options.excess_length_strategy = ExcessLength::kRaise;
+  CHECK(error_of(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") != std::string::npos);
+  options.length_rules = LengthRules::kTrl;
+  options.truncation_mode = TruncationMode::kKeepEnd;
+  loaded = load_datasets(std::span(&config, 1), options, tokenizer());
+  CHECK(loaded.rows[1].input_ids == std::vector<int32_t>{7, 8, 9, 10});
+}
+
+TEST_CASE("what is wrong with a dataset is said with its place") {
+  const Folder folder;
+  const fs::path alpaca = folder.write("a.jsonl", "{\"prompt\": \"x\", \"output\": 5}\n");
+  CHECK(error_of(dataset(alpaca, "alpaca"))
+            .find("a.jsonl:1] expected a field 'instruction', got \"prompt\", \"output\"; set field_instruction") !=
+        std::string::npos);
+  DatasetConfig renamed = dataset(alpaca, "alpaca");
+  renamed.field_instruction = "prompt";
+  CHECK(error_of(renamed).find("expected text in 'output', got number") != std::string::npos);
+  CHECK(error_of(dataset(alpaca, "nosuch")).find("got 'nosuch'") != std::string::npos);
+  CHECK(error_of(dataset(folder.path / "missing.jsonl", "alpaca")).find("no such path") != std::string::npos);
+  CHECK(error_of(dataset(folder.write("x.bin", ""), "alpaca")).find(".jsonl, .json or .csv") != std::string::npos);
+  CHECK(error_of(dataset(folder.write("e.jsonl", ""), "alpaca")).find("expected at least one row") !=
+        std::string::npos);
+  CHECK(error_of(dataset(folder.write("t.jsonl", "{\"input_ids\": [1, 99999]}"), "")).find("got 99999 at index 1") !=
+        std::string::npos);
+  CHECK(error_of(dataset(folder.write("u.jsonl", "{\"input_ids\": [1, \"a\"]}"), "")).find("got string at index 1") !=
+        std::string::npos);
+  CHECK(error_of(dataset(folder.write("v.jsonl", "{\"input_ids\": [1, 2], \"labels\": [1]}"), ""))
+            .find("as long as input_ids (2), got 1") != std::string::npos);
+  const fs::path chat = folder.write("c.jsonl", "{\"messages\": [{\"from\": \"human\", \"value\": \"x\"}]}");
+  CHECK(error_of(dataset(chat, "chat_template")).find("set message_property_mappings") != std::string::npos);
+}
+
+TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised") {
+  const Folder folder;
+  folder.write("train-1.csv", "input_ids,labels\n\"[5, 6, 7]\",\"[-100, 6, 7]\"\n");
+  folder.write("train-0.jsonl", "{\"input_ids\": [8, 9]}\n");
+  folder.write("test.jsonl", "{\"input_ids\": [1, 2]}\n");
+  const DatasetConfig config = dataset(folder.path, "");
+  const Dataset loaded = load_datasets(std::span(&config, 1), {}, tokenizer());
+  REQUIRE(loaded.rows.size() == 2);
+  CHECK(loaded.rows[0].input_ids == std::vector<int32_t>{8, 9});
+  CHECK(loaded.rows[1].labels == std::vector<int32_t>{-100, 6, 7});
+}
+
+TEST_CASE("written rows have ids, labels, positions and lengths of every sequence") {
+  const Folder folder;
+  const std::vector<Row> rows = {{{5, 6}, {5, 6}}, {{7, 8, 9}, {-100, 8, -100}}};
+  write_rows(folder.path / "train.jsonl", rows, std::vector<std::vector<int64_t>>{{1, 0}, {0}});
+  std::ifstream file(folder.path / "train.jsonl");
+  std::string line;
+  REQUIRE(std::getline(file, line));
+  CHECK(
+      line ==
+      R"({"input_ids": [7, 8, 9, 5, 6], "labels": [-100, 8, -100, -100, 6], "position_ids": [0, 1, 2, 0, 1], "seq_lengths": [3, 2]})");
+}
+
+TEST_CASE("the place of each token in a text is known, for characters of several tokens too") {
+  const std::string text = "<|im_start|>user\n日 é🙂 x<|im_end|>";
+  const std::vector<int32_t> ids = tokenizer().encode(text, false);
+  const auto spans = token_spans(tokenizer(), text, ids);
+  REQUIRE(spans);
+  CHECK(spans->front() == std::pair<int64_t, int64_t>{0, 12});
+  CHECK(spans->back().second == static_cast<int64_t>(text.size()));
+  const size_t sun = text.find("日");
+  const auto mask = mask_of_ranges(tokenizer(), text, ids, std::vector<std::pair<int64_t, int64_t>>{{sun, sun + 3}});
+  REQUIRE(mask);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool inside =
+        (*spans)[i].first >= static_cast<int64_t>(sun) && (*spans)[i].second <= static_cast<int64_t>(sun) + 3;
+    CHECK((*mask)[i] == (inside ? 1 : 0));
+  }
+}
+
+}  // namespace spillway::data

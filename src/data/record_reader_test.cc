@@ -1,0 +1,103 @@
+#include "data/record_reader.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Feeds a few bytes at a time, so that every boundary falls inside something.
+ByteSource drip(std::string text, size_t step) {
+  return [text = std::move(text), step, at = size_t{0}](char* into, size_t size) mutable {
+    const size_t count = std::min({step, size, text.size() - at});
+    std::memcpy(into, text.data() + at, count);
+    at += count;
+    return count;
+  };
+}
+
+Json read_all(const std::string& text, RecordFormat format = RecordFormat::kJson, size_t step = 1000) {
+  RecordReader reader(drip(text, step), format, "f");
+  Json rows = Json::array();
+  Record record;
+  while (reader.next(record)) rows.push_back({{record.where, record.fields}});
+  return rows;
+}
+
+std::string error_of(const std::string& text, RecordFormat format = RecordFormat::kJson) {
+  try {
+    (void)read_all(text, format);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("JSON lines, a list and an object with data give the same rows, however the bytes arrive") {
+  const Json one = Json::parse(R"([{"a": 1, "b": "x]}\",{"}, {"a": [1, {"c": null}]}])");
+  for (size_t step : {1, 3, 1000}) {
+    const Json lines = read_all("\xEF\xBB\xBF{\"a\": 1, \"b\": \"x]}\\\",{\"}\r\n\n  {\"a\": [1, {\"c\": null}]}",
+                                RecordFormat::kJson, step);
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0]["f:1"] == one[0]);
+    CHECK(lines[1]["f:3"] == one[1]);
+    const Json list = read_all(one.dump(1), RecordFormat::kJson, step);
+    REQUIRE(list.size() == 2);
+    CHECK(list[0]["f:2"] == one[0]);
+    const Json data =
+        read_all(Json{{"version", {{"x", 1}}}, {"data", one}, {"more", 1}}.dump(), RecordFormat::kJson, step);
+    REQUIRE(data.size() == 2);
+    CHECK(data[1]["f:1"] == one[1]);
+  }
+  CHECK(read_all("").empty());
+  CHECK(read_all("[]").empty());
+  CHECK(read_all("\n\n").empty());
+}
+
+TEST_CASE("CSV follows RFC 4180") {
+  for (size_t step : {1, 2, 1000}) {
+    const Json rows = read_all("a,b,c\r\n1,\"x, \"\"y\"\"\r\nz\",\n\n\xC3\xA9,2,\"\"", RecordFormat::kCsv, step);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0]["f:2"] == Json::parse(R"({"a": "1", "b": "x, \"y\"\r\nz", "c": null})"));
+    CHECK(rows[1]["f:5"] == Json::parse(R"({"a": "é", "b": "2", "c": null})"));
+  }
+}
+
+TEST_CASE("a broken row is named with its line") {
+  CHECK(error_of("{\"a\": 1}\n{\"a\": tru}\n").starts_with("[f:2] expected a JSON object"));
+  CHECK(error_of("{\"a\": 1}\n{\"a\": 1\n{\"a\": 1}\n").starts_with("[f:2] expected ','"));
+  CHECK(error_of("{\"a\": 1}\n{\"a\": \"x").starts_with("[f:2] expected '\"'"));
+  CHECK(error_of("{\"a\": 1}\n5\n").starts_with("[f:2] expected a row as a JSON object"));
+  CHECK(error_of("{\"a\": \"\xFF\"}").starts_with("[f:1] expected UTF-8, got the byte 0xff"));
+  CHECK(error_of("[{\"a\": 1}, {\"a\": 2}").find("cut short") != std::string::npos);
+  CHECK(error_of("[{\"a\": 1} {\"a\": 2}]").find("after a row") != std::string::npos);
+  CHECK(error_of("[{\"a\": 1}] x").find("after the list") != std::string::npos);
+  CHECK(error_of("{\"a\": " + std::string(100000, '[')).find("levels deep") != std::string::npos);
+  CHECK(error_of("a,b\n1\n", RecordFormat::kCsv).starts_with("[f:2] expected 2 fields"));
+  CHECK(error_of("a,b\n1,\"2\n", RecordFormat::kCsv).starts_with("[f:2] expected a closing quote"));
+  CHECK(error_of("a,a\n1,2\n", RecordFormat::kCsv).find("differ") != std::string::npos);
+  CHECK(error_of("", RecordFormat::kCsv).find("empty file") != std::string::npos);
+  CHECK(error_of("a\n\xC3\n", RecordFormat::kCsv).starts_with("[f:2] expected UTF-8"));
+}
+
+TEST_CASE("a missing file and a named pipe are refused at once") {
+  CHECK_THROWS_AS((void)RecordReader("/nonexistent/rows.jsonl", RecordFormat::kJson), InputError);
+  const auto pipe = std::filesystem::temp_directory_path() / ("spillway_pipe_" + std::to_string(getpid()) + ".jsonl");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_AS((void)RecordReader(pipe, RecordFormat::kJson), InputError);
+  std::filesystem::remove(pipe);
+  CHECK_THROWS_AS((void)format_of("x.parquet"), InputError);
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/rows/: a tiny tokenizer, data rows, and the ids and labels that axolotl 0.19 and TRL 1.16 make of them.
+
+Needs transformers, tokenizers, datasets, trl, and axolotl's sources on PYTHONPATH (of axolotl only the prompt strategies
+are used; they import addict, colorama and accelerate besides).
+"""
+import json
+import pathlib
+import types
+
+import tokenizers
+from axolotl.prompt_strategies import alpaca_chat, alpaca_w_system, completion
+from axolotl.prompt_strategies.chat_template import load as load_chat_template
+from axolotl.prompt_tokenizers import AlpacaPromptTokenizingStrategy
+from axolotl.prompters import AlpacaPrompter
+from axolotl.utils.dict import DictDefault
+from datasets import Dataset
+from transformers import PreTrainedTokenizerFast
+from trl import SFTConfig, SFTTrainer
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "rows"
+
+CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
+          "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+MARKED = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}{% if message['role'] == 'assistant' %}"
+          "{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}{% else %}{{ message['content'] + '<|im_end|>' }}{% endif %}"
+          "{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+# Drops the thinking of all turns but the last, so that where a turn lies depends on those behind it.
+FORGETFUL = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif %}"
+             "{{ m.content | trim }}<|im_end|>\n{% endfor %}")
+
+CORPUS = """Below is an instruction that describes a task, paired with an input that provides further context. Write a response that
+appropriately completes the request. user assistant system The quick brown fox jumps over the lazy dog. What is the capital of
+France? Paris is the capital of France. 1 2 3 4 5 6 7 8 9 0 Hello there, how are you today? I am fine, thank you.
+""" * 4
+
+
+def make_tokenizer():
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=420, special_tokens=["<s>", "</s>", "<pad>", "<|im_start|>", "<|im_end|>"],
+                                             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator([CORPUS], trainer)
+    tokenizer.post_processor = tokenizers.processors.Sequence([
+        tokenizers.processors.ByteLevel(trim_offsets=False),
+        tokenizers.processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 0)])])
+    OUT.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(OUT / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "<|im_end|>", "pad_token": "<pad>", "chat_template": CHATML,
+              "clean_up_tokenization_spaces": False, "model_max_length": 1000000}
+    (OUT / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    return PreTrainedTokenizerFast.from_pretrained(str(OUT))
+
+
+ALPACA = [{"instruction": "Name the capital of France.", "input": "", "output": "Paris"},
+          {"instruction": "Add these.", "input": "1, 2, 3", "output": "6 é🙂\n"},
+          {"instruction": "Without input", "output": "ok"},
+          {"instruction": "Empty answer", "input": "x", "output": ""}]
+TEXTS = [{"text": "Hello there"}, {"text": ""}, {"text": "The quick brown fox jumps over the lazy dog. " * 12}, {"text": "ends<|im_end|>"}]
+CHATS = [
+    {"messages": [{"role": "user", "content": "What is 1+1?"}, {"role": "assistant", "content": "2"}]},
+    {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}, {"role": "assistant", "content": "b c"},
+                  {"role": "user", "content": "d"}, {"role": "assistant", "content": "[[dummy e\nf é🙂 z"}]},
+    {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ""}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "\n\nx "}]},
+    {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "z", "reasoning_content": "hm"}, {"role": "user", "content": "q"},
+                  {"role": "assistant", "content": "same same", "reasoning_content": "same"}]},
+    {"messages": [{"role": "user", "content": "last is not trained"}, {"role": "assistant", "content": "x"}, {"role": "user", "content": "bye"}]},
+    {"messages": [{"role": "user", "content": "flags"}, {"role": "assistant", "content": "no", "train": False}, {"role": "user", "content": "yes", "train": True}]},
+    {"system": "From a column", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "text", "text": "part one"}, {"type": "text", "text": " two"}]}]},
+]
+SHARED = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}, {"from": "tool", "value": "t"}, {"from": "gpt", "value": "bye"}]}]
+PAIRS = [{"prompt": "What is the capital?", "completion": " Paris"}, {"prompt": "1 2", "completion": "3 4<|im_end|>"}, {"prompt": "", "completion": "x y"}]
+CHAT_PAIRS = [{"prompt": [{"role": "user", "content": "hi"}], "completion": [{"role": "assistant", "content": "hello you"}]}]
+
+
+def row(ids, labels):
+    # The first label is never a target, whatever a library says of it.
+    return [list(ids), [-100] + list(labels)[1:]]
+
+
+def axolotl_case(name, rows, strategy, config=None, options=None):
+    out = []
+    for r in rows:
+        if strategy.__class__.__name__ == "CompletionPromptTokenizingStrategy":
+            made = strategy.tokenize_prompt({k: [v] for k, v in r.items()})
+            out.append([row(i, l) for i, l in zip(made.get("input_ids", []), made.get("labels", made.get("input_ids", [])))])
+        else:
+            made = strategy.tokenize_prompt(json.loads(json.dumps(r)))
+            out.append([row(made["input_ids"], made.get("labels", made["input_ids"]))])
+    return {"name": name, "rows": rows, "config": config or {}, "options": options or {}, "made": out}
+
+
+def axolotl_cases(tokenizer):
+    cases = []
+    for inputs in (False, True):
+        options = {"train_on_inputs": inputs, "sequence_len": 64}
+        for style in ("instruct", "chat", "chatml", "phi"):
+            strategy = AlpacaPromptTokenizingStrategy(AlpacaPrompter(style), tokenizer, inputs, 2048)
+            cases.append(axolotl_case(f"alpaca {style}", ALPACA, strategy, {"type": f"alpaca:{style}"}, options))
+    cfg = DictDefault({"train_on_inputs": False, "sequence_len": 64})
+    wide = DictDefault({"train_on_inputs": False, "sequence_len": 2048})
+    named = [{"question": "q", "answer": "a", "message_1": "m", "message_2": "n", "instruction": "i", "input": "j", "output": "o", "system": "s"}]
+    for kind, load in (("alpaca_chat.load_qa", alpaca_chat.load_qa), ("alpaca_chat.load_concise", alpaca_chat.load_concise),
+                       ("alpaca_chat.load_camel_ai", alpaca_chat.load_camel_ai), ("alpaca_chat.load_no_prompt", alpaca_chat.load_no_prompt),
+                       ("alpaca_chat", alpaca_chat.load), ("alpaca_w_system", alpaca_w_system.load), ("alpaca_w_system.load_instruct", alpaca_w_system.load_instruct)):
+        cases.append(axolotl_case(kind, named, load(tokenizer, wide), {"type": kind}, {"sequence_len": 64}))
+    cases.append(axolotl_case("completion", TEXTS, completion.load(tokenizer, cfg), {"type": "completion"}, {"sequence_len": 64}))
+    variants = [{}, {"train_on_eos": "all"}, {"train_on_eos": "last"}, {"train_on_eos": "none"}, {"roles_to_train": ["assistant", "user"]},
+                {"message_field_training": "train"}, {"drop_system_message": True}]
+    for variant in variants:
+        for template_name, template in (("chatml", CHATML), ("forgetful", FORGETFUL)):
+            chat_cfg = DictDefault({"train_on_inputs": False, "sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": template})
+            strategy = load_chat_template(tokenizer, chat_cfg, {"type": "chat_template", **variant})
+            cases.append(axolotl_case(f"chat {template_name} {variant}", CHATS, strategy, {"type": "chat_template", "chat_template_jinja": template, **variant},
+                                      {"sequence_len": 64}))
+    shared = {"type": "chat_template", "field_messages": "conversations", "message_property_mappings": {"role": "from", "content": "value"}}
+    cases.append(axolotl_case("shared", SHARED, load_chat_template(tokenizer, DictDefault({"sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": CHATML}), shared), shared))
+    inputs_cfg = DictDefault({"train_on_inputs": True, "sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": CHATML})
+    cases.append(axolotl_case("chat on inputs", CHATS, load_chat_template(tokenizer, inputs_cfg, {"type": "chat_template"}), {"type": "chat_template"}, {"train_on_inputs": True}))
+    return cases
+
+
+def trl_case(tokenizer, name, rows, template=CHATML, completion_only=None, assistant_only=False, max_length=None):
+    fake = types.SimpleNamespace(_tokenizer=tokenizer, chat_template=template,
+                                 completion_only_loss="prompt" in rows[0] if completion_only is None else completion_only)
+    args = SFTConfig(output_dir="unused", assistant_only_loss=assistant_only, max_length=max_length, bf16=False, use_cpu=True, report_to=[])
+    made = SFTTrainer._prepare_dataset(fake, Dataset.from_list(rows), tokenizer, args, False, None, "train")
+    options = {"assistant_only_loss": assistant_only, "length_rules": "trl"}
+    if completion_only is not None:
+        options["completion_only_loss"] = completion_only
+    if max_length is not None:
+        options["sequence_len"] = max_length
+    return {"name": f"trl {name}", "rows": rows, "config": {"chat_template_jinja": template}, "options": options,
+            "all": [row(m["input_ids"], m["labels"]) for m in made]}
+
+
+def trl_cases(tokenizer):
+    plain = [c for c in CHATS if all(set(m) == {"role", "content"} and isinstance(m["content"], str) for m in c["messages"]) and "system" not in c]
+    texts = [t for t in TEXTS if t["text"]]
+    return [trl_case(tokenizer, "text", texts), trl_case(tokenizer, "text cut", texts, max_length=16), trl_case(tokenizer, "pairs", PAIRS),
+            trl_case(tokenizer, "pairs, all learned", PAIRS, completion_only=False), trl_case(tokenizer, "pairs cut", PAIRS, max_length=6),
+            trl_case(tokenizer, "chat", plain), trl_case(tokenizer, "chat, assistant only", plain[:2], template=MARKED, assistant_only=True),
+            trl_case(tokenizer, "chat pairs", CHAT_PAIRS)]
+
+
+def main():
+    tokenizer = make_tokenizer()
+    cases = axolotl_cases(tokenizer) + trl_cases(tokenizer)
+    (OUT / "rows.json").write_text("[\n" + ",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]\n")
+    print(len(cases), "cases")
+
+
+if __name__ == "__main__":
+    main()
