@@ -55,6 +55,7 @@ struct FlatBatch {
 struct Setup {
   std::string adapter;  // a folder below the model's; empty: full fine-tuning
   Treatment activations = Treatment::kKeep;
+  DType dtype = DType::kF32;
 };
 
 // A job in memory, as `train` would set it up.
@@ -64,6 +65,7 @@ class Training {
     job_.config.base_model = model.string();
     job_.model = read_model_config(model);
     DecoderOptions& decoder = job_.graph.decoder;
+    decoder.dtype = setup.dtype;
     decoder.tokens = 48;
     decoder.max_sequences = 5;
     decoder.train_base = setup.adapter.empty();
@@ -233,6 +235,28 @@ TEST_CASE("recomputing activations changes no bit of a model's training") {
       }
       for (size_t i = 0; i < kept.trained().size(); ++i) {
         CHECK(kept.numbers(kept.trained()[i].weight) == recomputed.numbers(recomputed.trained()[i].weight));
+      }
+    }
+  }
+}
+
+TEST_CASE("bf16 follows the curves of f32 within its precision") {
+  for (const std::string model : kModels) {
+    const json golden = read_json(kGolden / model / "golden.json");
+    for (const char* adapter : {"", "adapter"}) {
+      CAPTURE(model);
+      CAPTURE(adapter);
+      const json& curve = *adapter ? golden["lora"]["curve"] : golden["full"];
+      Training training(kGolden / model, {.adapter = adapter, .dtype = DType::kBF16});
+      for (size_t step = 0; step < batches()["train"].size(); ++step) {
+        CAPTURE(step);
+        std::vector<FlatBatch> micro_batches;
+        for (const json& batch : batches()["train"][step]) micro_batches.emplace_back(batch);
+        const auto index = static_cast<int64_t>(step);
+        CHECK(training.accumulate(micro_batches, index) ==
+              doctest::Approx(curve["loss"][step].get<double>()).epsilon(0.01));
+        CHECK(training.update(curve["learning_rate"][step], index) ==
+              doctest::Approx(curve["grad_norm"][step].get<double>()).epsilon(0.05));
       }
     }
   }
