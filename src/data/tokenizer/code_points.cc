@@ -98,7 +98,8 @@ std::optional<CodePointSet> property_set(std::string_view name) {
   const std::string wanted = loose(name);
   if (wanted == "any") return CodePointSet({{0, kMaxCodePoint}});
   for (const auto& [long_name, letter] : kLongNames) {
-    if (wanted == loose(long_name)) return categories([&](std::string_view k) { return k[0] == letter; });
+    if (wanted == loose(long_name))
+      return categories([wanted_letter = letter](std::string_view k) { return k[0] == wanted_letter; });
   }
   for (const std::string_view category : kCategoryNames) {
     const std::string short_name = loose(category);
