@@ -5,12 +5,21 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "io/file.h"
+#include "plan/print.h"
+#include "runtime/measure.h"
+#include "train/job.h"
 
 namespace spillway {
 namespace {
 
-constexpr CommandFlag kFlags[] = {{"--check-config", "", "look at keys and values only, not at the model or the data"},
-                                  {"--json", "", "print one JSON document"}};
+// Points of the frontier: enough to see its shape, few enough that planning stays a matter of a second.
+constexpr int kFrontierPoints = 9;
+
+constexpr CommandFlag kFlags[] = {
+    {"--check-config", "", "look at keys and values only, not at the model or the data"},
+    {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
+    {"--json", "", "print one JSON document"}};
 
 int print_checked(const ConfigArguments& arguments, const train::LoadedConfig& loaded) {
   if (arguments.has("--json")) {
@@ -22,6 +31,17 @@ int print_checked(const ConfigArguments& arguments, const train::LoadedConfig& l
   return kDone;
 }
 
+Machine read_machine(const std::string& path) {
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(read_file(path, int64_t{1} << 20));
+  } catch (const nlohmann::json::parse_error& error) {
+    throw input_error(path, "expected JSON, got '{}'; write the file with `spillway doctor --json`", error.what());
+  }
+  // What doctor prints holds the machine beside what else it found.
+  return machine_from_json(json.contains("machine") ? json["machine"] : json, path);
+}
+
 }  // namespace
 
 int cmd_plan(std::span<const std::string> args) {
@@ -30,7 +50,18 @@ int cmd_plan(std::span<const std::string> args) {
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
   if (arguments->has("--check-config")) return print_checked(*arguments, loaded);
-  throw input_error("spillway plan", "expected --check-config, got none; plans of whole jobs are not yet supported");
+
+  const Machine machine = arguments->has("--machine") ? read_machine(arguments->value("--machine"))
+                                                      : this_machine(train::disk_paths(loaded.config).front());
+  const train::Job job = train::make_job(loaded.config, machine);
+  const train::PlannedJob planned = train::plan_job(job, machine, kFrontierPoints);
+  if (arguments->has("--json")) {
+    fmt::print("{}\n", plan_json(planned.training.graph, planned.plan, planned.context).dump(2));
+  } else {
+    fmt::print("{}", print_plan(planned.training.graph, planned.plan, planned.context));
+  }
+  if (planned.plan.fits) return kDone;
+  throw InputError(shortage_message(planned.plan, planned.context));
 }
 
 }  // namespace spillway

@@ -1,0 +1,126 @@
+#include "cli/cmd_generate.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/chat_prompt.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "data/tokenizer.h"
+#include "train/generator.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model, adapter, prompt, messages;
+  bool json = false, json_lines = false, logprobs = false;
+  train::Sampling sampling;
+};
+
+std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+// The token ids of each prompt to answer.
+std::vector<std::vector<int32_t>> read_prompts(const Options& options, const data::Tokenizer& tokenizer) {
+  std::vector<std::vector<int32_t>> prompts;
+  if (options.messages.empty()) {
+    prompts.push_back(tokenizer.encode(options.prompt, true));
+  } else {
+    for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model)) {
+      prompts.push_back(tokenizer.encode(text, false));
+    }
+  }
+  for (const std::vector<int32_t>& prompt : prompts) {
+    if (prompt.empty())
+      throw input_error("spillway generate", "expected a prompt of at least one token, got none; write something");
+  }
+  return prompts;
+}
+
+Json to_json(const Options& options, const data::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+             const train::Generated& result) {
+  Json json = {{"text", tokenizer.decode(result.ids, true)},
+               {"ids", result.ids},
+               {"prompt_ids", prompt},
+               {"finish_reason", result.stopped ? "stop" : "length"}};
+  if (options.logprobs) json["logprobs"] = result.logprobs;
+  return json;
+}
+
+// Answers one prompt and writes the result; a terminal sees the text as it grows.
+void answer(const Options& options, const data::Tokenizer& tokenizer, train::Generator& generator,
+            const std::vector<int32_t>& prompt) {
+  data::Tokenizer::StreamDecoder decoder(tokenizer, true);
+  const bool streams = !options.json && !options.json_lines;
+  const auto on_token = [&](int32_t id) {
+    if (!streams) return;
+    fmt::print("{}", decoder.push(id));
+    if (isatty(STDOUT_FILENO)) std::fflush(stdout);
+  };
+  const train::Generated result = generator.generate(prompt, tokenizer.stop_ids(), options.sampling, on_token);
+  if (streams) {
+    fmt::print("{}\n", decoder.finish());
+  } else {
+    fmt::print("{}\n", dump(to_json(options, tokenizer, prompt, result), options.json ? 2 : -1));
+    std::fflush(stdout);
+  }
+}
+
+void check_tokens(const std::vector<std::vector<int32_t>>& prompts, const ModelConfig& config,
+                  const std::string& model) {
+  for (const std::vector<int32_t>& prompt : prompts) {
+    const int32_t largest = *std::max_element(prompt.begin(), prompt.end());
+    if (largest < config.vocab_size) continue;
+    throw input_error(model,
+                      "expected token ids below vocab_size {}, got {}; use the tokenizer that belongs to the model",
+                      config.vocab_size, largest);
+  }
+}
+
+}  // namespace
+
+int cmd_generate(std::span<const std::string> args) {
+  Options options;
+  CLI::App app("Continue a text, or answer a conversation.", "spillway generate");
+  app.add_option("MODEL", options.model, "the model folder")->required();
+  app.add_option("--adapter", options.adapter, "a PEFT adapter folder");
+  auto* source = app.add_option_group("source");
+  source->add_option("--prompt", options.prompt, "the text to continue");
+  source->add_option("--messages", options.messages,
+                     "a JSON file: a list of messages, or an object with messages, tools, ...");
+  source->require_option(1);
+  app.add_option("--max-new-tokens", options.sampling.max_new_tokens, "stop after so many (256)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--temperature", options.sampling.temperature, "0 (default) takes the most likely token")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--top-p", options.sampling.top_p, "sample from the most likely tokens that together reach P")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--top-k", options.sampling.top_k, "sample from the K most likely tokens")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+  app.add_option("--seed", options.sampling.seed, "of the sampling");
+  app.add_flag("--json", options.json, "print one JSON document");
+  app.add_flag("--json-lines", options.json_lines,
+               "--messages holds one conversation a line; print one JSON document for each");
+  app.add_flag("--logprobs", options.logprobs, "with --json: the log-probability of each token");
+  if (!parse_command_line(app, args)) return kDone;
+
+  const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
+  const std::vector<std::vector<int32_t>> prompts = read_prompts(options, tokenizer);
+  check_tokens(prompts, read_model_config(options.model), options.model);
+  size_t longest = 0;
+  for (const std::vector<int32_t>& prompt : prompts) longest = std::max(longest, prompt.size());
+  ThreadPool pool(available_cpus());
+  train::Generator generator(options.model, options.adapter,
+                             static_cast<int64_t>(longest) + options.sampling.max_new_tokens, pool);
+  for (const std::vector<int32_t>& prompt : prompts) answer(options, tokenizer, generator, prompt);
+  return kDone;
+}
+
+}  // namespace spillway

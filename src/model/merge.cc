@@ -1,0 +1,84 @@
+#include "model/merge.h"
+
+#include <map>
+#include <vector>
+
+#include "backend/cpu/matmul.h"
+#include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "model/adapter.h"
+#include "model/weights.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostFileBytes = int64_t{1} << 30;
+
+// Adds scale * B A to the weight of one layer.
+void add_product(std::vector<float>& weight, const LinearModule& module, const LoraOptions& lora,
+                 const SafetensorsFolder& factors, ThreadPool& pool) {
+  std::vector<float> a(static_cast<size_t>(lora.r * module.in_features)),
+      b(static_cast<size_t>(module.out_features * lora.r));
+  factors.read(lora_name(module.name, 'A'), DType::kF32, a.data());
+  factors.read(lora_name(module.name, 'B'), DType::kF32, b.data());
+  const cpu::MatmulShape shape{module.out_features, module.in_features, lora.r, false, false};
+  const int64_t bytes = cpu::matmul_workspace_bytes(shape, DType::kF32, DType::kF32, pool.threads());
+  std::vector<std::byte> storage(static_cast<size_t>(bytes + 64));
+  void* workspace = storage.data();
+  size_t space = storage.size();
+  std::align(64, static_cast<size_t>(bytes), workspace, space);
+  cpu::matmul({.shape = shape,
+               .a = {b.data(), DType::kF32, lora.r},
+               .b = {a.data(), DType::kF32, module.in_features},
+               .c = weight.data(),
+               .c_dtype = DType::kF32,
+               .c_stride = module.in_features,
+               .alpha = static_cast<float>(lora.scale()),
+               .addend = weight.data(),
+               .addend_dtype = DType::kF32,
+               .addend_stride = module.in_features},
+              static_cast<std::byte*>(workspace), pool);
+}
+
+void copy_other_files(const fs::path& from, const fs::path& to) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_weight = name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") ||
+                           name.ends_with(".bin") || name.ends_with(".gguf");
+    if (entry.is_regular_file() && !is_weight && name != "README.md")
+      write_file(to / name, read_file(entry.path(), kMostFileBytes));
+  }
+}
+
+}  // namespace
+
+void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
+  const ModelConfig config = read_model_config(model);
+  const SafetensorsFolder base = open_model_weights(model, config);
+  const LoraOptions lora = read_adapter_options(adapter);
+  const SafetensorsFolder factors = open_adapter_weights(adapter, config, lora);
+  std::map<std::string, LinearModule> adapted;
+  for (const LinearModule& module : lora_targets(config, lora, adapter.string()))
+    adapted.emplace(module.name + ".weight", module);
+
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, entry] : base.tensors())
+    specs.push_back({name, entry.tensor->dtype().value(), entry.tensor->shape});
+  AtomicFolder folder(out);
+  SafetensorsFolderWriter writer(folder.path(), specs);
+  ThreadPool pool(available_cpus());
+  for (const TensorSpec& spec : specs) {
+    std::vector<float> values(static_cast<size_t>(spec.elems()));
+    base.read(spec.name, DType::kF32, values.data());
+    if (const auto found = adapted.find(spec.name); found != adapted.end())
+      add_product(values, found->second, lora, factors, pool);
+    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+  }
+  writer.commit();
+  copy_other_files(model, folder.path());
+  folder.publish();
+}
+
+}  // namespace spillway
