@@ -11,15 +11,21 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_doctor.h"
+#include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
+#include "cli/cmd_merge.h"
 #include "cli/cmd_plan.h"
 #include "cli/cmd_tokenize.h"
+#include "cli/cmd_train.h"
 
 namespace spillway {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"train", "train what a config says", cmd_train},
     {"plan", "where every byte will live and what a step costs", cmd_plan},
+    {"generate", "continue a text, or answer a conversation", cmd_generate},
+    {"merge", "fold an adapter into its base", cmd_merge},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
