@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset_options.h"
+
 namespace spillway::train {
 
 enum class Adapter { kNone, kLora };
@@ -18,46 +20,16 @@ enum class Optimizer { kAdamW, kSgd };
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn };  // kAuto: the plan decides
-enum class ExcessLength { kDrop, kTruncate, kRaise };
-enum class TruncationMode { kKeepStart, kKeepEnd };
-enum class TrainOnEos { kTurn, kAll, kLast, kNone };
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class PlanMode { kAuto, kFixed };
 
-// Whose rules cut long rows: `sequence_len` brings axolotl's, `max_length` TRL's.
-enum class LengthRules { kAxolotl, kTrl };
-
-// `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already.
-struct DatasetType {
-  bool given = false;
-  std::string name;
-};
-
-struct DatasetConfig {
-  std::string path;
-  DatasetType type;
-  std::string ds_type;                  // json, csv; empty: from the file's name
-  std::vector<std::string> data_files;  // inside `path`
-  std::string split = "train";
-  std::string field;  // column of `completion` text; empty: text
-  std::string field_system, field_instruction, field_input,
-      field_output;  // columns of `alpaca`; empty: their usual names
-  std::string field_messages = "messages";
-  std::string field_tools = "tools";
-  std::string field_thinking = "reasoning_content";
-  std::map<std::string, std::string> message_property_mappings;  // property in the template -> property in the row
-  std::map<std::string, std::vector<std::string>> roles;         // role in the template -> its names in the rows
-  std::vector<std::string> roles_to_train = {"assistant"};
-  TrainOnEos train_on_eos = TrainOnEos::kTurn;
-  std::optional<TrainOnEos> train_on_eot;
-  std::string message_field_training, message_field_training_detail;
-  bool drop_system_message = false;
-  std::optional<bool> split_thinking;
-  std::string chat_template;        // empty: the config's own
-  std::string chat_template_jinja;  // a file, or the template itself
-  // Older spellings; loading moves them into message_property_mappings.
-  std::string message_field_role, message_field_content;
-};
+// What concerns the data is declared beside the code that reads it.
+using data::DatasetConfig;
+using data::DatasetType;
+using data::ExcessLength;
+using data::LengthRules;
+using data::TrainOnEos;
+using data::TruncationMode;
 
 struct SpecialTokens {
   std::string bos_token, eos_token, pad_token, unk_token;
