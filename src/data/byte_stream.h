@@ -1,0 +1,56 @@
+// Characters of a file, with the line they stand on.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "data/record_reader.h"
+
+namespace spillway::data {
+
+// A buffered view of a ByteSource. Skips a byte order mark at the start.
+class ByteStream {
+ public:
+  ByteStream(ByteSource source, std::string name)
+      : source_(std::move(source)), name_(std::move(name)), buffer_(kBufferBytes) {
+    fill();
+    if (end_ >= 3 && std::string_view(buffer_.data(), 3) == "\xEF\xBB\xBF") at_ = 3;
+  }
+
+  [[nodiscard]] bool at_end() {
+    if (at_ == end_) fill();
+    return at_ == end_;
+  }
+  // REQUIRES: !at_end(), just asked.
+  [[nodiscard]] char peek() const { return buffer_[at_]; }
+  char take() {
+    const char c = buffer_[at_++];
+    if (c == '\n') ++line_;
+    return c;
+  }
+
+  [[nodiscard]] int64_t line() const { return line_; }
+  [[nodiscard]] std::string where(int64_t line) const { return fmt::format("{}:{}", name_, line); }
+  [[nodiscard]] std::string where() const { return where(line_); }
+
+ private:
+  static constexpr size_t kBufferBytes = size_t{1} << 18;
+
+  void fill() {
+    at_ = 0;
+    end_ = source_(buffer_.data(), buffer_.size());
+  }
+
+  ByteSource source_;
+  std::string name_;
+  std::vector<char> buffer_;
+  size_t at_ = 0, end_ = 0;
+  int64_t line_ = 1;
+};
+
+}  // namespace spillway::data

@@ -1,0 +1,70 @@
+// What a job says about its data, as plain values. Members carry the names of the config's keys.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spillway::data {
+
+enum class ExcessLength { kDrop, kTruncate, kRaise };
+enum class TruncationMode { kKeepStart, kKeepEnd };
+enum class TrainOnEos { kTurn, kAll, kLast, kNone };
+
+// Whose rules cut long rows: `sequence_len` brings axolotl's, `max_length` TRL's.
+enum class LengthRules { kAxolotl, kTrl };
+
+// `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already.
+struct DatasetType {
+  bool given = false;
+  std::string name;
+};
+
+struct DatasetConfig {
+  std::string path;
+  DatasetType type;
+  std::string ds_type;                  // json, csv; empty: from the file's name
+  std::vector<std::string> data_files;  // inside `path`
+  std::string split = "train";
+  std::string field;  // column of `completion` text; empty: text
+  std::string field_system, field_instruction, field_input,
+      field_output;  // columns of `alpaca`; empty: their usual names
+  std::string field_messages = "messages";
+  std::string field_tools = "tools";
+  std::string field_thinking = "reasoning_content";
+  std::map<std::string, std::string> message_property_mappings;  // property in the template -> property in the row
+  std::map<std::string, std::vector<std::string>> roles;         // role in the template -> its names in the rows
+  std::vector<std::string> roles_to_train = {"assistant"};
+  TrainOnEos train_on_eos = TrainOnEos::kTurn;
+  std::optional<TrainOnEos> train_on_eot;
+  std::string message_field_training, message_field_training_detail;
+  bool drop_system_message = false;
+  std::optional<bool> split_thinking;
+  std::string chat_template;        // empty: the config's own
+  std::string chat_template_jinja;  // a file, or the template itself
+  // Older spellings; loading moves them into message_property_mappings.
+  std::string message_field_role, message_field_content;
+};
+
+// What holds for all datasets of a job.
+struct RowOptions {
+  int64_t sequence_len = 512;  // or max_length, under TRL's rules
+  LengthRules length_rules = LengthRules::kAxolotl;
+  ExcessLength excess_length_strategy = ExcessLength::kDrop;
+  TruncationMode truncation_mode = TruncationMode::kKeepStart;
+  int64_t min_sample_len = 2;
+  bool packing = false;  // TRL keeps rows without targets when it packs
+  bool train_on_inputs = false;
+  bool deduplicate = false;                  // dataset_exact_deduplication
+  std::optional<bool> completion_only_loss;  // TRL's; by default where rows have prompt and completion
+  bool assistant_only_loss = false;          // TRL's
+  std::string dataset_text_field = "text";   // TRL's
+  std::string chat_template, chat_template_jinja;
+  nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
+  std::vector<std::string> eot_tokens;
+};
+
+}  // namespace spillway::data

@@ -1,0 +1,162 @@
+#include "data/row_builder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/quote.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMaxTemplateBytes = int64_t{4} << 20;
+
+// `type:` empty: rows that are tokenised already.
+class TokenizedRows : public RowBuilder {
+ public:
+  explicit TokenizedRows(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  void build(const Record& record, std::vector<Row>& rows) const override {
+    rows.push_back(tokenized_row(record, tokenizer_));
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+};
+
+std::string names_of(const Json& fields) {
+  std::string names;
+  for (const auto& [name, value] : fields.items()) names += (names.empty() ? "" : ", ") + quote(name);
+  return names.empty() ? "no fields" : names;
+}
+
+// A column of integers in [lowest, end); CSV holds it as JSON text.
+std::vector<int32_t> integers_of(const Record& record, std::string_view name, int64_t lowest, int64_t end) {
+  const Json list = list_of(record, required_field(record, name, "type"), name);
+  std::vector<int32_t> numbers;
+  for (const Json& item : list) {
+    if (!item.is_number_integer() && !item.is_boolean()) {
+      throw input_error(record.where, "expected integers in '{}', got {} at index {}", name, item.type_name(),
+                        numbers.size());
+    }
+    const int64_t number = item.is_boolean() ? (item.get<bool>() ? 1 : 0) : item.get<int64_t>();
+    if (number < lowest || number >= end) {
+      throw input_error(record.where,
+                        "expected numbers from {} to {} in '{}', got {} at index {}; is it the model's own tokenizer?",
+                        lowest, end - 1, name, number, numbers.size());
+    }
+    numbers.push_back(static_cast<int32_t>(number));
+  }
+  return numbers;
+}
+
+void check_length(const Record& record, std::string_view name, size_t got, size_t expected) {
+  if (got != expected)
+    throw input_error(record.where, "expected '{}' as long as input_ids ({}), got {}", name, expected, got);
+}
+
+}  // namespace
+
+const Json& required_field(const Record& record, std::string_view name, std::string_view key) {
+  const auto found = record.fields.find(name);
+  if (found == record.fields.end()) {
+    throw input_error(record.where, "expected a field '{}', got {}; set {} to the one that holds it", name,
+                      names_of(record.fields), key);
+  }
+  return *found;
+}
+
+std::string text_of(const Record& record, const Json& value, std::string_view name) {
+  if (value.is_null()) return {};
+  if (!value.is_string()) throw input_error(record.where, "expected text in '{}', got {}", name, value.type_name());
+  return value.get<std::string>();
+}
+
+Json list_of(const Record& record, const Json& value, std::string_view name) {
+  Json list = value;
+  if (value.is_string()) list = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
+  if (!list.is_array() && !list.is_null()) {
+    throw input_error(record.where, "expected a list in '{}', got {}", name,
+                      value.is_string() ? "text that is not one" : value.type_name());
+  }
+  return list;
+}
+
+Row learn_all(std::vector<int32_t> ids) {
+  Row row;
+  row.labels = ids;
+  row.input_ids = std::move(ids);
+  return row;
+}
+
+Row tokenized_row(const Record& record, const Tokenizer& tokenizer) {
+  const int64_t vocabulary = tokenizer.vocabulary_size();
+  Row row = learn_all(integers_of(record, "input_ids", 0, vocabulary));
+  const size_t size = row.input_ids.size();
+  if (record.fields.contains("labels")) {
+    row.labels = integers_of(record, "labels", kIgnoredLabel, vocabulary);
+    check_length(record, "labels", row.labels.size(), size);
+    for (const int32_t label : row.labels) {
+      if (label < 0 && label != kIgnoredLabel)
+        throw input_error(record.where, "expected token ids or -100 in 'labels', got {}", label);
+    }
+  }
+  if (!record.fields.contains("attention_mask")) return row;
+  // Masked tokens are padding, and no stream holds padding.
+  const std::vector<int32_t> mask = integers_of(record, "attention_mask", 0, 2);
+  check_length(record, "attention_mask", mask.size(), size);
+  Row kept;
+  for (size_t i = 0; i < size; ++i) {
+    if (mask[i] == 0) continue;
+    kept.input_ids.push_back(row.input_ids[i]);
+    kept.labels.push_back(row.labels[i]);
+  }
+  return kept;
+}
+
+ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
+  const bool own = !config.chat_template.empty() || !config.chat_template_jinja.empty();
+  std::string choice = own ? config.chat_template : options.chat_template;
+  std::string jinja = own ? config.chat_template_jinja : options.chat_template_jinja;
+  if (choice.empty() && !jinja.empty()) choice = "jinja";
+  std::string where = choice.empty() ? "chat template" : fmt::format("chat template {}", choice);
+  // A template's text has tags; a file's name has none.
+  if (jinja.find("{{") == std::string::npos && jinja.find("{%") == std::string::npos && !jinja.empty()) {
+    where = jinja;
+    jinja = read_file(jinja, kMaxTemplateBytes);
+  }
+  return ChatTemplate::compile(
+      resolve_chat_template(choice, jinja.empty() ? std::nullopt : std::optional(jinja), tokenizer.chat_template()),
+      where);
+}
+
+Json template_variables(const Tokenizer& tokenizer, const RowOptions& options) {
+  Json variables = Json::object();
+  const auto add = [&](const char* name, const std::string& token) {
+    if (!token.empty()) variables[name] = token;
+  };
+  add("bos_token", tokenizer.bos_token());
+  add("eos_token", tokenizer.eos_token());
+  add("unk_token", tokenizer.unk_token());
+  add("pad_token", tokenizer.pad_token());
+  for (const auto& [name, value] : options.chat_template_kwargs.items()) variables[name] = value;
+  return variables;
+}
+
+std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
+                                             const Tokenizer& tokenizer) {
+  if (!config.type.given) return make_column_rows(config, options, tokenizer);
+  if (config.type.name.empty()) return std::make_unique<TokenizedRows>(tokenizer);
+  if (auto builder = make_instruction_rows(config, options, tokenizer)) return builder;
+  if (auto builder = make_chat_rows(config, options, tokenizer)) return builder;
+  throw input_error(fmt::format("datasets: {}", config.path),
+                    "expected a type of completion, alpaca, alpaca:chat, alpaca_chat, alpaca_w_system, input_output, "
+                    "chat_template or an empty one "
+                    "(tokenised rows), got '{}'",
+                    config.type.name);
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,60 @@
+// From a record of a data file to training rows, by the dataset's `type`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/chat_template.h"
+#include "data/dataset_options.h"
+#include "data/record_reader.h"
+#include "data/row.h"
+#include "data/tokenizer.h"
+
+namespace spillway::data {
+
+// Immutable after construction: any number of threads may build rows at once.
+class RowBuilder {
+ public:
+  virtual ~RowBuilder() = default;
+  // Appends the rows of one record: usually one, several where a type cuts long texts into pieces. Rows may be longer
+  // than sequence_len. Throws InputError naming the record's place and what its fields should hold.
+  virtual void build(const Record& record, std::vector<Row>& rows) const = 0;
+};
+
+// The builder for `config.type`; borrows the tokenizer. Throws InputError for a type that does not exist, naming those
+// that do, and for a chat template that cannot be used.
+[[nodiscard]] std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
+                                                           const Tokenizer& tokenizer);
+
+// The families of types; nullptr for a type of another family.
+[[nodiscard]] std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, const RowOptions& options,
+                                                                const Tokenizer& tokenizer);
+[[nodiscard]] std::unique_ptr<RowBuilder> make_chat_rows(const DatasetConfig& config, const RowOptions& options,
+                                                         const Tokenizer& tokenizer);
+// TRL's rules: what a row is follows from its columns.
+[[nodiscard]] std::unique_ptr<RowBuilder> make_column_rows(const DatasetConfig& config, const RowOptions& options,
+                                                           const Tokenizer& tokenizer);
+
+// --- for builders ---
+
+// A field of the record; throws InputError naming the fields there are, and `key`, the config's key for its name.
+[[nodiscard]] const nlohmann::ordered_json& required_field(const Record& record, std::string_view name,
+                                                           std::string_view key);
+// Its text; null is "".
+[[nodiscard]] std::string text_of(const Record& record, const nlohmann::ordered_json& value, std::string_view name);
+// A list that may be written as JSON text; null stays null.
+[[nodiscard]] nlohmann::ordered_json list_of(const Record& record, const nlohmann::ordered_json& value,
+                                             std::string_view name);
+// Labels that are the ids.
+[[nodiscard]] Row learn_all(std::vector<int32_t> ids);
+// A row with input_ids, and labels and attention_mask where it has them.
+[[nodiscard]] Row tokenized_row(const Record& record, const Tokenizer& tokenizer);
+// The compiled template that dataset, config and tokenizer choose, in this order.
+[[nodiscard]] ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions& options,
+                                                const Tokenizer& tokenizer);
+// bos_token and the like, as templates see them, with the config's chat_template_kwargs.
+[[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer, const RowOptions& options);
+
+}  // namespace spillway::data
