@@ -54,6 +54,7 @@ struct OperandCase {
   ValueType type;
   Numbers numbers;
   bool differentiate = true;
+  bool at_most_rows = false;  // numbers above the rows of a run become its rows: offsets into a shorter stream
 };
 
 struct OperationCase {

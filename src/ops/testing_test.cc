@@ -293,12 +293,20 @@ struct CaseGraph {
   }
 };
 
+Numbers numbers_for(const OperandCase& operand, int64_t rows) {
+  Numbers numbers = operand.numbers;
+  for (double& number : numbers) {
+    if (operand.at_most_rows) number = std::min(number, static_cast<double>(rows));
+  }
+  return numbers;
+}
+
 std::vector<Numbers> reference_inputs(const OperationCase& test, int64_t rows) {
   std::vector<Numbers> inputs;
   for (const OperandCase& operand : test.inputs) {
     Shape shape = operand.type.shape;
     if (operand.type.per_token) shape.set(0, rows);
-    inputs.push_back(rounded(operand.numbers, operand.type.dtype));
+    inputs.push_back(rounded(numbers_for(operand, rows), operand.type.dtype));
     inputs.back().resize(static_cast<size_t>(shape.elems()));
   }
   return inputs;
@@ -343,7 +351,7 @@ void check_gradients(const OperationCase& test, const CaseGraph& built, const Ru
 
 void check_operation(const OperationCase& test) {
   for (const bool accumulate : {false, true}) {
-    const CaseGraph built(test, accumulate);
+    CaseGraph built(test, accumulate);
     for (const std::string& violation : verify(built.graph)) FAIL_CHECK(violation);
     bool per_token = false;
     for (const OperandCase& operand : test.inputs) per_token = per_token || operand.type.per_token;
@@ -353,6 +361,9 @@ void check_operation(const OperationCase& test) {
     for (const int64_t rows : all_rows) {
       CAPTURE(rows);
       CAPTURE(accumulate);
+      for (size_t i = 0; i < test.inputs.size(); ++i) {
+        built.numbers[built.inputs[i]] = numbers_for(test.inputs[i], rows);
+      }
       const Run run(built.graph, built.numbers, {.rows = rows});
       const Numbers want = test.reference(reference_inputs(test, rows));
       check_close(run.numbers(built.output), want, built.graph.value(built.output).type.dtype, test.tolerance);

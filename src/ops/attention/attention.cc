@@ -1,13 +1,14 @@
 #include "ops/attention/attention.h"
 
+#include <algorithm>
+
+#include "backend/cpu/attention_kernels.h"
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
-#include "ops/attention/attention_sizes.h"
+#include "ops/attention/attention_attributes.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
-
-void attention_cpu(const KernelArgs& args);
-void attention_grad_cpu(const KernelArgs& args);
 
 Attributes to_attributes(const AttentionOptions& options) {
   return {{"heads", options.heads},
@@ -18,14 +19,10 @@ Attributes to_attributes(const AttentionOptions& options) {
 }
 
 void expect_attention_sizes(std::string_view op, const Attributes& attributes) {
-  const int64_t heads = attributes.integer("heads"), kv_heads = attributes.integer("kv_heads");
-  expect_divides(op, "a number of key heads", kv_heads, heads);
-  if (heads / kv_heads > kMostGroup || attributes.integer("head_size") <= 0 ||
-      attributes.integer("sliding_window") < 0) {
-    throw input_error(op,
-                      "expected at most {} heads for a key head, a head size above 0 and no negative window, got {}; "
-                      "check the model's sizes",
-                      kMostGroup, to_string(attributes));
+  expect_divides(op, "a number of key heads", attributes.integer("kv_heads"), attributes.integer("heads"));
+  if (attributes.integer("head_size") <= 0 || attributes.integer("sliding_window") < 0) {
+    throw input_error(op, "expected a head size above 0 and no negative window, got {}; check the model's sizes",
+                      to_string(attributes));
   }
 }
 
@@ -44,7 +41,7 @@ void expect_operands(std::string_view op, TypeList inputs, const Attributes& att
                 {q.dtype, {q.shape[0], kv_heads * head_size}, q.per_token});
   }
   expect_rank(op, "seq_offsets", offsets, 1);
-  expect_same(op, "seq_offsets", offsets, {DType::kI32, offsets.shape});
+  expect_same(op, "seq_offsets", offsets, {DType::kI32, {std::max<int64_t>(2, offsets.shape[0])}});
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -84,21 +81,52 @@ Cost grad_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) 
   return product_cost(inputs, outputs, attributes, 5);
 }
 
-int64_t workspace_bytes(TypeList, TypeList, const Attributes& attributes, int threads) {
-  return threads * AttentionSizes(attributes).thread_floats() * static_cast<int64_t>(sizeof(float));
+// The same for both passes.
+int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
+  return cpu::attention_workspace_bytes(inputs[0]->shape[0], attributes.integer("heads"),
+                                        attributes.integer("kv_heads"), attributes.integer("head_size"), threads);
 }
 
-// Besides, one number for each token and head: the sum of do * o.
-int64_t grad_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes, int threads) {
-  return workspace_bytes(inputs, outputs, attributes, threads) + inputs[5]->bytes();
+cpu::AttentionArgs kernel_args(const KernelArgs& args, const TensorView& o, const TensorView& lse) {
+  const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2], &offsets = args.inputs[3];
+  return {.tokens = q.shape[0],
+          .heads = args.attributes.integer("heads"),
+          .kv_heads = args.attributes.integer("kv_heads"),
+          .head_size = args.attributes.integer("head_size"),
+          .seq_offsets = offsets.as<int32_t>(),
+          .sequences = offsets.shape[0] - 1,
+          .scale = static_cast<float>(args.attributes.real("scale")),
+          .window = args.attributes.integer("sliding_window"),
+          .dtype = q.dtype,
+          .q = q.data,
+          .k = k.data,
+          .v = v.data,
+          .q_stride = q.shape[1],
+          .k_stride = k.shape[1],
+          .v_stride = v.shape[1],
+          .o = o.data,
+          .lse = lse.as<float>()};
 }
 
-// The kernel finishes with o first, then with k and v, block by block.
+void attention_cpu(const KernelArgs& args) {
+  cpu::attention_forward(kernel_args(args, args.outputs[0], args.outputs[1]), args.workspace, *args.threads);
+}
+
+void attention_grad_cpu(const KernelArgs& args) {
+  cpu::attention_backward({.forward = kernel_args(args, args.inputs[4], args.inputs[5]),
+                           .d_o = args.inputs[6].data,
+                           .dq = args.outputs[0].data,
+                           .dk = args.outputs[1].data,
+                           .dv = args.outputs[2].data},
+                          args.workspace, *args.threads);
+}
+
+// The kernel is done with o before it writes; the others are read to the end.
 const OpDef kAttentionGrad{.name = "attention_grad",
                            .infer = infer_grad,
                            .cost = grad_cost,
-                           .workspace_bytes = grad_workspace_bytes,
-                           .in_place = {{0, 4}, {1, 1}, {2, 2}},
+                           .workspace_bytes = workspace_bytes,
+                           .in_place = {{0, 4}},
                            .cpu = attention_grad_cpu};
 
 void vjp(VjpContext& context) {

@@ -1,7 +1,6 @@
 // Causal attention of packed sequences, with grouped heads.
 //
-// Forward after Milakov and Gimelshein (online softmax, 2018) and backward after Dao (FlashAttention-2, 2023): scores
-// exist only as tiles in the workspace.
+// Scores exist only as tiles in the workspace, forward and backward (Dao, FlashAttention-2, 2023).
 #pragma once
 
 #include "graph/builder.h"
@@ -18,7 +17,8 @@ struct AttentionOptions {
 
 // o [T, H * S] in the dtype of q. q [T, H * S], k and v [T, K * S], all f32 or all bf16. Token i sees the tokens of its
 // own sequence up to itself. seq_offsets i32 [max_sequences + 1]: sequence s is [seq_offsets[s], seq_offsets[s + 1]);
-// entries that are not used equal the length of the stream. Scores and sums are f32. The second output, lse f32 [T, H],
+// entries that are not used equal the length of the
+// stream. Scores and sums are f32. The second output, lse f32 [T, H],
 // the logarithm of each softmax's denominator, is for the backward.
 [[nodiscard]] ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
                                 const AttentionOptions& options);

@@ -48,7 +48,6 @@ Numbers reference_attention(const std::vector<Numbers>& in, const ops::Attention
   return out;
 }
 
-// Offsets must not pass the length of the stream, so `tokens` and its fewer rows use offsets clipped to the rows.
 OperationCase attention_case(int64_t tokens, Numbers offsets, const ops::AttentionOptions& options, DType dtype) {
   const int64_t q = options.heads * options.head_size, k = options.kv_heads * options.head_size;
   OperationCase test{
@@ -56,7 +55,7 @@ OperationCase attention_case(int64_t tokens, Numbers offsets, const ops::Attenti
       .inputs = {{{dtype, {tokens, q}, true}, random_numbers(tokens * q, 1, 2)},
                  {{dtype, {tokens, k}, true}, random_numbers(tokens * k, 2, 2)},
                  {{dtype, {tokens, k}, true}, random_numbers(tokens * k, 3)},
-                 {{DType::kI32, {static_cast<int64_t>(offsets.size())}}, offsets, false}},
+                 {{DType::kI32, {static_cast<int64_t>(offsets.size())}}, offsets, false, true}},
       .build = [=](Builder& b,
                    const std::vector<ValueId>& in) { return ops::attention(b, in[0], in[1], in[2], in[3], options); },
       .reference = [=](const std::vector<Numbers>& in) { return reference_attention(in, options); }};

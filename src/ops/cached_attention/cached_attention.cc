@@ -1,6 +1,7 @@
 #include "ops/cached_attention/cached_attention.h"
 
-#include "ops/attention/attention_sizes.h"
+#include "ops/attention/attention_attributes.h"
+#include "ops/cached_attention/tile_sizes.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
@@ -33,7 +34,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
 }
 
 int64_t workspace_bytes(TypeList, TypeList, const Attributes& attributes, int threads) {
-  return threads * AttentionSizes(attributes).thread_floats() * static_cast<int64_t>(sizeof(float));
+  return threads * TileSizes(attributes).thread_floats() * static_cast<int64_t>(sizeof(float));
 }
 
 const OpDef kCachedAttention{.name = "cached_attention",

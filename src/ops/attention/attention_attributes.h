@@ -1,0 +1,15 @@
+// AttentionOptions as the attributes of an operation, for attention and cached attention.
+#pragma once
+
+#include <string_view>
+
+#include "graph/attributes.h"
+#include "ops/attention/attention.h"
+
+namespace spillway::ops {
+
+[[nodiscard]] Attributes to_attributes(const AttentionOptions& options);
+// Throws InputError where the heads do not divide or a size is out of range.
+void expect_attention_sizes(std::string_view op, const Attributes& attributes);
+
+}  // namespace spillway::ops
