@@ -289,12 +289,10 @@ class ChatRows : public RowBuilder {
       if (!train && !all_ends) continue;
       const Range turn = spans ? find_by_text(record, conversation, i, text, *spans)
                                : find_by_tokens(record, conversation, i, row.input_ids);
-      const bool found = turn.begin < turn.end;
-      if (train && found) copy_labels(row, turn.begin, turn.end);
-      // axolotl looks behind the last token for the end of a turn that it did not find.
-      const int64_t from = found ? turn.end : static_cast<int64_t>(row.input_ids.size()) - 1;
-      mark_end(row, from, end_tokens_, train_on_eot_, train, last_eot);
-      if (tokenizer_.eos_id()) mark_end(row, from, {*tokenizer_.eos_id()}, config_.train_on_eos, train, last_eos);
+      if (turn.begin >= turn.end) continue;  // the template shows nothing of it
+      if (train) copy_labels(row, turn.begin, turn.end);
+      mark_end(row, turn.end, end_tokens_, train_on_eot_, train, last_eot);
+      if (tokenizer_.eos_id()) mark_end(row, turn.end, {*tokenizer_.eos_id()}, config_.train_on_eos, train, last_eos);
     }
     if (train_on_eot_ == TrainOnEos::kLast && last_eot >= 0) copy_labels(row, last_eot, last_eot + 1);
     if (config_.train_on_eos == TrainOnEos::kLast && last_eos >= 0) copy_labels(row, last_eos, last_eos + 1);

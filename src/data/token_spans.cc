@@ -1,13 +1,19 @@
 #include "data/token_spans.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace spillway::data {
 
-std::optional<std::vector<std::pair<int64_t, int64_t>>> token_spans(const Tokenizer& tokenizer, std::string_view text,
-                                                                    std::span<const int32_t> ids) {
-  std::vector<std::pair<int64_t, int64_t>> spans;
+namespace {
+
+using Spans = std::vector<std::pair<int64_t, int64_t>>;
+
+// By the text that each id adds to what is decoded: exact for byte-level vocabularies.
+std::optional<Spans> spans_by_decoding(const Tokenizer& tokenizer, std::string_view text,
+                                       std::span<const int32_t> ids) {
+  Spans spans;
   spans.reserve(ids.size());
   Tokenizer::StreamDecoder decoder(tokenizer, false);
   size_t at = 0;
@@ -26,6 +32,45 @@ std::optional<std::vector<std::pair<int64_t, int64_t>>> token_spans(const Tokeni
   }
   if (at != text.size() || open > 0) return std::nullopt;
   return spans;
+}
+
+// A SentencePiece token as text: U+2581 is a space, <0x0A> a byte.
+std::string piece_text(const std::string& token) {
+  constexpr std::string_view kSpace = "\xE2\x96\x81";
+  if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>') {
+    return std::string(1, static_cast<char>(std::strtol(token.substr(3, 2).c_str(), nullptr, 16)));
+  }
+  std::string text = token;
+  for (size_t at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace, at + 1))
+    text.replace(at, kSpace.size(), " ");
+  return text;
+}
+
+// By the tokens as the vocabulary writes them. A space in front that the text does not have was put there by the
+// tokenizer, and stands for nothing.
+std::optional<Spans> spans_by_pieces(const Tokenizer& tokenizer, std::string_view text, std::span<const int32_t> ids) {
+  Spans spans;
+  spans.reserve(ids.size());
+  size_t at = 0;
+  for (const int32_t id : ids) {
+    std::string piece = piece_text(tokenizer.id_to_token(id));
+    if (!text.substr(at).starts_with(piece)) {
+      if (!piece.starts_with(' ')) return std::nullopt;
+      piece.erase(0, 1);
+      if (!text.substr(at).starts_with(piece)) return std::nullopt;
+    }
+    spans.emplace_back(static_cast<int64_t>(at), static_cast<int64_t>(at + piece.size()));
+    at += piece.size();
+  }
+  if (at != text.size()) return std::nullopt;
+  return spans;
+}
+
+}  // namespace
+
+std::optional<Spans> token_spans(const Tokenizer& tokenizer, std::string_view text, std::span<const int32_t> ids) {
+  auto spans = spans_by_decoding(tokenizer, text, ids);
+  return spans ? std::move(spans) : spans_by_pieces(tokenizer, text, ids);
 }
 
 std::optional<std::vector<int32_t>> mask_of_ranges(const Tokenizer& tokenizer, std::string_view text,

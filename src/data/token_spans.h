@@ -12,9 +12,9 @@
 
 namespace spillway::data {
 
-// Half-open [begin, end) of `text` for each id of `ids`, its encoding; ids that share a character share its bytes.
-// Nothing where decoding does not give the text back, so that no place is certain (Unicode normalisation, prepended
-// spaces).
+// Half-open [begin, end) of `text` for each id of `ids`, its encoding. Ids that share a character share its bytes; a
+// space that the tokenizer put in front of a word stands for none. Nothing where the tokens do not add up to the text
+// (after Unicode normalisation), so that no place is certain.
 [[nodiscard]] std::optional<std::vector<std::pair<int64_t, int64_t>>> token_spans(const Tokenizer& tokenizer,
                                                                                   std::string_view text,
                                                                                   std::span<const int32_t> ids);
