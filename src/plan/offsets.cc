@@ -31,7 +31,7 @@ class FirstFit {
       const int64_t size = align_up(item.bytes, kArenaAlignment);
       const int64_t offset = lowest_gap(item, size);
       packing.offsets[static_cast<size_t>(id)] = offset;
-      packing.bytes = std::max(packing.bytes, offset + size);
+      packing.bytes = std::max(packing.bytes, offset + item.bytes);
       born_at_[static_cast<size_t>(item.begin)].push_back({offset, offset + size});
       for (int32_t t = item.begin; t < item.end; ++t)
         alive_at_[static_cast<size_t>(t)].push_back({offset, offset + size});
@@ -105,7 +105,7 @@ Order raise_the_highest(const Order& order, std::span<const Interval> intervals,
   Order result = order;
   std::stable_partition(result.begin(), result.end(), [&](int32_t id) {
     const auto i = static_cast<size_t>(id);
-    return packing.offsets[i] + align_up(intervals[i].bytes, kArenaAlignment) == packing.bytes;
+    return packing.offsets[i] + intervals[i].bytes == packing.bytes;
   });
   return result;
 }

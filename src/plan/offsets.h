@@ -22,8 +22,8 @@ struct Interval {
 
 struct Packing {
   std::vector<int64_t> offsets;  // one an interval, multiples of kArenaAlignment
-  int64_t bytes = 0;             // the arena
-  int64_t lower_bound = 0;
+  int64_t bytes = 0;             // the arena: the end of the highest interval
+  int64_t lower_bound = 0;       // with every interval padded to the alignment, so `bytes` may be a little less
 };
 
 [[nodiscard]] Packing pack(std::span<const Interval> intervals);

@@ -120,7 +120,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
   text += fmt::format("\nlayers   {}\n", ranges_text(plan.blocks));
-  text += fmt::format("packing  {:.1f} % over what is alive at the peak\n", 100 * (packed - 1));
+  text += fmt::format("packing  {:.1f} % over what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {:.2f} s predicted: compute {:.2f}, waiting {:.2f}; bottleneck {}; {:.0f} tokens/s\n",
                       seconds, seconds - waiting, waiting, name_of(s.bottleneck),
                       static_cast<double>(graph.tokens * context.accumulation) / seconds);
