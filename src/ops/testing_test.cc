@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "ops/simd.h"  // before Highway: it names the instruction sets
+
+#include <hwy/highway.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -349,33 +353,56 @@ void check_gradients(const OperationCase& test, const CaseGraph& built, const Ru
 
 }  // namespace
 
+namespace {
+
+// Runs `body` on every instruction set that the vector kernels are compiled for and this CPU has.
+template <typename Body>
+void for_each_instruction_set(const Body& body) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    CAPTURE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    body();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+void check_rows(const OperationCase& test, CaseGraph& built, int64_t rows) {
+  for (size_t i = 0; i < test.inputs.size(); ++i) {
+    built.numbers[built.inputs[i]] = numbers_for(test.inputs[i], rows);
+  }
+  for_each_instruction_set([&] {
+    const Run run(built.graph, built.numbers, {.rows = rows});
+    const Numbers want = test.reference(reference_inputs(test, rows));
+    check_close(run.numbers(built.output), want, built.graph.value(built.output).type.dtype, test.tolerance);
+    if (!built.gradients.empty()) check_gradients(test, built, run, rows);
+  });
+  const Run run(built.graph, built.numbers, {.rows = rows});
+  for (const int threads : {1, 2, 3}) {
+    for (const bool in_place : {false, true}) {
+      CAPTURE(threads);
+      CAPTURE(in_place);
+      const bool same_bits = Run(built.graph, built.numbers, {threads, rows, in_place}) == run;
+      CHECK(same_bits);
+    }
+  }
+}
+
+}  // namespace
+
 void check_operation(const OperationCase& test) {
+  bool per_token = false;
+  for (const OperandCase& operand : test.inputs) per_token = per_token || operand.type.per_token;
+  std::vector<int64_t> all_rows = {test.tokens};
+  if (per_token) all_rows = {test.tokens, test.tokens / 2, 1, 0};
   for (const bool accumulate : {false, true}) {
+    CAPTURE(accumulate);
     CaseGraph built(test, accumulate);
     for (const std::string& violation : verify(built.graph)) FAIL_CHECK(violation);
-    bool per_token = false;
-    for (const OperandCase& operand : test.inputs) per_token = per_token || operand.type.per_token;
-
-    std::vector<int64_t> all_rows = {test.tokens};
-    if (per_token) all_rows = {test.tokens, test.tokens / 2, 1, 0};
     for (const int64_t rows : all_rows) {
       CAPTURE(rows);
-      CAPTURE(accumulate);
-      for (size_t i = 0; i < test.inputs.size(); ++i) {
-        built.numbers[built.inputs[i]] = numbers_for(test.inputs[i], rows);
-      }
-      const Run run(built.graph, built.numbers, {.rows = rows});
-      const Numbers want = test.reference(reference_inputs(test, rows));
-      check_close(run.numbers(built.output), want, built.graph.value(built.output).type.dtype, test.tolerance);
-      if (!built.gradients.empty()) check_gradients(test, built, run, rows);
-      for (const int threads : {1, 2, 3}) {
-        for (const bool in_place : {false, true}) {
-          CAPTURE(threads);
-          CAPTURE(in_place);
-          const bool same_bits = Run(built.graph, built.numbers, {threads, rows, in_place}) == run;
-          CHECK(same_bits);
-        }
-      }
+      check_rows(test, built, rows);
     }
     if (built.gradients.empty()) return;
   }
