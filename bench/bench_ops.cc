@@ -144,6 +144,15 @@ void attend(Builder& b, DType dtype) {
   append_backward(b, loss, gradients, ops::add);
 }
 
+// 1024 rows, all with labels, and the head of SmolLM2-135M.
+void end_with_loss(Builder& b, DType dtype, ops::LossGradients gradients) {
+  constexpr int64_t kStream = 1024, kHidden = 576, kVocabulary = 49152;
+  const ValueId x = b.input("x", {dtype, {kStream, kHidden}, true}, ValueKind::kBatch);
+  const ValueId w = b.input("w", {dtype, {kVocabulary, kHidden}}, ValueKind::kFrozenWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {kStream}, true}, ValueKind::kBatch);
+  (void)ops::linear_cross_entropy(b, x, w, labels, b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch), gradients);
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
@@ -217,6 +226,14 @@ std::vector<Case> all_cases() {
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     for (const char* op : {"attention", "attention_grad"}) {
       cases.push_back({fmt::format("{} {}", op, name_of(dtype)), [=](Builder& b) { attend(b, dtype); }, op});
+    }
+  }
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const auto& [what, gradients] :
+         {std::pair("loss", ops::LossGradients::kNone), std::pair("loss, dx", ops::LossGradients::kInput),
+          std::pair("loss, dx, dw", ops::LossGradients::kInputAndWeight)}) {
+      const auto build = [=, g = gradients](Builder& b) { end_with_loss(b, dtype, g); };
+      cases.push_back({fmt::format("{} {}", what, name_of(dtype)), build, "linear_cross_entropy"});
     }
   }
   cases.push_back({"cast f32 to bf16",
