@@ -3,7 +3,7 @@
 namespace spillway {
 
 Program emit_program(const Graph& graph, const Schedule& schedule, std::span<const int64_t> offsets,
-                     const std::array<int64_t, kTiers>& arena_bytes) {
+                     const std::array<int64_t, kTiers>& arena_bytes, int threads) {
   const auto place = [&](BufferId id) {
     const Buffer& b = schedule.buffers[static_cast<size_t>(id)];
     return Place{b.tier, offsets[static_cast<size_t>(id)], b.bytes};
@@ -16,7 +16,7 @@ Program emit_program(const Graph& graph, const Schedule& schedule, std::span<con
     return result;
   };
 
-  Program program{.sections = schedule.sections, .arena_bytes = arena_bytes};
+  Program program{.sections = schedule.sections, .arena_bytes = arena_bytes, .threads = threads};
   for (const Step& step : schedule.steps) {
     const Operation& op = graph.op(step.op);
     Instruction instruction{.op = step.op,

@@ -8,6 +8,6 @@
 namespace spillway {
 
 [[nodiscard]] Program emit_program(const Graph& graph, const Schedule& schedule, std::span<const int64_t> offsets,
-                                   const std::array<int64_t, kTiers>& arena_bytes);
+                                   const std::array<int64_t, kTiers>& arena_bytes, int threads);
 
 }  // namespace spillway

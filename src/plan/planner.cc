@@ -78,7 +78,7 @@ Plan plan_for(const Graph& graph, const Machine& machine, std::vector<Treatment>
   place_buffers(plan);
   std::array<int64_t, kTiers> arena_bytes{};
   for (size_t tier = 0; tier < kTiers; ++tier) arena_bytes[tier] = plan.peaks[tier].bytes;
-  plan.program = emit_program(graph, plan.schedule, plan.offsets, arena_bytes);
+  plan.program = emit_program(graph, plan.schedule, plan.offsets, arena_bytes, machine.threads);
   plan.simulation = simulate(graph, plan.program, machine);
   return plan;
 }

@@ -67,6 +67,7 @@ struct Program {
   std::vector<Operand> homes;
   std::vector<Operand> results;  // where the host finds each result at the end of its section
   std::array<int64_t, kTiers> arena_bytes{};
+  int threads = 1;  // of the compute lane: what the workspaces are sized for
 };
 
 }  // namespace spillway

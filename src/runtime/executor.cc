@@ -26,6 +26,7 @@ Executor::Executor(const Graph& graph, const Program& program, ThreadPool& pool)
       pool_(pool),
       homes_(graph.values.size(), kNone),
       profile_(program.instructions.size()) {
+  SPILLWAY_CHECK(pool.threads() <= program.threads, "{} threads in a plan for {}", pool.threads(), program.threads);
   for (int tier = 0; tier < kTiers; ++tier) {
     arenas_.emplace_back(name_of(static_cast<Tier>(tier)), program.arena_bytes[static_cast<size_t>(tier)]);
   }

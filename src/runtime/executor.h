@@ -23,7 +23,7 @@ struct InstructionProfile {
 class Executor {
  public:
   // Allocates the arenas. The graph, the program and the pool are borrowed and must outlive the executor.
-  // REQUIRES: verify(graph, program) is empty.
+  // REQUIRES: verify(graph, program) is empty, and the pool has no more threads than the program was made for.
   Executor(const Graph& graph, const Program& program, ThreadPool& pool);
 
   // The memory of a persistent or batch value, with all tokens. REQUIRES: it has a home in the device tier.
