@@ -24,6 +24,7 @@ struct Cost {
   double flops = 0;
   double bytes = 0;
   bool matrix_product = false;  // the flops run at the matrix rate of the machine; else bytes are what counts
+  bool in_f32 = false;          // at its f32 rate, whatever type the data has
 };
 
 // An output that may take the place of an input which nobody reads afterwards. The kernel must be correct whether or

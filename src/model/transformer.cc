@@ -100,7 +100,9 @@ Decoder build_decoder(Builder& builder, const ModelConfig& config, const Decoder
   DecoderParts parts(builder, config, options);
   parts.set_stream(inputs.positions, inputs.dropout_seed);
   decoder.hidden = append_layers(builder, config, parts, inputs.ids, [&](int64_t layer, const AttentionHeads& heads) {
-    return ops::attention(builder, heads.q, heads.k, heads.v, inputs.seq_offsets, attention_options(config, layer));
+    ops::AttentionOptions attention = attention_options(config, layer);
+    attention.sequence_len = options.sequence_len;
+    return ops::attention(builder, heads.q, heads.k, heads.v, inputs.seq_offsets, attention);
   });
   decoder.head = parts.head();
   decoder.inv_freq = parts.inv_freq();

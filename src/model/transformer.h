@@ -27,7 +27,8 @@ struct DecoderOptions {
   DType dtype = DType::kF32;  // of weights and activations
   int64_t tokens = 0;         // T
   int64_t max_sequences = 1;
-  bool train_base = false;  // full fine-tuning; false: the base is frozen
+  int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
+  bool train_base = false;   // full fine-tuning; false: the base is frozen
   std::optional<LoraOptions> lora;
 };
 

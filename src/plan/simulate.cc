@@ -18,7 +18,7 @@ double seconds_of(const Graph& graph, const Instruction& instruction, const Mach
   const Cost cost = cost_of(graph, instruction.op);
   const double memory = cost.bytes / machine.memory_bytes_per_second;
   if (!cost.matrix_product) return machine.operation_seconds + memory;
-  const DType dtype = graph.value(graph.op(instruction.op).inputs[0]).type.dtype;
+  const DType dtype = cost.in_f32 ? DType::kF32 : graph.value(graph.op(instruction.op).inputs[0]).type.dtype;
   return machine.operation_seconds + std::max(memory, cost.flops / machine.matrix_flops(dtype));
 }
 

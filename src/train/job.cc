@@ -30,6 +30,7 @@ LoraOptions lora_options(const Config& config, const ModelConfig& model) {
 DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
   DecoderOptions options{.dtype = config.bf16 == AutoBool::kFalse ? DType::kF32 : DType::kBF16};
   options.tokens = config.micro_batch_size * config.sequence_len;
+  options.sequence_len = config.sequence_len;
   // A sequence has two tokens at least, or it has no target.
   options.max_sequences = std::max<int64_t>(1, options.tokens / 2);
   if (config.adapter == Adapter::kLora) {

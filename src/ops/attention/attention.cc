@@ -11,11 +11,9 @@
 namespace spillway::ops {
 
 Attributes to_attributes(const AttentionOptions& options) {
-  return {{"heads", options.heads},
-          {"kv_heads", options.kv_heads},
-          {"head_size", options.head_size},
-          {"sliding_window", options.sliding_window},
-          {"scale", options.scale}};
+  return {{"heads", options.heads},         {"kv_heads", options.kv_heads},
+          {"head_size", options.head_size}, {"sliding_window", options.sliding_window},
+          {"scale", options.scale},         {"sequence_len", options.sequence_len}};
 }
 
 void expect_attention_sizes(std::string_view op, const Attributes& attributes) {
@@ -65,11 +63,12 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
 Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes, double products) {
   Cost result = memory_cost(inputs, outputs, attributes);
   const auto tokens = static_cast<double>(inputs[0]->shape[0]), width = static_cast<double>(inputs[0]->shape[1]);
-  const double length = tokens / static_cast<double>(std::max<int64_t>(1, inputs[3]->shape[0] - 1));
+  const int64_t longest = attributes.integer_or("sequence_len", 0);
+  const double length = longest > 0 ? static_cast<double>(longest) : tokens;
   const auto window = static_cast<double>(attributes.integer("sliding_window"));
   const double keys = window > 0 ? std::min(length / 2, window) : length / 2;
   result.flops = products * 2 * tokens * keys * width;
-  result.matrix_product = true;
+  result.matrix_product = result.in_f32 = true;
   return result;
 }
 
@@ -78,7 +77,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
 }
 
 Cost grad_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  return product_cost(inputs, outputs, attributes, 5);
+  return product_cost(inputs, outputs, attributes, 7);  // the scores twice, for dq and for dk and dv
 }
 
 // The same for both passes.
