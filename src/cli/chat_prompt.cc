@@ -1,8 +1,7 @@
 #include "cli/chat_prompt.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json.h"
 #include "io/file.h"
 
 namespace spillway {
@@ -12,29 +11,25 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
 
-Json parse(std::string_view text, std::string_view where) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    throw input_error(where, "expected JSON: a list of messages, or an object that holds one; correct it");
-  return json;
-}
-
 bool flag(const Json& json, const char* key, bool fallback, std::string_view where) {
   const auto found = json.find(key);
   if (found == json.end()) return fallback;
   if (!found->is_boolean())
-    throw input_error(where, "expected {} to be true or false, got {}; correct it", key, found->type_name());
+    throw input_error(where, "expected true or false for {}, got {}; correct it", key, found->type_name());
   return found->get<bool>();
 }
 
 }  // namespace
 
-data::ChatInput chat_input(const Json& json, const data::Tokenizer& tokenizer, bool asks, std::string_view where) {
+data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokenizer, bool asks, std::string_view where) {
+  const auto json = parse_json<Json>(text, where);
   data::ChatInput input{.add_generation_prompt = asks};
-  input.variables = {{"bos_token", tokenizer.bos_token()},
-                     {"eos_token", tokenizer.eos_token()},
-                     {"pad_token", tokenizer.pad_token()},
-                     {"unk_token", tokenizer.unk_token()}};
+  for (const auto& [name, token] : {std::pair("bos_token", tokenizer.bos_token()),
+                                    {"eos_token", tokenizer.eos_token()},
+                                    {"pad_token", tokenizer.pad_token()},
+                                    {"unk_token", tokenizer.unk_token()}}) {
+    if (!token.empty()) input.variables[name] = token;
+  }
   if (json.is_array()) {
     input.messages = json;
     return input;
@@ -42,7 +37,7 @@ data::ChatInput chat_input(const Json& json, const data::Tokenizer& tokenizer, b
   if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array()) {
     throw input_error(where,
                       "expected a list of messages, or an object with such a list under 'messages', got {}; correct it",
-                      json.type_name());
+                      json.is_discarded() ? "text that is not JSON" : json.type_name());
   }
   input.messages = json["messages"];
   if (json.contains("tools")) input.tools = json["tools"];
@@ -51,7 +46,8 @@ data::ChatInput chat_input(const Json& json, const data::Tokenizer& tokenizer, b
   input.continue_final_message = flag(json, "continue_final_message", false, where);
   if (json.contains("chat_template_kwargs")) {
     if (!json["chat_template_kwargs"].is_object())
-      throw input_error(where, "expected chat_template_kwargs to be an object; correct it");
+      throw input_error(where, "expected an object for chat_template_kwargs, got {}; correct it",
+                        json["chat_template_kwargs"].type_name());
     input.variables.update(json["chat_template_kwargs"]);
   }
   return input;
@@ -67,7 +63,7 @@ std::vector<std::string> render_prompts(const std::string& path, bool json_lines
   const std::string content = read_file(path, kMaxFileBytes);
   std::vector<std::string> prompts;
   const auto add = [&](std::string_view text, const std::string& where) {
-    prompts.push_back(render_chat(chat, chat_input(parse(text, where), tokenizer, true, where)).text);
+    prompts.push_back(render_chat(chat, chat_input(text, tokenizer, true, where)).text);
   };
   if (!json_lines) {
     add(content, path);

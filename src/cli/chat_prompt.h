@@ -1,7 +1,6 @@
 // Files of messages, rendered by a model's chat template.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +10,11 @@
 
 namespace spillway {
 
-// A list of messages, or an object with messages, tools, documents, add_generation_prompt, continue_final_message and
-// chat_template_kwargs. `asks` is add_generation_prompt where the object does not say. Throws InputError at `where`.
-[[nodiscard]] data::ChatInput chat_input(const nlohmann::ordered_json& json, const data::Tokenizer& tokenizer,
-                                         bool asks, std::string_view where);
+// JSON of a list of messages, or of an object with messages, tools, documents, add_generation_prompt,
+// continue_final_message and chat_template_kwargs. `asks` is add_generation_prompt where the object does not say.
+// Throws InputError at `where`.
+[[nodiscard]] data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokenizer, bool asks,
+                                         std::string_view where);
 
 // The prompts of a JSON file of one conversation, or of a JSON-lines file of many, ready to be answered. Throws
 // InputError; `model` is the folder whose tokenizer it is.

@@ -1,8 +1,7 @@
 #include "cli/cmd_plan.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
@@ -32,11 +31,9 @@ int print_checked(const ConfigArguments& arguments, const train::LoadedConfig& l
 }
 
 Machine read_machine(const std::string& path) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(read_file(path, int64_t{1} << 20));
-  } catch (const nlohmann::json::parse_error& error) {
-    throw input_error(path, "expected JSON, got '{}'; write the file with `spillway doctor --json`", error.what());
+  const nlohmann::json json = parse_json(read_file(path, int64_t{1} << 20), path);
+  if (json.is_discarded()) {
+    throw input_error(path, "expected JSON, got something else; write the file with `spillway doctor --json`");
   }
   // What doctor prints holds the machine beside what else it found.
   return machine_from_json(json.contains("machine") ? json["machine"] : json, path);

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "cli/chat_prompt.h"
 #include "cli/commands.h"
 #include "data/chat_template.h"
 #include "data/tokenizer.h"
@@ -37,50 +39,15 @@ void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
   std::string_view rest = content;
   for (int64_t number = 1; !rest.empty(); ++number) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    const Json line = Json::parse(rest.substr(0, end), nullptr, false);
+    const std::string where = fmt::format("{}:{}", options.lines, number);
+    const auto line = parse_json<Json>(rest.substr(0, end), where);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (!line.is_string()) {
-      throw input_error(fmt::format("{}:{}", options.lines, number),
-                        "expected a JSON string, got something else; write one text a line, in quotes");
+      throw input_error(where, "expected a JSON string, got something else; write one text a line, in quotes");
     }
     const std::vector<int32_t> ids = tokenizer.encode(line.get_ref<const std::string&>(), !options.no_special);
     fmt::print("{}\n", dump({{"ids", ids}, {"text", tokenizer.decode(ids, options.skip_special)}}, -1));
   }
-}
-
-// A list of messages, or an object with them and the arguments of transformers' apply_chat_template.
-data::ChatInput read_messages(const data::Tokenizer& tokenizer, const std::string& path) {
-  Json document = Json::parse(read_file(path, kMaxInputBytes), nullptr, false);
-  if (document.is_discarded()) throw input_error(path, "expected JSON, got something else; write a list of messages");
-  if (document.is_array()) document = {{"messages", document}};
-  if (!document.is_object() || !document.contains("messages")) {
-    throw input_error(path,
-                      "expected a list of messages or an object with messages, got neither; see the example of "
-                      "the model's card");
-  }
-  const auto flag = [&](const char* name) {
-    const Json value = document.value(name, Json(false));
-    if (!value.is_boolean())
-      throw input_error(path, "expected true or false for {}, got {}; write one", name, dump(value, -1));
-    return value.get<bool>();
-  };
-  data::ChatInput input;
-  input.messages = document["messages"];
-  input.tools = document.value("tools", Json());
-  input.documents = document.value("documents", Json());
-  input.add_generation_prompt = flag("add_generation_prompt");
-  input.continue_final_message = flag("continue_final_message");
-  for (const auto& [name, token] : {std::pair("bos_token", tokenizer.bos_token()),
-                                    {"eos_token", tokenizer.eos_token()},
-                                    {"pad_token", tokenizer.pad_token()},
-                                    {"unk_token", tokenizer.unk_token()}}) {
-    if (!token.empty()) input.variables[name] = token;
-  }
-  const Json extra = document.value("chat_template_kwargs", Json::object());
-  if (!extra.is_object())
-    throw input_error(path, "expected an object for chat_template_kwargs, got another; write names and values");
-  for (const auto& [name, value] : extra.items()) input.variables[name] = value;
-  return input;
 }
 
 // 1 for each token that overlaps a {% generation %} block.
@@ -96,7 +63,8 @@ std::vector<int> assistant_mask(const data::Tokenizer& tokenizer, const data::Ch
 }
 
 void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options) {
-  const data::ChatInput input = read_messages(tokenizer, options.messages);
+  const data::ChatInput input =
+      chat_input(read_file(options.messages, kMaxInputBytes), tokenizer, false, options.messages);
   std::optional<std::string> source;
   if (input.tools.is_array() && !input.tools.empty()) source = tokenizer.chat_template("tool_use");
   if (!source) source = tokenizer.chat_template();

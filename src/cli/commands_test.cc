@@ -57,6 +57,31 @@ TEST_CASE("every command explains itself") {
   }
 }
 
+TEST_CASE("JSON that is nested too deep is an error of one line, wherever it stands") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, std::string_view start, std::string_view end) {
+    const std::string path = (folder.path() / name).string();
+    std::ofstream(path) << start << std::string(300'000, '[') << std::string(300'000, ']') << end;
+    return path;
+  };
+  std::ofstream(folder.path() / "tokenizer.json") << R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})";
+  const std::string model = folder.path().string();
+  const std::string list = write("list.json", "", ""), rows = write("rows.jsonl", "", "\n");
+  const std::string object = write("object.json", R"({"machine": )", "}");
+  for (const auto& args : {std::vector{"tokenize", model.c_str(), "--messages", list.c_str()},
+                           {"tokenize", model.c_str(), "--json-lines", "--lines", rows.c_str()},
+                           {"plan", "examples/quickstart.yml", "--machine", object.c_str()}}) {
+    const Captured captured = run({args.begin(), args.end()});
+    CAPTURE(captured.err);
+    CHECK(captured.status == 2);
+    CHECK(captured.err.find("nested levels, got more") != std::string::npos);
+  }
+  write("tokenizer_config.json", R"({"x": )", "}");
+  const Captured captured = run({"tokenize", model, "--text", "a"});
+  CHECK(captured.status == 2);
+  CHECK(captured.err.find("tokenizer_config.json] expected at most 200 nested levels") != std::string::npos);
+}
+
 TEST_CASE("--check-config looks at keys and values and writes nothing") {
   const ConfigFile config("wandb_project: x\n");
   const Captured fine = run({"plan", config.path, "--check-config", "--micro-batch-size", "2", "--json"});

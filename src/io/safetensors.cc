@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "io/convert.h"
 #include "io/quote.h"
 
@@ -109,7 +109,7 @@ SafetensorsFolder::SafetensorsFolder(const fs::path& folder, std::string_view st
 
 void SafetensorsFolder::open_shards(const fs::path& index) {
   const std::string where = index.string();
-  const nlohmann::json json = nlohmann::json::parse(read_file(index, kMostIndexBytes), nullptr, false);
+  const nlohmann::json json = parse_json(read_file(index, kMostIndexBytes), where);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (json.is_discarded() || !json.is_object() || map == json.end() || !map->is_object()) {
     throw input_error(where,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace spillway {
 namespace {
@@ -17,14 +18,7 @@ std::string shown(const nlohmann::json& value) {
 }  // namespace
 
 JsonFields JsonFields::parse(std::string_view text, std::string_view where) {
-  // Copying and printing a value recurse, so depth is bounded here.
-  const auto check_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    constexpr int kMaxDepth = 64;
-    if (depth > kMaxDepth)
-      throw input_error(where, "expected at most {} nested levels, got more; correct the file", kMaxDepth);
-    return true;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, check_depth, /*allow_exceptions=*/false);
+  nlohmann::json json = parse_json(text, where);
   if (!json.is_object()) {
     throw input_error(where, "expected a JSON object, got {}; check that the file is complete",
                       json.is_discarded() ? "text that is not JSON" : std::string(json.type_name()));

@@ -2,6 +2,8 @@
 
 #include <climits>
 
+#include "base/json.h"
+
 namespace spillway::data {
 namespace {
 
@@ -41,8 +43,7 @@ std::vector<int32_t> read_stop_ids(const JsonField& generation_config) {
 }
 
 nlohmann::json parse_config(std::string_view text, std::string_view where) {
-  // The parser is iterative, and the depth that it allows is what a destructor can take.
-  nlohmann::json result = nlohmann::json::parse(text, nullptr, false);
+  nlohmann::json result = parse_json(text, where);
   if (result.is_discarded()) throw input_error(where, "expected JSON, got something else; fetch the file again");
   if (!result.is_object()) {
     throw input_error(where, "expected a JSON object, got {}; fetch the file again", result.type_name());
