@@ -44,7 +44,7 @@ class ColumnRows : public RowBuilder {
   }
 
  private:
-  [[nodiscard]] std::string with_eos(std::string text) const {
+  [[nodiscard]] std::string with_eos(const std::string& text) const {
     const std::string eos = tokenizer_.eos_token();
     return text.ends_with(eos) ? text : text + eos;
   }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
@@ -201,7 +201,7 @@ void write_file(const fs::path& path, std::string_view content) {
   file.commit();
 }
 
-AtomicFolder::AtomicFolder(fs::path target) : target_(without_trailing_slash(target)) {
+AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_slash(target)) {
   std::error_code error;
   const auto status = fs::status(target_, error);
   if (fs::exists(status) && !fs::is_directory(status)) {

@@ -97,7 +97,7 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 class AtomicFolder {
  public:
   // Creates `NAME.tmp-PID` beside `target`, whose parent folders are created.
-  explicit AtomicFolder(std::filesystem::path target);
+  explicit AtomicFolder(const std::filesystem::path& target);
   ~AtomicFolder();
   AtomicFolder(AtomicFolder&&) = delete;
 

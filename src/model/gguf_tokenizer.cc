@@ -141,7 +141,7 @@ struct Pipeline {
 
 Pipeline byte_level_pipeline(const GgufFile& file, const Vocabulary& vocabulary) {
   const std::string* stated = file.find<std::string>("tokenizer.ggml.pre");
-  const std::string architecture = file.get<std::string>("general.architecture");
+  const auto& architecture = file.get<std::string>("general.architecture");
   // Early conversions of Qwen models do not name the one pre-tokenizer that these have.
   const std::string name = stated != nullptr ? *stated : architecture.starts_with("qwen") ? "qwen2" : "default";
   if (stated == nullptr && name == "default") {

@@ -158,8 +158,8 @@ YamlNode override_value(const std::string& text, const KeyPlace& place) {
   }
 }
 
-void apply_override(std::vector<Setting>& settings, const ConfigOverride& override_) {
-  const std::vector<std::string> parts = split_path(override_.key);
+void apply_override(std::vector<Setting>& settings, const ConfigOverride& change) {
+  const std::vector<std::string> parts = split_path(change.key);
   const std::span<const std::string> all(parts);
   const KeyPlace place{"", 0, join_path(all)};
   // The longest beginning that is a key; what follows leads into its value.
@@ -179,7 +179,7 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& overri
     if (node->kind == YamlNode::Kind::kMap && row->name.ends_with("datasets")) drop_other_spellings(*node, parts[i]);
     node = &child_of(*node, parts[i], place);
   }
-  *node = override_value(override_.value, place);
+  *node = override_value(change.value, place);
   if (taken == parts.size()) setting->place = place;
 }
 

@@ -12,7 +12,7 @@ namespace spillway::cpu {
 namespace {
 
 struct Portable {
-  typedef float Vector __attribute__((vector_size(16)));
+  using Vector __attribute__((vector_size(16))) = float;
   static constexpr int kLanes = 4;
 
   static Vector zero() { return Vector{}; }

@@ -68,7 +68,7 @@ Spec parse_spec(std::string_view text) {
   return spec;
 }
 
-std::string pad(const Spec& spec, char fallback_align, std::string_view sign, std::string body) {
+std::string pad(const Spec& spec, char fallback_align, std::string_view sign, const std::string& body) {
   const char align = spec.align != 0 ? spec.align : fallback_align;
   const int64_t missing = spec.width - char_count(body) - static_cast<int64_t>(sign.size());
   std::string text;

@@ -289,7 +289,7 @@ std::vector<Value> bind(std::string_view function, const Arguments& arguments,
     std::optional<Value>& slot = bound[i++];
     if (!slot && !parameter.fallback)
       throw Failure{fmt::format("{}() is missing its argument '{}'", function, parameter.name)};
-    values.push_back(slot ? std::move(*slot) : *parameter.fallback);
+    values.push_back(slot ? *slot : *parameter.fallback);
   }
   return values;
 }

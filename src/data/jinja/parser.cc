@@ -35,7 +35,7 @@ class Parser {
   Template run() {
     Template result;
     result.body = parse_body({});
-    if (!unknown_.empty()) throw unknown_.front();
+    if (!unknown_.empty()) throw SyntaxFailure(unknown_.front());
     result.marks_generation = marks_generation_;
     return result;
   }

@@ -245,9 +245,9 @@ Value make_sequence(std::vector<Value> items, Sequence::Kind kind) {
   return Value(std::move(sequence));
 }
 
-Value make_dict(std::vector<std::pair<Value, Value>> entries) {
+Value make_dict(const std::vector<std::pair<Value, Value>>& entries) {
   auto dict = std::make_shared<Dict>();
-  for (auto& [key, value] : entries) dict->set(std::move(key), std::move(value));
+  for (const auto& [key, value] : entries) dict->set(key, value);
   return Value(std::move(dict));
 }
 

@@ -150,7 +150,7 @@ constexpr int kMaxDepth = 200;
 
 // Lists and dicts for the interpreter. Throw Failure beyond kMaxDepth levels of nesting.
 [[nodiscard]] Value make_sequence(std::vector<Value> items, Sequence::Kind kind = Sequence::Kind::kList);
-[[nodiscard]] Value make_dict(std::vector<std::pair<Value, Value>> entries);
+[[nodiscard]] Value make_dict(const std::vector<std::pair<Value, Value>>& entries);
 [[nodiscard]] int depth_of(const Value& value);
 
 // Python's type name: "str", "list", "dict", "NoneType", ...

@@ -326,7 +326,7 @@ class Parser {
   }
 
   CodePointSet parse_bracket_item() {
-    const CodePointSet low = bracket_character();
+    CodePointSet low = bracket_character();
     const bool range = next_is("-") && !next_is("-]") && !next_is("-[") && !next_is("-&&");
     if (!range || is_class(low)) return low;
     ++position_;

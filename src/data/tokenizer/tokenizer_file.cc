@@ -30,8 +30,11 @@ class Reader : public nlohmann::json_sax<json> {
   bool string(string_t& v) override {
     if (part_ == kMerges) return merge_line(v);
     if (part_ == kPair) {
-      if (pair_size_ == 0) file_.merges.emplace_back(std::move(v), "");
-      if (pair_size_ == 1) file_.merges.back().second = std::move(v);
+      if (pair_size_ == 0) {
+        file_.merges.emplace_back(std::move(v), "");
+      } else if (pair_size_ == 1) {
+        file_.merges.back().second = std::move(v);
+      }
       ++pair_size_;
       return true;
     }

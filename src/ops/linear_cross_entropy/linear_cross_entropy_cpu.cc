@@ -117,7 +117,7 @@ class LossKernel {
       }
     });
     // The gradient rows keep the distance of the f32 logits.
-    const Matrix gradient{logits, x_.dtype, vocabulary_ * static_cast<int64_t>(sizeof(float) / sizeof(T))};
+    const Matrix gradient{logits, x_.dtype, vocabulary_ * size_of(DType::kF32) / size_of(x_.dtype)};
     if (gradients_ >= 1) input_gradient(begin, count, gradient);
     if (gradients_ >= 2) {
       multiply({vocabulary_, width_, count, true, false}, gradient, {hidden, x_.dtype, width_},
