@@ -1,0 +1,188 @@
+// The real program, run as a user runs it: killed, interrupted, resumed, refused.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/random.h"
+#include "io/file.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kSteps = 40;
+
+// A tiny job over tokenised rows, in a folder of its own.
+class TinyJob {
+ public:
+  TinyJob() {
+    std::string rows;
+    RandomStream random(5, 5);
+    for (int row = 0; row < 24; ++row) {
+      nlohmann::json ids = nlohmann::json::array();
+      for (uint32_t i = 0; i < 6 + random.below(10); ++i) ids.push_back(random.below(96));
+      rows += nlohmann::json{{"input_ids", ids}, {"labels", ids}, {"attention_mask", std::vector<int>(ids.size(), 1)}}
+                  .dump() +
+              "\n";
+    }
+    write_file(folder_.path() / "rows.jsonl", rows);
+    nlohmann::json tokenizer = {{"version", "1.0"}, {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}};
+    tokenizer["model"] = {{"type", "WordLevel"}, {"unk_token", "w0"}};
+    for (int id = 0; id < 96; ++id) tokenizer["model"]["vocab"]["w" + std::to_string(id)] = id;
+    write_file(folder_.path() / "tokenizer.json", tokenizer.dump());
+  }
+
+  [[nodiscard]] fs::path output(const std::string& name) const { return folder_.path() / name; }
+
+  // The arguments of a run into `output(name)`; `more` are further overrides.
+  [[nodiscard]] std::vector<std::string> train(const std::string& name,
+                                               const std::vector<std::string>& more = {}) const {
+    const fs::path config = folder_.path() / (name + ".yml");
+    write_file(config, "base_model: " + (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2").string() +
+                           "\ntokenizer_config: " + folder_.path().string() +
+                           "\ndatasets:\n  - path: " + (folder_.path() / "rows.jsonl").string() +
+                           "\n    type:\nsequence_len: 16\nmicro_batch_size: 2\ngradient_accumulation_steps: "
+                           "2\nadapter: lora\nlora_r: 4\nlora_alpha: 8\n"
+                           "lora_dropout: 0.1\nlora_target_linear: true\nlearning_rate: 0.01\nlr_scheduler: "
+                           "cosine\nwarmup_steps: 3\nmax_steps: " +
+                           std::to_string(kSteps) +
+                           "\nsave_steps: 3\nsave_total_limit: 2\nbf16: true\nseed: 7\noutput_dir: " +
+                           output(name).string() + "\n");
+    std::vector<std::string> args = {"train", config.string()};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+
+  [[nodiscard]] std::string adapter(const std::string& name) const {
+    return read_file(output(name) / "adapter_model.safetensors", 1 << 24);
+  }
+
+  // Loss by step; a step that is there twice or not at all fails.
+  [[nodiscard]] std::map<int, double> losses(const std::string& name) const {
+    std::map<int, double> result;
+    std::string text = read_file(output(name) / "metrics.jsonl", 1 << 24);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = text.find('\n', begin);
+      const nlohmann::json line = nlohmann::json::parse(text.substr(begin, end - begin));
+      if (line.contains("loss")) CHECK(result.emplace(line["step"], line["loss"]).second);
+      begin = end + 1;
+    }
+    return result;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
+
+}  // namespace
+
+TEST_CASE("a run killed at any moment goes on from its last checkpoint to the same bits") {
+  const TinyJob job;
+  const Finished whole = run_spillway(job.train("whole"));
+  CAPTURE(whole.err);
+  REQUIRE(whole.status == 0);
+  RandomStream random(11, 0);
+  int kills = 0;
+  Finished last{.status = -1};
+  for (int attempt = 0; attempt < 40 && last.status != 0; ++attempt) {
+    Process process(job.train("killed", kResume));
+    // Later attempts live longer, so that the job ends.
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20 + random.below(100 + 60 * static_cast<uint32_t>(attempt))));
+    process.signal(SIGKILL);
+    last = process.wait();
+    kills += last.status == 128 + SIGKILL;
+  }
+  if (last.status != 0) last = run_spillway(job.train("killed", kResume));
+  CAPTURE(last.err);
+  REQUIRE(last.status == 0);
+  CHECK(kills > 0);
+  CHECK(job.adapter("killed") == job.adapter("whole"));
+  CHECK(job.losses("killed") == job.losses("whole"));
+  CHECK(job.losses("whole").size() == kSteps);
+  int checkpoints = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(job.output("killed"))) {
+    const std::string name = entry.path().filename().string();
+    checkpoints += name.starts_with("checkpoint-");
+    CHECK(name.find(".tmp") == std::string::npos);
+  }
+  CHECK(checkpoints == 2);
+}
+
+TEST_CASE("an interrupt writes a checkpoint and exits 130, without a model under its final name") {
+  const TinyJob job;
+  Process process(job.train("interrupted", {"--max_steps", "100000", "--save_steps", "100000"}));
+  while (!fs::exists(job.output("interrupted") / "metrics.jsonl"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  process.signal(SIGINT);
+  const Finished interrupted = process.wait();
+  CAPTURE(interrupted.err);
+  CHECK(interrupted.status == 130);
+  CHECK_FALSE(fs::exists(job.output("interrupted") / "adapter_model.safetensors"));
+  bool has_checkpoint = false;
+  for (const fs::directory_entry& entry : fs::directory_iterator(job.output("interrupted"))) {
+    has_checkpoint = has_checkpoint || entry.path().filename().string().starts_with("checkpoint-");
+  }
+  CHECK(has_checkpoint);
+}
+
+TEST_CASE("the same config gives the same bytes, whatever is recomputed and however many checkpoints are written") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("a")).status == 0);
+  REQUIRE(run_spillway(job.train("b", {"--gradient_checkpointing", "true", "--save_steps", "100000"})).status == 0);
+  CHECK(job.adapter("a") == job.adapter("b"));
+  CHECK(job.losses("a") == job.losses("b"));
+}
+
+TEST_CASE("a checkpoint of other data or of another job is refused") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--max_steps", "6"})).status == 0);
+  const std::string checkpoint = (job.output("run") / "checkpoint-6").string();
+  const Finished other_batches =
+      run_spillway(job.train("x", {"--resume_from_checkpoint", checkpoint, "--micro_batch_size", "3"}));
+  CHECK(other_batches.status == 2);
+  CHECK(other_batches.err.find("spillway_state.json] expected") != std::string::npos);
+  const Finished other_rank = run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint, "--lora_r", "2"}));
+  CHECK(other_rank.status == 2);
+  CHECK(other_rank.err.find("spillway_state.safetensors] expected") != std::string::npos);
+}
+
+TEST_CASE("the report of a run measures what was planned, and plan says the same") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB"})).status == 0);
+  const nlohmann::json report = nlohmann::json::parse(read_file(job.output("run") / "report.json", 1 << 20));
+  const nlohmann::json& device = report["tiers"]["device"];
+  CHECK(device["budget_bytes"] == 512 << 20);
+  CHECK(device["planned_peak_bytes"] == device["measured_peak_bytes"]);
+  CHECK(report["process"]["outside_arenas_bytes"] < 200 << 20);
+  for (const char* lane :
+       {"compute", "host_to_device", "device_to_host", "disk_read", "disk_write", "host_compute", "peer"}) {
+    CHECK(report["lanes"][lane].contains("busy_seconds"));
+  }
+  CHECK(report["steps"] == kSteps);
+  std::vector<std::string> args = job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB", "--json"});
+  args[0] = "plan";
+  const nlohmann::json plan = nlohmann::json::parse(run_spillway(args).out);
+  CHECK(plan["fits"] == true);
+  CHECK(plan["tiers"]["device"]["peak_bytes"] == device["planned_peak_bytes"]);
+}
+
+TEST_CASE("a budget that cannot be met exits 2 with one line and writes nothing") {
+  const TinyJob job;
+  const Finished refused = run_spillway(job.train("none", {"--memory.device", "10KiB"}));
+  CHECK(refused.status == 2);
+  CHECK(refused.err.starts_with("[memory.device] expected at least "));
+  CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);
+  CHECK_FALSE(fs::exists(job.output("none")));
+}

@@ -1,0 +1,36 @@
+// The real `spillway` program, run as a user runs it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace spillway::testing {
+
+struct Finished {
+  int status = 0;  // exit status, or 128 + the signal that ended it
+  std::string out, err;
+};
+
+// A running `spillway ARGS...`; killed and waited for if nobody did.
+class Process {
+ public:
+  explicit Process(const std::vector<std::string>& args);
+  ~Process();
+  Process(Process&&) = delete;
+
+  void signal(int number) const;
+  // Waits for the end and reads what it wrote. Once.
+  Finished wait();
+
+ private:
+  pid_t pid_ = -1;
+  int out_ = -1, err_ = -1;  // temporary files without a name
+};
+
+// Starts, waits.
+Finished run_spillway(const std::vector<std::string>& args);
+
+}  // namespace spillway::testing
