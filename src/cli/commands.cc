@@ -15,6 +15,7 @@
 #include "cli/cmd_import.h"
 #include "cli/cmd_merge.h"
 #include "cli/cmd_plan.h"
+#include "cli/cmd_preprocess.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
 
@@ -24,6 +25,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"train", "train what a config says", cmd_train},
     {"plan", "where every byte will live and what a step costs", cmd_plan},
+    {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},

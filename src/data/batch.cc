@@ -12,10 +12,11 @@ namespace spillway::data {
 namespace {
 
 // Streams of random numbers, so that shuffles of different purpose are independent.
-constexpr uint64_t kEpochStream = 0x65706F63680000, kValidationStream = 0x76616C;
+constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E73000000, kValidationStream = 0x76616C;
 
 // Fisher and Yates.
-void shuffle(std::vector<int64_t>& items, RandomStream random) {
+template <typename T>
+void shuffle(std::vector<T>& items, RandomStream random) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(narrow<uint32_t>(i))]);
 }
 
@@ -48,6 +49,23 @@ class FirstFitBins {
   std::vector<std::vector<int64_t>> bins_;
 };
 
+// Positions in `order`, the longest rows first, into bins; inside a bin they come in order.
+std::vector<std::vector<int64_t>> pack(std::span<const Row> rows, std::span<const int64_t> order, int64_t capacity) {
+  const auto length_at = [&](int64_t position) {
+    return length(rows[static_cast<size_t>(order[static_cast<size_t>(position)])]);
+  };
+  std::vector<int64_t> positions(order.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::stable_sort(positions.begin(), positions.end(),
+                   [&](int64_t a, int64_t b) { return length_at(a) > length_at(b); });
+  FirstFitBins fit(positions.size(), capacity);
+  for (const int64_t position : positions) fit.add(position, length_at(position));
+  std::vector<std::vector<int64_t>> bins = fit.take();
+  for (std::vector<int64_t>& bin : bins) std::sort(bin.begin(), bin.end());
+  std::sort(bins.begin(), bins.end());
+  return bins;
+}
+
 }  // namespace
 
 void fill_micro_batch(MicroBatch& batch, std::span<const Row> rows, std::span<const int64_t> indices) {
@@ -78,9 +96,12 @@ std::vector<std::vector<int64_t>> plan_epoch(std::span<const Row> rows, const Ba
   if (options.shuffle) shuffle(order, RandomStream(options.seed, kEpochStream + static_cast<uint64_t>(epoch)));
   std::vector<std::vector<int64_t>> bins;
   if (options.packing) {
-    FirstFitBins fit(rows.size(), options.sequence_len);
-    for (const int64_t row : order) fit.add(row, length(rows[static_cast<size_t>(row)]));
-    bins = fit.take();
+    bins = pack(rows, order, options.sequence_len);
+    for (std::vector<int64_t>& bin : bins) {
+      for (int64_t& position : bin) position = order[static_cast<size_t>(position)];
+    }
+    // Bins of many short rows have the earliest of them: without a shuffle they would all come first.
+    if (options.shuffle) shuffle(bins, RandomStream(options.seed, kBinStream + static_cast<uint64_t>(epoch)));
   } else {
     for (const int64_t row : order) bins.push_back({row});
   }

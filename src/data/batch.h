@@ -33,7 +33,8 @@ struct BatchOptions {
 };
 
 // Which rows go into which micro-batch of an epoch: a pure function of lengths, options and epoch, so that resuming
-// needs nothing but a position. Packing is first fit in the order of the epoch.
+// needs nothing but a position. Packing is first fit with the longest rows first, so that every epoch has equally many
+// micro-batches; without shuffling, bins and the rows in them come in file order.
 [[nodiscard]] std::vector<std::vector<int64_t>> plan_epoch(std::span<const Row> rows, const BatchOptions& options,
                                                            int64_t epoch);
 

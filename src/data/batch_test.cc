@@ -70,10 +70,32 @@ TEST_CASE("every epoch has each row once, in an order of its own that the seed d
   for (int64_t i = 0; i < 50; ++i) CHECK(sorted[static_cast<size_t>(i)] == i);
 }
 
-TEST_CASE("packing puts each row into the first bin with room") {
-  const auto bins = plan_epoch(rows_of_lengths({6, 5, 4, 3, 2, 10}),
+TEST_CASE("packing takes the longest rows first and leaves bins and their rows in file order") {
+  const auto bins = plan_epoch(rows_of_lengths({2, 3, 5, 4, 6, 10}),
                                {.rows = 1, .sequence_len = 10, .packing = true, .shuffle = false}, 0);
-  CHECK(bins == std::vector<std::vector<int64_t>>{{0, 2}, {1, 3, 4}, {5}});
+  CHECK(bins == std::vector<std::vector<int64_t>>{{0, 1, 2}, {3, 4}, {5}});
+}
+
+TEST_CASE("every epoch packs all rows into equally many bins, none over its capacity") {
+  std::vector<int> lengths;
+  for (int i = 0; i < 200; ++i) lengths.push_back(1 + i * i % 31);
+  const std::vector<Row> rows = rows_of_lengths(lengths);
+  std::vector<size_t> counts;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int64_t> seen;
+    const auto bins = plan_epoch(rows, {.rows = 1, .sequence_len = 40, .packing = true}, epoch);
+    for (const std::vector<int64_t>& bin : bins) {
+      int64_t tokens = 0;
+      for (const int64_t row : bin) tokens += lengths[static_cast<size_t>(row)];
+      CHECK(tokens <= 40);
+      seen.insert(seen.end(), bin.begin(), bin.end());
+    }
+    std::sort(seen.begin(), seen.end());
+    REQUIRE(seen.size() == rows.size());
+    for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == static_cast<int64_t>(i));
+    counts.push_back(bins.size());
+  }
+  CHECK(counts == std::vector<size_t>(3, counts[0]));
 }
 
 TEST_CASE("validation rows are taken by share or number, the same for one seed, and no row is lost") {

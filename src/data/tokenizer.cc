@@ -16,6 +16,7 @@
 #include "data/tokenizer/tokenizer_file.h"
 #include "data/tokenizer/utf8.h"
 #include "io/file.h"
+#include "io/quote.h"
 
 namespace spillway::data {
 namespace {
@@ -150,6 +151,22 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   read_object("generation_config.json",
               [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });
   return tokenizer;
+}
+
+void Tokenizer::set_special_tokens(const SpecialTokenNames& names, std::string_view where) {
+  SpecialTokens& roles = impl_->roles;
+  const auto set = [&](std::string_view role, const std::string& name, std::optional<std::string>& token) {
+    if (name.empty()) return;
+    if (!impl_->find(std::string_view(name))) {
+      throw input_error(fmt::format("{}.{}", where, role),
+                        "expected a token of the vocabulary, got {}; name one that tokenizer.json has", quote(name));
+    }
+    token = name;
+  };
+  set("bos_token", names.bos_token, roles.bos);
+  set("eos_token", names.eos_token, roles.eos);
+  set("pad_token", names.pad_token, roles.pad);
+  set("unk_token", names.unk_token, roles.unk);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {

@@ -22,6 +22,11 @@
 
 namespace spillway::data {
 
+// Tokens by role, as they are spelled; empty: as the tokenizer's files say.
+struct SpecialTokenNames {
+  std::string bos_token, eos_token, pad_token, unk_token;
+};
+
 class Tokenizer {
  public:
   // Reads tokenizer.json and, where they are there, tokenizer_config.json, special_tokens_map.json,
@@ -33,6 +38,10 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
+
+  // Gives roles to other tokens than the files do; the post-processor stays. Throws InputError, naming `where`.ROLE,
+  // for what is not in the vocabulary.
+  void set_special_tokens(const SpecialTokenNames& names, std::string_view where);
 
   // Special tokens inside `text` become their ids; `add_special_tokens` adds those of the post-processor, such as BOS.
   // Invalid UTF-8 counts as U+FFFD. Throws InputError for more than 1 GiB of text, and for a text that the vocabulary

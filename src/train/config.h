@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
+#include "data/tokenizer.h"
 
 namespace spillway::train {
 
@@ -28,12 +29,9 @@ using data::DatasetConfig;
 using data::DatasetType;
 using data::ExcessLength;
 using data::LengthRules;
+using SpecialTokens = data::SpecialTokenNames;
 using data::TrainOnEos;
 using data::TruncationMode;
-
-struct SpecialTokens {
-  std::string bos_token, eos_token, pad_token, unk_token;
-};
 
 // Sizes as the user wrote them: bytes, `12GiB`, or `80%` of a machine that is not known here; empty: what is free.
 struct MemoryConfig {
@@ -60,7 +58,7 @@ struct Config {
   // Data
   std::vector<DatasetConfig> datasets, test_datasets;
   double val_set_size = 0;  // a share below 1, a number of rows from 1 on
-  std::string chat_template, chat_template_jinja, default_system_message;
+  std::string chat_template, chat_template_jinja;
   SpecialTokens special_tokens;
   std::vector<std::string> eot_tokens;
   bool train_on_inputs = false;
@@ -68,6 +66,7 @@ struct Config {
   std::optional<bool> completion_only_loss;
   bool assistant_only_loss = false;
   std::string dataset_text_field = "text";
+  bool dataset_exact_deduplication = false;
   bool shuffle_merged_datasets = true;
   bool curriculum_sampling = false;
 
@@ -80,10 +79,7 @@ struct Config {
   int64_t min_sample_len = 2;
   bool sample_packing = false;
   std::optional<bool> eval_sample_packing;
-  int64_t sample_packing_group_size = 100'000;
-  int64_t sample_packing_bin_size = 200;
   AutoBool padding_free = AutoBool::kAuto;
-  bool pad_to_sequence_len = false;
   int64_t micro_batch_size = 1;
   int64_t gradient_accumulation_steps = 1;
   std::optional<int64_t> batch_size;  // loading makes it gradient_accumulation_steps

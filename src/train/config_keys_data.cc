@@ -15,7 +15,6 @@ KeySection data_section() {
                                   "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
       key<&Config::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
           .alias({"chat_template_path"}),
-      key<&Config::default_system_message>("default_system_message", "the system message of conversations without one"),
       key<&Config::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
       key<&Config::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
       key<&Config::completion_only_loss>("completion_only_loss",
@@ -23,12 +22,14 @@ KeySection data_section() {
       key<&Config::assistant_only_loss>("assistant_only_loss",
                                         "TRL's: only what the template marks as generated is a target"),
       key<&Config::dataset_text_field>("dataset_text_field", "TRL's: the column of plain text"),
+      key<&Config::dataset_exact_deduplication>("dataset_exact_deduplication",
+                                                "of rows with equal tokens and labels only the first stays"),
       key<&Config::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
           .alias({"shuffle_dataset"}),
       key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
       not_yet("pretraining_dataset", "streamed text"),
       not_yet("streaming", "streamed rows"),
-      not_yet("dataset_exact_deduplication", "dropping rows that occur twice"),
+      not_yet("default_system_message", "a system message for conversations without one"),
       not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
       not_yet("skip_prepare_dataset", "rows in another form"),
       not_yet("dataset_train_split", "TRL's choice of a split").or_values({"train"}),
@@ -83,11 +84,8 @@ KeySection length_section() {
       key<&Config::sample_packing>("sample_packing", "several rows share a sequence and never see each other"),
       key<&Config::eval_sample_packing>("eval_sample_packing", "the same for evaluation; left out: as for training")
           .alias({"eval_packing"}),
-      key<&Config::sample_packing_group_size>("sample_packing_group_size", "rows that are packed at a time").least(1),
-      key<&Config::sample_packing_bin_size>("sample_packing_bin_size", "most rows of a sequence").least(1),
       key<&Config::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
           .alias({"batch_flattening"}),
-      key<&Config::pad_to_sequence_len>("pad_to_sequence_len", "fill every sequence to its full length"),
       key<&Config::micro_batch_size>("micro_batch_size", "rows of a micro-step")
           .alias({"per_device_train_batch_size"})
           .least(1)
@@ -110,6 +108,9 @@ KeySection length_section() {
       not_yet("auto_find_batch_size", "a batch size by trial (`spillway plan` says what fits)"),
       not_yet("max_prompt_len", "preference rows").alias({"max_prompt_length"}).or_values({"512"}),
   };
+  add_ignored(section, "a batch is a stream of tokens, which needs no padding; the result is the same",
+              {"pad_to_sequence_len"});
+  add_ignored(section, "packing looks at all rows at once", {"sample_packing_group_size", "sample_packing_bin_size"});
   add_ignored(section, "it is found by the program",
               {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});
   return section;

@@ -45,6 +45,10 @@ Budget make_budget(const MemoryConfig& memory, const Machine& machine) {
   Budget budget;
   const int64_t capacity = machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)];
   budget.device = memory.device.empty() ? capacity / 10 * 9 : parse_bytes(memory.device, capacity, "memory.device");
+  // Where the device is the CPU, a share of host memory is one of the same RAM.
+  if (!memory.host.empty()) budget.host = parse_bytes(memory.host, capacity, "memory.host");
+  const int64_t disk = machine.capacity_bytes[static_cast<size_t>(Tier::kDisk)];
+  if (!memory.disk.empty()) budget.disk = parse_bytes(memory.disk, disk, "memory.disk");
   return budget;
 }
 

@@ -16,14 +16,6 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-data::BatchOptions batch_options(const Config& config) {
-  return {.rows = config.micro_batch_size,
-          .sequence_len = config.sequence_len,
-          .packing = config.sample_packing,
-          .shuffle = !config.curriculum_sampling,
-          .seed = static_cast<uint64_t>(config.seed)};
-}
-
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -111,13 +103,9 @@ StepRecord Trainer::train_step() {
 
 void Trainer::evaluate() {
   if (data_.validation.empty()) return;
-  data::BatchOptions options = batch_options(job_.config);
-  options.rows = std::min(options.rows, job_.config.eval_batch_size.value_or(options.rows));
-  options.packing = job_.config.eval_sample_packing.value_or(options.packing);
-  options.shuffle = false;
   double sum = 0;
   int64_t targets = 0;
-  for (const std::vector<int64_t>& rows : plan_epoch(data_.validation, options, 0)) {
+  for (const std::vector<int64_t>& rows : plan_epoch(data_.validation, evaluation_batch_options(job_.config), 0)) {
     data::fill_micro_batch(batch_, data_.validation, rows);
     sum += session_.evaluate(stream_of(batch_));
     targets += batch_.targets;

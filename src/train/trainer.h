@@ -11,12 +11,9 @@
 #include "train/checkpoint.h"
 #include "train/lr_schedule.h"
 #include "train/session.h"
+#include "train/training_data.h"
 
 namespace spillway::train {
-
-struct TrainingData {
-  std::vector<data::Row> training, validation;
-};
 
 // One line of metrics.jsonl.
 struct StepRecord {
@@ -52,8 +49,7 @@ struct TrainingLength {
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;
 };
-// As transformers counts: an epoch ends with a step of however many micro-batches are left. Packing may change the
-// number from epoch to epoch; that of the first counts.
+// As transformers counts: an epoch ends with a step of however many micro-batches are left.
 [[nodiscard]] TrainingLength training_length(const Config& config, const std::vector<data::Row>& rows);
 
 class Trainer {

@@ -1,14 +1,28 @@
-// The rows of a job: its datasets, read, tokenised and split.
+// The rows of a job: its datasets, read, tokenised and split, and how they are put into batches.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "data/batch.h"
+#include "data/dataset.h"
 #include "model/config.h"
 #include "train/config.h"
-#include "train/trainer.h"
 
 namespace spillway::train {
+
+struct TrainingData {
+  std::vector<data::Row> training, validation;
+  data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included
+  std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are
+};
 
 // Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the model's tokenizer. Throws
 // InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
 [[nodiscard]] TrainingData load_training_data(const Config& config, const ModelConfig& model);
+
+// How plan_epoch() fills the micro-batches of training and of an evaluation.
+[[nodiscard]] data::BatchOptions batch_options(const Config& config);
+[[nodiscard]] data::BatchOptions evaluation_batch_options(const Config& config);
 
 }  // namespace spillway::train
