@@ -1,5 +1,6 @@
 #include "model/decoder_parts.h"
 
+#include "ops/add/add.h"
 #include "ops/add_bias/add_bias.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
@@ -65,25 +66,28 @@ ValueId DecoderParts::head() {
                                      : weight(std::string(kHead), {config_.vocab_size, config_.hidden_size});
 }
 
-ValueId DecoderParts::linear(int64_t layer, Projection projection, ValueId x, ValueId addend) {
+ValueId DecoderParts::linear(int64_t layer, Projection projection, ValueId x, ValueId residual) {
   const LinearModule module = linear_module(config_, layer, projection);
   const ValueId w = weight(module.name + ".weight", {module.out_features, module.in_features});
-  ValueId y = ops::linear(builder_, x, w, addend);
+  const ValueId update = adapter_update(module, x);
+  // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
+  // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
+  const bool joins_late = update != kNone && residual != kNone;
+  ValueId y = ops::linear(builder_, x, w, update != kNone ? update : residual);
   if (module.bias) y = ops::add_bias(builder_, y, weight(module.name + ".bias", {module.out_features}));
-  return adapt(module, x, y);
+  return joins_late ? ops::add(builder_, y, residual) : y;
 }
 
-// y + scale * B A dropout(x): the product with B adds onto y in place.
-ValueId DecoderParts::adapt(const LinearModule& module, ValueId x, ValueId y) {
-  if (!options_.lora || !is_adapted(*options_.lora, module.name)) return y;
+// scale * B A dropout(x), where the module has an adapter.
+ValueId DecoderParts::adapter_update(const LinearModule& module, ValueId x) {
+  if (!options_.lora || !is_adapted(*options_.lora, module.name)) return kNone;
   const LoraOptions& lora = *options_.lora;
   const ValueId a = lora_weight(module, 'A', {lora.r, module.in_features});
   const ValueId b = lora_weight(module, 'B', {module.out_features, lora.r});
   if (dropout_seed_ != kNone) {
     x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, static_cast<int64_t>(trainable_.size()));
   }
-  return ops::matmul(builder_, ops::linear(builder_, x, a), b,
-                     {.transpose_b = true, .alpha = lora.scale(), .addend = y});
+  return ops::matmul(builder_, ops::linear(builder_, x, a), b, {.transpose_b = true, .alpha = lora.scale()});
 }
 
 ValueId DecoderParts::weight(std::string name, const Shape& shape) {

@@ -52,9 +52,9 @@ class DecoderParts {
   [[nodiscard]] const std::vector<ValueId>& trainable() const { return trainable_; }
 
  private:
-  // addend + W x + b, with the adapter where there is one; addend may be kNone.
-  ValueId linear(int64_t layer, Projection projection, ValueId x, ValueId addend = kNone);
-  ValueId adapt(const LinearModule& module, ValueId x, ValueId y);
+  // residual + W x + b, with the adapter where there is one; residual may be kNone.
+  ValueId linear(int64_t layer, Projection projection, ValueId x, ValueId residual = kNone);
+  ValueId adapter_update(const LinearModule& module, ValueId x);
   ValueId weight(std::string name, const Shape& shape);
   ValueId lora_weight(const LinearModule& module, char factor, const Shape& shape);
 
