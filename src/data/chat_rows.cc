@@ -132,12 +132,13 @@ class ChatRows : public RowBuilder {
     const Json messages =
         list_of(record, required_field(record, config_.field_messages, "field_messages"), config_.field_messages);
     if (messages.empty())
-      throw input_error(record.where, "expected at least one message in '{}', got none", config_.field_messages);
+      throw input_error(record.where, "expected at least one message in '{}', got none; correct the row",
+                        config_.field_messages);
     Conversation conversation;
     for (const Json& message : messages) {
       if (!message.is_object())
-        throw input_error(record.where, "expected messages as objects in '{}', got {}", config_.field_messages,
-                          message.type_name());
+        throw input_error(record.where, "expected messages as objects in '{}', got {}; correct the row",
+                          config_.field_messages, message.type_name());
       conversation.turns.push_back(read_turn(record, message));
     }
     const std::string system = config_.field_system.empty() ? "system" : config_.field_system;
@@ -148,7 +149,8 @@ class ChatRows : public RowBuilder {
     }
     if (config_.drop_system_message && role_of(conversation.turns.front()) == "system")
       conversation.turns.erase(conversation.turns.begin());
-    if (conversation.turns.empty()) throw input_error(record.where, "expected a message beside the system's, got none");
+    if (conversation.turns.empty())
+      throw input_error(record.where, "expected a message beside the system's, got none; correct the row");
     if (record.fields.contains(config_.field_tools))
       conversation.tools = read_tools(record, record.fields[config_.field_tools]);
     return conversation;
@@ -238,7 +240,7 @@ class ChatRows : public RowBuilder {
     if (!value.is_string()) return;
     Json parsed = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
     if (parsed.is_discarded())
-      throw input_error(record.where, "expected JSON text in '{}', got {}", name,
+      throw input_error(record.where, "expected JSON text in '{}', got {}; correct the row", name,
                         quote(value.get_ref<const std::string&>()));
     value = std::move(parsed);
   }
@@ -272,7 +274,10 @@ class ChatRows : public RowBuilder {
     try {
       return render_chat(template_, input).text;
     } catch (const InputError& error) {
-      throw input_error(record.where, "expected a conversation that the template takes, got: {}", error.what());
+      throw input_error(
+          record.where,
+          "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
+          error.what());
     }
   }
 

@@ -48,20 +48,23 @@ std::tm local_now() {
 // json's depth is bounded here, before anything recurses over it.
 void check_depth(const Json& json, int level = 0) {
   if (level > jinja::kMaxDepth) {
-    throw input_error("messages", "expected values nested at most {} levels deep, got more", jinja::kMaxDepth);
+    throw input_error("messages", "expected values nested at most {} levels deep, got more; correct the messages",
+                      jinja::kMaxDepth);
   }
   if (!json.is_structured()) return;
   for (const auto& item : json) check_depth(item, level + 1);
 }
 
 Json normalize_messages(const Json& messages) {
-  if (!messages.is_array()) throw input_error("messages", "expected a list of messages, got {}", messages.type_name());
-  if (messages.empty()) throw input_error("messages", "expected at least one message, got an empty list");
+  if (!messages.is_array())
+    throw input_error("messages", "expected a list of messages, got {}; correct the messages", messages.type_name());
+  if (messages.empty())
+    throw input_error("messages", "expected at least one message, got an empty list; correct the messages");
   Json result = Json::array();
   for (const Json& message : messages) {
     if (!message.is_object()) {
-      throw input_error(fmt::format("messages[{}]", result.size()), "expected an object with role and content, got {}",
-                        message.type_name());
+      throw input_error(fmt::format("messages[{}]", result.size()),
+                        "expected an object with role and content, got {}; correct the messages", message.type_name());
     }
     Json kept = Json::object();
     for (const auto& [key, value] : message.items()) {
@@ -85,18 +88,20 @@ Json normalize_messages(const Json& messages) {
 // Appends the mark to the text that is to be continued; gives the text itself.
 std::string mark_final_message(Json& message) {
   if (!message.contains("content")) {
-    throw input_error("messages", "expected a final message with content to continue, got one without");
+    throw input_error("messages",
+                      "expected a final message with content to continue, got one without; correct the messages");
   }
   Json* content = &message["content"];
   if (content->is_array()) {
     const auto block = std::find_if(content->rbegin(), content->rend(),
                                     [](const Json& part) { return part.is_object() && part.contains("text"); });
     if (block == content->rend())
-      throw input_error("messages", "expected text to continue in the final message, got none");
+      throw input_error("messages", "expected text to continue in the final message, got none; correct the messages");
     content = &(*block)["text"];
   }
   if (!content->is_string())
-    throw input_error("messages", "expected text to continue in the final message, got {}", content->type_name());
+    throw input_error("messages", "expected text to continue in the final message, got {}; correct the messages",
+                      content->type_name());
   std::string text = content->get<std::string>();
   *content = text + std::string(kContinueMark);
   return text;
@@ -162,14 +167,16 @@ ChatTemplate::Rendered render_chat(const ChatTemplate& chat_template, const Chat
   Json variables = Json::object();
   variables["messages"] = normalize_messages(input.messages);
   const auto list_or_null = [](const Json& json, const char* name) {
-    if (!json.is_null() && !json.is_array()) throw input_error(name, "expected a list, got {}", json.type_name());
+    if (!json.is_null() && !json.is_array())
+      throw input_error(name, "expected a list, got {}; correct the value", json.type_name());
     return json;
   };
   variables["tools"] = list_or_null(input.tools, "tools");
   variables["documents"] = list_or_null(input.documents, "documents");
   variables["add_generation_prompt"] = input.add_generation_prompt;
   if (!input.variables.is_object())
-    throw input_error("chat_template_kwargs", "expected an object, got {}", input.variables.type_name());
+    throw input_error("chat_template_kwargs", "expected an object, got {}; correct the value",
+                      input.variables.type_name());
   for (const auto& [name, value] : input.variables.items()) variables[name] = value;
   if (!input.continue_final_message) return chat_template.render(variables, now);
   const std::string final_text = mark_final_message(variables["messages"].back());
@@ -223,7 +230,8 @@ std::string resolve_chat_template(std::string_view choice, const std::optional<s
   if (const auto found = builtin_chat_template(choice)) return std::string(*found);
   std::string names;
   for (const std::string_view name : builtin_chat_template_names()) names += fmt::format(", {}", name);
-  throw input_error("chat_template", "expected tokenizer_default, tokenizer_default_fallback_NAME, jinja{}, got '{}'",
+  throw input_error("chat_template",
+                    "expected tokenizer_default, tokenizer_default_fallback_NAME, jinja{}, got '{}'; correct the value",
                     names, choice);
 }
 

@@ -81,7 +81,8 @@ class ColumnRows : public RowBuilder {
     Json messages = list_of(record, record.fields.at(name), name);
     for (Json& message : messages) {
       if (!message.is_object())
-        throw input_error(record.where, "expected messages as objects in '{}', got {}", name, message.type_name());
+        throw input_error(record.where, "expected messages as objects in '{}', got {}; correct the row", name,
+                          message.type_name());
       if (!message.contains("from") || !message.contains("value")) continue;
       message = Json{{"role", message["from"]}, {"content", message["value"]}};
     }
@@ -105,7 +106,10 @@ class ColumnRows : public RowBuilder {
     try {
       return render_chat(*template_, input);
     } catch (const InputError& error) {
-      throw input_error(record.where, "expected a conversation that the template takes, got: {}", error.what());
+      throw input_error(
+          record.where,
+          "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
+          error.what());
     }
   }
 

@@ -39,7 +39,9 @@ std::vector<fs::path> files_in(const fs::path& folder, const std::string& split)
     if (entry.path().stem().string().starts_with(split)) named.push_back(entry.path());
   }
   std::vector<fs::path>& files = named.empty() ? all : named;
-  if (files.empty()) throw input_error(folder.string(), "expected .jsonl, .json or .csv files in the folder, got none");
+  if (files.empty())
+    throw input_error(folder.string(),
+                      "expected .jsonl, .json or .csv files in the folder, got none; put the data there");
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -166,7 +166,8 @@ class SegmentRows : public RowBuilder {
     for (const Json& segment : segments) {
       if (!segment.is_object() || !segment.contains("text") || !segment.contains("label") ||
           !segment["label"].is_boolean()) {
-        throw input_error(record.where, "expected segments with text and label (true or false), got {}",
+        throw input_error(record.where,
+                          "expected segments with text and label (true or false), got {}; correct the row",
                           segment.type_name());
       }
       const std::vector<int32_t> ids = tokenizer_.encode(text_of(record, segment["text"], "text"), false);

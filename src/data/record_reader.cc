@@ -99,7 +99,7 @@ class JsonRecords : public RecordReader::Parser {
   }
   [[noreturn]] void fail(std::string_view expected) {
     const std::string got = stream_.at_end() ? "the end of the file" : quote(std::string(1, stream_.peek()));
-    throw input_error(stream_.where(row_line_), "expected {} in this row, got {}", expected, got);
+    throw input_error(stream_.where(row_line_), "expected {} in this row, got {}; split the row", expected, got);
   }
   void expect(char c) {
     skip_space();
@@ -134,7 +134,8 @@ class JsonRecords : public RecordReader::Parser {
   }
   void check_nothing_follows() {
     skip_space();
-    if (!stream_.at_end()) throw input_error(stream_.where(), "expected the end of the file after the list, got more");
+    if (!stream_.at_end())
+      throw input_error(stream_.where(), "expected the end of the file after the list, got more; remove the rest");
   }
 
   // A top-level object: a row, unless it is the one that holds the rows under "data". False where it began that list.
@@ -186,7 +187,8 @@ class JsonRecords : public RecordReader::Parser {
         quoted = !quoted;
       } else if (!quoted && (c == '{' || c == '[')) {
         if (++open > kMaxNesting)
-          throw input_error(stream_.where(), "expected values nested at most {} levels deep, got more", kMaxNesting);
+          throw input_error(stream_.where(), "expected values nested at most {} levels deep, got more; correct the row",
+                            kMaxNesting);
       } else if (!quoted && (c == '}' || c == ']')) {
         --open;
       }
@@ -209,7 +211,7 @@ class JsonRecords : public RecordReader::Parser {
       throw input_error(record.where, "expected a JSON object, got {}; {}", quote(text), quote(reason));
     }
     if (!record.fields.is_object()) {
-      throw input_error(record.where, "expected a row as a JSON object, got {}", quote(text));
+      throw input_error(record.where, "expected a row as a JSON object, got {}; correct the row", quote(text));
     }
     ++rows_;
   }
@@ -223,10 +225,12 @@ class JsonRecords : public RecordReader::Parser {
 class CsvRecords : public RecordReader::Parser {
  public:
   CsvRecords(ByteSource source, std::string name) : stream_(std::move(source), std::move(name)) {
-    if (!read_line(header_)) throw input_error(stream_.where(), "expected a line of column names, got an empty file");
+    if (!read_line(header_))
+      throw input_error(stream_.where(), "expected a line of column names, got an empty file; write the rows");
     for (const std::string& column : header_) {
       if (std::count(header_.begin(), header_.end(), column) > 1) {
-        throw input_error(stream_.where(1), "expected column names that differ, got {} twice", quote(column));
+        throw input_error(stream_.where(1), "expected column names that differ, got {} twice; rename one",
+                          quote(column));
       }
     }
   }
@@ -263,7 +267,7 @@ class CsvRecords : public RecordReader::Parser {
       check_utf8(values.back(), stream_.where(line));
       bytes += values.back().size() + 1;
       if (bytes > RecordReader::kMaxRecordBytes)
-        throw input_error(stream_.where(line), "expected a row of at most {} MiB, got a larger one",
+        throw input_error(stream_.where(line), "expected a row of at most {} MiB, got a larger one; correct the row",
                           RecordReader::kMaxRecordBytes >> 20);
     }
     return true;
@@ -297,7 +301,7 @@ class CsvRecords : public RecordReader::Parser {
       append(value, c, stream_);
     }
     throw input_error(stream_.where(line),
-                      "expected a closing quote for the field that begins here, got the end of the file");
+                      "expected a closing quote for the field that begins here, got the end of the file; close it");
   }
 
   ByteStream stream_;

@@ -39,8 +39,8 @@ std::vector<int32_t> integers_of(const Record& record, std::string_view name, in
   std::vector<int32_t> numbers;
   for (const Json& item : list) {
     if (!item.is_number_integer() && !item.is_boolean()) {
-      throw input_error(record.where, "expected integers in '{}', got {} at index {}", name, item.type_name(),
-                        numbers.size());
+      throw input_error(record.where, "expected integers in '{}', got {} at index {}; correct the row", name,
+                        item.type_name(), numbers.size());
     }
     const int64_t number = item.is_boolean() ? (item.get<bool>() ? 1 : 0) : item.get<int64_t>();
     if (number < lowest || number >= end) {
@@ -55,7 +55,8 @@ std::vector<int32_t> integers_of(const Record& record, std::string_view name, in
 
 void check_length(const Record& record, std::string_view name, size_t got, size_t expected) {
   if (got != expected)
-    throw input_error(record.where, "expected '{}' as long as input_ids ({}), got {}", name, expected, got);
+    throw input_error(record.where, "expected '{}' as long as input_ids ({}), got {}; correct the row", name, expected,
+                      got);
 }
 
 }  // namespace
@@ -71,7 +72,8 @@ const Json& required_field(const Record& record, std::string_view name, std::str
 
 std::string text_of(const Record& record, const Json& value, std::string_view name) {
   if (value.is_null()) return {};
-  if (!value.is_string()) throw input_error(record.where, "expected text in '{}', got {}", name, value.type_name());
+  if (!value.is_string())
+    throw input_error(record.where, "expected text in '{}', got {}; correct the row", name, value.type_name());
   return value.get<std::string>();
 }
 
@@ -79,7 +81,7 @@ Json list_of(const Record& record, const Json& value, std::string_view name) {
   Json list = value;
   if (value.is_string()) list = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
   if (!list.is_array() && !list.is_null()) {
-    throw input_error(record.where, "expected a list in '{}', got {}", name,
+    throw input_error(record.where, "expected a list in '{}', got {}; correct the row", name,
                       value.is_string() ? "text that is not one" : value.type_name());
   }
   return list;
@@ -101,7 +103,7 @@ Row tokenized_row(const Record& record, const Tokenizer& tokenizer) {
     check_length(record, "labels", row.labels.size(), size);
     for (const int32_t label : row.labels) {
       if (label < 0 && label != kIgnoredLabel)
-        throw input_error(record.where, "expected token ids or -100 in 'labels', got {}", label);
+        throw input_error(record.where, "expected token ids or -100 in 'labels', got {}; correct the row", label);
     }
   }
   if (!record.fields.contains("attention_mask")) return row;
@@ -155,7 +157,7 @@ std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const 
   throw input_error(fmt::format("datasets: {}", config.path),
                     "expected a type of completion, alpaca, alpaca:chat, alpaca_chat, alpaca_w_system, input_output, "
                     "chat_template or an empty one "
-                    "(tokenised rows), got '{}'",
+                    "(tokenised rows), got '{}'; set one of them",
                     config.type.name);
 }
 

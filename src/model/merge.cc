@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/cpu/matmul.h"
+#include "base/error.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
@@ -55,6 +56,11 @@ void copy_other_files(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
+  std::error_code none;
+  if (fs::equivalent(out, model, none) || fs::equivalent(out, adapter, none)) {
+    throw input_error(out.string(),
+                      "expected a folder other than those that are merged, got one of them; choose another name");
+  }
   const ModelConfig config = read_model_config(model);
   const SafetensorsFolder base = open_model_weights(model, config);
   const LoraOptions lora = read_adapter_options(adapter);
