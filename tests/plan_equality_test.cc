@@ -1,0 +1,232 @@
+// A plan never changes the result: whatever is recomputed, however many threads run, every bit stays. And what the plan
+// promises of memory: less with recomputation, hardly a gap in the arena.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/math.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+constexpr int64_t kSteps = 4;
+
+// Everything that training changes.
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<std::byte>> state;  // weights, masters, moments
+};
+
+Outcome train_tiny(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
+  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
+  TinyTraining training(model, setup);
+  Outcome outcome;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
+    outcome.losses.push_back(training.accumulate(micro_batches, step));
+    outcome.norms.push_back(training.update(0.01, step));
+  }
+  for (const train::TrainedWeight& t : training.trained()) {
+    for (const ValueId id : {t.weight, t.master, t.m, t.v}) {
+      if (id != kNone) outcome.state.push_back(training.bytes(id));
+    }
+  }
+  return outcome;
+}
+
+void check_equal(const Outcome& a, const Outcome& b) {
+  CHECK(a.losses == b.losses);
+  CHECK(a.norms == b.norms);
+  CHECK(a.state == b.state);
+}
+
+int64_t device_peak(const train::Job& job, int threads) {
+  return train::plan_job(job, Machine{.threads = threads}, 0).plan.peaks[0].bytes;
+}
+
+TinySetup with_activations(TinySetup setup, std::optional<Treatment> activations) {
+  setup.activations = activations;
+  return setup;
+}
+
+// Keep, recompute and budgets between them.
+void check_plans(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
+  const Outcome kept = train_tiny(model, setup, accumulation);
+  TinySetup other = with_activations(setup, Treatment::kRecompute);
+  check_equal(kept, train_tiny(model, other, accumulation));
+
+  const int64_t most = device_peak(tiny_job(model, setup), setup.threads);
+  const int64_t least = device_peak(tiny_job(model, with_activations(setup, Treatment::kRecompute)), setup.threads);
+  CHECK(least < most);
+  other = with_activations(setup, std::nullopt);
+  for (const int64_t thirds : {1, 2}) {
+    other.device_budget = least + (most - least) * thirds / 3;
+    check_equal(kept, train_tiny(model, other, accumulation));
+  }
+}
+
+enum class Method : uint8_t { kFull, kLora, kLoraWithDropout };
+
+TinySetup setup_of(Method method, DType dtype, bool accumulates) {
+  return {.adapter = method == Method::kFull ? "" : "adapter",
+          .dtype = dtype,
+          .dropout = method == Method::kLoraWithDropout ? 0.3 : 0,
+          .accumulates = accumulates,
+          .threads = 1};
+}
+
+// What the bytes that the planner may place need beyond the largest sum of live bytes.
+double packing_loss(const train::Job& job, int threads) {
+  const Plan plan = train::plan_job(job, Machine{.threads = threads}, 0).plan;
+  int64_t fixed = 0;
+  for (const Buffer& buffer : plan.schedule.buffers) fixed += buffer.fixed ? align_up(buffer.bytes, int64_t{64}) : 0;
+  const auto bound = static_cast<double>(plan.peaks[0].lower_bound - fixed);
+  return static_cast<double>(plan.peaks[0].bytes - fixed) / bound - 1;
+}
+
+ModelConfig smollm2_135m() {
+  return {.architecture = Architecture::kLlama,
+          .vocab_size = 49152,
+          .hidden_size = 576,
+          .intermediate_size = 1536,
+          .num_hidden_layers = 30,
+          .num_attention_heads = 9,
+          .num_key_value_heads = 3,
+          .head_dim = 64,
+          .max_position_embeddings = 8192,
+          .rms_norm_eps = 1e-5,
+          .tie_word_embeddings = true,
+          .rope = {.theta = 100000},
+          .sliding_window = std::vector<int64_t>(30, 0)};
+}
+
+ModelConfig qwen25_05b() {
+  return {.architecture = Architecture::kQwen2,
+          .vocab_size = 151936,
+          .hidden_size = 896,
+          .intermediate_size = 4864,
+          .num_hidden_layers = 24,
+          .num_attention_heads = 14,
+          .num_key_value_heads = 2,
+          .head_dim = 64,
+          .max_position_embeddings = 32768,
+          .tie_word_embeddings = true,
+          .qkv_bias = true,
+          .rope = {.theta = 1000000},
+          .sliding_window = std::vector<int64_t>(24, 0)};
+}
+
+ModelConfig llama3_8b() {
+  return {.architecture = Architecture::kLlama,
+          .vocab_size = 128256,
+          .hidden_size = 4096,
+          .intermediate_size = 14336,
+          .num_hidden_layers = 32,
+          .num_attention_heads = 32,
+          .num_key_value_heads = 8,
+          .head_dim = 128,
+          .max_position_embeddings = 8192,
+          .rms_norm_eps = 1e-5,
+          .rope = {.theta = 500000},
+          .sliding_window = std::vector<int64_t>(32, 0)};
+}
+
+ModelConfig qwen3_8b() {
+  return {.architecture = Architecture::kQwen3,
+          .vocab_size = 151936,
+          .hidden_size = 4096,
+          .intermediate_size = 12288,
+          .num_hidden_layers = 36,
+          .num_attention_heads = 32,
+          .num_key_value_heads = 8,
+          .head_dim = 128,
+          .max_position_embeddings = 40960,
+          .qk_norm = true,
+          .rope = {.theta = 1000000},
+          .sliding_window = std::vector<int64_t>(36, 0)};
+}
+
+}  // namespace
+
+TEST_CASE("no plan changes a bit of any tiny model's training") {
+  for (const std::string model : kTinyModels) {
+    for (const Method method : {Method::kFull, Method::kLora}) {
+      CAPTURE(model);
+      CAPTURE(static_cast<int>(method));
+      check_plans(kGoldenModels / model, setup_of(method, DType::kBF16, false), 1);
+    }
+  }
+}
+
+TEST_CASE("no plan changes a bit, whatever is trained, in f32 and bf16, with and without accumulation") {
+  for (const std::string model : {"llama_bias", "mistral", "qwen3_tied"}) {
+    for (const Method method : {Method::kFull, Method::kLora, Method::kLoraWithDropout}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        for (const size_t accumulation : {1, 3}) {
+          CAPTURE(model);
+          CAPTURE(static_cast<int>(method));
+          CAPTURE(name_of(dtype));
+          CAPTURE(accumulation);
+          check_plans(kGoldenModels / model, setup_of(method, dtype, accumulation > 1), accumulation);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the number of threads changes no bit") {
+  const std::filesystem::path model = kGoldenModels / "qwen3";
+  for (const Method method : {Method::kFull, Method::kLoraWithDropout}) {
+    TinySetup setup = setup_of(method, DType::kBF16, true);
+    const Outcome alone = train_tiny(model, setup, 2);
+    setup.activations = Treatment::kRecompute;
+    for (setup.threads = 2; setup.threads <= 3; ++setup.threads) check_equal(alone, train_tiny(model, setup, 2));
+  }
+}
+
+TEST_CASE("dropout changes the training") {
+  const std::filesystem::path model = kGoldenModels / "llama2";
+  CHECK(train_tiny(model, setup_of(Method::kLora, DType::kF32, true), 3).losses !=
+        train_tiny(model, setup_of(Method::kLoraWithDropout, DType::kF32, true), 3).losses);
+}
+
+TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {
+  for (const std::string model : kTinyModels) {
+    for (const Method method : {Method::kFull, Method::kLora, Method::kLoraWithDropout}) {
+      for (const Treatment activations : {Treatment::kKeep, Treatment::kRecompute}) {
+        CAPTURE(model);
+        CAPTURE(static_cast<int>(method));
+        CAPTURE(name_of(activations));
+        const TinySetup setup = with_activations(setup_of(method, DType::kBF16, true), activations);
+        CHECK(packing_loss(tiny_job(kGoldenModels / model, setup), setup.threads) < 0.05);
+      }
+    }
+  }
+}
+
+TEST_CASE("packing comes within 5 % of the lower bound on graphs of real models") {
+  const ModelConfig models[] = {smollm2_135m(), qwen25_05b(), llama3_8b(), qwen3_8b()};
+  for (const ModelConfig& model : models) {
+    for (const bool lora : {false, true}) {
+      for (const Treatment activations : {Treatment::kKeep, Treatment::kRecompute}) {
+        CAPTURE(model.hidden_size);
+        CAPTURE(model.num_hidden_layers);
+        CAPTURE(lora);
+        CAPTURE(name_of(activations));
+        train::Job job;
+        job.model = model;
+        job.graph.decoder = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 1024, .sequence_len = 512};
+        job.graph.decoder.train_base = !lora;
+        if (lora) job.graph.decoder.lora = LoraOptions{.r = 16, .alpha = 32, .dropout = 0.05};
+        job.graph.accumulates = true;
+        job.policy.activations = activations;
+        CHECK(packing_loss(job, 16) < 0.05);
+      }
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// Jobs in memory on the tiny models of tests/golden/models, set up as `train` sets them up.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+#include "model/adapter.h"
+#include "train/session.h"
+
+namespace spillway::testing {
+
+inline const std::filesystem::path kGoldenModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+inline constexpr const char* kTinyModels[] = {"llama2", "llama32",    "llama_linear", "llama_bias", "mistral",
+                                              "qwen2",  "qwen2_tied", "qwen3",        "qwen3_tied"};
+
+inline nlohmann::json read_json(const std::filesystem::path& path) {
+  return nlohmann::json::parse(read_file(path, int64_t{16} << 20));
+}
+
+// batches.json: "check" is one micro-batch, "train" a list of steps, each a list of micro-batches.
+inline const nlohmann::json& tiny_batches() {
+  static const nlohmann::json kBatches = read_json(kGoldenModels / "batches.json");
+  return kBatches;
+}
+
+// A micro-batch of the golden file as one stream.
+struct FlatBatch {
+  std::vector<int32_t> ids, labels, positions, seq_offsets;
+  int64_t targets = 0;
+
+  explicit FlatBatch(const nlohmann::json& sequences) {
+    for (const nlohmann::json& sequence : sequences) {
+      seq_offsets.push_back(static_cast<int32_t>(ids.size()));
+      const auto tokens = sequence["input_ids"].get<std::vector<int32_t>>();
+      const auto wanted = sequence["labels"].get<std::vector<int32_t>>();
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        ids.push_back(tokens[i]);
+        positions.push_back(static_cast<int32_t>(i));
+        labels.push_back(i + 1 < tokens.size() ? wanted[i + 1] : -100);
+        targets += labels.back() >= 0;
+      }
+    }
+    seq_offsets.push_back(static_cast<int32_t>(ids.size()));
+  }
+  [[nodiscard]] train::Stream stream() const { return {ids, labels, positions, seq_offsets}; }
+};
+
+// All micro-batches of "train", one after another.
+inline std::vector<FlatBatch> all_micro_batches() {
+  std::vector<FlatBatch> result;
+  for (const nlohmann::json& step : tiny_batches()["train"]) {
+    for (const nlohmann::json& micro_batch : step) result.emplace_back(micro_batch);
+  }
+  return result;
+}
+
+struct TinySetup {
+  std::string adapter;  // a folder below the model's; empty: full fine-tuning
+  std::optional<Treatment> activations = Treatment::kKeep;
+  DType dtype = DType::kF32;
+  double dropout = 0;  // of the adapter
+  bool accumulates = true;
+  int threads = 2;
+  std::optional<int64_t> device_budget;
+};
+
+inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& setup) {
+  train::Job job;
+  job.config.base_model = model.string();
+  job.model = read_model_config(model);
+  DecoderOptions& decoder = job.graph.decoder;
+  decoder.dtype = setup.dtype;
+  decoder.tokens = 48;
+  decoder.max_sequences = 5;
+  decoder.train_base = setup.adapter.empty();
+  if (!setup.adapter.empty()) {
+    job.config.lora_model_dir = (model / setup.adapter).string();
+    decoder.lora = read_adapter_options(model / setup.adapter);
+    decoder.lora->dropout = setup.dropout;
+  }
+  job.graph.adamw = {0.9, 0.999, 1e-8, 0.01};
+  job.graph.accumulates = setup.accumulates;
+  job.policy.activations = setup.activations;
+  job.budget.device = setup.device_budget;
+  return job;
+}
+
+// A planned job with its weights loaded.
+class TinyTraining {
+ public:
+  TinyTraining(const std::filesystem::path& model, const TinySetup& setup)
+      : TinyTraining(tiny_job(model, setup), setup.threads) {}
+
+  TinyTraining(train::Job job, int threads) : pool_(threads), job_(std::move(job)) {
+    planned_ = train::plan_job(job_, Machine{.threads = threads}, 0);
+    REQUIRE(planned_.plan.fits);
+    session_ = std::make_unique<train::TrainingSession>(job_, planned_, pool_);
+    const train::InitialState initial(job_);
+    initial.load(job_, planned_.training, [&](ValueId id) { return session_->home(id); });
+  }
+
+  // Forward and backward of a whole step; the gradients stay. Returns the mean loss.
+  double accumulate(std::span<const FlatBatch> micro_batches, int64_t step) {
+    int64_t targets = 0, micro_step = 0;
+    for (const FlatBatch& batch : micro_batches) targets += batch.targets;
+    double loss = 0;
+    for (const FlatBatch& batch : micro_batches) {
+      loss += session_->micro_step(batch.stream(), 1.0f / static_cast<float>(targets), step, micro_step++);
+    }
+    return loss;
+  }
+  double update(double learning_rate, int64_t step) { return session_->update(learning_rate, step); }
+
+  [[nodiscard]] const train::Job& job() const { return job_; }
+  [[nodiscard]] const Plan& plan() const { return planned_.plan; }
+  [[nodiscard]] train::TrainingSession& session() { return *session_; }
+  [[nodiscard]] const std::vector<train::TrainedWeight>& trained() const { return planned_.training.trained; }
+  [[nodiscard]] const std::string& name(ValueId id) const { return planned_.training.graph.value(id).name; }
+  // REQUIRES: an f32 value.
+  [[nodiscard]] std::vector<double> numbers(ValueId id) const {
+    const TensorView view = session_->home(id);
+    return {view.as<float>(), view.as<float>() + view.elems()};
+  }
+  [[nodiscard]] std::vector<std::byte> bytes(ValueId id) const {
+    const TensorView view = session_->home(id);
+    return {view.as<std::byte>(), view.as<std::byte>() + view.bytes()};
+  }
+
+ private:
+  ThreadPool pool_;
+  train::Job job_;
+  train::PlannedJob planned_;
+  std::unique_ptr<train::TrainingSession> session_;
+};
+
+}  // namespace spillway::testing
