@@ -71,8 +71,8 @@ struct OperationCase {
 };
 
 // Checks the output against the reference and the gradients against central differences of the reference, with and
-// without accumulators, for all rows and fewer, on every instruction set that this CPU has; and that threads and in-place
-// change no bit.
+// without accumulators, for all rows and fewer, on every instruction set that this CPU has; and that threads and
+// in-place change no bit.
 void check_operation(const OperationCase& test);
 
 // Appends loss = sum(y * coefficients), f32 [1], whose cotangent is one: an end for graphs under test.
