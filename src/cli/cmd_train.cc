@@ -49,6 +49,7 @@ class TrainingRun {
   int run() {
     load();
     create_folders(output_);
+    clear_leftovers(output_);
     write_file(output_ / "plan.json",
                plan_json(planned_.training.graph, planned_.plan, planned_.context).dump(2) + "\n");
     if (job_.config.metrics) metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());

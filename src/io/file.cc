@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -88,24 +89,52 @@ void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std
   }
 }
 
-// Removes `NAME.tmp-PID` of processes that are gone, and `NAME.old-PID` once NAME stands again.
-void clear_leftovers(const fs::path& target) {
-  const std::string name = target.filename().string();
+// The names of what is not complete: `NAME.tmp-PID` and `NAME.old-PID` of AtomicFolder, `.NAME.tmp-PID-COUNT` of
+// AtomicFile.
+struct TemporaryName {
+  std::string target;
+  pid_t pid = 0;
+  bool old = false;
+};
+
+// Takes a number off the front of `text`; 0 where there is none.
+pid_t take_number(std::string_view& text) {
+  pid_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return error == std::errc{} ? number : 0;
+}
+
+std::optional<TemporaryName> parse_temporary(std::string_view name) {
+  for (const std::string_view mark : {".tmp-", ".old-"}) {
+    const size_t at = name.rfind(mark);
+    if (at == std::string_view::npos || at == 0) continue;
+    std::string_view target = name.substr(0, at), rest = name.substr(at + mark.size());
+    const pid_t pid = take_number(rest);
+    if (target.starts_with('.') && rest.starts_with('-')) {
+      target.remove_prefix(1);
+      rest.remove_prefix(1);
+      take_number(rest);
+    }
+    if (pid > 0 && rest.empty()) return TemporaryName{std::string(target), pid, mark == ".old-"};
+  }
+  return std::nullopt;
+}
+
+// Whether no process can still be writing there; this one is not.
+bool is_abandoned(const TemporaryName& name) {
+  return name.pid == ::getpid() || (::kill(name.pid, 0) != 0 && errno == ESRCH);
+}
+
+// Removes what was left for one target, or for all in the folder where `target` is empty. What was being replaced goes
+// only when the new one stands.
+void clear_leftovers_of(const fs::path& folder, std::string_view target) {
   std::error_code error;
   std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder_of(target), error)) {
-    const std::string other = entry.path().filename().string();
-    if (!other.starts_with(name)) continue;
-    std::string_view rest = std::string_view(other).substr(name.size());
-    const bool old = rest.starts_with(".old-");
-    if (!old && !rest.starts_with(".tmp-")) continue;
-    rest.remove_prefix(5);
-    pid_t pid = 0;
-    const auto [end, bad] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
-    if (bad != std::errc{} || end != rest.data() + rest.size() || pid <= 0) continue;
-    if (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)) {
-      if (!old || fs::exists(target, error)) leftovers.push_back(entry.path());
-    }
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto name = parse_temporary(entry.path().filename().string());
+    if (!name || (!target.empty() && name->target != target) || !is_abandoned(*name)) continue;
+    if (!name->old || fs::exists(folder / name->target, error)) leftovers.push_back(entry.path());
   }
   for (const auto& leftover : leftovers) fs::remove_all(leftover, error);
 }
@@ -208,7 +237,7 @@ AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_sl
     throw input_error(target_.string(), "expected the name of a folder to write, got a file; choose another name");
   }
   create_folders(folder_of(target_));
-  clear_leftovers(target_);
+  clear_leftovers_of(folder_of(target_), target_.filename().string());
   temporary_ = fs::path(target_) += fmt::format(".tmp-{}", ::getpid());
   if (::mkdir(temporary_.c_str(), 0777) != 0) fail(target_, "be written", errno);
 }
@@ -244,6 +273,16 @@ void AtomicFolder::publish() {
   sync_path(folder_of(target_), O_DIRECTORY);
   std::error_code error;
   if (!old.empty()) fs::remove_all(old, error);
+}
+
+void clear_leftovers(const fs::path& folder) { clear_leftovers_of(folder, ""); }
+
+void remove_folder(const fs::path& folder) {
+  const fs::path target = without_trailing_slash(folder);
+  const fs::path doomed = fs::path(target) += fmt::format(".tmp-{}", ::getpid());
+  if (::rename(target.c_str(), doomed.c_str()) != 0) fail(target, "be removed", errno);
+  std::error_code error;
+  fs::remove_all(doomed, error);
 }
 
 void create_folders(const fs::path& folder) {

@@ -110,6 +110,13 @@ class AtomicFolder {
   bool published_ = false;
 };
 
+// Removes from a folder what writers of killed processes left in it: temporary files and folders, and folders that were
+// being replaced. Those of processes that still run stay. Nothing where there is no such folder.
+void clear_leftovers(const std::filesystem::path& folder);
+
+// Removes a folder so that a crash leaves none with half of its files under its name.
+void remove_folder(const std::filesystem::path& folder);
+
 // Creates a folder and those above it. A file in the way is an InputError.
 void create_folders(const std::filesystem::path& folder);
 

@@ -32,6 +32,14 @@ std::vector<std::pair<int64_t, fs::path>> checkpoints(const fs::path& output) {
   return result;
 }
 
+// Leaves the newest `limit`, the one of `step` among them. Those of later steps are of an earlier run in this folder,
+// so they go first.
+void remove_oldest(const fs::path& output, int64_t step, int64_t limit) {
+  auto all = checkpoints(output);
+  std::stable_partition(all.begin(), all.end(), [step](const auto& checkpoint) { return checkpoint.first > step; });
+  for (size_t i = 0; i + static_cast<size_t>(limit) < all.size(); ++i) remove_folder(all[i].second);
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
@@ -46,9 +54,7 @@ void save_checkpoint(const fs::path& output, const TrainingPosition& position, c
                                        {"steps_per_epoch", position.steps_per_epoch}};
   write_file(folder.path() / kPositionFile, json.dump(2) + "\n");
   folder.publish();
-  if (limit <= 0) return;
-  const auto all = checkpoints(output);
-  for (size_t i = 0; i + static_cast<size_t>(limit) < all.size(); ++i) fs::remove_all(all[i].second);
+  if (limit > 0) remove_oldest(output, position.step, limit);
 }
 
 std::optional<fs::path> last_checkpoint(const fs::path& output) {

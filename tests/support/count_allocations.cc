@@ -8,6 +8,19 @@
 #include <cerrno>
 #include <cstddef>
 
+#if defined(__has_feature)
+#define SPILLWAY_HAS_FEATURE(x) __has_feature(x)
+#else
+#define SPILLWAY_HAS_FEATURE(x) 0
+#endif
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !SPILLWAY_HAS_FEATURE(address_sanitizer) && !SPILLWAY_HAS_FEATURE(thread_sanitizer) &&   \
+    !SPILLWAY_HAS_FEATURE(memory_sanitizer)
+#define SPILLWAY_INTERPOSES 1
+#else
+#define SPILLWAY_INTERPOSES 0
+#endif
+
 namespace {
 
 std::atomic<bool> counting{false};
@@ -19,17 +32,15 @@ std::atomic<int64_t> allocations{0};
 
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kInterposes = false;
-#else
-constexpr bool kInterposes = true;
-
-// glibc's own functions under their other names; defining the public ones here replaces them in the whole process.
+#if SPILLWAY_INTERPOSES
+// glibc's own functions under their other names; defining the public ones here replaces them in the whole process, the
+// C and C++ libraries included. free() stays glibc's: all memory still comes from there.
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* memory, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
+void* __libc_valloc(size_t bytes);
 
 void* malloc(size_t bytes) {
   note();
@@ -51,12 +62,25 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
   note();
   return __libc_memalign(alignment, bytes);
 }
+void* valloc(size_t bytes) {
+  note();
+  return __libc_valloc(bytes);
+}
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   note();
-  *memory = __libc_memalign(alignment, bytes);
-  return *memory ? 0 : ENOMEM;
+  if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) return EINVAL;
+  const int before = errno;
+  void* const result = __libc_memalign(alignment, bytes);
+  errno = before;  // the result says it, errno stays
+  if (!result) return ENOMEM;
+  *memory = result;
+  return 0;
 }
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  note();
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+}
+void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off64_t offset) {
   note();
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
@@ -72,6 +96,6 @@ AllocationCounter::AllocationCounter() {
 AllocationCounter::~AllocationCounter() { counting = false; }
 
 int64_t AllocationCounter::count() const { return allocations; }
-bool AllocationCounter::works() { return kInterposes; }
+bool AllocationCounter::works() { return SPILLWAY_INTERPOSES != 0; }
 
 }  // namespace spillway::testing

@@ -13,7 +13,7 @@ class AllocationCounter {
 
   // Since construction, of all threads.
   [[nodiscard]] int64_t count() const;
-  // False under sanitizers, whose own allocator cannot be replaced.
+  // False where nothing is counted: under sanitizers, whose allocator cannot be replaced, and without glibc.
   [[nodiscard]] static bool works();
 };
 
