@@ -120,7 +120,7 @@ std::string format_integer(int64_t number, const Spec& spec) {
   if (spec.alternate && (spec.type == 'x' || spec.type == 'X' || spec.type == 'o' || spec.type == 'b'))
     sign += std::string("0") + spec.type;
   if (spec.group != 0) digits = group_digits(std::move(digits), spec.group);
-  return pad(spec, '>', sign, std::move(digits));
+  return pad(spec, '>', sign, digits);
 }
 
 std::string format_real(double number, const Spec& spec) {
@@ -140,7 +140,7 @@ std::string format_real(double number, const Spec& spec) {
     if (spec.type == '%') digits += "%";
   }
   if (spec.group != 0) digits = group_digits(std::move(digits), spec.group);
-  return pad(spec, '>', sign_of(negative, spec), std::move(digits));
+  return pad(spec, '>', sign_of(negative, spec), digits);
 }
 
 bool is_real_type(char type) { return std::string_view("eEfFgG%").find(type) != std::string_view::npos && type != 0; }
@@ -161,7 +161,7 @@ std::string format_value(Runtime& runtime, const Value& value, std::string_view 
     std::string body = to_text(value, runtime.budget);
     if (spec.precision >= 0 && spec.precision < char_count(body))
       body.resize(char_offsets(body)[static_cast<size_t>(spec.precision)]);
-    return pad(spec, '<', "", std::move(body));
+    return pad(spec, '<', "", body);
   }
   throw Failure{fmt::format("unsupported format string '{}' for '{}'", text, type_name(value))};
 }
@@ -237,7 +237,7 @@ class Percent {
       if (spec.precision >= 0 && spec.precision < char_count(body))
         body.resize(char_offsets(body)[static_cast<size_t>(spec.precision)]);
       if (spec.align == '=') spec.align = '>', spec.fill = " ";
-      return pad(spec, '>', "", std::move(body));
+      return pad(spec, '>', "", body);
     }
     if (!value.is_number()) {
       if (value.is_undefined()) fail_undefined(value);
