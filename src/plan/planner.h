@@ -1,7 +1,7 @@
 // (Graph, Machine, Budget, Policy) -> Plan: where every byte lives, and what a step will cost.
 //
 // A pure, deterministic function: no allocation of tiers, no device, no clock. What the policy leaves open is chosen so
-// that the predicted step is fastest within the budget. For now the one choice is keep or recompute, block by block.
+// that the predicted step is fastest within the budget. Today that is one choice: keep or recompute, block by block.
 #pragma once
 
 #include <array>
