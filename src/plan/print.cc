@@ -1,6 +1,7 @@
 #include "plan/print.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
@@ -11,8 +12,6 @@ namespace spillway {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr size_t kRowsAtPeak = 8;
 
 std::optional<int64_t> budget_of(const Budget& budget, Tier tier) {
   return tier == Tier::kDevice ? budget.device : tier == Tier::kHost ? budget.host : budget.disk;
@@ -71,20 +70,36 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
       step_seconds(least, context));
 }
 
-std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
-  std::string text = "\nThis does not fit: " + shortage_message(plan, context) + "\n\nalive at the peak\n";
-  const std::vector<LiveBuffer> alive = alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step);
-  int64_t rest = 0;
-  for (size_t i = 0; i < alive.size(); ++i) {
-    if (i < kRowsAtPeak) {
-      text += fmt::format("  {:>10}  {:<17} {}\n", format_bytes(alive[i].bytes), name_of(alive[i].memory_class),
-                          alive[i].name);
-    } else {
-      rest += alive[i].bytes;
-    }
+// "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
+std::string alive_text(const Graph& graph, const Plan& plan) {
+  struct Sum {
+    MemoryClass memory_class = MemoryClass::kTransient;
+    int64_t bytes = 0, buffers = 0;
+    LiveBuffer largest;
+  };
+  std::array<Sum, kMemoryClasses> sums;
+  for (const LiveBuffer& buffer : alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step)) {
+    Sum& sum = sums[static_cast<size_t>(buffer.memory_class)];
+    sum.memory_class = buffer.memory_class;
+    sum.bytes += buffer.bytes;
+    if (++sum.buffers == 1) sum.largest = buffer;
   }
-  if (rest > 0) text += fmt::format("  {:>10}  in {} more\n", format_bytes(rest), alive.size() - kRowsAtPeak);
-  if (!context.nearest.empty()) text += "\nwhat would fit\n";
+  std::stable_sort(sums.begin(), sums.end(), [](const Sum& x, const Sum& y) { return x.bytes > y.bytes; });
+  std::string text;
+  for (const Sum& sum : sums) {
+    if (sum.bytes == 0) continue;
+    text += fmt::format("  {:>10}  {:<17} {} {}, the largest {} ({})\n", format_bytes(sum.bytes),
+                        name_of(sum.memory_class), sum.buffers, sum.buffers == 1 ? "buffer" : "buffers",
+                        sum.largest.name, format_bytes(sum.largest.bytes));
+  }
+  return text;
+}
+
+// The message itself goes where errors go; this is what stands behind it.
+std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  std::string text = fmt::format("\nThis does not fit: {} of device memory are missing. Alive at the peak:\n{}",
+                                 format_bytes(plan.missing_bytes[0]), alive_text(graph, plan));
+  if (!context.nearest.empty()) text += "\nWhat would fit:\n";
   for (const PlanContext::Change& change : context.nearest) {
     text += fmt::format("  {:<55} peaks at {}\n", change.text, format_bytes(change.device_bytes));
   }
@@ -119,8 +134,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const double waiting = static_cast<double>(context.accumulation) * s.stall_seconds;
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
-  text += fmt::format("\nlayers   {}\n", ranges_text(plan.blocks));
-  text += fmt::format("packing  {:.1f} % over what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
+  text += fmt::format("\nlayers   activations of {}\n", ranges_text(plan.blocks));
+  text += fmt::format("arena    {:.1f} % larger than what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {:.2f} s predicted: compute {:.2f}, waiting {:.2f}; bottleneck {}; {:.0f} tokens/s\n",
                       seconds, seconds - waiting, waiting, name_of(s.bottleneck),
                       static_cast<double>(graph.tokens * context.accumulation) / seconds);
