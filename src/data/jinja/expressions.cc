@@ -75,7 +75,7 @@ Value Interpreter::evaluate_children(const Expr& expr) {
   std::vector<std::pair<Value, Value>> entries;
   for (size_t i = 0; i + 1 < values.size(); i += 2)
     entries.emplace_back(std::move(values[i]), std::move(values[i + 1]));
-  return make_dict(std::move(entries));
+  return make_dict(entries);
 }
 
 Value Interpreter::evaluate_compare(const Expr& expr) {

@@ -138,7 +138,7 @@ Value format(Runtime& runtime, const Value& input, const Arguments& arguments) {
   if (!arguments.named.empty()) {
     std::vector<std::pair<Value, Value>> entries;
     for (const auto& [name, value] : arguments.named) entries.emplace_back(Value(name), value);
-    values = make_dict(std::move(entries));
+    values = make_dict(entries);
   }
   return binary(runtime, "%", soft_text(runtime, input), values);
 }

@@ -271,7 +271,7 @@ Value Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
         fmt::format("macro '{}' takes no keyword argument '{}'", macro.name, named_rest.front().first.text())};
   }
   if (stmt.takes_varargs) scope->set("varargs", make_sequence(std::move(rest), Sequence::Kind::kTuple));
-  if (stmt.takes_kwargs) scope->set("kwargs", make_dict(std::move(named_rest)));
+  if (stmt.takes_kwargs) scope->set("kwargs", make_dict(named_rest));
   if (scope->find("caller") == nullptr && stmt.kind == Stmt::Kind::kMacro)
     scope->set("caller", make_undefined("No caller defined"));
   for (const Parameter& parameter : stmt.parameters) {

@@ -162,7 +162,7 @@ Value convert(const nlohmann::ordered_json& json, Budget& budget, int level) {
       std::vector<std::pair<Value, Value>> entries;
       entries.reserve(json.size());
       for (const auto& [key, item] : json.items()) entries.emplace_back(Value(key), convert(item, budget, level + 1));
-      return make_dict(std::move(entries));
+      return make_dict(entries);
     }
     default:
       throw Failure{"expected JSON, got binary data"};
