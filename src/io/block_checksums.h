@@ -1,0 +1,34 @@
+// A sum of every block that was written to the disk tier, to tell a disk or a program that returns other bytes.
+//
+// 32 bits of XXH3 (xxHash by Y. Collet) for each 4 KiB. A block that was never written is not compared.
+// Threads: different blocks may be noted and compared at once; the same block is the caller's to order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace spillway {
+
+class BlockChecksums {
+ public:
+  static constexpr int64_t kBlockBytes = 4096;
+  // What the sums of a tier of this size take, for the plan.
+  [[nodiscard]] static int64_t table_bytes(int64_t tier_bytes) { return tier_bytes / kBlockBytes * 4; }
+
+  explicit BlockChecksums(int64_t tier_bytes) : sums_(static_cast<size_t>(tier_bytes / kBlockBytes)) {}
+
+  struct Mismatch {
+    int64_t offset = 0;  // of the block in the tier
+    uint32_t expected = 0, got = 0;
+  };
+  // Both take whole blocks. `offset` is that in the tier.
+  void note(int64_t offset, std::span<const std::byte> written);
+  [[nodiscard]] std::optional<Mismatch> compare(int64_t offset, std::span<const std::byte> read) const;
+
+ private:
+  std::vector<uint32_t> sums_;  // 0: never written
+};
+
+}  // namespace spillway

@@ -1,0 +1,133 @@
+// Asynchronous reads and writes of the disk tier, and reads of the user's model files.
+//
+//   Scratch scratch({.folders = {"out/scratch"}, .bytes = plan_bytes});
+//   DiskQueue writes(&scratch, {.memory = {arena}});
+//   const DiskQueue::Ticket ticket = writes.write_scratch(offset, memory);
+//   ...                   // `memory` must stay as it is
+//   writes.wait(ticket);  // now it may change
+//
+// A request is cut into blocks, of which `depth` are in flight at any moment, whatever the requests' sizes. Requests
+// are started in order and finish in any; nothing orders a read after a write of the same bytes but wait(). Short reads
+// and writes are continued. Requests move on only inside the calls below, and in the kernel: a thread that wants the
+// disk busy has the next request submitted before it waits for the last.
+//
+// After construction nothing is allocated.
+//
+// Errors: a request that fails makes the call that finds out drain everything in flight, so that no memory is being
+// written any more, and throw MachineError with path, offset and what to do. After that every call throws the same.
+// Threads: a queue belongs to one thread at a time (a lane has its own). Several queues may share a Scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/disk_backend.h"
+#include "io/file.h"
+#include "io/scratch.h"
+
+namespace spillway {
+
+struct DiskQueueOptions {
+  int32_t requests = 64;       // unfinished at once; submitting one more waits for the oldest
+  int32_t depth = 16;          // blocks in flight
+  int64_t block_bytes = kMiB;  // divides the stripe; a multiple of kDiskAlignment
+  // Model files to read from, by their index here.
+  std::vector<std::filesystem::path> read_files;
+  // The arenas that requests name, to be registered with the kernel. Others may be named; that is slower.
+  std::vector<std::span<std::byte>> memory;
+  // For reading model files past the page cache, although their tensors lie at any byte: staging_bytes() of memory,
+  // aligned. Empty: model files are read through the page cache.
+  std::span<std::byte> staging;
+  MakeDiskBackend backend = make_disk_backend;
+};
+
+class DiskQueue {
+ public:
+  using Ticket = int64_t;
+
+  // `scratch` may be null where only model files are read; it must outlive the queue. Throws InputError for a model
+  // file that cannot be opened.
+  DiskQueue(Scratch* scratch, const DiskQueueOptions& options);
+  // Waits for what is in flight.
+  ~DiskQueue();
+  DiskQueue(DiskQueue&&) = delete;
+
+  // The staging memory that a queue of this depth and block size makes use of.
+  [[nodiscard]] static int64_t staging_bytes(const DiskQueueOptions& options) {
+    return options.depth * options.block_bytes;
+  }
+
+  // Offset, size and address are multiples of kDiskAlignment; the range lies within the scratch space.
+  Ticket write_scratch(int64_t offset, std::span<const std::byte> from);
+  Ticket read_scratch(int64_t offset, std::span<std::byte> into);
+  // Any offset, size and address; the range lies within the file. Where offset and address differ by a multiple of
+  // kDiskAlignment, all but the ends goes straight into place; else all is copied once, from the staging memory.
+  Ticket read_file(int32_t file, int64_t offset, std::span<std::byte> into);
+
+  // Returns when the request is finished.
+  void wait(Ticket ticket);
+  // Whether it is, without waiting; also moves the others on.
+  [[nodiscard]] bool poll(Ticket ticket);
+  // Returns when all requests are finished.
+  void drain();
+
+  // "io_uring" or "threads".
+  [[nodiscard]] std::string_view backend_name() const { return backend_->name(); }
+
+ private:
+  // A file as the backend knows it, by index: those of the scratch space, then the model files.
+  struct File {
+    std::filesystem::path path;
+    FileDescriptor fd;  // of a model file
+    int64_t bytes = 0;
+    bool is_direct = false;
+  };
+  struct Request {
+    DiskDirection direction = DiskDirection::kRead;
+    int32_t file = -1;  // -1: the scratch space
+    int64_t offset = 0;
+    std::byte* memory = nullptr;
+    int64_t bytes = 0;
+    int64_t started_bytes = 0;  // the blocks of [0, started_bytes) have been started
+    int32_t in_flight = 0;
+  };
+  struct Block {
+    DiskBlock rest;            // what is still to be moved
+    int64_t needed_bytes = 0;  // of it: a staged block may reach over the end of the file
+    // Where the wanted bytes go from the staging memory; null where they are read in place.
+    std::byte* target = nullptr;
+    const std::byte* staged = nullptr;
+    int64_t target_bytes = 0;
+    Ticket ticket = 0;
+    int32_t attempts = 0;  // without progress
+  };
+
+  Ticket submit(const Request& request);
+  [[nodiscard]] bool is_finished(Ticket ticket) const;
+  [[nodiscard]] Request& request_of(Ticket ticket);
+  void advance(DiskBackend::Wait wait);
+  void start_blocks();
+  [[nodiscard]] Block next_block(Request& request, int32_t slot);
+  void settle(const DiskBackend::Completion& completion);
+  void verify(const Request& request);
+  [[noreturn]] void fail(std::string error);
+
+  Scratch* scratch_;
+  std::vector<File> files_;
+  int64_t block_bytes_;
+  std::span<std::byte> staging_;
+  std::vector<Request> requests_;  // a ring, by ticket
+  Ticket next_ = 0;                // the next to be submitted
+  Ticket starting_ = 0;            // the oldest of which blocks are still to be started
+  std::vector<Block> blocks_;      // by slot
+  std::vector<int32_t> free_slots_;
+  std::string error_;                     // of the request that failed
+  std::unique_ptr<DiskBackend> backend_;  // last: it stops before what it works on goes
+};
+
+}  // namespace spillway
