@@ -224,7 +224,7 @@ TEST_CASE("packing comes within 5 % of the lower bound on graphs of real models"
         job.graph.decoder.train_base = !lora;
         if (lora) job.graph.decoder.lora = LoraOptions{.r = 16, .alpha = 32, .dropout = 0.05};
         job.graph.accumulates = true;
-        job.policy.activations = activations;
+        job.policy = saved_policy(activations);
         CHECK(packing_loss(job, 16) < 0.05);
       }
     }

@@ -18,4 +18,18 @@ std::string_view name_of(Treatment treatment) {
   report_bug(__FILE__, __LINE__, "treatment", "unknown");
 }
 
+std::string_view name_of(SavedGroup group) {
+  switch (group) {
+    case SavedGroup::kBoundary:
+      return "boundary";
+    case SavedGroup::kAttention:
+      return "attention";
+    case SavedGroup::kProduct:
+      return "product";
+    case SavedGroup::kElementwise:
+      return "elementwise";
+  }
+  report_bug(__FILE__, __LINE__, "saved group", "unknown");
+}
+
 }  // namespace spillway

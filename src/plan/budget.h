@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "plan/program.h"
@@ -23,9 +24,41 @@ enum class Treatment : uint8_t { kKeep, kRecompute, kHost, kDisk };
 // "keep", "recompute", "host", "disk"
 [[nodiscard]] std::string_view name_of(Treatment treatment);
 
-struct Policy {
-  // Of every block (`gradient_checkpointing: true` fixes kRecompute); absent: the planner chooses block by block.
-  std::optional<Treatment> activations;
+// The saved activations of a block, by what it costs to do without them.
+enum class SavedGroup : uint8_t {
+  kBoundary,     // what other blocks' forward operations read, too: the block's output; never recomputed
+  kAttention,    // outputs of attention
+  kProduct,      // outputs of other matrix products
+  kElementwise,  // all else: norms, rotations, gates
 };
+constexpr int kSavedGroups = 4;
+// "boundary", "attention", "product", "elementwise"
+[[nodiscard]] std::string_view name_of(SavedGroup group);
+
+// What the user has fixed. What is absent is the planner's choice.
+struct Policy {
+  std::array<std::optional<Treatment>, kSavedGroups> saved;
+  bool synchronous = false;  // activations move while compute waits: `activation_offloading: legacy`
+  // Where they live between uses.
+  std::optional<Tier> frozen_weights;     // of blocks
+  std::optional<Tier> trainable_weights;  // of blocks: the working copies
+  std::optional<Tier> gradients;
+  std::optional<Tier> optimizer_state;
+  // By value: a frozen weight that the user's files hold as the graph wants it. On disk it lives there. Empty: none.
+  std::vector<bool> in_files;
+
+  [[nodiscard]] std::optional<Treatment>& operator[](SavedGroup group) { return saved[static_cast<size_t>(group)]; }
+  [[nodiscard]] std::optional<Treatment> operator[](SavedGroup group) const {
+    return saved[static_cast<size_t>(group)];
+  }
+};
+
+// The policy that treats every group of every block alike; what crosses blocks is kept.
+[[nodiscard]] inline Policy saved_policy(Treatment treatment) {
+  Policy policy;
+  policy.saved.fill(treatment);
+  policy[SavedGroup::kBoundary] = Treatment::kKeep;
+  return policy;
+}
 
 }  // namespace spillway

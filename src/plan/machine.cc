@@ -40,7 +40,7 @@ nlohmann::ordered_json to_json(const Machine& machine) {
                                  {"matrix_flops_bf16", machine.matrix_flops_bf16},
                                  {"memory_bytes_per_second", machine.memory_bytes_per_second},
                                  {"operation_seconds", machine.operation_seconds}};
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     json["capacity_bytes"][std::string(name_of(static_cast<Tier>(tier)))] =
         machine.capacity_bytes[static_cast<size_t>(tier)];
   }
@@ -62,7 +62,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_number(json, "memory_bytes_per_second", where, machine.memory_bytes_per_second);
   read_number(json, "operation_seconds", where, machine.operation_seconds);
   const nlohmann::json& capacity = read_object(json, "capacity_bytes", where);
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     read_number(capacity, name_of(static_cast<Tier>(tier)), where, machine.capacity_bytes[static_cast<size_t>(tier)]);
   }
   const nlohmann::json& links = read_object(json, "link_bytes_per_second", where);

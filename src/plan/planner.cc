@@ -84,8 +84,8 @@ Plan plan_for(const Graph& graph, const Machine& machine, std::vector<Treatment>
 }
 
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy) {
-  Plan plan = policy.activations
-                  ? plan_for(graph, machine, std::vector<Treatment>(graph.blocks.size(), *policy.activations))
+  Plan plan = policy[SavedGroup::kProduct]
+                  ? plan_for(graph, machine, std::vector<Treatment>(graph.blocks.size(), *policy[SavedGroup::kProduct]))
                   : choose_activations(graph, machine, budget);
   plan.missing_bytes[static_cast<size_t>(Tier::kDevice)] = shortfall(plan, budget);
   plan.fits = shortfall(plan, budget) == 0;

@@ -28,7 +28,7 @@ TEST_CASE("without a budget nothing is recomputed") {
 
 TEST_CASE("a fixed policy is followed whatever the budget") {
   const Graph graph = random_graph(3, {.blocks = 6});
-  const Plan plan = make_plan(graph, Machine{}, {}, {.activations = Treatment::kRecompute});
+  const Plan plan = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
   CHECK(recomputed_blocks(plan) == 6);
   CHECK(plan.fits);
 }
@@ -36,7 +36,7 @@ TEST_CASE("a fixed policy is followed whatever the budget") {
 TEST_CASE("raising the budget never makes the predicted step slower, and what is said to fit does") {
   const Graph graph = random_graph(5, {.blocks = 8, .ops_per_block = 8});
   const int64_t most = device_bytes(make_plan(graph, Machine{}, {}, {}));
-  const int64_t least = device_bytes(make_plan(graph, Machine{}, {}, {.activations = Treatment::kRecompute}));
+  const int64_t least = device_bytes(make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute)));
   REQUIRE(least < most);
   double previous = 1e9;
   for (int i = 0; i <= 20; ++i) {
@@ -53,7 +53,7 @@ TEST_CASE("raising the budget never makes the predicted step slower, and what is
 
 TEST_CASE("a budget that cannot be met says how much is missing and what is alive at the peak") {
   const Graph graph = random_graph(5, {.blocks = 4});
-  const Plan least = make_plan(graph, Machine{}, {}, {.activations = Treatment::kRecompute});
+  const Plan least = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
   const Plan plan = make_plan(graph, Machine{}, {.device = 100}, {});
   CHECK_FALSE(plan.fits);
   CHECK(plan.missing_bytes[0] <= device_bytes(least) - 100);

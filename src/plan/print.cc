@@ -110,7 +110,7 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
 
 std::string shortage_message(const Plan& plan, const PlanContext& context) {
   std::string text;
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     const int64_t missing = plan.missing_bytes[static_cast<size_t>(tier)];
     if (missing == 0) continue;
     const std::string_view name = name_of(static_cast<Tier>(tier));
@@ -125,7 +125,7 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text = context.title + "\n\n";
   text += fmt::format("{:<8} {:<11} {:<11} {:<40} {}\n", "tier", "budget", "peak", "at", "alive there (MiB)");
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     if (tier == 0 || plan.peaks[static_cast<size_t>(tier)].bytes > 0)
       text += tier_row(graph, plan, context, static_cast<Tier>(tier));
   }
@@ -146,7 +146,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
 
 ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
   ordered_json json = {{"fits", plan.fits}};
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
     const std::optional<int64_t> budget = budget_of(context.budget, static_cast<Tier>(tier));
     ordered_json entry = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
@@ -176,7 +176,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
                                 {"step_seconds", step_seconds(point, context)}});
   }
   if (plan.fits) return json;
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     const int64_t missing = plan.missing_bytes[static_cast<size_t>(tier)];
     if (missing > 0) json["missing"][std::string(name_of(static_cast<Tier>(tier)))] = missing;
   }

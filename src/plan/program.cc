@@ -12,6 +12,8 @@ std::string_view name_of(Tier tier) {
       return "host";
     case Tier::kDisk:
       return "disk";
+    case Tier::kFiles:
+      return "files";
   }
   report_bug(__FILE__, __LINE__, "tier", "unknown");
 }

@@ -16,12 +16,19 @@
 
 namespace spillway {
 
-enum class Tier : uint8_t { kDevice, kHost, kDisk };
-constexpr int kTiers = 3;
+// kFiles is not memory of ours: the tensors of the user's model folder, read where they lie and never written. An
+// offset there counts through the values that live there, in the order of the program's homes.
+enum class Tier : uint8_t { kDevice, kHost, kDisk, kFiles };
+constexpr int kTiers = 4;
+constexpr int kBudgetedTiers = 3;  // all but kFiles have a capacity, a budget and an arena
 [[nodiscard]] std::string_view name_of(Tier tier);
 
 enum class Lane : uint8_t { kCompute, kHostToDevice, kDeviceToHost, kDiskRead, kDiskWrite, kHostCompute, kPeer };
 constexpr int kLanes = 7;
+
+// Transfers from and to the scratch file move whole blocks of this size (O_DIRECT): their places begin at multiples of
+// it in both tiers, and the bytes up to the next multiple belong to them.
+constexpr int64_t kDiskAlignment = 4096;
 [[nodiscard]] std::string_view name_of(Lane lane);
 
 // Bytes [offset, offset + bytes) of a tier's arena.
@@ -40,7 +47,7 @@ struct Operand {
 
 struct Instruction {
   enum class Kind : uint8_t {
-    kRun,   // execute operation `op`
+    kRun,   // execute operation `op`, on kCompute with operands in device memory or on kHostCompute with all in host
     kCopy,  // move inputs[0] to outputs[0], the same value in another place
   };
   Kind kind = Kind::kRun;

@@ -56,8 +56,8 @@ class ProgramVerifier {
   [[nodiscard]] const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_arenas(const Budget& budget) {
-    const std::optional<int64_t> budgets[kTiers] = {budget.device, budget.host, budget.disk};
-    for (size_t tier = 0; tier < kTiers; ++tier) {
+    const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
       if (budgets[tier] && program_.arena_bytes[tier] > *budgets[tier]) {
         report("the {} arena has {} bytes, its budget is {}", name_of(static_cast<Tier>(tier)),
                program_.arena_bytes[tier], *budgets[tier]);

@@ -14,9 +14,9 @@ using nlohmann::ordered_json;
 
 ordered_json tiers_json(const train::PlannedJob& planned, const Executor& executor) {
   const Budget& budget = planned.context.budget;
-  const std::optional<int64_t> budgets[kTiers] = {budget.device, budget.host, budget.disk};
+  const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
   ordered_json tiers;
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     const auto i = static_cast<size_t>(tier);
     tiers[std::string(name_of(static_cast<Tier>(tier)))] = {
         {"budget_bytes", budgets[i].value_or(0)},

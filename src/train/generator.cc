@@ -70,7 +70,7 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
   graph_.name = "generation";
   Builder builder(graph_);
   decoder_ = build_cached_decoder(builder, config_, options, context);
-  plan_ = make_plan(graph_, {.threads = pool.threads()}, {}, {.activations = Treatment::kKeep});
+  plan_ = make_plan(graph_, {.threads = pool.threads()}, {}, saved_policy(Treatment::kKeep));
   executor_.emplace(graph_, plan_.program, pool);
   const WeightHome home = [this](ValueId id) { return executor_->home(id); };
   load_base_weights(graph_, config_, base, home);

@@ -78,7 +78,7 @@ std::vector<PlanContext::Change> nearest_changes(const Job& job, const Machine& 
   };
   std::vector<PlanContext::Change> changes;
   Job open = job;
-  if (job.policy.activations == Treatment::kKeep) open.policy = {};
+  if (job.policy[SavedGroup::kProduct] == Treatment::kKeep) open.policy = {};
   const Plan best = least(open);
   if (best.fits) {
     changes.push_back({"gradient_checkpointing: true", best.peaks[0].bytes});
@@ -119,9 +119,9 @@ Job make_job(const Config& config, const Machine& machine) {
                .accumulates = config.gradient_accumulation_steps > 1};
   job.budget = make_budget(config.memory, machine);
   if (config.gradient_checkpointing == Checkpointing::kOn) {
-    job.policy.activations = Treatment::kRecompute;
+    job.policy = saved_policy(Treatment::kRecompute);
   } else if (config.gradient_checkpointing == Checkpointing::kOff || config.memory.plan == PlanMode::kFixed) {
-    job.policy.activations = Treatment::kKeep;
+    job.policy = saved_policy(Treatment::kKeep);
   }
   job.title = make_title(job, machine);
   return job;

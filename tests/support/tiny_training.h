@@ -89,7 +89,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   }
   job.graph.adamw = {0.9, 0.999, 1e-8, 0.01};
   job.graph.accumulates = setup.accumulates;
-  job.policy.activations = setup.activations;
+  if (setup.activations) job.policy = saved_policy(*setup.activations);
   job.budget.device = setup.device_budget;
   return job;
 }
