@@ -1,0 +1,50 @@
+// The contents of persistent values, wherever a plan keeps them: how state is loaded and saved, one value at a time.
+//
+// Between two sections of a program only. A store belongs to one thread, and a visitor must not call the store again:
+// what is not in memory passes through one buffer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "graph/graph.h"
+#include "tensor/view.h"
+
+namespace spillway {
+
+class ValueStore {
+ public:
+  // A run of a value's elements: a flat view in the value's dtype, and the index of its first element. The memory is
+  // the store's, and good for this call.
+  using Visitor = std::function<void(const TensorView& piece, int64_t first_elem)>;
+
+  virtual ~ValueStore() = default;
+
+  // Calls `use` with the whole content, in order, in pieces of the store's choice: all at once where it is in memory.
+  virtual void read(ValueId id, const Visitor& use) = 0;
+  // The same for pieces that `fill` must write completely. REQUIRES: the value is not in the user's files.
+  virtual void write(ValueId id, const Visitor& fill) = 0;
+  // Whether the content is read where it lies in the model folder's files: there is nothing to load.
+  [[nodiscard]] virtual bool is_in_files(ValueId) const { return false; }
+};
+
+// Values that all are in memory.
+class MemoryStore final : public ValueStore {
+ public:
+  using Home = std::function<TensorView(ValueId)>;
+  explicit MemoryStore(Home home) : home_(std::move(home)) {}
+
+  void read(ValueId id, const Visitor& use) override { use(flat(id), 0); }
+  void write(ValueId id, const Visitor& fill) override { fill(flat(id), 0); }
+
+ private:
+  [[nodiscard]] TensorView flat(ValueId id) const {
+    const TensorView view = home_(id);
+    return {view.data, view.dtype, {view.elems()}};
+  }
+
+  Home home_;
+};
+
+}  // namespace spillway
