@@ -17,7 +17,8 @@ class BlockChecksums {
   // What the sums of a tier of this size take, for the plan.
   [[nodiscard]] static int64_t table_bytes(int64_t tier_bytes) { return tier_bytes / kBlockBytes * 4; }
 
-  explicit BlockChecksums(int64_t tier_bytes) : sums_(static_cast<size_t>(tier_bytes / kBlockBytes)) {}
+  // One allocation, of table_bytes(tier_bytes).
+  explicit BlockChecksums(int64_t tier_bytes);
 
   struct Mismatch {
     int64_t offset = 0;  // of the block in the tier

@@ -99,23 +99,32 @@ class DiskQueue {
   struct Block {
     DiskBlock rest;            // what is still to be moved
     int64_t needed_bytes = 0;  // of it: a staged block may reach over the end of the file
-    // Where the wanted bytes go from the staging memory; null where they are read in place.
+    // Where the wanted bytes go from the staging memory; null where they are moved in place.
     std::byte* target = nullptr;
     const std::byte* staged = nullptr;
-    int64_t target_bytes = 0;
+    int64_t wanted_bytes = 0;
     Ticket ticket = 0;
-    int32_t attempts = 0;  // without progress
+    int32_t attempts = 0;  // in a row, without progress
   };
 
+  [[nodiscard]] File open_model_file(const std::filesystem::path& path) const;
+  void check_scratch_range(int64_t offset, std::span<const std::byte> memory) const;
+  void throw_if_failed() const;
   Ticket submit(const Request& request);
   [[nodiscard]] bool is_finished(Ticket ticket) const;
   [[nodiscard]] Request& request_of(Ticket ticket);
+  [[nodiscard]] int32_t scratch_files() const { return scratch_ ? static_cast<int32_t>(scratch_->files().size()) : 0; }
+  [[nodiscard]] int64_t in_flight() const { return std::ssize(blocks_) - std::ssize(free_slots_); }
   void advance(DiskBackend::Wait wait);
   void start_blocks();
-  [[nodiscard]] Block next_block(Request& request, int32_t slot);
+  [[nodiscard]] Block scratch_block(const Request& request) const;
+  [[nodiscard]] Block file_block(const Request& request, int32_t slot) const;
   void settle(const DiskBackend::Completion& completion);
+  void release(int32_t slot);
   void verify(const Request& request);
+  [[nodiscard]] std::string describe(const DiskBlock& block, int64_t moved) const;
   [[noreturn]] void fail(std::string error);
+  void abandon();
 
   Scratch* scratch_;
   std::vector<File> files_;

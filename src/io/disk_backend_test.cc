@@ -1,0 +1,63 @@
+#include "io/disk_backend.h"
+
+#include <doctest/doctest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <string>
+#include <thread>
+
+#include "base/bytes.h"
+#include "io/disk_queue.h"
+#include "io/scratch.h"
+#include "tests/support/aligned_memory.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+// As container runtimes do. For this thread and those that it starts, and for good.
+bool refuse_io_uring() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(filter), filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("where io_uring is refused, threads do the work") {
+  const TemporaryFolder folder;
+  AlignedMemory arena(kMiB);
+  std::string name;
+  bool is_filtered = false, is_null = false, is_equal = false;
+  int error = 0;
+  std::thread([&] {
+    is_filtered = refuse_io_uring();
+    if (!is_filtered) return;
+    is_null = make_uring_backend({}) == nullptr;
+    error = errno;
+    Scratch scratch({.folders = {folder.path()}, .bytes = kMiB});
+    DiskQueue queue(&scratch, {});
+    name = queue.backend_name();
+    std::fill_n(arena.data(), kMiB, std::byte{42});
+    queue.wait(queue.write_scratch(0, arena.span()));
+    std::fill_n(arena.data(), kMiB, std::byte{0});
+    queue.wait(queue.read_scratch(0, arena.span()));
+    is_equal = std::count(arena.data(), arena.data() + kMiB, std::byte{42}) == kMiB;
+  }).join();
+  if (!is_filtered) return;  // a kernel or a sandbox without seccomp filters
+  CHECK(is_null);
+  CHECK(error == EPERM);
+  CHECK(name == "threads");
+  CHECK(is_equal);
+}

@@ -1,0 +1,128 @@
+#include <liburing.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "io/disk_backend.h"
+
+namespace spillway {
+namespace {
+
+// What the kernel registers as one buffer.
+constexpr int64_t kMostBufferBytes = kGiB;
+
+// A line that is true of the whole process is said once, although each lane has a queue.
+void say_once(std::atomic<bool>& said, std::string_view text) {
+  if (!said.exchange(true)) log_line(text);
+}
+
+class UringBackend final : public DiskBackend {
+ public:
+  UringBackend(const io_uring& ring, const DiskBackendSetup& setup) : ring_(ring), files_(setup.files) {
+    has_files_ =
+        !files_.empty() && io_uring_register_files(&ring_, files_.data(), static_cast<unsigned>(files_.size())) == 0;
+    register_memory(setup.memory);
+  }
+  ~UringBackend() override { io_uring_queue_exit(&ring_); }
+  UringBackend(UringBackend&&) = delete;
+
+  [[nodiscard]] std::string_view name() const override { return "io_uring"; }
+
+  void start(int32_t slot, const DiskBlock& block) override {
+    io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+    SPILLWAY_CHECK(entry, "more blocks than the depth");
+    const int fd = has_files_ ? block.file : files_[static_cast<size_t>(block.file)];
+    const unsigned bytes = static_cast<unsigned>(block.bytes);
+    const uint64_t offset = static_cast<uint64_t>(block.offset);
+    const int buffer = buffer_of(block);
+    if (block.direction == DiskDirection::kRead) {
+      if (buffer >= 0) io_uring_prep_read_fixed(entry, fd, block.memory, bytes, offset, buffer);
+      if (buffer < 0) io_uring_prep_read(entry, fd, block.memory, bytes, offset);
+    } else {
+      if (buffer >= 0) io_uring_prep_write_fixed(entry, fd, block.memory, bytes, offset, buffer);
+      if (buffer < 0) io_uring_prep_write(entry, fd, block.memory, bytes, offset);
+    }
+    if (has_files_) entry->flags |= IOSQE_FIXED_FILE;
+    io_uring_sqe_set_data64(entry, static_cast<uint64_t>(slot));
+  }
+
+  std::optional<Completion> finish(Wait wait) override {
+    for (;;) {
+      // Blocks that were started reach the kernel before anyone waits for them.
+      enter(io_uring_sq_ready(&ring_) > 0, wait == Wait::kYes && io_uring_cq_ready(&ring_) == 0);
+      io_uring_cqe* entry = nullptr;
+      if (io_uring_peek_cqe(&ring_, &entry) == 0) {
+        const Completion completion{static_cast<int32_t>(io_uring_cqe_get_data64(entry)), entry->res};
+        io_uring_cqe_seen(&ring_, entry);
+        return completion;
+      }
+      if (wait == Wait::kNo) return std::nullopt;
+    }
+  }
+
+ private:
+  void enter(bool has_new, bool must_wait) {
+    if (!has_new && !must_wait) return;
+    const int result = must_wait ? io_uring_submit_and_wait(&ring_, 1) : io_uring_submit(&ring_);
+    // These pass by themselves; finish() comes again.
+    const bool is_transient = result == -EINTR || result == -EAGAIN || result == -EBUSY || result == -ENOMEM;
+    SPILLWAY_CHECK(result >= 0 || is_transient, "io_uring_enter: {}", std::system_category().message(-result));
+  }
+
+  void register_memory(const std::vector<std::span<std::byte>>& regions) {
+    for (const std::span<std::byte> region : regions) {
+      for (int64_t begin = 0; begin < std::ssize(region); begin += kMostBufferBytes) {
+        const int64_t bytes = std::min(kMostBufferBytes, std::ssize(region) - begin);
+        buffers_.push_back({region.data() + begin, static_cast<size_t>(bytes)});
+      }
+    }
+    if (buffers_.empty()) return;
+    const int error = -io_uring_register_buffers(&ring_, buffers_.data(), static_cast<unsigned>(buffers_.size()));
+    if (error == 0) return;
+    buffers_.clear();
+    static std::atomic<bool> said = false;
+    say_once(said,
+             fmt::format("the disk tier's memory is not registered with io_uring ({}): a little slower; ulimit -l "
+                         "unlimited lets it be",
+                         std::system_category().message(error)));
+  }
+
+  // -1 where the block's memory is not within one registered buffer.
+  [[nodiscard]] int buffer_of(const DiskBlock& block) const {
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      const std::byte* base = static_cast<const std::byte*>(buffers_[i].iov_base);
+      if (block.memory >= base && block.memory + block.bytes <= base + buffers_[i].iov_len) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  io_uring ring_;
+  std::vector<int> files_;
+  bool has_files_ = false;
+  std::vector<iovec> buffers_;
+};
+
+}  // namespace
+
+std::unique_ptr<DiskBackend> make_uring_backend(const DiskBackendSetup& setup) {
+  io_uring ring{};
+  const int error = -io_uring_queue_init(static_cast<unsigned>(setup.depth), &ring, 0);
+  if (error == 0) return std::make_unique<UringBackend>(ring, setup);
+  errno = error;
+  return nullptr;
+}
+
+std::unique_ptr<DiskBackend> make_disk_backend(const DiskBackendSetup& setup) {
+  if (auto backend = make_uring_backend(setup)) return backend;
+  static std::atomic<bool> said = false;
+  say_once(said, fmt::format("the disk tier works with threads: io_uring is refused here ({})",
+                             std::system_category().message(errno)));
+  return make_thread_backend(setup);
+}
+
+}  // namespace spillway
