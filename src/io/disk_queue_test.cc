@@ -107,7 +107,7 @@ TEST_CASE("delays, reordering and short transfers change no byte") {
   for (const MakeDiskBackend& backend : backends()) {
     Scratch scratch(small_scratch(folder, 2, true));
     AlignedMemory arena(scratch.bytes());
-    for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (uint64_t seed = 0; seed < 6; ++seed) {
       CAPTURE(seed);
       const DiskFaults faults{.seed = seed, .delay = 0.5, .shorten = 0.3};
       CHECK(compare_with_copy(scratch, small_queue(with_faults(backend, faults)), arena, seed) == 0);
