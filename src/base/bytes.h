@@ -11,6 +11,9 @@ constexpr int64_t kKiB = int64_t{1} << 10;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
+// What O_DIRECT asks of offsets, sizes and memory addresses on any disk of today.
+constexpr int64_t kDiskAlignment = 4096;
+
 // 398.6 MiB, 12.0 GiB, 512 B.
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 

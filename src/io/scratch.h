@@ -22,9 +22,6 @@
 
 namespace spillway {
 
-// What O_DIRECT asks of offsets, sizes and memory addresses on any disk of today.
-constexpr int64_t kDiskAlignment = 4096;
-
 struct ScratchOptions {
   std::vector<std::filesystem::path> folders;  // at least one; made where they are not there
   int64_t bytes = 0;                           // a multiple of kDiskAlignment

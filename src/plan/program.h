@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "graph/graph.h"
 
 namespace spillway {
@@ -25,13 +26,11 @@ constexpr int kBudgetedTiers = 3;  // all but kFiles have a capacity, a budget a
 
 enum class Lane : uint8_t { kCompute, kHostToDevice, kDeviceToHost, kDiskRead, kDiskWrite, kHostCompute, kPeer };
 constexpr int kLanes = 7;
-
-// Transfers from and to the scratch file move whole blocks of this size (O_DIRECT): their places begin at multiples of
-// it in both tiers, and the bytes up to the next multiple belong to them.
-constexpr int64_t kDiskAlignment = 4096;
 [[nodiscard]] std::string_view name_of(Lane lane);
 
-// Bytes [offset, offset + bytes) of a tier's arena.
+// Bytes [offset, offset + bytes) of a tier's arena. Transfers from and to the scratch file move whole blocks of
+// kDiskAlignment: their places begin at multiples of it in both tiers, and the bytes up to the next multiple belong to
+// them.
 struct Place {
   Tier tier = Tier::kDevice;
   int64_t offset = -1;
