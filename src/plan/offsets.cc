@@ -28,10 +28,10 @@ class FirstFit {
     for (const int32_t id : order) {
       const Interval& item = intervals_[static_cast<size_t>(id)];
       if (item.bytes == 0) continue;
-      const int64_t size = align_up(item.bytes, kArenaAlignment);
+      const int64_t size = align_up(item.bytes, item.alignment);
       const int64_t offset = lowest_gap(item, size);
       packing.offsets[static_cast<size_t>(id)] = offset;
-      packing.bytes = std::max(packing.bytes, offset + item.bytes);
+      packing.bytes = std::max(packing.bytes, offset + (item.alignment > kArenaAlignment ? size : item.bytes));
       born_at_[static_cast<size_t>(item.begin)].push_back({offset, offset + size});
       for (int32_t t = item.begin; t < item.end; ++t)
         alive_at_[static_cast<size_t>(t)].push_back({offset, offset + size});
@@ -55,7 +55,7 @@ class FirstFit {
     int64_t candidate = 0;
     for (const Range& other : met_) {
       if (other.begin >= candidate + size) break;
-      candidate = std::max(candidate, other.end);
+      candidate = std::max(candidate, align_up(other.end, item.alignment));
     }
     return candidate;
   }
@@ -70,8 +70,8 @@ int64_t largest_live_sum(std::span<const Interval> intervals) {
   for (const Interval& i : intervals) end = std::max(end, i.end);
   std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);
   for (const Interval& i : intervals) {
-    change[static_cast<size_t>(i.begin)] += align_up(i.bytes, kArenaAlignment);
-    change[static_cast<size_t>(i.end)] -= align_up(i.bytes, kArenaAlignment);
+    change[static_cast<size_t>(i.begin)] += align_up(i.bytes, i.alignment);
+    change[static_cast<size_t>(i.end)] -= align_up(i.bytes, i.alignment);
   }
   int64_t sum = 0, largest = 0;
   for (const int64_t c : change) largest = std::max(largest, sum += c);

@@ -18,10 +18,11 @@ struct Interval {
   int64_t bytes = 0;
   int32_t begin = 0;  // half-open
   int32_t end = 0;
+  int64_t alignment = kArenaAlignment;  // a multiple of it; the interval takes whole multiples of this
 };
 
 struct Packing {
-  std::vector<int64_t> offsets;  // one an interval, multiples of kArenaAlignment
+  std::vector<int64_t> offsets;  // one an interval, multiples of its alignment
   int64_t bytes = 0;             // the arena: the end of the highest interval
   int64_t lower_bound = 0;       // with every interval padded to the alignment, so `bytes` may be a little less
 };

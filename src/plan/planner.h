@@ -1,7 +1,7 @@
 // (Graph, Machine, Budget, Policy) -> Plan: where every byte lives, and what a step will cost.
 //
 // A pure, deterministic function: no allocation of tiers, no device, no clock. What the policy leaves open is chosen so
-// that the predicted step is fastest within the budget. Today that is one choice: keep or recompute, block by block.
+// that the predicted step is fastest within the budget; plan/search.h says how.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plan/budget.h"
+#include "plan/choices.h"
 #include "plan/machine.h"
 #include "plan/schedule.h"
 #include "plan/simulate.h"
@@ -24,9 +25,7 @@ struct TierPeak {
 
 struct Plan {
   bool fits = true;
-  // By block, and by value. When nothing fits: those of the plan that needs least.
-  std::vector<Treatment> blocks;
-  std::vector<Treatment> values;
+  Choices choices;  // when nothing fits: those that come nearest
   Schedule schedule;
   std::vector<int64_t> offsets;  // by buffer
   std::array<TierPeak, kTiers> peaks{};
@@ -35,18 +34,25 @@ struct Plan {
   Program program;
 };
 
-[[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy);
+// `accumulation`: micro-steps of an optimizer step, which is what is made fast.
+[[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
+                             int64_t accumulation = 1);
 
-// The plan for given treatments, whatever they need.
-[[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, std::vector<Treatment> blocks);
+// The plan for given choices, whatever they need. `in_files` as in Policy.
+[[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices,
+                            const std::vector<bool>& in_files = {});
 
-// The choices between everything resident and everything recomputed, from most memory to least: at most `points` plans,
-// each with a larger arena and a faster step than the next.
+// Everything on the device, and every group of saved activations treated alike.
+[[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);
+
+// The fastest plans for device budgets from what a plan without a limit takes down to the least there is: at most
+// `points`, each with a larger arena and a faster step than the next. The other tiers are as in `budget`.
 struct FrontierPoint {
   std::array<int64_t, kTiers> bytes{};
   double micro_step_seconds = 0;
   double update_seconds = 0;
 };
-[[nodiscard]] std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, int points);
+[[nodiscard]] std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, const Budget& budget,
+                                                  const Policy& policy, int64_t accumulation, int points);
 
 }  // namespace spillway

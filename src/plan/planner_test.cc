@@ -16,7 +16,8 @@ namespace {
 
 int64_t device_bytes(const Plan& plan) { return plan.peaks[0].bytes; }
 int64_t recomputed_blocks(const Plan& plan) {
-  return std::count(plan.blocks.begin(), plan.blocks.end(), Treatment::kRecompute);
+  return std::count_if(plan.choices.blocks.begin(), plan.choices.blocks.end(),
+                       [](const BlockChoice& block) { return summary(block) == Treatment::kRecompute; });
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ TEST_CASE("the same input gives the same plan") {
   const Plan a = make_plan(graph, Machine{}, {.device = 20'000}, {}),
              b = make_plan(graph, Machine{}, {.device = 20'000}, {});
   CHECK(a.offsets == b.offsets);
-  CHECK(a.blocks == b.blocks);
+  CHECK(a.choices.blocks == b.choices.blocks);
 }
 
 TEST_CASE("packed buffers never overlap while both are alive, and random ones come close to the bound") {

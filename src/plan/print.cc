@@ -31,15 +31,33 @@ std::string usage_text(const ClassBytes& bytes) {
   return text;
 }
 
-// "0-10 recomputed    11-29 kept"
-std::string ranges_text(const std::vector<Treatment>& blocks) {
-  static constexpr std::string_view kWords[] = {"kept", "recomputed", "saved -> host", "saved -> disk"};
+// "attention kept, product -> disk, elementwise recomputed", or one word where all groups are treated alike.
+std::string saved_text(const BlockChoice& choice) {
+  static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};
+  const auto word = [&](SavedGroup group) { return kWords[static_cast<size_t>(choice[group])]; };
+  constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
+  std::string text;
+  const bool alike = choice[kInner[0]] == choice[kInner[1]] && choice[kInner[1]] == choice[kInner[2]];
+  if (alike) {
+    text = fmt::format("activations {}", word(kInner[0]));
+  } else {
+    for (const SavedGroup group : kInner)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(group), word(group));
+  }
+  if (choice[SavedGroup::kBoundary] != Treatment::kKeep && choice[SavedGroup::kBoundary] != choice[kInner[0]])
+    text += fmt::format(", boundary {}", word(SavedGroup::kBoundary));
+  if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
+  return text;
+}
+
+// "0-10 activations recomputed    11-29 activations kept"
+std::string ranges_text(const std::vector<BlockChoice>& blocks) {
   std::string text;
   for (size_t begin = 0; begin < blocks.size();) {
     size_t end = begin;
     while (end < blocks.size() && blocks[end] == blocks[begin]) ++end;
     const std::string range = end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
-    text += fmt::format("{}{} {}", text.empty() ? "" : "    ", range, kWords[static_cast<size_t>(blocks[begin])]);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "    ", range, saved_text(blocks[begin]));
     begin = end;
   }
   return text.empty() ? "none" : text;
@@ -95,6 +113,26 @@ std::string alive_text(const Graph& graph, const Plan& plan) {
   return text;
 }
 
+// "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB a step"
+std::string moves_text(const Plan& plan, const PlanContext& context) {
+  std::array<double, kLanes> bytes{};
+  for (const Section& section : plan.program.sections) {
+    const double times = section.phase == Phase::kUpdate ? 1 : static_cast<double>(context.accumulation);
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      const Instruction& instruction = plan.program.instructions[static_cast<size_t>(i)];
+      if (instruction.kind != Instruction::Kind::kCopy) continue;
+      bytes[static_cast<size_t>(instruction.lane)] += times * static_cast<double>(instruction.inputs[0].place.bytes);
+    }
+  }
+  std::string text;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    if (bytes[lane] == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "moves    " : "    ", name_of(static_cast<Lane>(lane)),
+                        format_bytes(static_cast<int64_t>(bytes[lane])));
+  }
+  return text.empty() ? "" : text + " a step\n";
+}
+
 // The message itself goes where errors go; this is what stands behind it.
 std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text = fmt::format("\nThis does not fit: {} of device memory are missing. Alive at the peak:\n{}",
@@ -134,11 +172,16 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const double waiting = static_cast<double>(context.accumulation) * s.stall_seconds;
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
-  text += fmt::format("\nlayers   activations of {}\n", ranges_text(plan.blocks));
+  text += fmt::format("\nlayers   {}\n", ranges_text(plan.choices.blocks));
+  if (plan.choices.optimizer_state != Tier::kDevice || plan.choices.gradients != Tier::kDevice) {
+    text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
+                        name_of(plan.choices.gradients));
+  }
   text += fmt::format("arena    {:.1f} % larger than what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {:.2f} s predicted: compute {:.2f}, waiting {:.2f}; bottleneck {}; {:.0f} tokens/s\n",
                       seconds, seconds - waiting, waiting, name_of(s.bottleneck),
                       static_cast<double>(graph.tokens * context.accumulation) / seconds);
+  text += moves_text(plan, context);
   text += comparison(plan, context);
   if (!plan.fits) text += shortage(graph, plan, context);
   return text;
@@ -164,10 +207,19 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   json["tokens_per_second"] = static_cast<double>(graph.tokens * context.accumulation) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
   json["choices"] = ordered_json::array();
-  for (size_t i = 0; i < plan.blocks.size(); ++i) {
-    json["choices"].push_back(
-        {{"block", graph.blocks[i].name}, {"activations", name_of(plan.blocks[i])}, {"weights", "device"}});
+  for (size_t i = 0; i < plan.choices.blocks.size(); ++i) {
+    const BlockChoice& choice = plan.choices.blocks[i];
+    ordered_json entry = {{"block", graph.blocks[i].name},
+                          {"activations", name_of(summary(choice))},
+                          {"weights", name_of(weights_tier(choice))}};
+    for (int group = 0; group < kSavedGroups; ++group) {
+      const auto which = static_cast<SavedGroup>(group);
+      entry["saved"][std::string(name_of(which))] = name_of(choice[which]);
+    }
+    json["choices"].push_back(std::move(entry));
   }
+  json["gradients"] = name_of(plan.choices.gradients);
+  json["optimizer_state"] = name_of(plan.choices.optimizer_state);
   json["frontier"] = ordered_json::array();
   for (const FrontierPoint& point : context.frontier) {
     json["frontier"].push_back({{"device_bytes", point.bytes[0]},

@@ -3,30 +3,20 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.h"
-#include "graph/operation.h"
-
 namespace spillway {
 namespace {
 
-double seconds_of(const Graph& graph, const Instruction& instruction, const Machine& machine) {
-  if (instruction.kind == Instruction::Kind::kCopy) {
-    const double rate = machine.link_bytes_per_second[static_cast<size_t>(instruction.lane)];
-    SPILLWAY_CHECK(rate > 0, "a copy on lane {}, which this machine does not have", name_of(instruction.lane));
-    return static_cast<double>(instruction.inputs[0].place.bytes) / rate;
-  }
-  const Cost cost = cost_of(graph, instruction.op);
-  const double memory = cost.bytes / machine.memory_bytes_per_second;
-  if (!cost.matrix_product) return machine.operation_seconds + memory;
-  const DType dtype = cost.in_f32 ? DType::kF32 : graph.value(graph.op(instruction.op).inputs[0]).type.dtype;
-  return machine.operation_seconds + std::max(memory, cost.flops / machine.matrix_flops(dtype));
+double seconds_of(const Instruction& instruction, const CostModel& costs) {
+  if (instruction.kind == Instruction::Kind::kRun) return costs.operation_seconds(instruction.op);
+  return costs.transfer_seconds(instruction.lane, instruction.inputs[0].place.bytes);
 }
 
 }  // namespace
 
-Simulation simulate(const Graph& graph, const Program& program, const Machine& machine) {
+Simulation simulate(const Program& program, const CostModel& costs, std::vector<LaneTime>* timeline) {
   Simulation result;
   std::vector<double> finished(program.instructions.size(), 0);
+  if (timeline) timeline->assign(program.instructions.size(), {});
   double section_start = 0;
   for (const Section& section : program.sections) {
     std::array<double, kLanes> lane_free;
@@ -37,12 +27,14 @@ Simulation simulate(const Graph& graph, const Program& program, const Machine& m
       double start = lane_free[lane];
       for (const int32_t other : instruction.waits) start = std::max(start, finished[static_cast<size_t>(other)]);
       if (instruction.lane == Lane::kCompute) result.stall_seconds += start - lane_free[lane];
-      const double seconds = seconds_of(graph, instruction, machine);
+      const double seconds = seconds_of(instruction, costs);
       lane_free[lane] = finished[static_cast<size_t>(i)] = start + seconds;
+      if (timeline) (*timeline)[static_cast<size_t>(i)] = {start - section_start, start + seconds - section_start};
       result.lanes[lane].busy_seconds += seconds;
       if (instruction.kind == Instruction::Kind::kCopy)
         result.lanes[lane].bytes += static_cast<double>(instruction.inputs[0].place.bytes);
     }
+    result.stall_seconds += *std::max_element(lane_free.begin(), lane_free.end()) - lane_free[0];
     const double section_end = *std::max_element(lane_free.begin(), lane_free.end());
     (section.phase == Phase::kUpdate ? result.update_seconds : result.micro_step_seconds) +=
         section_end - section_start;

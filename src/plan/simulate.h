@@ -1,13 +1,14 @@
 // Plays a Program against a Machine's rates: how long a micro-step and an update take, and which lane is the
 // bottleneck.
 //
-// Every instruction starts when its lane is free and all that it waits for has finished. An operation takes the longer
-// of its arithmetic at the matrix rate and its bytes at the memory rate, and a fixed time to start.
+// Every instruction starts when its lane is free and all that it waits for has finished.
 #pragma once
 
 #include <array>
+#include <vector>
 
-#include "plan/machine.h"
+#include "plan/cost_model.h"
+#include "plan/program.h"
 
 namespace spillway {
 
@@ -28,6 +29,13 @@ struct Simulation {
   }
 };
 
-[[nodiscard]] Simulation simulate(const Graph& graph, const Program& program, const Machine& machine);
+// When each instruction starts and ends, in seconds since its section began.
+struct LaneTime {
+  double start = 0, finish = 0;
+};
+
+// `timeline`, where wanted, gets one entry an instruction.
+[[nodiscard]] Simulation simulate(const Program& program, const CostModel& costs,
+                                  std::vector<LaneTime>* timeline = nullptr);
 
 }  // namespace spillway

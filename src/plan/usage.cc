@@ -92,6 +92,7 @@ ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int
 
 std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step) {
   const Step& s = schedule.steps[static_cast<size_t>(step)];
+  if (s.op == kNone) return fmt::format("{} on its way on {}", graph.value(s.moved).name, name_of(s.lane));
   const Operation& op = graph.op(s.op);
   std::string text(name_of(s.recompute ? Phase::kBackward : op.phase));
   if (op.block != kNone) text += ", " + graph.blocks[static_cast<size_t>(op.block)].name;

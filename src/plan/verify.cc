@@ -12,6 +12,15 @@ namespace {
 
 constexpr size_t kEnoughViolations = 20;
 
+// Transfers from and to the scratch file move whole blocks.
+[[nodiscard]] bool meets_disk(const Instruction& instruction) {
+  return instruction.kind == Instruction::Kind::kCopy &&
+         (instruction.inputs[0].place.tier == Tier::kDisk || instruction.outputs[0].place.tier == Tier::kDisk);
+}
+[[nodiscard]] Place padded(const Place& place) {
+  return {place.tier, place.offset, (place.bytes + kDiskAlignment - 1) / kDiskAlignment * kDiskAlignment};
+}
+
 [[nodiscard]] bool overlap(const Place& a, const Place& b) {
   return a.tier == b.tier && a.bytes > 0 && b.bytes > 0 && a.offset < b.offset + b.bytes &&
          b.offset < a.offset + a.bytes;
@@ -95,6 +104,7 @@ class ProgramVerifier {
     for (const int32_t other : instruction.waits) {
       if (other < 0 || other >= i) report("instruction {} waits for {}, which is not before it", i, other);
     }
+    check_tiers(i);
     if (instruction.kind == Instruction::Kind::kCopy) {
       check_copy(i);
       return;
@@ -163,11 +173,38 @@ class ProgramVerifier {
     static const std::map<std::pair<Tier, Tier>, Lane> kLaneOf = {
         {{Tier::kHost, Tier::kDevice}, Lane::kHostToDevice}, {{Tier::kDevice, Tier::kHost}, Lane::kDeviceToHost},
         {{Tier::kDisk, Tier::kDevice}, Lane::kDiskRead},     {{Tier::kDisk, Tier::kHost}, Lane::kDiskRead},
-        {{Tier::kDevice, Tier::kDisk}, Lane::kDiskWrite},    {{Tier::kHost, Tier::kDisk}, Lane::kDiskWrite}};
+        {{Tier::kDevice, Tier::kDisk}, Lane::kDiskWrite},    {{Tier::kHost, Tier::kDisk}, Lane::kDiskWrite},
+        {{Tier::kFiles, Tier::kDevice}, Lane::kDiskRead},    {{Tier::kFiles, Tier::kHost}, Lane::kDiskRead}};
     const auto found = kLaneOf.find({instruction.inputs[0].place.tier, instruction.outputs[0].place.tier});
     if (found == kLaneOf.end() || found->second != instruction.lane) {
       report("{} from {} to {} on lane {}", describe(i), name_of(instruction.inputs[0].place.tier),
              name_of(instruction.outputs[0].place.tier), name_of(instruction.lane));
+    }
+    if (!meets_disk(instruction)) return;
+    for (const Place& place : {instruction.inputs[0].place, instruction.outputs[0].place}) {
+      const Place whole = padded(place);
+      if (place.offset % kDiskAlignment != 0) report("{} is not aligned to blocks of the disk", describe(i));
+      check_place(describe(i) + " in whole blocks", whole);
+    }
+  }
+
+  // Operations compute on the memory of their lane, and what a run may not write it does not.
+  void check_tiers(int32_t i) {
+    const Instruction& instruction = at(i);
+    for (const Operand& output : instruction.outputs) {
+      if (output.place.tier == Tier::kFiles) report("{} writes to the user's files", describe(i));
+    }
+    if (instruction.kind == Instruction::Kind::kCopy || instruction.lane == Lane::kPeer) return;
+    if (instruction.lane != Lane::kCompute && instruction.lane != Lane::kHostCompute) {
+      report("{} runs on lane {}", describe(i), name_of(instruction.lane));
+      return;
+    }
+    const Tier tier = instruction.lane == Lane::kCompute ? Tier::kDevice : Tier::kHost;
+    const auto elsewhere = [&](const Operand& o) { return o.value != kNone && o.place.tier != tier; };
+    if (std::any_of(instruction.inputs.begin(), instruction.inputs.end(), elsewhere) ||
+        std::any_of(instruction.outputs.begin(), instruction.outputs.end(), elsewhere) ||
+        (instruction.workspace.bytes > 0 && instruction.workspace.tier != tier)) {
+      report("{} on lane {} has operands outside {} memory", describe(i), name_of(instruction.lane), name_of(tier));
     }
   }
 
@@ -225,6 +262,8 @@ class ProgramVerifier {
 
   void place_homes() {
     for (const Operand& home : program_.homes) {
+      if (home.place.tier == Tier::kFiles && graph_.value(home.value).kind != ValueKind::kFrozenWeight)
+        report("{} lives in the user's files", name(home.value));
       if (graph_.value(home.value).producer != kNone)
         report("{} has a home, but an operation makes it", name(home.value));
       if (memory(home.place).write(home.place.offset, home.place.bytes, home.value, kNone)) {
@@ -258,6 +297,8 @@ class ProgramVerifier {
       if (input.value != kNone) read(i, input);
     }
     if (instruction.workspace.bytes > 0) touch(i, instruction.workspace, kNone);
+    // The rest of the last block is overwritten, too; what it is overwritten with does not matter.
+    if (meets_disk(instruction)) touch(i, padded(instruction.outputs[0].place), kNone);
     for (const Operand& output : instruction.outputs) touch(i, output.place, output.value);
   }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "graph/verify.h"
@@ -20,11 +21,46 @@ std::string joined(const std::vector<std::string>& violations) {
   return text;
 }
 
+// A machine on which every transfer is possible.
+Machine tiered_machine(RandomStream& random) {
+  Machine machine;
+  machine.link_bytes_per_second.fill(std::pow(10.0, 7 + random.below(4)));
+  return machine;
+}
+
+template <typename T, size_t N>
+T any_of(const T (&list)[N], RandomStream& random) {
+  return list[random.below(N)];
+}
+
+// Every value of every kind in any tier that its kind allows.
+Choices random_choices(const Graph& graph, RandomStream& random) {
+  constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
+  constexpr Treatment kBoundaryTreatments[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk};
+  constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
+  constexpr Overlap kOverlaps[] = {Overlap::kNone, Overlap::kNarrow, Overlap::kWide};
+  constexpr Tier kSites[] = {Tier::kDevice, Tier::kHost};
+  Choices choices = {.gradients = any_of(kHomes, random),
+                     .optimizer_state = any_of(kHomes, random),
+                     .update_site = any_of(kSites, random),
+                     .overlap = any_of(kOverlaps, random),
+                     .synchronous_activations = random.below(4) == 0};
+  for (size_t i = 0; i < graph.blocks.size(); ++i) {
+    BlockChoice block;
+    for (Treatment& saved : block.saved) saved = any_of(kTreatments, random);
+    block[SavedGroup::kBoundary] = any_of(kBoundaryTreatments, random);
+    block.frozen_weights = any_of(kHomes, random);
+    block.trainable_weights = any_of(kHomes, random);
+    choices.blocks.push_back(block);
+  }
+  return choices;
+}
+
 Plan random_plan(const Graph& graph, RandomStream& random) {
-  std::vector<Treatment> blocks;
-  for (size_t i = 0; i < graph.blocks.size(); ++i)
-    blocks.push_back(random.below(2) ? Treatment::kRecompute : Treatment::kKeep);
-  return plan_for(graph, Machine{}, blocks);
+  std::vector<bool> in_files;
+  for (size_t i = 0; i < graph.values.size(); ++i) in_files.push_back(random.below(2) == 0);
+  const Machine machine = tiered_machine(random);
+  return plan_for(graph, machine, random_choices(graph, random), in_files);
 }
 
 // A way to break a program. Returns false where this program has nothing to break in that way.
@@ -106,8 +142,8 @@ const Breakage kBreakages[] = {
 
 }  // namespace
 
-TEST_CASE("programs of random graphs with random recomputation are clean and compute what the graph says") {
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+TEST_CASE("programs of random graphs with random choices are clean and compute what the graph says") {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, 7);
     const Graph graph =
@@ -115,7 +151,17 @@ TEST_CASE("programs of random graphs with random recomputation are clean and com
     REQUIRE(joined(verify(graph)) == "");
     const Plan plan = random_plan(graph, random);
     REQUIRE(joined(verify(graph, plan.program)) == "");
-    CHECK(execute(graph, plan.program, random) == expected_outcome(graph));
+    const Outcome expected = expected_outcome(graph);
+    for (int order = 0; order < 4; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+  }
+}
+
+TEST_CASE("operations spread over lanes with the waits that their bytes need are clean") {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    RandomStream random(seed, 17);
+    const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4)});
+    const Plan plan = plan_for(graph, Machine{}, uniform_choices(graph, Treatment::kRecompute));
     const Program lanes = spread_over_lanes(graph, plan.program, random);
     REQUIRE(joined(verify(graph, lanes)) == "");
     CHECK(execute(graph, lanes, random) == expected_outcome(graph));
@@ -130,7 +176,7 @@ TEST_CASE("every way to break a program is caught whenever it changes a result")
       RandomStream random(seed, 11);
       const Graph graph = random_graph(seed, {.blocks = 2, .ops_per_block = 4});
       const Outcome expected = expected_outcome(graph);
-      const Program good = spread_over_lanes(graph, random_plan(graph, random).program, random);
+      const Program good = random_plan(graph, random).program;
       for (int attempt = 0; attempt < 4; ++attempt) {
         CAPTURE(seed);
         CAPTURE(attempt);
@@ -151,7 +197,7 @@ TEST_CASE("every way to break a program is caught whenever it changes a result")
 
 TEST_CASE("an arena above its budget is reported") {
   const Graph graph = random_graph(1);
-  const Plan plan = plan_for(graph, Machine{}, std::vector<Treatment>(graph.blocks.size(), Treatment::kKeep));
+  const Plan plan = plan_for(graph, Machine{}, uniform_choices(graph, Treatment::kKeep));
   const int64_t bytes = plan.program.arena_bytes[0];
   CHECK(verify(graph, plan.program, {.device = bytes}).empty());
   CHECK(joined(verify(graph, plan.program, {.device = bytes - 1})) ==

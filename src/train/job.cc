@@ -130,9 +130,12 @@ Job make_job(const Config& config, const Machine& machine) {
 PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points) {
   PlannedJob result{.training = build_training_graph(job.model, job.graph)};
   const Graph& graph = result.training.graph;
-  result.plan = make_plan(graph, machine, job.budget, job.policy);
+  result.plan = make_plan(graph, machine, job.budget, job.policy, job.config.gradient_accumulation_steps);
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
-  if (frontier_points > 0) result.context.frontier = frontier(graph, machine, frontier_points);
+  if (frontier_points > 0) {
+    result.context.frontier =
+        frontier(graph, machine, job.budget, job.policy, job.config.gradient_accumulation_steps, frontier_points);
+  }
   if (!result.plan.fits) result.context.nearest = nearest_changes(job, machine);
   return result;
 }

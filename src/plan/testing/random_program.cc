@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/operation.h"
 
@@ -158,7 +159,20 @@ class Interpreter {
     return true;
   }
 
+  bool run_copy(const Place& from, const Place& to) {
+    if (!memory_.contains(from) || !memory_.contains(to)) return false;
+    std::memmove(memory_.at(to), memory_.at(from), static_cast<size_t>(from.bytes));
+    // Transfers from and to the scratch file leave anything in the rest of their last block.
+    if (from.tier != Tier::kDisk && to.tier != Tier::kDisk) return true;
+    const Place rest{to.tier, to.offset + to.bytes, align_up(to.bytes, kDiskAlignment) - to.bytes};
+    if (!memory_.contains(rest)) return false;
+    std::memset(memory_.at(rest), 0x5A, static_cast<size_t>(rest.bytes));
+    return true;
+  }
+
   bool run_instruction(const Instruction& instruction) {
+    if (instruction.kind == Instruction::Kind::kCopy)
+      return run_copy(instruction.inputs[0].place, instruction.outputs[0].place);
     const Place& workspace = instruction.workspace;
     if (workspace.bytes > 0) {
       if (!memory_.contains(workspace)) return false;
@@ -219,7 +233,11 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
     std::vector<ValueId> local = {x};
     for (int w = 0; w < options.weights; ++w) {
       const ValueType type = type_of_bytes(random_bytes(random));
-      const std::string name = "weight." + std::to_string(weights.size());
+      const std::string name = fmt::format("weight.{}.{}", block, w);
+      if (random.below(4) == 0) {
+        local.push_back(b.input(name, type, ValueKind::kFrozenWeight));
+        continue;
+      }
       const ValueId weight = b.input(name, type, ValueKind::kTrainableWeight);
       const bool accumulates = random.below(2) == 0;
       const ValueId accumulator = accumulates ? b.input("gradient." + name, type, ValueKind::kGradient) : kNone;
@@ -249,7 +267,11 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   b.set_phase(Phase::kUpdate);
   for (const WeightGradient& w : weights) {
     // As with real accumulation, only accumulators carry gradients from several micro-steps to the update.
-    b.update(w.weight, b.append_one(kGrad, {w.weight, w.gradient}, {{"bytes", b.type(w.weight).bytes()}}));
+    const Attributes bytes{{"bytes", b.type(w.weight).bytes()}};
+    const ValueId state = b.input("state." + graph.value(w.weight).name, b.type(w.weight), ValueKind::kOptimizerState);
+    const ValueId next = b.append_one(kGrad, {state, w.gradient}, bytes);
+    b.update(state, next);
+    b.update(w.weight, b.append_one(kGrad, {w.weight, next}, bytes));
     if (w.accumulator != kNone)
       b.update(w.gradient, b.append_one(kGrad, {w.gradient}, {{"bytes", b.type(w.weight).bytes()}}));
   }
@@ -311,7 +333,7 @@ Program spread_over_lanes(const Graph&, const Program& program, RandomStream& ra
   for (const Section& section : result.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
       Instruction& instruction = result.instructions[static_cast<size_t>(i)];
-      instruction.lane = random.below(3) == 0 ? Lane::kHostCompute : Lane::kCompute;
+      instruction.lane = random.below(3) == 0 ? Lane::kPeer : Lane::kCompute;
       // The latest conflicting instruction of the other lane implies all earlier ones.
       for (int32_t j = i - 1; j >= section.begin; --j) {
         const Instruction& other = result.instructions[static_cast<size_t>(j)];

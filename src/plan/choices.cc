@@ -1,0 +1,164 @@
+#include "plan/choices.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/operation.h"
+
+namespace spillway {
+namespace {
+
+// What axolotl's `selective_checkpointing` calls attention.
+constexpr std::string_view kAttentionName = "attention";
+
+SavedGroup group_of_producer(const Graph& graph, OpId producer) {
+  if (graph.op(producer).def->name == kAttentionName) return SavedGroup::kAttention;
+  return cost_of(graph, producer).matrix_product ? SavedGroup::kProduct : SavedGroup::kElementwise;
+}
+
+Tier tier_of(Treatment treatment) {
+  return treatment == Treatment::kHost ? Tier::kHost : treatment == Treatment::kDisk ? Tier::kDisk : Tier::kDevice;
+}
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const std::vector<SavedValue>& saved, const Choices& choices,
+         const std::vector<bool>& in_files)
+      : graph_(graph), saved_(saved), choices_(choices), in_files_(in_files) {}
+
+  Placement run() {
+    result_.homes.assign(graph_.values.size(), Tier::kDevice);
+    result_.recomputed.assign(graph_.values.size(), false);
+    result_.synchronous.assign(graph_.values.size(), false);
+    result_.sites.assign(graph_.ops.size(), Tier::kDevice);
+    choose_sites();
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) place(id);
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] const BlockChoice* block_of(BlockId block) const {
+    return block == kNone ? nullptr : &choices_.blocks[static_cast<size_t>(block)];
+  }
+
+  // What works on gradients and states works where they are; what sums up their norms follows them.
+  void choose_sites() {
+    if (choices_.update_site != Tier::kHost) return;
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      const Operation& op = graph_.ops[i];
+      const auto on_host = [&](ValueId v) {
+        if (v == kNone) return false;
+        const Value& value = graph_.value(v);
+        if (value.kind == ValueKind::kOptimizerState) return true;
+        if (op.phase != Phase::kUpdate) return false;
+        if (value.kind == ValueKind::kGradient) return true;
+        return value.producer != kNone && result_.sites[static_cast<size_t>(value.producer)] == Tier::kHost;
+      };
+      if (std::any_of(op.inputs.begin(), op.inputs.end(), on_host)) result_.sites[i] = Tier::kHost;
+    }
+  }
+
+  void place(ValueId id) {
+    const auto i = static_cast<size_t>(id);
+    const ValueId root = graph_.persistent_root(id);
+    if (root != kNone) {
+      result_.homes[i] = persistent_home(root);
+      return;
+    }
+    const Value& value = graph_.value(id);
+    if (value.producer == kNone) return;
+    result_.homes[i] = result_.sites[static_cast<size_t>(value.producer)];
+    if (value.kind == ValueKind::kGradient) result_.homes[i] = choices_.gradients;
+    const SavedValue saved = saved_[i];
+    if (saved.block == kNone) return;
+    const Treatment treatment = choices_.blocks[static_cast<size_t>(saved.block)][saved.group];
+    const bool last = static_cast<size_t>(saved.block) + 1 == graph_.blocks.size();
+    if (treatment == Treatment::kRecompute) {
+      result_.recomputed[i] = true;
+    } else if (!last) {
+      result_.homes[i] = tier_of(treatment);
+      result_.synchronous[i] = choices_.synchronous_activations;
+    }
+  }
+
+  [[nodiscard]] Tier persistent_home(ValueId root) const {
+    const Value& value = graph_.value(root);
+    const BlockChoice* block = block_of(value.block);
+    switch (value.kind) {
+      case ValueKind::kFrozenWeight: {
+        const Tier home = block ? block->frozen_weights : Tier::kDevice;
+        const bool in_files = !in_files_.empty() && in_files_[static_cast<size_t>(root)];
+        return home == Tier::kDisk && in_files ? Tier::kFiles : home;
+      }
+      case ValueKind::kTrainableWeight:
+        return block ? block->trainable_weights : Tier::kDevice;
+      case ValueKind::kOptimizerState:
+        return choices_.optimizer_state;
+      case ValueKind::kGradient:
+        return choices_.gradients;
+      default:
+        return Tier::kDevice;
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<SavedValue>& saved_;
+  const Choices& choices_;
+  const std::vector<bool>& in_files_;
+  Placement result_;
+};
+
+}  // namespace
+
+Treatment summary(const BlockChoice& choice) {
+  const auto any = [&](Treatment treatment) {
+    return std::find(choice.saved.begin(), choice.saved.end(), treatment) != choice.saved.end();
+  };
+  for (const Treatment treatment : {Treatment::kDisk, Treatment::kHost, Treatment::kRecompute}) {
+    if (any(treatment)) return treatment;
+  }
+  return Treatment::kKeep;
+}
+
+Tier weights_tier(const BlockChoice& choice) { return std::max(choice.frozen_weights, choice.trainable_weights); }
+
+BlockChoice block_choice(Treatment saved) {
+  BlockChoice choice;
+  choice.saved.fill(saved);
+  if (saved == Treatment::kRecompute) choice[SavedGroup::kBoundary] = Treatment::kKeep;
+  return choice;
+}
+
+std::vector<SavedValue> classify_saved(const Graph& graph) {
+  std::vector<SavedValue> result(graph.values.size());
+  const auto forward_made = [&](ValueId v) {
+    if (v == kNone) return false;
+    const Value& value = graph.value(v);
+    return value.producer != kNone && value.updates == kNone && graph.op(value.producer).phase == Phase::kForward;
+  };
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    const Value& value = graph.value(id);
+    if (!forward_made(id) || value.block == kNone) continue;
+    result[static_cast<size_t>(id)] = {value.block, group_of_producer(graph, value.producer)};
+  }
+  for (const Operation& op : graph.ops) {
+    if (op.phase != Phase::kForward) continue;
+    for (const ValueId v : op.inputs) {
+      if (!forward_made(v) || graph.value(v).block == op.block) continue;
+      SavedValue& saved = result[static_cast<size_t>(v)];
+      if (saved.block == kNone) saved.block = op.block;
+      saved.group = SavedGroup::kBoundary;
+    }
+  }
+  for (const ValueId v : graph.results) result[static_cast<size_t>(v)] = {};
+  return result;
+}
+
+Placement place_values(const Graph& graph, const std::vector<SavedValue>& saved, const Choices& choices,
+                       const std::vector<bool>& in_files) {
+  SPILLWAY_CHECK(choices.blocks.size() == graph.blocks.size(), "{} choices for {} blocks", choices.blocks.size(),
+                 graph.blocks.size());
+  return Placer(graph, saved, choices, in_files).run();
+}
+
+}  // namespace spillway

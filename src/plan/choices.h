@@ -1,0 +1,70 @@
+// What a plan decides, and what that means for every value: where it lives between uses, whether the backward pass
+// makes it again, and on which side an operation computes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/budget.h"
+
+namespace spillway {
+
+// How far transfers run ahead of and behind the computation. It costs device memory and saves waiting.
+enum class Overlap : uint8_t {
+  kNone,    // compute waits for every transfer
+  kNarrow,  // twice what one operation needs may be under way
+  kWide,    // eight times
+};
+
+struct BlockChoice {
+  std::array<Treatment, kSavedGroups> saved{};  // all kept
+  Tier frozen_weights = Tier::kDevice;
+  Tier trainable_weights = Tier::kDevice;
+
+  [[nodiscard]] Treatment& operator[](SavedGroup group) { return saved[static_cast<size_t>(group)]; }
+  [[nodiscard]] Treatment operator[](SavedGroup group) const { return saved[static_cast<size_t>(group)]; }
+  bool operator==(const BlockChoice&) const = default;
+};
+
+// In one word: where any of it goes, or else whether any of it is made again.
+[[nodiscard]] Treatment summary(const BlockChoice& choice);
+// Where its weights live: of frozen and trainable ones, the farther.
+[[nodiscard]] Tier weights_tier(const BlockChoice& choice);
+
+// The choice that treats every group alike; what crosses blocks is kept where the others are recomputed.
+[[nodiscard]] BlockChoice block_choice(Treatment saved);
+
+struct Choices {
+  std::vector<BlockChoice> blocks;
+  Tier gradients = Tier::kDevice;
+  Tier optimizer_state = Tier::kDevice;
+  Tier update_site = Tier::kDevice;  // kHost: operations on gradients and optimizer state run on the host_compute lane
+  Overlap overlap = Overlap::kWide;
+  bool synchronous_activations = false;  // saved activations move without overlap, whatever `overlap` says
+};
+
+// The block and group of a saved activation; block kNone for every other value.
+struct SavedValue {
+  BlockId block = kNone;
+  SavedGroup group = SavedGroup::kElementwise;
+};
+
+// By value. An activation that the forward section makes belongs to the block whose operation makes it, or, where that
+// is none (the embedding), to the first block that reads it.
+[[nodiscard]] std::vector<SavedValue> classify_saved(const Graph& graph);
+
+struct Placement {
+  std::vector<Tier> homes;        // by value: where it lives between uses
+  std::vector<bool> recomputed;   // by value
+  std::vector<bool> synchronous;  // by value: it moves without overlap
+  std::vector<Tier> sites;        // by operation: kDevice, or kHost
+};
+
+// `saved` is classify_saved(graph). REQUIRES: one choice a block. What the last block saves is never moved: the
+// backward pass wants it at once.
+[[nodiscard]] Placement place_values(const Graph& graph, const std::vector<SavedValue>& saved, const Choices& choices,
+                                     const std::vector<bool>& in_files);
+
+}  // namespace spillway

@@ -1,0 +1,67 @@
+#include "plan/plan_builder.h"
+
+#include <algorithm>
+
+#include "base/math.h"
+#include "graph/operation.h"
+#include "plan/emit.h"
+#include "plan/offsets.h"
+
+namespace spillway {
+namespace {
+
+// Fixed buffers stand at the bottom, in the order of the graph's values, so that their places do not depend on the
+// treatment of activations; all others are packed above them.
+void place_tier(Plan& plan, Tier tier) {
+  const std::vector<Buffer>& buffers = plan.schedule.buffers;
+  int64_t bottom = 0;
+  std::vector<Interval> intervals;
+  std::vector<size_t> movable;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& b = buffers[i];
+    if (b.tier != tier) continue;
+    if (b.fixed) {
+      if (tier != Tier::kFiles) bottom = align_up(bottom, b.alignment());
+      plan.offsets[i] = bottom;
+      bottom += b.padded_bytes();
+    } else {
+      intervals.push_back({b.bytes, b.begin, b.end, b.alignment()});
+      movable.push_back(i);
+    }
+  }
+  int64_t alignment = kArenaAlignment;
+  for (const Interval& interval : intervals) alignment = std::max(alignment, interval.alignment);
+  if (!intervals.empty()) bottom = align_up(bottom, alignment);
+  const Packing packing = pack(intervals);
+  for (size_t k = 0; k < movable.size(); ++k) plan.offsets[movable[k]] = bottom + packing.offsets[k];
+
+  const std::vector<int64_t> live = live_bytes(plan.schedule, tier);
+  const auto peak = std::max_element(live.begin(), live.end());
+  plan.peaks[static_cast<size_t>(tier)] = {bottom + packing.bytes, bottom + packing.lower_bound,
+                                           static_cast<int32_t>(peak - live.begin())};
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
+    : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), saved_(classify_saved(graph)) {
+  for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id)
+    workspaces_.push_back(workspace_of(graph, id, machine.threads));
+}
+
+Plan PlanBuilder::build(const Choices& choices) const {
+  Plan plan{.choices = choices};
+  const Placement placement = place_values(graph_, saved_, choices, in_files_);
+  plan.schedule = make_schedule(graph_, placement, choices.overlap, costs_, workspaces_);
+  plan.offsets.assign(plan.schedule.buffers.size(), -1);
+  std::array<int64_t, kTiers> arena_bytes{};
+  for (int tier = 0; tier < kTiers; ++tier) {
+    place_tier(plan, static_cast<Tier>(tier));
+    arena_bytes[static_cast<size_t>(tier)] = plan.peaks[static_cast<size_t>(tier)].bytes;
+  }
+  plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
+  plan.simulation = simulate(plan.program, costs_);
+  return plan;
+}
+
+}  // namespace spillway

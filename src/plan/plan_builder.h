@@ -1,0 +1,27 @@
+// Choices -> Plan, for one graph and machine: schedule, offsets, program and predicted time.
+#pragma once
+
+#include <vector>
+
+#include "plan/planner.h"
+
+namespace spillway {
+
+class PlanBuilder {
+ public:
+  // Computes once what every plan of the graph needs. The graph is borrowed.
+  PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files);
+
+  [[nodiscard]] Plan build(const Choices& choices) const;
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] const CostModel& costs() const { return costs_; }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> in_files_;
+  CostModel costs_;
+  std::vector<SavedValue> saved_;
+  std::vector<int64_t> workspaces_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,195 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace spillway {
+namespace {
+
+constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
+
+std::optional<int64_t> budget_of(const Budget& budget, size_t tier) {
+  return tier == 0 ? budget.device : tier == 1 ? budget.host : budget.disk;
+}
+
+}  // namespace
+
+PlanSearch::PlanSearch(const PlanBuilder& builder, const Budget& budget, const Policy& policy, int64_t accumulation)
+    : builder_(builder),
+      budget_(budget),
+      policy_(policy),
+      accumulation_(accumulation),
+      blocks_(builder.graph().blocks.size()) {}
+
+// A tier may be chosen where there is a budget for it and the lanes that lead there; what the user asked for by name is
+// followed whatever the budget says.
+bool PlanSearch::has(Tier tier) const {
+  const auto rate = [&](Lane lane) {
+    return builder_.costs().machine().link_bytes_per_second[static_cast<size_t>(lane)] > 0;
+  };
+  if (tier == Tier::kHost)
+    return budget_.host.value_or(0) > 0 && rate(Lane::kHostToDevice) && rate(Lane::kDeviceToHost);
+  if (tier == Tier::kDisk) return budget_.disk.value_or(0) > 0 && rate(Lane::kDiskRead) && rate(Lane::kDiskWrite);
+  return true;
+}
+
+std::vector<Tier> PlanSearch::tiers(std::optional<Tier> fixed) const {
+  if (fixed) return {*fixed};
+  std::vector<Tier> result = {Tier::kDevice};
+  if (has(Tier::kHost)) result.push_back(Tier::kHost);
+  if (has(Tier::kDisk)) result.push_back(Tier::kDisk);
+  return result;
+}
+
+// In the order of SavedGroup: boundary, attention, product, elementwise. From most device memory to least.
+std::vector<PlanSearch::Saved> PlanSearch::saved_settings() const {
+  std::vector<Saved> open = {{kKept, kKept, kKept, kKept},
+                             {kKept, kKept, kKept, kAgain},
+                             {kKept, kKept, kAgain, kAgain},
+                             {kKept, kAgain, kAgain, kAgain}};
+  for (const auto& [tier, away] :
+       {std::pair{Tier::kHost, Treatment::kHost}, std::pair{Tier::kDisk, Treatment::kDisk}}) {
+    if (!has(tier)) continue;
+    open.push_back({kKept, kKept, away, kAgain});
+    open.push_back({away, away, away, away});
+    open.push_back({away, away, away, kAgain});
+    open.push_back({away, away, kAgain, kAgain});
+    open.push_back({away, kAgain, kAgain, kAgain});
+  }
+  std::vector<Saved> result;
+  for (Saved setting : open) {
+    for (size_t group = 0; group < kSavedGroups; ++group)
+      setting[group] = policy_.saved[group].value_or(setting[group]);
+    if (std::find(result.begin(), result.end(), setting) == result.end()) result.push_back(setting);
+  }
+  return result;
+}
+
+std::vector<PlanSearch::Homes> PlanSearch::home_settings() const {
+  std::vector<Homes> result;
+  for (const Tier state : tiers(policy_.optimizer_state)) {
+    for (const Tier gradients : tiers(policy_.gradients)) {
+      // Gradients leave the device after the state, which is larger and needed once a step, and to the same place.
+      if (!policy_.gradients && gradients != Tier::kDevice && gradients != state) continue;
+      for (const Tier frozen : tiers(policy_.frozen_weights)) {
+        for (const Tier trainable : tiers(policy_.trainable_weights)) {
+          if (!policy_.frozen_weights && !policy_.trainable_weights && frozen != trainable) continue;
+          result.push_back({frozen, trainable, gradients, state});
+        }
+      }
+    }
+  }
+  return result;
+}
+
+BlockChoice PlanSearch::block_of(const Saved& saved, const Homes& homes) {
+  return {saved, homes.frozen_weights, homes.trainable_weights};
+}
+
+Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
+  Choices choices{.blocks = std::vector<BlockChoice>(blocks_, mixture.tail),
+                  .gradients = mixture.homes.gradients,
+                  .optimizer_state = mixture.homes.optimizer_state,
+                  .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
+                  .synchronous_activations = policy_.synchronous};
+  std::fill_n(choices.blocks.begin(), first, mixture.head);
+  return choices;
+}
+
+int64_t PlanSearch::missing(const Plan& plan) const {
+  int64_t sum = 0;
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    if (const auto budget = budget_of(budget_, tier)) sum += std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
+  }
+  return sum;
+}
+
+bool PlanSearch::consider(const Choices& choices) {
+  Plan plan = builder_.build(choices);
+  const int64_t short_by = missing(plan);
+  const bool fits = short_by == 0;
+  last_seconds_ = seconds(plan);
+  const bool better = !any_ || (fits && !found_) || (fits && last_seconds_ < seconds(best_)) ||
+                      (!fits && !found_ && short_by < missing(best_));
+  if (better) best_ = std::move(plan);
+  any_ = true;
+  found_ = found_ || fits;
+  return fits;
+}
+
+// As few of the first blocks as fit are treated as `head`; REQUIRES: all of them fit, none does not.
+void PlanSearch::consider_mixture(const Mixture& mixture) {
+  size_t too_few = 0, enough = blocks_;
+  while (enough - too_few > 1) {
+    const size_t middle = too_few + (enough - too_few) / 2;
+    (consider(choices_of(mixture, middle)) ? enough : too_few) = middle;
+  }
+}
+
+void PlanSearch::consider_homes(const Homes& homes, const std::vector<Saved>& settings) {
+  struct Uniform {
+    BlockChoice block;
+    double seconds;
+    bool fits;
+  };
+  std::vector<Uniform> uniforms;
+  for (const Saved& saved : settings) {
+    const BlockChoice block = block_of(saved, homes);
+    const bool fits = consider(choices_of({block, block, homes}, 0));
+    uniforms.push_back({block, last_seconds_, fits});
+    // The first keeps most and waits least: if it fits, or is too slow already, the others are no better.
+    if (uniforms.size() == 1 && (fits || (found_ && last_seconds_ >= seconds(best_)))) return;
+  }
+  for (const Uniform& head : uniforms) {
+    if (!head.fits) continue;
+    for (const Uniform& tail : uniforms) {
+      if (tail.fits || tail.seconds >= head.seconds || tail.seconds >= seconds(best_)) continue;
+      consider_mixture({head.block, tail.block, homes});
+    }
+  }
+}
+
+// Moves of single blocks, and of the weights of the last blocks back to the device, while they help.
+void PlanSearch::improve() {
+  const Choices start = best_.choices;
+  const auto streamed = [](const BlockChoice& block) {
+    return block.frozen_weights != Tier::kDevice || block.trainable_weights != Tier::kDevice;
+  };
+  const auto resident = [&](size_t first) {
+    Choices choices = start;
+    for (size_t i = first; i < blocks_; ++i) {
+      if (!policy_.frozen_weights) choices.blocks[i].frozen_weights = Tier::kDevice;
+      if (!policy_.trainable_weights) choices.blocks[i].trainable_weights = Tier::kDevice;
+    }
+    return choices;
+  };
+  const bool open = !policy_.frozen_weights || !policy_.trainable_weights;
+  if (open && blocks_ > 0 && std::any_of(start.blocks.begin(), start.blocks.end(), streamed)) {
+    size_t too_few = 0, enough = blocks_;
+    while (enough - too_few > 1) {
+      const size_t middle = too_few + (enough - too_few) / 2;
+      (consider(resident(middle)) ? enough : too_few) = middle;
+    }
+  }
+}
+
+Plan PlanSearch::run() {
+  const std::vector<Saved> settings = saved_settings();
+  for (const Homes& homes : home_settings()) consider_homes(homes, settings);
+  if (found_) improve();
+  if (!found_ || !policy_.synchronous) {
+    Choices narrow = best_.choices;
+    narrow.overlap = Overlap::kNarrow;
+    if (!found_) consider(narrow);
+    narrow.overlap = Overlap::kNone;
+    if (!found_) consider(narrow);
+  }
+  best_.fits = found_;
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    if (const auto budget = budget_of(budget_, tier))
+      best_.missing_bytes[tier] = std::max<int64_t>(0, best_.peaks[tier].bytes - *budget);
+  }
+  return std::move(best_);
+}
+
+}  // namespace spillway

@@ -1,0 +1,61 @@
+// The search for the fastest plan within a budget.
+//
+// A *setting* says what happens to the saved activations and the weights of a block, and where gradients and optimizer
+// state live. The search builds the plan of every uniform setting that could win, and of mixtures in which the first k
+// blocks have one setting and the others a faster one, with k as small as the budget allows: the backward pass reaches
+// the first blocks last, when what all later blocks kept is gone, and their saved values have the longest way to be
+// away. It ends with moves of single blocks. Every candidate is a complete plan with its offsets and its simulated
+// time, so what is said to fit fits.
+#pragma once
+
+#include "plan/plan_builder.h"
+
+namespace spillway {
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanBuilder& builder, const Budget& budget, const Policy& policy, int64_t accumulation);
+
+  // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false.
+  [[nodiscard]] Plan run();
+
+ private:
+  using Saved = std::array<Treatment, kSavedGroups>;
+  // What is not chosen by block.
+  struct Homes {
+    Tier frozen_weights, trainable_weights, gradients, optimizer_state;
+  };
+  // Where blocks [0, first) are treated one way and the rest another.
+  struct Mixture {
+    BlockChoice head, tail;
+    Homes homes;
+  };
+
+  [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
+  [[nodiscard]] bool has(Tier tier) const;
+  [[nodiscard]] std::vector<Saved> saved_settings() const;
+  [[nodiscard]] std::vector<Homes> home_settings() const;
+  [[nodiscard]] static BlockChoice block_of(const Saved& saved, const Homes& homes);
+  [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
+
+  // Builds a plan and keeps it if it is the best so far. Returns whether it fits.
+  bool consider(const Choices& choices);
+  void consider_homes(const Homes& homes, const std::vector<Saved>& settings);
+  void consider_mixture(const Mixture& mixture);
+  void improve();
+
+  [[nodiscard]] double seconds(const Plan& plan) const { return plan.simulation.step_seconds(accumulation_); }
+  [[nodiscard]] int64_t missing(const Plan& plan) const;
+
+  const PlanBuilder& builder_;
+  Budget budget_;
+  Policy policy_;
+  int64_t accumulation_;
+  size_t blocks_;
+  bool found_ = false;  // best_ fits
+  bool any_ = false;
+  Plan best_;
+  double last_seconds_ = 0;  // of the plan considered last
+};
+
+}  // namespace spillway

@@ -1,0 +1,246 @@
+#include "plan/transfers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace spillway {
+namespace {
+
+// Uses by operations outside blocks belong to one stay if no more executions than this lie between them: the slices of
+// one weight's update.
+constexpr int32_t kCloseUses = 4;
+
+// Loads are started this share of their own time earlier than the lane's rate asks for, and this many seconds.
+constexpr double kLeadShare = 0.5, kLeadSeconds = 1e-3;
+
+struct Use {
+  int32_t execution = 0;
+  bool reads = false, writes = false;
+  ValueId read = kNone, written = kNone;
+};
+
+class TransferPlanner {
+ public:
+  TransferPlanner(const Graph& graph, const Placement& placement, const Sequence& sequence, const CostModel& costs,
+                  Overlap overlap)
+      : graph_(graph), placement_(placement), sequence_(sequence), costs_(costs), overlap_(overlap) {}
+
+  Transfers run() {
+    result_.moves.assign(graph_.values.size(), false);
+    find_moving();
+    if (std::none_of(result_.moves.begin(), result_.moves.end(), [](bool moves) { return moves; }))
+      return std::move(result_);
+    collect_uses();
+    for (const auto& [storage, uses] : uses_) make_stays(storage, uses);
+    std::stable_sort(result_.stays.begin(), result_.stays.end(),
+                     [](const Stay& a, const Stay& b) { return a.first < b.first; });
+    time_executions();
+    for (size_t section = 0; section < 3; ++section) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        place_loads(section, static_cast<Lane>(lane));
+        place_stores(section, static_cast<Lane>(lane));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] ValueId storage_of(ValueId v) const {
+    const ValueId root = graph_.persistent_root(v);
+    return root == kNone ? v : root;
+  }
+  [[nodiscard]] const Execution& execution(int32_t i) const { return sequence_.executions[static_cast<size_t>(i)]; }
+  [[nodiscard]] Tier site(int32_t i) const { return placement_.sites[static_cast<size_t>(execution(i).op)]; }
+  [[nodiscard]] Tier home(ValueId v) const { return placement_.homes[static_cast<size_t>(v)]; }
+  [[nodiscard]] int section_of(int32_t i) const {
+    return i < sequence_.bounds[1] ? 0 : i < sequence_.bounds[2] ? 1 : 2;
+  }
+  [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return graph_.value(stay.storage).type.bytes(); }
+
+  // Recomputed instances are made where they are read; all else has a home.
+  template <typename Visit>
+  void visit_operands(int32_t i, const Visit& visit) const {
+    const Execution& e = execution(i);
+    const Operation& op = graph_.op(e.op);
+    for (size_t k = 0; k < op.inputs.size(); ++k) {
+      if (op.inputs[k] != kNone && e.inputs[k] == original(op.inputs[k])) visit(op.inputs[k], false);
+    }
+    if (e.recompute) return;
+    for (const ValueId v : op.outputs) visit(v, true);
+  }
+
+  void find_moving() {
+    for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
+      visit_operands(i, [&](ValueId v, bool) {
+        if (home(v) != site(i)) result_.moves[static_cast<size_t>(storage_of(v))] = true;
+      });
+    }
+    for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v)
+      result_.moves[static_cast<size_t>(v)] = result_.moves[static_cast<size_t>(storage_of(v))];
+  }
+
+  void collect_uses() {
+    for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
+      visit_operands(i, [&](ValueId v, bool writes) {
+        if (!result_.moves[static_cast<size_t>(v)]) return;
+        std::vector<Use>& uses = uses_[storage_of(v)];
+        if (uses.empty() || uses.back().execution != i) uses.push_back({.execution = i});
+        Use& use = uses.back();
+        (writes ? use.writes : use.reads) = true;
+        (writes ? use.written : use.read) = v;
+      });
+    }
+  }
+
+  // Whether a later use finds the value still there. Saved activations leave between the passes; the weights of the
+  // last block stay, for the backward pass begins with it.
+  [[nodiscard]] bool same_stay(ValueId storage, const Stay& stay, int32_t next) const {
+    if (site(next) != stay.tier) return false;
+    const BlockId block = graph_.op(execution(stay.last).op).block;
+    const BlockId next_block = graph_.op(execution(next).op).block;
+    if (section_of(stay.last) == section_of(next))
+      return block == next_block && block != kNone ? true : next - stay.last <= kCloseUses;
+    return section_of(next) == 1 && graph_.is_persistent(storage) && !stay.stores && block == next_block &&
+           static_cast<size_t>(block) + 1 == graph_.blocks.size();
+  }
+
+  void make_stays(ValueId storage, const std::vector<Use>& uses) {
+    const bool persistent = graph_.is_persistent(storage);
+    const size_t begin = result_.stays.size();
+    ValueId version = storage;
+    for (const Use& use : uses) {
+      const bool fresh = result_.stays.size() == begin || !same_stay(storage, result_.stays.back(), use.execution);
+      if (fresh) {
+        result_.stays.push_back({.storage = storage,
+                                 .tier = site(use.execution),
+                                 .first = use.execution,
+                                 .not_before = result_.stays.size() == begin ? 0 : result_.stays.back().last + 1,
+                                 .loads = use.reads,
+                                 .loaded = version});
+      }
+      Stay& stay = result_.stays.back();
+      stay.last = use.execution;
+      if (!use.writes) continue;
+      version = use.written;
+      stay.stores = true;
+      stay.stored = version;
+      stay.store_after = use.execution;
+    }
+    // At home nothing moves; what nobody reads again need not go home, unless home is where it persists.
+    for (size_t i = begin; i < result_.stays.size(); ++i) {
+      Stay& stay = result_.stays[i];
+      if (stay.tier == home(storage)) stay.loads = stay.stores = false;
+      if (!persistent && i + 1 == result_.stays.size()) stay.stores = false;
+    }
+  }
+
+  void time_executions() {
+    starts_.push_back(0);
+    for (const Execution& e : sequence_.executions) starts_.push_back(starts_.back() + costs_.operation_seconds(e.op));
+  }
+  [[nodiscard]] double start(int32_t i) const { return starts_[static_cast<size_t>(i)]; }
+  // The last execution of [low, high] that starts no later than `time`.
+  [[nodiscard]] int32_t running_at(double time, int32_t low, int32_t high) const {
+    const auto found = std::upper_bound(starts_.begin() + low, starts_.begin() + high + 1, time);
+    return std::max(low, static_cast<int32_t>(found - starts_.begin()) - 1);
+  }
+
+  // What may be under way at once: some times the most that one execution needs.
+  [[nodiscard]] int64_t window_bytes(const std::vector<Stay*>& stays, int32_t Stay::*at) const {
+    std::map<int32_t, int64_t> needed;
+    int64_t most = 0;
+    for (const Stay* stay : stays) most = std::max(most, needed[stay->*at] += bytes_of(*stay));
+    return most * (overlap_ == Overlap::kWide ? 8 : 2);
+  }
+
+  [[nodiscard]] bool is_synchronous(const Stay& stay) const {
+    return overlap_ == Overlap::kNone || placement_.synchronous[static_cast<size_t>(stay.storage)];
+  }
+
+  void place_loads(size_t section, Lane lane) {
+    const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
+    std::vector<Stay*> loads;
+    for (Stay& stay : result_.stays) {
+      if (stay.loads && stay.first >= begin && stay.first < end && lane_between(home(stay.storage), stay.tier) == lane)
+        loads.push_back(&stay);
+    }
+    double next = start(end);
+    for (auto stay = loads.rbegin(); stay != loads.rend(); ++stay) {
+      const double seconds = costs_.transfer_seconds(lane, bytes_of(**stay));
+      next = std::min(next, start((*stay)->first)) - seconds;
+      const double lead = kLeadShare * seconds + kLeadSeconds;
+      (*stay)->load_before = is_synchronous(**stay) ? (*stay)->first : running_at(next - lead, begin, (*stay)->first);
+    }
+    limit_loads(loads);
+  }
+
+  // A load waits until enough of those before it have reached their use, and until its value has left its last stay.
+  void limit_loads(const std::vector<Stay*>& loads) {
+    const int64_t window = window_bytes(loads, &Stay::first);
+    size_t oldest = 0;
+    int64_t under_way = 0;
+    for (size_t i = 0; i < loads.size(); ++i) {
+      under_way += bytes_of(*loads[i]);
+      int32_t earliest = loads[i]->load_before;
+      for (; under_way > window; ++oldest) {
+        under_way -= bytes_of(*loads[oldest]);
+        earliest = std::max(earliest, loads[oldest]->first + 1);
+      }
+      loads[i]->load_before = std::min(std::max(earliest, loads[i]->not_before), loads[i]->first);
+    }
+  }
+
+  void place_stores(size_t section, Lane lane) {
+    const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
+    std::vector<Stay*> stores;
+    for (Stay& stay : result_.stays) {
+      if (stay.stores && stay.store_after >= begin && stay.store_after < end &&
+          lane_between(stay.tier, home(stay.storage)) == lane)
+        stores.push_back(&stay);
+    }
+    std::stable_sort(stores.begin(), stores.end(),
+                     [](const Stay* a, const Stay* b) { return a->store_after < b->store_after; });
+    const int64_t window = window_bytes(stores, &Stay::store_after);
+    double free = start(begin);
+    size_t oldest = 0;
+    int64_t under_way = 0;
+    for (Stay* stay : stores) {
+      const double made = start(stay->store_after + 1);
+      free = std::max(free, made) + costs_.transfer_seconds(lane, bytes_of(*stay));
+      const auto after = std::upper_bound(starts_.begin() + stay->store_after + 1, starts_.begin() + end, free);
+      stay->stored_by = is_synchronous(*stay) ? stay->store_after + 1 : static_cast<int32_t>(after - starts_.begin());
+      under_way += bytes_of(*stay);
+      for (; under_way > window; ++oldest) {
+        under_way -= bytes_of(*stores[oldest]);
+        stores[oldest]->stored_by = std::min(stores[oldest]->stored_by, stay->store_after + 1);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const Placement& placement_;
+  const Sequence& sequence_;
+  const CostModel& costs_;
+  Overlap overlap_;
+  std::map<ValueId, std::vector<Use>> uses_;  // by storage
+  std::vector<double> starts_;                // by execution, if nothing waited; one more for the end
+  Transfers result_;
+};
+
+}  // namespace
+
+Lane lane_between(Tier from, Tier to) {
+  if (from == Tier::kDisk || from == Tier::kFiles) return Lane::kDiskRead;
+  if (to == Tier::kDisk) return Lane::kDiskWrite;
+  SPILLWAY_CHECK(from != to && to != Tier::kFiles, "no lane from {} to {}", name_of(from), name_of(to));
+  return to == Tier::kDevice ? Lane::kHostToDevice : Lane::kDeviceToHost;
+}
+
+Transfers plan_transfers(const Graph& graph, const Placement& placement, const Sequence& sequence,
+                         const CostModel& costs, Overlap overlap) {
+  return TransferPlanner(graph, placement, sequence, costs, overlap).run();
+}
+
+}  // namespace spillway

@@ -1,0 +1,46 @@
+// Which values are in which memory when, and when they move.
+//
+// A value that lives in another tier than the one where operations need it comes for a *stay*: a run of uses that lie
+// close together. Before the stay it is loaded, unless the stay begins by writing it; afterwards it is stored, if it
+// was written and its home has to know. Every kind of offloading (activations, layers, gradients, optimizer state) is
+// this with another home.
+//
+// Loads are started as late as the lane's rate allows, and a little earlier; stores as soon as the value is final.
+// Overlap bounds how much of either may be under way. No offsets and no buffers yet.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/choices.h"
+#include "plan/cost_model.h"
+#include "plan/sequence.h"
+
+namespace spillway {
+
+// Positions are indices of executions.
+struct Stay {
+  ValueId storage = kNone;  // the persistent value whose place it is, or the value itself
+  Tier tier = Tier::kDevice;
+  int32_t first = 0, last = 0;  // uses
+  int32_t not_before = 0;       // the value is somewhere else until then
+  bool loads = false, stores = false;
+  ValueId loaded = kNone, stored = kNone;  // versions
+  int32_t load_before = 0;                 // the load is started right before this execution
+  int32_t store_after = 0;                 // the store right after this one: the last that writes
+  int32_t stored_by = 0;                   // when this execution begins, the store should have ended
+};
+
+struct Transfers {
+  std::vector<Stay> stays;  // in order of `first`
+  // By value: lives in another tier than some of its uses. Then its stays say where it is, and when.
+  std::vector<bool> moves;
+};
+
+[[nodiscard]] Transfers plan_transfers(const Graph& graph, const Placement& placement, const Sequence& sequence,
+                                       const CostModel& costs, Overlap overlap);
+
+// The lane that carries a value from one tier to another. REQUIRES: one of the pairs that a lane connects.
+[[nodiscard]] Lane lane_between(Tier from, Tier to);
+
+}  // namespace spillway
