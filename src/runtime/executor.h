@@ -1,65 +1,61 @@
-// Runs a Program. It decides nothing: it resolves every operand to an address once, and then calls kernels in order.
+// Runs a Program. It decides nothing: operands are resolved to addresses once (loaded_program.h), and a LaneRunner
+// executes each section's instructions as soon as their lane and their waits permit.
 //
-// Not thread-safe. After construction it allocates nothing.
+// Belongs to one thread. After construction it allocates nothing while a section runs.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "backend/kernel.h"
-#include "base/parallel.h"
-#include "plan/program.h"
-#include "runtime/arena.h"
+#include "runtime/lane_profile.h"
+#include "runtime/lane_runner.h"
+#include "runtime/loaded_program.h"
+#include "runtime/value_store.h"
 
 namespace spillway {
 
-// What an instruction has cost so far.
-struct InstructionProfile {
-  int64_t calls = 0;
-  double seconds = 0;
+struct ExecutorOptions {
+  TierOptions tiers;
+  int64_t traced_micro_steps = 0;  // for start_trace: how many a step has; 0: nothing will be traced
+  MakeLaneRunner lanes = make_lane_threads;
 };
 
 class Executor {
  public:
-  // Allocates the arenas. The graph, the program and the pool are borrowed and must outlive the executor.
+  // Allocates the arenas, opens the files and starts the lanes' threads. The graph, the program and the pool are
+  // borrowed and must outlive the executor; the compute lane uses the pool. Throws as LoadedProgram does.
   // REQUIRES: verify(graph, program) is empty, and the pool has no more threads than the program was made for.
-  Executor(const Graph& graph, const Program& program, ThreadPool& pool);
+  Executor(const Graph& graph, const Program& program, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // The memory of a persistent or batch value, with all tokens. REQUIRES: it has a home in the device tier.
-  [[nodiscard]] TensorView home(ValueId id) const;
+  // The memory of a persistent or batch value, with all tokens. REQUIRES: it lives in the device or the host tier.
+  [[nodiscard]] TensorView home(ValueId id) const { return loaded_.view({id, loaded_.home_of(id)}); }
   // The memory of Graph::results[index]; valid from the end of its section until the next one begins.
-  [[nodiscard]] TensorView result(size_t index) const;
+  [[nodiscard]] TensorView result(size_t index) const { return loaded_.view(loaded_.program().results[index]); }
+  // The contents of all persistent values, wherever they live, between sections.
+  [[nodiscard]] ValueStore& values() { return *values_; }
 
   // The number of rows that per-token tensors have in the next runs. REQUIRES: 0 <= tokens <= Graph::tokens.
-  void set_tokens(int64_t tokens);
+  void set_tokens(int64_t tokens) { loaded_.set_tokens(tokens); }
+  // Returns when all lanes have finished the section. Throws MachineError where a transfer fails, when nothing is in
+  // flight any more; what the tiers hold is lost then, and every later call throws the same.
   void run(Phase phase);
 
+  // Notes the times of every instruction from here on, for one step.
+  void start_trace() { profile_.start_trace(); }
+  void stop_trace() { profile_.stop_trace(); }
+  [[nodiscard]] const LaneProfile& lanes() const { return profile_; }
+
   // The end of the highest byte that any executed instruction or home has used.
-  [[nodiscard]] int64_t measured_peak_bytes(Tier tier) const { return peak_bytes_[static_cast<size_t>(tier)]; }
-  [[nodiscard]] const std::vector<InstructionProfile>& profile() const { return profile_; }
+  [[nodiscard]] int64_t measured_peak_bytes(Tier tier) const { return profile_.peak_bytes(tier); }
+  [[nodiscard]] const std::vector<InstructionProfile>& profile() const { return profile_.instructions(); }
 
  private:
-  struct Resolved {
-    void (*kernel)(const KernelArgs&) = nullptr;
-    std::vector<TensorView> inputs, outputs;
-    std::vector<TensorView*> per_token;  // those of the above whose rows follow the stream
-    std::byte* workspace = nullptr;
-    const Attributes* attributes = nullptr;
-    std::array<int64_t, kTiers> top_bytes{};
-  };
-
-  [[nodiscard]] TensorView view(const Operand& operand) const;
-  void resolve(const Instruction& instruction);
-
-  const Graph& graph_;
-  const Program& program_;
-  ThreadPool& pool_;
-  std::vector<Arena> arenas_;  // by tier
-  std::vector<Resolved> resolved_;
-  std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
-  std::vector<InstructionProfile> profile_;
-  std::array<int64_t, kTiers> peak_bytes_{};
+  LoadedProgram loaded_;
+  LaneProfile profile_;
+  std::unique_ptr<ValueStore> values_;
+  std::unique_ptr<LaneRunner> lanes_;  // last: its threads stop before what they work on goes
 };
 
 }  // namespace spillway

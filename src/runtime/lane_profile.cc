@@ -1,0 +1,60 @@
+#include "runtime/lane_profile.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/math.h"
+
+namespace spillway {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps)
+    : loaded_(loaded), instructions_(loaded.program().instructions.size()) {
+  const Program& program = loaded.program();
+  for (const Operand& home : program.homes) {
+    int64_t& top = home_bytes_[static_cast<size_t>(home.place.tier)];
+    const int64_t unit = home.place.tier == Tier::kDisk ? kDiskAlignment : 1;
+    top = std::max(top, home.place.offset + align_up(home.place.bytes, unit));
+  }
+  if (traced_micro_steps == 0) return;
+  std::array<int64_t, kLanes> events{};
+  for (const Section& section : program.sections) {
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      events[static_cast<size_t>(program.instructions[static_cast<size_t>(i)].lane)] +=
+          section.phase == Phase::kUpdate ? 1 : traced_micro_steps;
+    }
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) lanes_[lane].events.reserve(static_cast<size_t>(events[lane]));
+}
+
+void LaneProfile::record(Lane lane, int32_t instruction, double start, double finish) {
+  LanePart& part = lanes_[static_cast<size_t>(lane)];
+  const double seconds = finish - std::max(start, part.last_finish);
+  part.last_finish = finish;
+  part.totals.busy_seconds += seconds;
+  part.totals.bytes += loaded_.moved_bytes(instruction);
+  InstructionProfile& profile = instructions_[static_cast<size_t>(instruction)];
+  ++profile.calls;
+  profile.seconds += seconds;
+  const auto& tops = loaded_.top_bytes(instruction);
+  for (size_t tier = 0; tier < kTiers; ++tier) part.peak_bytes[tier] = std::max(part.peak_bytes[tier], tops[tier]);
+  if (is_tracing_ && part.events.size() < part.events.capacity())
+    part.events.push_back({instruction, start - trace_begin_, finish - trace_begin_});
+}
+
+void LaneProfile::start_trace() {
+  for (LanePart& part : lanes_) part.events.clear();
+  trace_begin_ = now_seconds();
+  is_tracing_ = true;
+}
+
+int64_t LaneProfile::peak_bytes(Tier tier) const {
+  int64_t peak = home_bytes_[static_cast<size_t>(tier)];
+  for (const LanePart& part : lanes_) peak = std::max(peak, part.peak_bytes[static_cast<size_t>(tier)]);
+  return peak;
+}
+
+}  // namespace spillway

@@ -1,0 +1,192 @@
+#include "runtime/lane_threads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace spillway {
+namespace {
+
+// Bridges the time that a copy of a few pages takes. Longer would take a core from those that compute.
+constexpr int kSpins = 200;
+
+// Transfers of a disk lane in flight at once. A DiskQueue cuts each into blocks, of which it has enough in flight; this
+// many cover the gaps between transfers, small ones too.
+constexpr size_t kAhead = 8;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<LaneRunner> make_lane_threads(LoadedProgram& loaded, LaneProfile& profile) {
+  return std::make_unique<LaneThreads>(loaded, profile);
+}
+
+LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook before_each)
+    : loaded_(loaded), profile_(profile), before_each_(std::move(before_each)) {
+  const std::vector<Instruction>& instructions = loaded.program().instructions;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    lane_of_.push_back(instructions[i].lane);
+    lanes_[static_cast<size_t>(instructions[i].lane)].instructions.push_back(static_cast<int32_t>(i));
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    LaneState& state = lanes_[lane];
+    state.lane = static_cast<Lane>(lane);
+    if (state.instructions.empty() || state.lane == Lane::kCompute) continue;
+    threads_.push_back(&state);
+  }
+  for (LaneState* state : threads_) state->thread = std::thread([this, state] { live(*state); });
+}
+
+LaneThreads::~LaneThreads() {
+  stop_ = true;
+  for (LaneState* state : threads_) {
+    ++state->rounds;
+    state->rounds.notify_one();
+  }
+  for (LaneState* state : threads_) state->thread.join();
+}
+
+void LaneThreads::run(const Section& section) {
+  if (error_) std::rethrow_exception(error_);
+  int32_t running = 0;
+  for (LaneState& state : lanes_) {
+    const auto begin = std::lower_bound(state.instructions.begin(), state.instructions.end(), section.begin);
+    state.todo = {begin, std::lower_bound(begin, state.instructions.end(), section.end)};
+    state.done = section.begin;
+    if (!state.todo.empty() && state.lane != Lane::kCompute) ++running;
+  }
+  running_ = running;
+  for (LaneState* state : threads_) {
+    if (state->todo.empty()) continue;
+    ++state->rounds;
+    state->rounds.notify_one();
+  }
+  work(lanes_[static_cast<size_t>(Lane::kCompute)]);
+  if (running_ > 0) {
+    const double before = now_seconds();
+    for (int32_t left = running_; left > 0; left = running_) running_.wait(left);
+    profile_.add_stall(now_seconds() - before);
+  }
+  if (error_) std::rethrow_exception(error_);
+}
+
+void LaneThreads::live(LaneState& self) {
+  for (uint32_t seen = 0;;) {
+    self.rounds.wait(seen);
+    ++seen;
+    if (stop_) return;
+    work(self);
+    if (--running_ == 0) running_.notify_one();
+  }
+}
+
+void LaneThreads::work(LaneState& self) {
+  try {
+    if (LoadedProgram::is_disk_lane(self.lane)) {
+      run_ahead(self);
+    } else {
+      run_in_order(self);
+    }
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void LaneThreads::run_in_order(LaneState& self) {
+  double before = now_seconds();
+  for (const int32_t i : self.todo) {
+    if (failed_) return;
+    if (!is_ready(i)) {
+      if (!await(self, i)) return;
+      const double after = now_seconds();
+      if (self.lane == Lane::kCompute) profile_.add_stall(after - before);
+      before = after;
+    }
+    if (before_each_) before_each_(i);
+    loaded_.execute(i);
+    publish(self, i);
+    const double after = now_seconds();
+    profile_.record(self.lane, i, before, after);
+    before = after;
+  }
+}
+
+void LaneThreads::run_ahead(LaneState& self) {
+  struct Started {
+    DiskQueue::Ticket ticket = 0;
+    double seconds = 0;
+  };
+  std::array<Started, kAhead> started;
+  DiskQueue& queue = loaded_.queue(self.lane);
+  const std::span<const int32_t> todo = self.todo;
+  size_t first = 0, next = 0;  // the oldest in flight, and the next to be started
+  const auto may_start_now = [&] {
+    const auto in_flight = todo.subspan(first, next - first);
+    return !failed_ && is_ready(todo[next]) && std::none_of(in_flight.begin(), in_flight.end(), [&](int32_t i) {
+      return loaded_.write_same_bytes(i, todo[next]);
+    });
+  };
+  for (;;) {
+    while (next < todo.size() && next - first < kAhead && may_start_now()) {
+      if (before_each_) before_each_(todo[next]);
+      started[next % kAhead] = {loaded_.start(todo[next]), now_seconds()};
+      ++next;
+    }
+    if (first < next) {
+      queue.wait(started[first % kAhead].ticket);
+      publish(self, todo[first]);
+      profile_.record(self.lane, todo[first], started[first % kAhead].seconds, now_seconds());
+      ++first;
+    } else if (next == todo.size() || failed_ || !await(self, todo[next])) {
+      return;
+    }
+  }
+}
+
+bool LaneThreads::is_ready(int32_t instruction) {
+  const std::vector<int32_t>& waits = at(instruction).waits;
+  return std::all_of(waits.begin(), waits.end(), [this](int32_t other) { return state_of(other).done > other; });
+}
+
+bool LaneThreads::await(LaneState& self, int32_t instruction) {
+  const std::vector<int32_t>& waits = at(instruction).waits;
+  return std::all_of(waits.begin(), waits.end(), [&](int32_t other) { return await_one(self, other); });
+}
+
+// All accesses to `done`, `parked_on` and `failed_` are sequentially consistent: either the sleeper sees that there is
+// nothing to wait for, or whoever finishes sees the sleeper.
+bool LaneThreads::await_one(LaneState& self, int32_t other) {
+  const std::atomic<int32_t>& done = state_of(other).done;
+  for (int spin = 0; done <= other && !failed_ && spin < kSpins; ++spin) relax();
+  while (done <= other && !failed_) {
+    self.parked_on = other;
+    if (done <= other && !failed_) self.parked_on.wait(other);
+    self.parked_on = kNone;
+  }
+  return !failed_;
+}
+
+void LaneThreads::publish(LaneState& self, int32_t instruction) {
+  self.done = instruction + 1;
+  for (LaneState& sleeper : lanes_) {
+    int32_t other = sleeper.parked_on;
+    if (other == kNone || other > instruction || &state_of(other) != &self) continue;
+    if (sleeper.parked_on.compare_exchange_strong(other, kNone)) sleeper.parked_on.notify_one();
+  }
+}
+
+void LaneThreads::fail(std::exception_ptr error) {
+  if (!has_error_.exchange(true)) error_ = std::move(error);
+  failed_ = true;
+  for (LaneState& sleeper : lanes_) {
+    if (sleeper.parked_on.exchange(kNone) != kNone) sleeper.parked_on.notify_one();
+  }
+}
+
+}  // namespace spillway

@@ -1,0 +1,75 @@
+// A thread for every lane that a program uses, started once; the compute lane is on the caller's thread.
+//
+// Each lane publishes how far it has come: all its instructions below `done` have finished. Whoever waits for an
+// instruction spins for a moment, then says which one it sleeps for, so that a lane that finishes hundreds of
+// instructions wakes nobody in vain.
+//
+// The disk lanes start transfers ahead, as far as their waits are met, so that the disk always has work; they finish
+// them in order.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "runtime/lane_runner.h"
+
+namespace spillway {
+
+class LaneThreads final : public LaneRunner {
+ public:
+  // Called on a lane's thread before it starts an instruction; for tests.
+  using Hook = std::function<void(int32_t instruction)>;
+
+  LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook before_each = {});
+  ~LaneThreads() override;
+
+  void run(const Section& section) override;
+
+ private:
+  struct alignas(64) LaneState {
+    Lane lane = Lane::kCompute;
+    std::vector<int32_t> instructions;
+    std::span<const int32_t> todo;       // those of the section; written before `rounds` rises
+    std::atomic<uint32_t> rounds{0};     // sections that the lane has been told to run
+    std::atomic<int32_t> done{0};        // all its instructions below this have finished
+    std::atomic<int32_t> parked_on{-1};  // the instruction of another lane that its thread sleeps for; -1: none
+    std::thread thread;
+  };
+
+  [[nodiscard]] LaneState& state_of(int32_t instruction) {
+    return lanes_[static_cast<size_t>(lane_of_[static_cast<size_t>(instruction)])];
+  }
+  [[nodiscard]] const Instruction& at(int32_t i) const {
+    return loaded_.program().instructions[static_cast<size_t>(i)];
+  }
+
+  void live(LaneState& self);
+  void work(LaneState& self);
+  void run_in_order(LaneState& self);
+  void run_ahead(LaneState& self);
+  // Whether all that the instruction waits for has finished.
+  [[nodiscard]] bool is_ready(int32_t instruction);
+  // Returns when it has; false where another lane has failed instead.
+  [[nodiscard]] bool await(LaneState& self, int32_t instruction);
+  [[nodiscard]] bool await_one(LaneState& self, int32_t other);
+  void publish(LaneState& self, int32_t instruction);
+  void fail(std::exception_ptr error);
+
+  LoadedProgram& loaded_;
+  LaneProfile& profile_;
+  Hook before_each_;
+  std::vector<Lane> lane_of_;  // by instruction
+  std::array<LaneState, kLanes> lanes_;
+  std::vector<LaneState*> threads_;  // the lanes with a thread
+  std::atomic<int32_t> running_{0};  // threads that are still in the section
+  std::atomic<bool> stop_{false}, failed_{false}, has_error_{false};
+  std::exception_ptr error_;  // the first; written by whoever sets has_error_
+};
+
+}  // namespace spillway

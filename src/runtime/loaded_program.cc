@@ -1,0 +1,181 @@
+#include "runtime/loaded_program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/math.h"
+#include "graph/operation.h"
+
+namespace spillway {
+namespace {
+
+void raise(std::array<int64_t, kTiers>& tops, const Place& place, int64_t unit) {
+  int64_t& top = tops[static_cast<size_t>(place.tier)];
+  if (place.bytes > 0) top = std::max(top, place.offset + align_up(place.bytes, unit));
+}
+
+// What the program uses, so that nothing is opened or started in vain.
+bool uses_lane(const Program& program, Lane lane) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(),
+                     [&](const Instruction& i) { return i.lane == lane; });
+}
+bool has_home_in(const Program& program, Tier tier) {
+  return std::any_of(program.homes.begin(), program.homes.end(),
+                     [&](const Operand& home) { return home.place.tier == tier; });
+}
+
+}  // namespace
+
+LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, ThreadPool& pool, const TierOptions& options)
+    : graph_(graph),
+      program_(program),
+      pool_(pool),
+      device_("device", program.arena_bytes[static_cast<size_t>(Tier::kDevice)]),
+      host_("host", program.arena_bytes[static_cast<size_t>(Tier::kHost)]),
+      staging_("host", options.direct_files && has_home_in(program, Tier::kFiles) ? TierOptions::staging_bytes() : 0),
+      in_files_(options.in_files),
+      homes_(graph.values.size(), kNone) {
+  SPILLWAY_CHECK(pool.threads() <= program.threads, "{} threads in a plan for {}", pool.threads(), program.threads);
+  SPILLWAY_CHECK(options.host_threads <= program.threads, "{} threads on the host in a plan for {}",
+                 options.host_threads, program.threads);
+  if (uses_lane(program, Lane::kHostCompute)) host_pool_.emplace(options.host_threads);
+  for (size_t i = 0; i < program.homes.size(); ++i) {
+    homes_[static_cast<size_t>(program.homes[i].value)] = static_cast<int32_t>(i);
+  }
+  open_queues(options);
+  steps_.reserve(program.instructions.size());
+  for (const Instruction& instruction : program.instructions) resolve(instruction);
+}
+
+void LoadedProgram::open_queues(const TierOptions& options) {
+  const int64_t disk_bytes = program_.arena_bytes[static_cast<size_t>(Tier::kDisk)];
+  SPILLWAY_CHECK(disk_bytes == 0 || (options.scratch && options.scratch->bytes() >= disk_bytes),
+                 "no scratch space for a disk tier of {} bytes", disk_bytes);
+  const bool reads_files = has_home_in(program_, Tier::kFiles);
+  DiskQueueOptions queue{.backend = options.disk_backend};
+  for (const Arena* arena : {&device_, &host_}) {
+    if (arena->bytes() > 0) queue.memory.emplace_back(arena->at(0), static_cast<size_t>(arena->bytes()));
+  }
+  if (disk_bytes > 0) writes_ = std::make_unique<DiskQueue>(options.scratch, queue);
+  if (reads_files) {
+    queue.read_files = options.files;
+    if (staging_.bytes() > 0) queue.staging = {staging_.at(0), static_cast<size_t>(staging_.bytes())};
+  }
+  if (disk_bytes > 0 || reads_files) {
+    reads_ = std::make_unique<DiskQueue>(disk_bytes > 0 ? options.scratch : nullptr, queue);
+  }
+}
+
+void LoadedProgram::resolve(const Instruction& instruction) {
+  Step& step = steps_.emplace_back();
+  step.lane = instruction.lane;
+  if (instruction.kind == Instruction::Kind::kRun) {
+    resolve_operation(instruction, step);
+  } else {
+    resolve_copy(instruction, step);
+  }
+  const bool in_blocks = is_disk_lane(step.lane) && step.from_place.tier != Tier::kFiles;
+  const int64_t unit = in_blocks ? kDiskAlignment : 1;
+  raise(step.top_bytes, instruction.workspace, unit);
+  for (const Operand& operand : instruction.inputs) raise(step.top_bytes, operand.place, unit);
+  for (const Operand& operand : instruction.outputs) raise(step.top_bytes, operand.place, unit);
+}
+
+void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step) {
+  const Operation& op = graph_.op(instruction.op);
+  SPILLWAY_CHECK(op.def->cpu, "{} has no kernel for the CPU", op.def->name);
+  SPILLWAY_CHECK(step.lane == Lane::kCompute || step.lane == Lane::kHostCompute, "{} on lane {}", op.def->name,
+                 name_of(step.lane));
+  step.kernel = op.def->cpu;
+  step.attributes = &op.attributes;
+  step.pool = step.lane == Lane::kCompute ? &pool_ : &*host_pool_;
+  for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
+  for (const Operand& operand : instruction.outputs) step.outputs.push_back(view(operand));
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i] != kNone && graph_.value(op.inputs[i]).type.per_token) step.per_token.push_back(&step.inputs[i]);
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    if (graph_.value(op.outputs[i]).type.per_token) step.per_token.push_back(&step.outputs[i]);
+  }
+  if (instruction.workspace.bytes > 0) step.workspace = address(instruction.workspace);
+}
+
+void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) const {
+  const Operand &from = instruction.inputs[0], &to = instruction.outputs[0];
+  const ValueType& type = graph_.value(from.value).type;
+  step.from_place = from.place;
+  step.to_place = to.place;
+  step.from = address(from.place);
+  step.to = address(to.place);
+  step.bytes = type.bytes();
+  // A persistent value keeps its content from one stream to the next, whatever their lengths.
+  if (type.per_token && graph_.persistent_root(from.value) == kNone && type.shape[0] > 0)
+    step.row_bytes = type.bytes() / type.shape[0];
+  if (from.place.tier == Tier::kFiles) {
+    const auto found = in_files_.find(from.value);
+    SPILLWAY_CHECK(found != in_files_.end(), "{} is in no file", graph_.value(from.value).name);
+    step.file = found->second;
+  }
+}
+
+std::byte* LoadedProgram::address(const Place& place) const {
+  if (place.tier == Tier::kDevice) return device_.at(place.offset);
+  return place.tier == Tier::kHost ? host_.at(place.offset) : nullptr;
+}
+
+TensorView LoadedProgram::view(const Operand& operand) const {
+  if (operand.value == kNone) return {};
+  const ValueType& type = graph_.value(operand.value).type;
+  std::byte* const data = address(operand.place);
+  SPILLWAY_CHECK(data, "{} is used where it lies, in the {} tier", graph_.value(operand.value).name,
+                 name_of(operand.place.tier));
+  return {data, type.dtype, type.shape};
+}
+
+const Place& LoadedProgram::home_of(ValueId id) const {
+  const int32_t index = homes_[static_cast<size_t>(id)];
+  SPILLWAY_CHECK(index != kNone, "{} has no home", graph_.value(id).name);
+  return program_.homes[static_cast<size_t>(index)].place;
+}
+
+void LoadedProgram::set_tokens(int64_t tokens) {
+  SPILLWAY_CHECK(tokens >= 0 && tokens <= graph_.tokens, "{} tokens in a plan for {}", tokens, graph_.tokens);
+  for (Step& step : steps_) {
+    for (TensorView* tensor : step.per_token) tensor->shape.set(0, tokens);
+    if (step.row_bytes > 0) step.bytes = step.row_bytes * tokens;
+  }
+}
+
+void LoadedProgram::execute(int32_t instruction) {
+  const Step& step = at(instruction);
+  if (step.kernel) {
+    step.kernel({.inputs = step.inputs,
+                 .outputs = step.outputs,
+                 .workspace = step.workspace,
+                 .attributes = *step.attributes,
+                 .threads = step.pool});
+  } else if (is_disk_lane(step.lane)) {
+    queue(step.lane).wait(start(instruction));
+  } else {
+    std::memcpy(step.to, step.from, static_cast<size_t>(step.bytes));
+  }
+}
+
+DiskQueue::Ticket LoadedProgram::start(int32_t instruction) {
+  const Step& step = at(instruction);
+  if (step.from_place.tier == Tier::kFiles) {
+    return reads_->read_file(step.file.file, step.file.offset, {step.to, static_cast<size_t>(step.bytes)});
+  }
+  const auto blocks = static_cast<size_t>(align_up(step.bytes, kDiskAlignment));
+  return step.from_place.tier == Tier::kDisk ? reads_->read_scratch(step.from_place.offset, {step.to, blocks})
+                                             : writes_->write_scratch(step.to_place.offset, {step.from, blocks});
+}
+
+bool LoadedProgram::write_same_bytes(int32_t a, int32_t b) const {
+  const Place &x = at(a).to_place, &y = at(b).to_place;
+  return x.tier == y.tier && x.offset < y.offset + align_up(y.bytes, kDiskAlignment) &&
+         y.offset < x.offset + align_up(x.bytes, kDiskAlignment);
+}
+
+}  // namespace spillway

@@ -1,0 +1,53 @@
+#include "runtime/tier_store.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/math.h"
+
+namespace spillway {
+namespace {
+
+// Large enough for a disk's full speed; a multiple of kDiskAlignment and of every dtype's size.
+constexpr int64_t kPieceBytes = 8 * kMiB;
+
+}  // namespace
+
+void TierStore::read(ValueId id, const Visitor& use) { for_each_piece(id, true, use); }
+
+void TierStore::write(ValueId id, const Visitor& fill) {
+  SPILLWAY_CHECK(!is_in_files(id), "{} is in the user's files", loaded_.graph().value(id).name);
+  for_each_piece(id, false, fill);
+}
+
+void TierStore::for_each_piece(ValueId id, bool reads, const Visitor& visit) {
+  const Place& home = loaded_.home_of(id);
+  const ValueType& type = loaded_.graph().value(id).type;
+  if (home.tier == Tier::kDevice || home.tier == Tier::kHost) {
+    visit({loaded_.view({id, home}).data, type.dtype, {type.shape.elems()}}, 0);
+    return;
+  }
+  // Released afterwards: between steps its bytes are not the plan's.
+  const Arena buffer("host", std::min(align_up(type.bytes(), kDiskAlignment), kPieceBytes));
+  DiskQueue& queue = loaded_.queue(reads ? Lane::kDiskRead : Lane::kDiskWrite);
+  for (int64_t begin = 0; begin < type.bytes(); begin += kPieceBytes) {
+    const int64_t bytes = std::min(kPieceBytes, type.bytes() - begin);
+    const std::span<std::byte> wanted(buffer.at(0), static_cast<size_t>(bytes)),
+        blocks(buffer.at(0), static_cast<size_t>(align_up(bytes, kDiskAlignment)));
+    const TensorView piece{buffer.at(0), type.dtype, {bytes / size_of(type.dtype)}};
+    const int64_t first_elem = begin / size_of(type.dtype);
+    if (!reads) {
+      visit(piece, first_elem);
+      queue.wait(queue.write_scratch(home.offset + begin, blocks));
+    } else if (home.tier == Tier::kDisk) {
+      queue.wait(queue.read_scratch(home.offset + begin, blocks));
+      visit(piece, first_elem);
+    } else {
+      const FilePlace place = loaded_.file_place_of(id);
+      queue.wait(queue.read_file(place.file, place.offset + begin, wanted));
+      visit(piece, first_elem);
+    }
+  }
+}
+
+}  // namespace spillway
