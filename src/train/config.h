@@ -20,7 +20,11 @@ enum class Adapter { kNone, kLora };
 enum class Optimizer { kAdamW, kSgd };
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class AutoBool { kFalse, kTrue, kAuto };
-enum class Checkpointing { kAuto, kOff, kOn };  // kAuto: the plan decides
+enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
+enum class ActivationOffloading { kOff, kHost, kLegacy, kDisk, kHiddenStates };
+enum class LayerOffloading { kOff, kHost, kDisk };
+enum class Offload { kNone, kHost, kDisk, kAuto };  // kAuto: the plan decides, under memory.plan: fixed, too
+enum class SavedOutputs { kAttention, kProducts };  // entries of selective_checkpointing.save
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class PlanMode { kAuto, kFixed };
 
@@ -38,7 +42,20 @@ struct MemoryConfig {
   std::string device, host, disk;
   std::vector<std::string> disk_paths;  // empty: OUTPUT/scratch
   PlanMode plan = PlanMode::kAuto;
+  bool disk_checksum = false;
+  // A section names the tier, but leaves to the plan what goes there.
+  bool uses_host = false, uses_disk = false;
 };
+
+// A bool or a mapping, as in axolotl.
+struct SelectiveCheckpointing {
+  bool enabled = false;
+  std::vector<SavedOutputs> save = {SavedOutputs::kAttention};
+  bool offload = false;  // what is saved does not stay in device memory
+};
+
+// A section in another program's words; loading makes it keys of ours.
+struct ForeignSection {};
 
 struct Config {
   // Model
@@ -99,7 +116,8 @@ struct Config {
   double max_grad_norm = 1;  // 0: no clipping
   AutoBool bf16 = AutoBool::kAuto;
   int64_t seed = 42;
-  Checkpointing gradient_checkpointing = Checkpointing::kAuto;
+  Checkpointing gradient_checkpointing = Checkpointing::kAuto;  // kOff, kOn or kAuto once loaded
+  SelectiveCheckpointing selective_checkpointing;
 
   // Output, logging, checkpoints. Steps below 1 are a share of all steps.
   std::string output_dir = "./model-out";
@@ -118,6 +136,10 @@ struct Config {
   // Machine
   std::string device = "auto";
   MemoryConfig memory;
+  std::optional<ActivationOffloading> activation_offloading;
+  std::optional<LayerOffloading> layer_offloading;
+  std::optional<Offload> parameter_offload, gradient_offload, optimizer_offload;
+  ForeignSection deepspeed, fsdp;
 };
 
 // After how many optimizer steps a checkpoint or an evaluation is due, `total_steps` and `steps_per_epoch` being

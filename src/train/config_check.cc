@@ -201,6 +201,40 @@ void complete_data(Checks& c) {
   complete_template(c.where("chat_template"), config.chat_template, config.chat_template_jinja);
 }
 
+// Older spellings put offloading into gradient_checkpointing.
+void complete_checkpointing(Checks& c) {
+  Config& config = c.config;
+  const bool to_disk = config.gradient_checkpointing == Checkpointing::kOffloadDisk;
+  if (to_disk || config.gradient_checkpointing == Checkpointing::kOffload) {
+    const auto meant = to_disk ? ActivationOffloading::kDisk : ActivationOffloading::kHost;
+    if (config.activation_offloading && *config.activation_offloading != meant) {
+      throw input_error(c.where("activation_offloading"),
+                        "expected {} beside gradient_checkpointing: {}, got {}; write gradient_checkpointing: true",
+                        print_value(meant), print_value(config.gradient_checkpointing),
+                        print_value(*config.activation_offloading));
+    }
+    c.loaded.notes.push_back(
+        fmt::format("gradient_checkpointing: {} is gradient_checkpointing: true with "
+                    "activation_offloading: {}",
+                    print_value(config.gradient_checkpointing), print_value(meant)));
+    config.gradient_checkpointing = Checkpointing::kOn;
+    config.activation_offloading = meant;
+  }
+  if (!config.selective_checkpointing.enabled) return;
+  if (config.gradient_checkpointing == Checkpointing::kOff) {
+    throw input_error(c.where("selective_checkpointing"),
+                      "expected gradient_checkpointing: true beside it, got false; remove one of them");
+  }
+  config.gradient_checkpointing = Checkpointing::kOn;
+}
+
+void note_layers(Checks& c) {
+  const auto moves = c.config.layer_offloading.value_or(LayerOffloading::kOff) != LayerOffloading::kOff;
+  if (!moves || c.config.adapter != Adapter::kNone) return;
+  c.loaded.notes.emplace_back(
+      "layer_offloading moves frozen weights, and full fine-tuning has none; parameter_offload moves trainable ones");
+}
+
 void check_machine(const Checks& c) {
   const Config& config = c.config;
   constexpr int64_t kAnyMachine = kGiB;  // only the form is checked: how much 80% is, is the planner's business
@@ -234,6 +268,8 @@ void complete_config(LoadedConfig& loaded, ConfigUse use) {
   complete_batch(checks);
   complete_adapter(checks);
   complete_schedule(checks);
+  complete_checkpointing(checks);
+  note_layers(checks);
   complete_output(checks);
   check_machine(checks);
 }

@@ -13,16 +13,24 @@ std::vector<KeySection> memory_sections() {
                                                       "folders of the disk tier; left out: OUTPUT/scratch"),
       key<&Config::memory, &MemoryConfig::plan>(
           "memory.plan", "auto: what no key fixes is the plan's choice; fixed: only what the keys say"),
-      not_yet("parameter_offload", "weights outside device memory"),
-      not_yet("gradient_offload", "gradients outside device memory"),
-      not_yet("optimizer_offload", "optimizer states outside device memory"),
-      not_yet("layer_offloading", "layers outside device memory"),
-      not_yet("activation_offloading", "saved activations outside device memory"),
-      not_yet("selective_checkpointing", "recomputing part of a layer"),
-      not_yet("deepspeed", "DeepSpeed sections"),
-      not_yet("fsdp", "sharding over ranks"),
-      not_yet("fsdp_config", "sharding over ranks"),
-      not_yet("fsdp_version", "sharding over ranks").or_values({"1", "2"}),
+      key<&Config::memory, &MemoryConfig::disk_checksum>(
+          "memory.disk_checksum", "check every block that comes back from the disk tier; to find broken hardware"),
+      key<&Config::activation_offloading>(
+          "activation_offloading",
+          "where saved activations wait for the backward pass: true is host memory, legacy the same while compute "
+          "waits, disk, hidden_states host memory for block inputs only; left out: by memory.plan"),
+      key<&Config::layer_offloading>("layer_offloading",
+                                     "where frozen weights of blocks live, true being host; left out: by memory.plan"),
+      key<&Config::parameter_offload>("parameter_offload",
+                                      "where weights of blocks live: the trainable ones, and the frozen ones where "
+                                      "layer_offloading says nothing; left out: by memory.plan"),
+      key<&Config::gradient_offload>("gradient_offload", "where gradients live; left out: by memory.plan"),
+      key<&Config::optimizer_offload>("optimizer_offload",
+                                      "where f32 masters and optimizer states live; left out: by memory.plan"),
+      key<&Config::deepspeed>("deepspeed", "DeepSpeed's config: a file, JSON text or a mapping; see docs/modes/"),
+      key<&Config::fsdp>("fsdp_config",
+                         "FSDP's config, a mapping: its offload flag is followed, the rest is about several ranks"),
+      key<&Config::fsdp>("fsdp", "FSDP's words: offload is followed, the rest is about several ranks"),
       not_yet("sequence_parallel_degree", "sequences split over ranks").or_values({"1"}),
       not_yet("context_parallel_size", "sequences split over ranks").or_values({"1"}),
       not_yet("tensor_parallel_size", "weights split over ranks").or_values({"1"}),
@@ -33,7 +41,7 @@ std::vector<KeySection> memory_sections() {
   };
   add_ignored(
       section, "the plan places everything, on one rank",
-      {"device_map", "low_cpu_mem_usage", "world_size", "local_rank", "ddp", "ddp_*", "heads_k_stride",
+      {"fsdp_version", "device_map", "low_cpu_mem_usage", "world_size", "local_rank", "ddp", "ddp_*", "heads_k_stride",
        "ring_attn_func", "parallelism_config", "use_cpu", "use_ray", "ray_*", "resources_per_worker", "torch_dist_*"});
   return {section};
 }

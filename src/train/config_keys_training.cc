@@ -26,8 +26,13 @@ KeySection optimisation_section() {
           .alias({"bfloat16"}),
       key<&Config::seed>("seed", "of everything random").least(0),
       key<&Config::gradient_checkpointing>("gradient_checkpointing",
-                                           "compute activations again in the backward pass; auto: the plan decides")
+                                           "compute activations again in the backward pass; auto: the plan decides; "
+                                           "offload and offload_disk: with activation_offloading true and disk")
           .alias({"activation_checkpointing"}),
+      key<&Config::selective_checkpointing>(
+          "selective_checkpointing",
+          "checkpointing that keeps the outputs of attention; a mapping says which ({save: [attention, matmul]}) and "
+          "whether they leave device memory ({offload: true})"),
       not_yet("fp16", "f16").alias({"float16"}),
       not_yet("fp8", "8-bit products"),
       not_yet("float32", "another spelling of bf16: false,"),

@@ -12,6 +12,8 @@
 #include "io/file.h"
 #include "train/config_check.h"
 #include "train/config_settings.h"
+#include "train/deepspeed.h"
+#include "train/fsdp.h"
 #include "train/yaml.h"
 
 namespace spillway::train {
@@ -37,10 +39,13 @@ std::string read_standard_input() {
 LoadedConfig load_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
                          ConfigUse use) {
   const YamlNode root = parse_yaml(text, name);
-  std::vector<Setting> settings = collect_settings(root, KeyPlace{name, 0, ""});
+  std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""});
   apply_overrides(settings, overrides);
   LoadedConfig loaded;
-  loaded.ignored = read_settings(settings, &loaded.config);
+  merge_deepspeed(settings, loaded);
+  merge_fsdp(settings, loaded);
+  const std::vector<std::string> ignored = read_settings(settings, &loaded.config);
+  loaded.ignored.insert(loaded.ignored.begin(), ignored.begin(), ignored.end());
   for (const Setting& setting : settings) {
     if (!setting.value.is_null()) loaded.given.emplace(setting.key->name, setting.place.text());
   }

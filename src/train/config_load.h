@@ -23,12 +23,14 @@ struct LoadedConfig {
   Config config;
   // Keys without any effect here, as spelled, in the order of the file.
   std::vector<std::string> ignored;
+  // What a key was taken to mean, a sentence each.
+  std::vector<std::string> notes;
   // Canonical name of every key with a value -> where it stands, as messages show it.
   std::map<std::string, std::string, std::less<>> given;
 };
 
-// Reads, applies overrides, and checks values and combinations; touches no other file. `name` is the file's, for
-// messages. Throws InputError at the first thing that is wrong.
+// Reads, applies overrides, and checks values and combinations; touches no other file but the one that `deepspeed:`
+// names. `name` is the file's, for messages. Throws InputError at the first thing that is wrong.
 [[nodiscard]] LoadedConfig load_config(std::string_view text, std::string_view name,
                                        std::span<const ConfigOverride> overrides, ConfigUse use);
 

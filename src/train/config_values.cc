@@ -64,12 +64,36 @@ constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
 
-constexpr Word<Checkpointing> kCheckpointings[] = {{"auto", Checkpointing::kAuto},
-                                                   {"true", Checkpointing::kOn},
-                                                   {"false", Checkpointing::kOff},
-                                                   {"offload", {}, "saved activations in host memory are"},
-                                                   {"offload_disk", {}, "saved activations on disk are"},
-                                                   {"unsloth", {}, "saved activations in host memory are"}};
+constexpr Word<Checkpointing> kCheckpointings[] = {
+    {"auto", Checkpointing::kAuto},       {"true", Checkpointing::kOn},
+    {"false", Checkpointing::kOff},       {"offload", Checkpointing::kOffload},
+    {"unsloth", Checkpointing::kOffload}, {"offload_disk", Checkpointing::kOffloadDisk}};
+
+constexpr Word<ActivationOffloading> kActivationOffloadings[] = {{"false", ActivationOffloading::kOff},
+                                                                 {"true", ActivationOffloading::kHost},
+                                                                 {"legacy", ActivationOffloading::kLegacy},
+                                                                 {"disk", ActivationOffloading::kDisk},
+                                                                 {"hidden_states", ActivationOffloading::kHiddenStates},
+                                                                 {"none", ActivationOffloading::kOff}};
+
+constexpr Word<LayerOffloading> kLayerOffloadings[] = {{"false", LayerOffloading::kOff},
+                                                       {"true", LayerOffloading::kHost},
+                                                       {"host", LayerOffloading::kHost},
+                                                       {"disk", LayerOffloading::kDisk},
+                                                       {"none", LayerOffloading::kOff}};
+
+constexpr Word<Offload> kOffloads[] = {{"none", Offload::kNone},
+                                       {"host", Offload::kHost},
+                                       {"disk", Offload::kDisk},
+                                       {"auto", Offload::kAuto},
+                                       {"false", Offload::kNone}};
+
+// The names of torch's operations are what axolotl takes beside `attention`.
+constexpr Word<SavedOutputs> kSavedOutputs[] = {{"attention", SavedOutputs::kAttention},
+                                                {"matmul", SavedOutputs::kProducts},
+                                                {"mm", SavedOutputs::kProducts},
+                                                {"addmm", SavedOutputs::kProducts},
+                                                {"bmm", SavedOutputs::kProducts}};
 
 constexpr Word<ExcessLength> kExcessLengths[] = {
     {"drop", ExcessLength::kDrop}, {"truncate", ExcessLength::kTruncate}, {"raise", ExcessLength::kRaise}};
@@ -106,6 +130,16 @@ const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const KeyP
   return node.entries;
 }
 
+void read_saved_outputs(const YamlNode& node, const KeyPlace& place, std::vector<SavedOutputs>& value) {
+  std::vector<std::string> names;
+  read_value(node, place, {}, names);
+  value.clear();
+  for (size_t i = 0; i < names.size(); ++i) {
+    read_value(YamlNode::scalar(names[i]), node.kind == YamlNode::Kind::kList ? place.at(i) : place, {},
+               value.emplace_back());
+  }
+}
+
 }  // namespace
 
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
@@ -118,6 +152,10 @@ std::span<const Word<TruncationMode>> words_of(TruncationMode) { return kTruncat
 std::span<const Word<TrainOnEos>> words_of(TrainOnEos) { return kTrainOnEos; }
 std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy) { return kStrategies; }
 std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
+std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading) { return kActivationOffloadings; }
+std::span<const Word<LayerOffloading>> words_of(LayerOffloading) { return kLayerOffloadings; }
+std::span<const Word<Offload>> words_of(Offload) { return kOffloads; }
+std::span<const Word<SavedOutputs>> words_of(SavedOutputs) { return kSavedOutputs; }
 
 std::string KeyPlace::text() const {
   return line == 0 ? fmt::format("--{}", path) : fmt::format("{}:{}: {}", file, line, path);
@@ -229,6 +267,40 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   }
 }
 
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value) {
+  value = {};
+  if (node.kind != YamlNode::Kind::kMap) {
+    read_value(node, place, range, value.enabled);
+    return;
+  }
+  value.enabled = true;
+  for (const auto& entry : node.entries) {
+    constexpr std::string_view kKeys[] = {"save", "offload", "save_sliding_window", "recompute_layer_types"};
+    const KeyPlace here = place.at(entry);
+    if (std::find(std::begin(kKeys), std::end(kKeys), entry.key) == std::end(kKeys)) {
+      const std::string_view near = nearest_name(entry.key, kKeys);
+      throw input_error(here.text(), "expected {}, got {}; {}", joined_names(kKeys), spillway::quoted(entry.key),
+                        near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
+    }
+    if (entry.value.is_null()) continue;
+    if (entry.key == "offload") {
+      read_value(entry.value, here, range, value.offload);
+    } else if (entry.key == "save_sliding_window") {
+      bool every_layer = true;  // layers with a window are saved like all others, so both answers are fine
+      read_value(entry.value, here, range, every_layer);
+    } else if (entry.key == "recompute_layer_types") {
+      if (entry.value.kind == YamlNode::Kind::kList && entry.value.items.empty()) continue;
+      throw input_error(here.text(), "expected nothing, got {}; every layer is treated alike here: remove the key",
+                        entry.value.shown());
+    } else {
+      read_saved_outputs(entry.value, here, value.save);
+    }
+  }
+}
+
+void read_value(const YamlNode&, const KeyPlace&, const Range&, ForeignSection&) {}
+
+std::string print_value(const SelectiveCheckpointing& value) { return print_value(value.enabled); }
 std::string print_value(bool value) { return value ? "true" : "false"; }
 std::string print_value(int64_t value) { return fmt::format("{}", value); }
 std::string print_value(double value) { return fmt::format("{}", value); }

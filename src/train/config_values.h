@@ -21,7 +21,7 @@ namespace spillway::train {
 
 // Where a value stands: `c.yml:3: datasets.0.path`, or `--datasets.0.path` where it comes from the command line.
 struct KeyPlace {
-  std::string_view file;
+  std::string file;
   int line = 0;  // 0: the command line
   std::string path;
 
@@ -60,6 +60,10 @@ struct Word {
 [[nodiscard]] std::span<const Word<TrainOnEos>> words_of(TrainOnEos);
 [[nodiscard]] std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy);
 [[nodiscard]] std::span<const Word<PlanMode>> words_of(PlanMode);
+[[nodiscard]] std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading);
+[[nodiscard]] std::span<const Word<LayerOffloading>> words_of(LayerOffloading);
+[[nodiscard]] std::span<const Word<Offload>> words_of(Offload);
+[[nodiscard]] std::span<const Word<SavedOutputs>> words_of(SavedOutputs);
 
 // The truth value of true, yes, on, 1 and their opposites in any case; none for anything else.
 [[nodiscard]] std::optional<bool> boolean_of(const YamlNode& node);
@@ -78,12 +82,17 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
 
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ForeignSection& value);
+
 [[nodiscard]] std::string print_value(bool value);
 [[nodiscard]] std::string print_value(int64_t value);
 [[nodiscard]] std::string print_value(double value);
 [[nodiscard]] std::string print_value(const std::string& value);
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
 [[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
+[[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
+[[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
 template <typename T>
 [[nodiscard]] std::string print_value(const std::vector<T>&) {
   return "";
@@ -98,6 +107,8 @@ template <typename T>
 [[nodiscard]] inline std::string type_of(double) { return "number"; }
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text"; }
+[[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
+[[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<DatasetConfig>&) { return "list of mappings"; }
 template <typename T>

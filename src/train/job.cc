@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "model/adapter.h"
+#include "train/offload_policy.h"
 
 namespace spillway::train {
 namespace {
@@ -39,17 +40,6 @@ DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
     options.train_base = true;
   }
   return options;
-}
-
-Budget make_budget(const MemoryConfig& memory, const Machine& machine) {
-  Budget budget;
-  const int64_t capacity = machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)];
-  budget.device = memory.device.empty() ? capacity / 10 * 9 : parse_bytes(memory.device, capacity, "memory.device");
-  // Where the device is the CPU, a share of host memory is one of the same RAM.
-  if (!memory.host.empty()) budget.host = parse_bytes(memory.host, capacity, "memory.host");
-  const int64_t disk = machine.capacity_bytes[static_cast<size_t>(Tier::kDisk)];
-  if (!memory.disk.empty()) budget.disk = parse_bytes(memory.disk, disk, "memory.disk");
-  return budget;
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -117,12 +107,8 @@ Job make_job(const Config& config, const Machine& machine) {
                .sgd_momentum = config.sgd_momentum,
                .max_grad_norm = config.max_grad_norm,
                .accumulates = config.gradient_accumulation_steps > 1};
-  job.budget = make_budget(config.memory, machine);
-  if (config.gradient_checkpointing == Checkpointing::kOn) {
-    job.policy = saved_policy(Treatment::kRecompute);
-  } else if (config.gradient_checkpointing == Checkpointing::kOff || config.memory.plan == PlanMode::kFixed) {
-    job.policy = saved_policy(Treatment::kKeep);
-  }
+  job.policy = make_policy(config);
+  job.budget = make_budget(config.memory, job.policy, machine);
   job.title = make_title(job, machine);
   return job;
 }

@@ -1,0 +1,18 @@
+// `deepspeed:`, a path, JSON text or a section: what it asks for, as settings of ours.
+//
+// `cpu` is the host tier and `nvme` the disk tier with its `nvme_path`. offload_param moves all weights of blocks, as
+// in DeepSpeed; offload_optimizer takes the gradients along where gradient_offload says nothing.
+#pragma once
+
+#include <vector>
+
+#include "train/config_load.h"
+#include "train/config_settings.h"
+
+namespace spillway::train {
+
+// Merges the section into the settings, and what it leaves to the plan into `loaded`. Does nothing without a section.
+// Throws InputError for a file that cannot be read, unknown keys, and values that contradict the settings.
+void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded);
+
+}  // namespace spillway::train

@@ -1,0 +1,116 @@
+#include "train/fsdp.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "train/foreign_section.h"
+
+namespace spillway::train {
+namespace {
+
+using enum ForeignKey::Use;
+
+constexpr ForeignWord kToHost[] = {{"true", "host"}, {"false", ""}};
+constexpr ForeignWord kIfTrue[] = {{"true", "true"}, {"false", ""}};
+
+// Each also with `fsdp_` before it.
+constexpr ForeignKey kKeys[] = {
+    {"offload_params", kBecomes, "parameter_offload", kToHost},
+    {"cpu_offload", kBecomes, "parameter_offload", kToHost},
+    {"activation_checkpointing", kBecomes, "gradient_checkpointing", kIfTrue},
+    {"version", kIgnored, ""},
+    {"auto_wrap_policy", kIgnored, ""},
+    {"backward_prefetch", kIgnored, ""},
+    {"backward_prefetch_policy", kIgnored, ""},
+    {"cpu_ram_efficient_loading", kIgnored, ""},
+    {"final_state_dict_type", kIgnored, ""},
+    {"forward_prefetch", kIgnored, ""},
+    {"limit_all_gathers", kIgnored, ""},
+    {"min_num_params", kIgnored, ""},
+    {"mixed_precision_policy", kIgnored, ""},
+    {"reshard_after_forward", kIgnored, ""},
+    {"sharding_strategy", kIgnored, ""},
+    {"state_dict_type", kIgnored, ""},
+    {"sync_module_states", kIgnored, ""},
+    {"transformer_layer_cls_to_wrap", kIgnored, ""},
+    {"use_orig_params", kIgnored, ""},
+    {"xla", kIgnored, ""},
+    {"xla_fsdp_grad_ckpt", kIgnored, ""},
+    {"xla_fsdp_settings", kIgnored, ""},
+    {"xla_fsdp_v2", kIgnored, ""},
+};
+constexpr ForeignTable kTable{"FSDP", kKeys};
+
+constexpr std::string_view kWords[] = {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2",
+                                       "no_shard",   "auto_wrap",     "offload",      "true"};
+
+// `[full_shard, offload]`, "full_shard offload", true.
+std::vector<std::string> read_words(const Setting& setting) {
+  if (boolean_of(setting.value) == false || setting.value.text == "none") return {};
+  std::vector<std::string> lines, words;
+  read_value(setting.value, setting.place, {}, lines);
+  for (const std::string& line : lines) {
+    for (size_t begin = 0; (begin = line.find_first_not_of(" ,", begin)) != std::string::npos;) {
+      const size_t end = std::min(line.find_first_of(" ,", begin), line.size());
+      words.push_back(line.substr(begin, end - begin));
+      begin = end;
+    }
+  }
+  for (const std::string& word : words) {
+    if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) continue;
+    const std::string_view near = nearest_name(word, kWords);
+    throw input_error(setting.place.text(), "expected {}, got {}; {}", joined_names(kWords), spillway::quoted(word),
+                      near.empty() ? "write some of these" : fmt::format("did you mean {}?", near));
+  }
+  return words;
+}
+
+YamlNode without_prefixes(YamlNode section) {
+  for (auto& entry : section.entries) {
+    if (entry.key.starts_with("fsdp_")) entry.key.erase(0, 5);
+  }
+  return section;
+}
+
+}  // namespace
+
+void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
+  const Setting* words_setting = find_setting(settings, "fsdp");
+  const Setting* section_setting = find_setting(settings, "fsdp_config");
+  std::vector<std::string> words;
+  std::vector<ForeignSetting> section;
+  KeyPlace place;
+  if (section_setting != nullptr && boolean_of(section_setting->value) != false) {
+    place = section_setting->place;
+    section = collect_foreign(kTable, without_prefixes(section_setting->value), place);
+  }
+  if (words_setting != nullptr) {
+    words = read_words(*words_setting);
+    if (!words.empty()) place = words_setting->place;
+  }
+  if (words.empty() && section.empty()) return;
+  if (const Setting* deepspeed = find_setting(settings, "deepspeed")) {
+    throw input_error(place.text(), "expected {} or deepspeed, got both ({}); remove one", place.path,
+                      deepspeed->place.text());
+  }
+  if (!words.empty()) loaded.ignored.emplace_back("fsdp");
+  for (const std::string& name : merge_foreign(kTable, section, settings)) {
+    loaded.ignored.push_back("fsdp_config." + name);
+  }
+  const ForeignSetting* flag = find_foreign(section, "offload_params");
+  if (flag == nullptr) flag = find_foreign(section, "cpu_offload");
+  const bool offloads = std::find(words.begin(), words.end(), "offload") != words.end();
+  if (!offloads && (flag == nullptr || boolean_of(flag->value) != true)) return;
+  const Setting host{nullptr, offloads ? "fsdp" : std::string(flag->key->name), offloads ? place : flag->place,
+                     YamlNode::scalar("host")};
+  const auto merge_host = [&](const char* key) {
+    Setting setting = host;
+    setting.key = find_key(key);
+    merge_setting(settings, std::move(setting));
+  };
+  merge_host("parameter_offload");
+  if (find_setting(settings, "optimizer_offload") == nullptr) merge_host("optimizer_offload");
+  follow_optimizer(settings, place);
+}
+
+}  // namespace spillway::train

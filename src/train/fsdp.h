@@ -1,0 +1,16 @@
+// `fsdp:` and `fsdp_config:`, as settings of ours. They shard over ranks, and on one rank there is nothing to shard;
+// what is left is the offload flag (weights, gradients and the optimizer on the CPU) and activation checkpointing.
+#pragma once
+
+#include <vector>
+
+#include "train/config_load.h"
+#include "train/config_settings.h"
+
+namespace spillway::train {
+
+// Does nothing without either key. Throws InputError for unknown words and keys, values that contradict the settings,
+// and a `deepspeed:` beside them.
+void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded);
+
+}  // namespace spillway::train

@@ -1,0 +1,151 @@
+#include "train/offload_policy.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace spillway::train {
+namespace {
+
+// Everything in a block but its output: what can be computed again.
+constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
+
+using Choice = std::optional<Treatment>;
+
+void fix_inner(Policy& policy, Choice choice) {
+  for (const SavedGroup group : kInner) policy[group] = choice;
+}
+
+// What checkpointing alone says. `open` is what a choice that nobody makes comes to.
+void fix_checkpointing(Policy& policy, const Config& config, Choice open) {
+  policy.saved.fill(open);
+  if (config.gradient_checkpointing == Checkpointing::kOn) fix_inner(policy, Treatment::kRecompute);
+  if (config.gradient_checkpointing == Checkpointing::kOff) fix_inner(policy, Treatment::kKeep);
+}
+
+void fix_offloading(Policy& policy, const Config& config) {
+  if (!config.activation_offloading) return;
+  const ActivationOffloading mode = *config.activation_offloading;
+  if (mode == ActivationOffloading::kOff) {
+    policy[SavedGroup::kBoundary] = Treatment::kKeep;
+    policy.may_move_saved = false;
+    return;
+  }
+  const Treatment away = mode == ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
+  policy[SavedGroup::kBoundary] = away;
+  policy.synchronous = mode == ActivationOffloading::kLegacy;
+  if (mode == ActivationOffloading::kHiddenStates || config.gradient_checkpointing == Checkpointing::kOn) return;
+  // Without checkpointing everything moves, unless the plan may find something better for a whole model's activations.
+  const bool plan_decides = config.memory.plan == PlanMode::kAuto && config.adapter == Adapter::kNone &&
+                            config.gradient_checkpointing == Checkpointing::kAuto;
+  if (!plan_decides) fix_inner(policy, away);
+}
+
+void fix_selective(Policy& policy, const Config& config) {
+  const SelectiveCheckpointing& selective = config.selective_checkpointing;
+  if (!selective.enabled) return;
+  Treatment saved = Treatment::kKeep;
+  if (selective.offload) {
+    saved = config.activation_offloading == ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
+  }
+  for (const SavedOutputs outputs : selective.save) {
+    policy[outputs == SavedOutputs::kAttention ? SavedGroup::kAttention : SavedGroup::kProduct] = saved;
+  }
+}
+
+// `left_out` stands for a key that is not given.
+std::optional<Tier> home_of(std::optional<Offload> key, std::optional<Tier> left_out) {
+  if (!key) return left_out;
+  switch (*key) {
+    case Offload::kNone:
+      return Tier::kDevice;
+    case Offload::kHost:
+      return Tier::kHost;
+    case Offload::kDisk:
+      return Tier::kDisk;
+    case Offload::kAuto:
+      return {};
+  }
+  report_bug(__FILE__, __LINE__, "offload", "unknown");
+}
+
+std::optional<Offload> as_offload(std::optional<LayerOffloading> key) {
+  if (!key) return {};
+  return *key == LayerOffloading::kOff    ? Offload::kNone
+         : *key == LayerOffloading::kHost ? Offload::kHost
+                                          : Offload::kDisk;
+}
+
+bool uses(const Policy& policy, Tier tier) {
+  const Treatment away = tier == Tier::kHost ? Treatment::kHost : Treatment::kDisk;
+  return std::find(policy.saved.begin(), policy.saved.end(), away) != policy.saved.end() ||
+         policy.frozen_weights == tier || policy.trainable_weights == tier || policy.gradients == tier ||
+         policy.optimizer_state == tier;
+}
+
+// Of what is free, what budgets take by themselves: the rest is for what lives outside the arenas.
+int64_t less_margin(int64_t free_bytes) { return free_bytes / 10 * 9; }
+
+// Where device and host are the same RAM: what one of them leaves to the other.
+int64_t left_by(int64_t other, std::string_view other_key, int64_t ram) {
+  const int64_t left = less_margin(ram) - other;
+  if (left > 0) return left;
+  throw input_error(other_key,
+                    "expected less than {}, as device and host memory are the same RAM here, got {}; lower it",
+                    format_bytes(less_margin(ram)), format_bytes(other));
+}
+
+void split_ram(Budget& budget, bool device_given, bool host_given, int64_t ram) {
+  if (!device_given && !host_given) {
+    budget.device = budget.host = less_margin(ram) / 2;
+  } else if (!device_given) {
+    budget.device = left_by(*budget.host, "memory.host", ram);
+  } else if (!host_given) {
+    budget.host = left_by(*budget.device, "memory.device", ram);
+  } else if (*budget.host > ram || *budget.device > ram - *budget.host) {
+    throw input_error("memory.host",
+                      "expected at most {} together with memory.device, as both are RAM here, got {} and {}; lower one",
+                      format_bytes(ram), format_bytes(*budget.device), format_bytes(*budget.host));
+  }
+}
+
+}  // namespace
+
+Policy make_policy(const Config& config) {
+  const bool fixed = config.memory.plan == PlanMode::kFixed;
+  Policy policy;
+  fix_checkpointing(policy, config, fixed ? Choice(Treatment::kKeep) : Choice());
+  fix_offloading(policy, config);
+  fix_selective(policy, config);
+
+  const std::optional<Tier> left_out = fixed ? std::optional(Tier::kDevice) : std::nullopt;
+  const auto frozen = config.layer_offloading ? as_offload(config.layer_offloading) : config.parameter_offload;
+  policy.frozen_weights = home_of(frozen, left_out);
+  policy.trainable_weights = home_of(config.parameter_offload, left_out);
+  policy.gradients = home_of(config.gradient_offload, left_out);
+  policy.optimizer_state = home_of(config.optimizer_offload, left_out);
+  return policy;
+}
+
+Budget make_budget(const MemoryConfig& memory, const Policy& policy, const Machine& machine) {
+  const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
+  const bool is_one_ram = capacity(Tier::kHost) == 0;
+  const int64_t ram = capacity(is_one_ram ? Tier::kDevice : Tier::kHost);
+  const auto budget_of = [](const std::string& text, int64_t whole, std::string_view key) {
+    return text.empty() ? less_margin(whole) : parse_bytes(text, whole, key);
+  };
+
+  Budget budget;
+  budget.device = budget_of(memory.device, capacity(Tier::kDevice), "memory.device");
+  if (!memory.host.empty() || memory.uses_host || uses(policy, Tier::kHost) || !is_one_ram) {
+    budget.host = budget_of(memory.host, ram, "memory.host");
+    if (is_one_ram) split_ram(budget, !memory.device.empty(), !memory.host.empty(), ram);
+  }
+  if (!memory.disk.empty() || !memory.disk_paths.empty() || memory.uses_disk || uses(policy, Tier::kDisk)) {
+    budget.disk = budget_of(memory.disk, capacity(Tier::kDisk), "memory.disk");
+  }
+  return budget;
+}
+
+}  // namespace spillway::train

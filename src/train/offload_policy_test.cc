@@ -1,0 +1,204 @@
+#include "train/offload_policy.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "train/config_load.h"
+
+using namespace spillway;
+using namespace spillway::train;
+
+namespace {
+
+LoadedConfig load(std::string_view keys) {
+  constexpr std::string_view kSmall = "base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\n";
+  return load_config(std::string(kSmall) + std::string(keys), "c.yml", {}, ConfigUse::kTrain);
+}
+
+constexpr std::string_view kLora = "adapter: lora\nlora_r: 4\n";
+constexpr std::string_view kFixed = "memory: {plan: fixed}\n";
+
+std::string shown(std::optional<Treatment> treatment) { return treatment ? std::string(name_of(*treatment)) : "?"; }
+std::string shown(std::optional<Tier> tier) { return tier ? std::string(name_of(*tier)) : "?"; }
+
+// "boundary attention product elementwise"; `?` is the planner's choice.
+std::string saved(std::string_view keys) {
+  const Policy policy = make_policy(load(keys).config);
+  return fmt::format("{} {} {} {}{}{}", shown(policy[SavedGroup::kBoundary]), shown(policy[SavedGroup::kAttention]),
+                     shown(policy[SavedGroup::kProduct]), shown(policy[SavedGroup::kElementwise]),
+                     policy.synchronous ? " synchronous" : "", policy.may_move_saved ? "" : " unmoved");
+}
+
+// "frozen trainable gradients optimizer"
+std::string homes(std::string_view keys) {
+  const Policy policy = make_policy(load(keys).config);
+  return fmt::format("{} {} {} {}", shown(policy.frozen_weights), shown(policy.trainable_weights),
+                     shown(policy.gradients), shown(policy.optimizer_state));
+}
+
+std::string error_of(std::string_view keys) {
+  try {
+    (void)load(keys);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A computer with `ram` and, where it has a device of its own, that much memory there; 100 GiB of disk are free.
+Machine computer(int64_t ram, int64_t device = 0) {
+  Machine machine;
+  machine.capacity_bytes = {device > 0 ? device : ram, device > 0 ? ram : 0, 100 * kGiB, 0};
+  return machine;
+}
+
+std::string budgets(std::string_view keys, const Machine& machine) {
+  const Config config = load(keys).config;
+  const Budget budget = make_budget(config.memory, make_policy(config), machine);
+  const auto text = [](std::optional<int64_t> bytes) { return bytes ? format_bytes(*bytes) : std::string("-"); };
+  return fmt::format("{}, {}, {}", text(budget.device), text(budget.host), text(budget.disk));
+}
+
+struct Row {
+  std::string_view keys;
+  std::string_view automatic;  // under memory.plan: auto
+  std::string_view fixed;
+};
+
+}  // namespace
+
+TEST_CASE("keys about saved activations fix what they say for full fine-tuning") {
+  constexpr Row kRows[] = {
+      {"", "? ? ? ?", "keep keep keep keep"},
+      {"gradient_checkpointing: auto\n", "? ? ? ?", "keep keep keep keep"},
+      {"gradient_checkpointing: false\n", "? keep keep keep", "keep keep keep keep"},
+      {"gradient_checkpointing: true\n", "? recompute recompute recompute", "keep recompute recompute recompute"},
+      {"gradient_checkpointing: offload\n", "host recompute recompute recompute", "host recompute recompute recompute"},
+      {"gradient_checkpointing: unsloth\n", "host recompute recompute recompute", "host recompute recompute recompute"},
+      {"gradient_checkpointing: offload_disk\n", "disk recompute recompute recompute",
+       "disk recompute recompute recompute"},
+      {"activation_offloading: false\n", "keep ? ? ? unmoved", "keep keep keep keep unmoved"},
+      {"activation_offloading: true\n", "host ? ? ?", "host host host host"},
+      {"activation_offloading: legacy\n", "host ? ? ? synchronous", "host host host host synchronous"},
+      {"activation_offloading: disk\n", "disk ? ? ?", "disk disk disk disk"},
+      {"activation_offloading: hidden_states\n", "host ? ? ?", "host keep keep keep"},
+      {"gradient_checkpointing: true\nactivation_offloading: true\n", "host recompute recompute recompute",
+       "host recompute recompute recompute"},
+      {"gradient_checkpointing: true\nactivation_offloading: legacy\n",
+       "host recompute recompute recompute synchronous", "host recompute recompute recompute synchronous"},
+      {"gradient_checkpointing: true\nactivation_offloading: disk\n", "disk recompute recompute recompute",
+       "disk recompute recompute recompute"},
+      {"gradient_checkpointing: true\nactivation_offloading: hidden_states\n", "host recompute recompute recompute",
+       "host recompute recompute recompute"},
+      {"gradient_checkpointing: false\nactivation_offloading: true\n", "host host host host", "host host host host"},
+      {"gradient_checkpointing: false\nactivation_offloading: hidden_states\n", "host keep keep keep",
+       "host keep keep keep"},
+      {"selective_checkpointing: true\n", "? keep recompute recompute", "keep keep recompute recompute"},
+      {"selective_checkpointing: {save: [attention, mm], offload: true}\n", "? host host recompute",
+       "keep host host recompute"},
+      {"selective_checkpointing: {save: matmul}\nactivation_offloading: hidden_states\n",
+       "host recompute keep recompute", "host recompute keep recompute"},
+      {"selective_checkpointing: {offload: true}\nactivation_offloading: disk\ngradient_checkpointing: true\n",
+       "disk disk recompute recompute", "disk disk recompute recompute"},
+      {"selective_checkpointing: {offload: true}\nactivation_offloading: false\n",
+       "keep host recompute recompute unmoved", "keep host recompute recompute unmoved"},
+  };
+  for (const Row& row : kRows) {
+    const std::string keys(row.keys);
+    CAPTURE(keys);
+    CHECK(saved(keys) == row.automatic);
+    CHECK(saved(keys + std::string(kFixed)) == row.fixed);
+  }
+}
+
+TEST_CASE("offloading without checkpointing moves all that an adapter's training saves") {
+  const std::string lora(kLora);
+  CHECK(saved(lora) == "? ? ? ?");
+  CHECK(saved(lora + "activation_offloading: true\n") == "host host host host");
+  CHECK(saved(lora + "activation_offloading: legacy\n") == "host host host host synchronous");
+  CHECK(saved(lora + "activation_offloading: disk\n") == "disk disk disk disk");
+  CHECK(saved(lora + "activation_offloading: hidden_states\n") == "host ? ? ?");
+  CHECK(saved(lora + "activation_offloading: true\ngradient_checkpointing: true\n") ==
+        "host recompute recompute recompute");
+}
+
+TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
+  constexpr Row kRows[] = {
+      {"", "? ? ? ?", "device device device device"},
+      {"layer_offloading: true\n", "host ? ? ?", "host device device device"},
+      {"layer_offloading: disk\n", "disk ? ? ?", "disk device device device"},
+      {"layer_offloading: false\n", "device ? ? ?", "device device device device"},
+      {"parameter_offload: host\n", "host host ? ?", "host host device device"},
+      {"parameter_offload: none\n", "device device ? ?", "device device device device"},
+      {"parameter_offload: disk\nlayer_offloading: host\n", "host disk ? ?", "host disk device device"},
+      {"parameter_offload: disk\nlayer_offloading: false\n", "device disk ? ?", "device disk device device"},
+      {"gradient_offload: host\noptimizer_offload: disk\n", "? ? host disk", "device device host disk"},
+      {"gradient_offload: none\noptimizer_offload: none\n", "? ? device device", "device device device device"},
+      {"parameter_offload: auto\noptimizer_offload: auto\n", "? ? ? ?", "? ? device ?"},
+  };
+  for (const Row& row : kRows) {
+    const std::string keys = std::string(row.keys) + std::string(kLora);
+    CAPTURE(keys);
+    CHECK(homes(keys) == row.automatic);
+    CHECK(homes(keys + std::string(kFixed)) == row.fixed);
+  }
+}
+
+TEST_CASE("checkpointing keys that contradict each other are named together") {
+  CHECK(error_of("gradient_checkpointing: false\nselective_checkpointing: true\n") ==
+        "[c.yml:5: selective_checkpointing] expected gradient_checkpointing: true beside it, got false; remove one of "
+        "them");
+  CHECK(error_of("gradient_checkpointing: offload\nactivation_offloading: disk\n") ==
+        "[c.yml:5: activation_offloading] expected true beside gradient_checkpointing: offload, got disk; write "
+        "gradient_checkpointing: true");
+  CHECK(error_of("selective_checkpointing: {sav: [attention]}\n") ==
+        "[c.yml:4: selective_checkpointing.sav] expected save, offload, save_sliding_window or recompute_layer_types, "
+        "got 'sav'; did you mean save?");
+  CHECK(error_of("selective_checkpointing: {save: [atention]}\n").find("did you mean attention?") != std::string::npos);
+  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [full_attention]}\n")
+            .find("every layer is treated alike") != std::string::npos);
+  CHECK(error_of("activation_offloading: host\n") ==
+        "[c.yml:4: activation_offloading] expected false, true, legacy, disk, hidden_states or none, got 'host'; write "
+        "one of these");
+}
+
+TEST_CASE("older spellings and keys without an effect on the job are explained in a line") {
+  CHECK(load("gradient_checkpointing: unsloth\nactivation_offloading: true\n").notes ==
+        std::vector<std::string>{
+            "gradient_checkpointing: offload is gradient_checkpointing: true with activation_offloading: true"});
+  CHECK(load("layer_offloading: true\n").notes.size() == 1);
+  CHECK(load("layer_offloading: true\n" + std::string(kLora)).notes.empty());
+}
+
+TEST_CASE("a tier below the device is there when somebody asks for it") {
+  const Machine laptop = computer(20 * kGiB);
+  CHECK(budgets("", laptop) == "18.00 GiB, -, -");
+  CHECK(budgets("memory: {device: 2GiB, host: 50%, disk: 3GiB}\n", laptop) == "2.00 GiB, 10.00 GiB, 3.00 GiB");
+  CHECK(budgets("memory: {disk_paths: [/a, /b]}\n", laptop) == "18.00 GiB, -, 90.00 GiB");
+  CHECK(budgets("activation_offloading: disk\n", laptop) == "18.00 GiB, -, 90.00 GiB");
+  CHECK(budgets("optimizer_offload: auto\n", laptop) == "18.00 GiB, -, -");
+  CHECK(budgets("", computer(64 * kGiB, 16 * kGiB)) == "14.40 GiB, 57.60 GiB, -");
+  CHECK(budgets("memory: {host: 25%}\nlayer_offloading: disk\n" + std::string(kLora), computer(64 * kGiB, 16 * kGiB)) ==
+        "14.40 GiB, 16.00 GiB, 90.00 GiB");
+}
+
+TEST_CASE("device and host never get more than the RAM that both are") {
+  const Machine laptop = computer(20 * kGiB);
+  CHECK(budgets("optimizer_offload: host\n", laptop) == "9.00 GiB, 9.00 GiB, -");
+  CHECK(budgets("optimizer_offload: host\nmemory: {device: 4GiB}\n", laptop) == "4.00 GiB, 14.00 GiB, -");
+  CHECK(budgets("memory: {host: 12GiB}\n", laptop) == "6.00 GiB, 12.00 GiB, -");
+  CHECK(budgets("memory: {device: 40%, host: 60%}\n", laptop) == "8.00 GiB, 12.00 GiB, -");
+  CHECK_THROWS_WITH_AS(
+      budgets("memory: {device: 12GiB, host: 9GiB}\n", laptop),
+      "[memory.host] expected at most 20.00 GiB together with memory.device, as both are RAM here, got "
+      "12.00 GiB and 9.00 GiB; lower one",
+      InputError);
+  CHECK_THROWS_WITH_AS(budgets("memory: {host: 19GiB}\n", laptop),
+                       "[memory.host] expected less than 18.00 GiB, as device and host memory are the same RAM here, "
+                       "got 19.00 GiB; lower it",
+                       InputError);
+  CHECK_THROWS_AS(budgets("memory: {device: 19GiB}\noptimizer_offload: host\n", laptop), InputError);
+}
