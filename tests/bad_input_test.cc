@@ -133,16 +133,23 @@ TEST_CASE("the job that the breakages start from works") {
 }
 
 TEST_CASE("a wrong config is refused by name") {
-  check_each({{"misspelt key", "learning_rte", key("learning_rte", 1)},
-              {"wrong type", "learning_rate", key("learning_rate", "fast")},
-              {"not yet", "deepspeed", key("deepspeed", "zero.json")},
-              {"no such module", "lora_target_modules",
-               [](Job& job) {
-                 job.config.update({{"adapter", "lora"}, {"lora_r", 4}, {"lora_target_modules", {"nope"}}});
-               }},
-              {"unknown token", "special_tokens.eos_token", key("special_tokens", {{"eos_token", "</nope>"}})},
-              {"budget", "memory.device", key("memory", {{"device", "1KiB"}})},
-              {"output is a file", "out", [](Job& job) { write_file(job.path("out"), "mine"); }}});
+  check_each(
+      {{"misspelt key", "learning_rte", key("learning_rte", 1)},
+       {"wrong type", "learning_rate", key("learning_rate", "fast")},
+       {"not yet", "tensor_parallel_size", key("tensor_parallel_size", 2)},
+       {"no DeepSpeed file", "zero.json", key("deepspeed", "zero.json")},
+       {"DeepSpeed key", "deepspeed.zero_optimisation", key("deepspeed", {{"zero_optimisation", json::object()}})},
+       {"modes apart", "selective_checkpointing",
+        [](Job& job) {
+          job.config.update({{"gradient_checkpointing", false}, {"selective_checkpointing", true}});
+        }},
+       {"no such module", "lora_target_modules",
+        [](Job& job) {
+          job.config.update({{"adapter", "lora"}, {"lora_r", 4}, {"lora_target_modules", {"nope"}}});
+        }},
+       {"unknown token", "special_tokens.eos_token", key("special_tokens", {{"eos_token", "</nope>"}})},
+       {"budget", "memory.device", key("memory", {{"device", "1KiB"}})},
+       {"output is a file", "out", [](Job& job) { write_file(job.path("out"), "mine"); }}});
 }
 
 TEST_CASE("a broken model folder is refused with the file") {

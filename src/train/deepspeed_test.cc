@@ -212,7 +212,7 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
       load("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
   CHECK_FALSE(plain.config.parameter_offload);
   CHECK(plain.config.gradient_checkpointing == Checkpointing::kOn);
-  CHECK(plain.ignored == std::vector<std::string>{"fsdp"});
+  CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
   CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.gradient_offload == Offload::kDisk);
   CHECK(load("fsdp: []\nfsdp_config: {}\n").ignored.empty());
   CHECK(error_of("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);

@@ -93,7 +93,9 @@ void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
     throw input_error(place.text(), "expected {} or deepspeed, got both ({}); remove one", place.path,
                       deepspeed->place.text());
   }
-  if (!words.empty()) loaded.ignored.emplace_back("fsdp");
+  for (const std::string& word : words) {
+    if (word != "offload") loaded.ignored.push_back("fsdp." + word);
+  }
   for (const std::string& name : merge_foreign(kTable, section, settings)) {
     loaded.ignored.push_back("fsdp_config." + name);
   }
