@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "backend/kernel.h"
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/operation.h"
@@ -10,22 +12,62 @@
 namespace spillway::testing {
 namespace {
 
+// --- Bytes and hashes ------------------------------------------------------------------------------------------------
+
+using Bytes = std::vector<uint8_t>;
+
+uint64_t hash_bytes(const uint8_t* data, int64_t bytes, uint64_t seed) {
+  uint64_t hash = seed ^ 0x9E3779B97F4A7C15;
+  for (int64_t i = 0; i < bytes; ++i) hash = (hash ^ data[i]) * 0x100000001B3 + static_cast<uint64_t>(i);
+  return hash;
+}
+// The high bits of a linear congruential generator (Knuth's MMIX): bytes by the million, in a moment.
+void fill_bytes(uint8_t* data, int64_t bytes, uint64_t seed) {
+  for (int64_t i = 0; i < bytes; ++i) {
+    seed = seed * 6364136223846793005 + 1442695040888963407;
+    data[i] = static_cast<uint8_t>(seed >> 56);
+  }
+}
+uint64_t initial_seed(ValueId id, int micro_step) {
+  return 1000003u * static_cast<uint64_t>(id) + static_cast<uint64_t>(micro_step);
+}
+
+// The bytes of an operation's output are a function of the operation and of all its inputs' bytes.
+uint64_t output_seed(OpId op, size_t output, std::span<const uint64_t> input_hashes) {
+  uint64_t seed = static_cast<uint64_t>(op) * 31 + output;
+  for (const uint64_t hash : input_hashes) seed = seed * 0x9E3779B97F4A7C15 + hash;
+  return seed;
+}
+
 // --- Operations that mix bytes -------------------------------------------------------------------------------------
 
 ValueType type_of_bytes(int64_t bytes) { return {DType::kU8, {bytes}}; }
 
 std::vector<ValueType> infer_mix(TypeList, const Attributes& attributes) {
   std::vector<ValueType> outputs = {type_of_bytes(attributes.integer("bytes"))};
-  if (attributes.integer_or("second", 0) > 0) outputs.push_back(type_of_bytes(attributes.integer("second")));
+  if (attributes.integer("second") > 0) outputs.push_back(type_of_bytes(attributes.integer("second")));
   return outputs;
 }
 Cost cost_mix(TypeList, TypeList outputs, const Attributes&) {
   return {.bytes = static_cast<double>(outputs[0]->bytes())};
 }
-int64_t workspace_mix(TypeList, TypeList, const Attributes& attributes, int) {
-  return attributes.integer_or("workspace", 0);
-}
+int64_t workspace_mix(TypeList, TypeList, const Attributes& attributes, int) { return attributes.integer("workspace"); }
 void vjp_mix(VjpContext& context);
+
+// What the interpreter does, on memory that somebody else has resolved.
+void run_mix(const KernelArgs& args) {
+  std::array<uint64_t, 8> hashes;
+  size_t count = 0;
+  for (const TensorView& input : args.inputs)
+    if (input.data) hashes[count++] = hash_bytes(input.as<uint8_t>(), input.bytes(), 0);
+  const int64_t workspace = args.attributes.integer("workspace");
+  if (workspace > 0) std::memset(args.workspace, 0xA5, static_cast<size_t>(workspace));
+  for (size_t i = 0; i < args.outputs.size(); ++i) {
+    const TensorView& output = args.outputs[i];
+    const OpId op = static_cast<OpId>(args.attributes.integer("op"));
+    fill_bytes(output.as<uint8_t>(), output.bytes(), output_seed(op, i, {hashes.data(), count}));
+  }
+}
 
 // Any inputs, one or two outputs; the first output may take the first input's place.
 const OpDef kMix = {.name = "mix",
@@ -33,15 +75,28 @@ const OpDef kMix = {.name = "mix",
                     .vjp = vjp_mix,
                     .cost = cost_mix,
                     .workspace_bytes = workspace_mix,
-                    .in_place = {{0, 0}}};
+                    .in_place = {{0, 0}},
+                    .cpu = run_mix};
 // The same without a gradient, for the backward and update phases; its addend may be added into.
 const OpDef kGrad = {.name = "grad",
                      .infer = infer_mix,
                      .cost = cost_mix,
                      .workspace_bytes = workspace_mix,
-                     .in_place = {{0, 0}, {0, 1}}};
+                     .in_place = {{0, 0}, {0, 1}},
+                     .cpu = run_mix};
 
-ValueId sum(Builder& b, ValueId x, ValueId y) { return b.append_one(kGrad, {x, y}, {{"bytes", b.type(x).bytes()}}); }
+// Of the next operation: its id, and what its outputs and its workspace take.
+Attributes next_attributes(Builder& b, int64_t bytes, int64_t workspace = 0, int64_t second = 0, int64_t inputs = 0) {
+  return {{"op", std::ssize(b.graph().ops)},
+          {"bytes", bytes},
+          {"second", second},
+          {"workspace", workspace},
+          {"inputs", inputs}};
+}
+
+ValueId sum(Builder& b, ValueId x, ValueId y) {
+  return b.append_one(kGrad, {x, y}, next_attributes(b, b.type(x).bytes()));
+}
 
 // The cotangent of each input mixes those of the outputs, the input itself and, for the first, the first output.
 void vjp_mix(VjpContext& context) {
@@ -53,36 +108,13 @@ void vjp_mix(VjpContext& context) {
     reads.push_back(context.input(i));
     if (i == 0) reads.push_back(context.output(0));
     if (context.cotangent(0) != kNone) reads.push_back(context.cotangent(0));
-    context.add(i, context.builder().append_one(kGrad, reads,
-                                                {{"bytes", context.input_type(i).bytes()},
-                                                 {"workspace", attributes.integer_or("workspace", 0)}}));
+    Builder& b = context.builder();
+    const int64_t workspace = attributes.integer("workspace");
+    context.add(i, b.append_one(kGrad, reads, next_attributes(b, context.input_type(i).bytes(), workspace)));
   }
 }
 
 int64_t random_bytes(RandomStream& random) { return 1 + random.below(600); }
-
-// --- Bytes and hashes ------------------------------------------------------------------------------------------------
-
-using Bytes = std::vector<uint8_t>;
-
-uint64_t hash_bytes(const uint8_t* data, int64_t bytes, uint64_t seed) {
-  uint64_t hash = seed ^ 0x9E3779B97F4A7C15;
-  for (int64_t i = 0; i < bytes; ++i) hash = (hash ^ data[i]) * 0x100000001B3 + static_cast<uint64_t>(i);
-  return hash;
-}
-void fill_bytes(uint8_t* data, int64_t bytes, uint64_t seed) {
-  for (int64_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(philox(seed, 1, static_cast<uint64_t>(i))[0]);
-}
-uint64_t initial_seed(ValueId id, int micro_step) {
-  return 1000003u * static_cast<uint64_t>(id) + static_cast<uint64_t>(micro_step);
-}
-
-// The bytes of an operation's output are a function of the operation and of all its inputs' bytes.
-uint64_t output_seed(OpId op, size_t output, const std::vector<uint64_t>& input_hashes) {
-  uint64_t seed = static_cast<uint64_t>(op) * 31 + output;
-  for (const uint64_t hash : input_hashes) seed = seed * 0x9E3779B97F4A7C15 + hash;
-  return seed;
-}
 
 class Memory {
  public:
@@ -222,6 +254,12 @@ bool conflict(const Instruction& a, const Instruction& b) {
 
 }  // namespace
 
+void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes) {
+  fill_bytes(bytes.data(), std::ssize(bytes), initial_seed(id, micro_step));
+}
+
+uint64_t outcome_of(std::span<const uint8_t> bytes) { return hash_bytes(bytes.data(), std::ssize(bytes), 0); }
+
 Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   RandomStream random(seed, 0);
   Graph graph{.name = "random"};
@@ -251,29 +289,27 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
       if (i < options.weights) reads.push_back(local[static_cast<size_t>(i) + 1]);
       if (random.below(2)) reads.push_back(local[random.below(static_cast<uint32_t>(local.size()))]);
       const int64_t bytes = random.below(2) ? b.type(x).bytes() : random_bytes(random);
-      Attributes attributes{{"bytes", bytes},
-                            {"inputs", static_cast<int64_t>(reads.size())},
-                            {"workspace", random.below(3) ? int64_t{0} : random_bytes(random)},
-                            {"second", random.below(3) ? int64_t{0} : random_bytes(random)}};
-      const std::vector<ValueId> outputs = b.append(kMix, reads, attributes);
+      const int64_t workspace = random.below(3) ? 0 : random_bytes(random);
+      const int64_t second = random.below(3) ? 0 : random_bytes(random);
+      const std::vector<ValueId> outputs =
+          b.append(kMix, reads, next_attributes(b, bytes, workspace, second, std::ssize(reads)));
       x = outputs[0];
       local.insert(local.end(), outputs.begin(), outputs.end());
     }
     b.end_block();
   }
-  const ValueId loss = b.append_one(kMix, {x}, {{"bytes", int64_t{8}}, {"inputs", int64_t{1}}});
+  const ValueId loss = b.append_one(kMix, {x}, next_attributes(b, 8, 0, 0, 1));
   b.result(loss);
   append_backward(b, loss, weights, sum);
   b.set_phase(Phase::kUpdate);
   for (const WeightGradient& w : weights) {
     // As with real accumulation, only accumulators carry gradients from several micro-steps to the update.
-    const Attributes bytes{{"bytes", b.type(w.weight).bytes()}};
+    const int64_t bytes = b.type(w.weight).bytes();
     const ValueId state = b.input("state." + graph.value(w.weight).name, b.type(w.weight), ValueKind::kOptimizerState);
-    const ValueId next = b.append_one(kGrad, {state, w.gradient}, bytes);
+    const ValueId next = b.append_one(kGrad, {state, w.gradient}, next_attributes(b, bytes));
     b.update(state, next);
-    b.update(w.weight, b.append_one(kGrad, {w.weight, next}, bytes));
-    if (w.accumulator != kNone)
-      b.update(w.gradient, b.append_one(kGrad, {w.gradient}, {{"bytes", b.type(w.weight).bytes()}}));
+    b.update(w.weight, b.append_one(kGrad, {w.weight, next}, next_attributes(b, bytes)));
+    if (w.accumulator != kNone) b.update(w.gradient, b.append_one(kGrad, {w.gradient}, next_attributes(b, bytes)));
   }
   return graph;
 }

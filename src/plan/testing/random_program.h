@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -20,12 +21,17 @@ struct RandomGraphOptions {
 };
 
 // A graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations, workspaces
-// and several outputs. The same seed gives the same graph.
+// and several outputs. Its operations have kernels for the CPU. The same seed gives the same graph.
 [[nodiscard]] Graph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
 // What every result and every persistent value holds (as hashes) after one step of two micro-steps.
 using Outcome = std::map<ValueId, uint64_t>;
 [[nodiscard]] Outcome expected_outcome(const Graph& graph);
+
+// For others that execute the same step: what a persistent value holds before it (micro-step 0) or a batch value in a
+// micro-step, and how contents stand in an Outcome.
+void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes);
+[[nodiscard]] uint64_t outcome_of(std::span<const uint8_t> bytes);
 
 // Executes the program, choosing at random among the instructions that may come next. Absent where an operand lies
 // outside its arena. REQUIRES: ids are in range.

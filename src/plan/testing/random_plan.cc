@@ -1,0 +1,51 @@
+#include "plan/testing/random_plan.h"
+
+#include <cmath>
+
+namespace spillway::testing {
+namespace {
+
+// A machine on which every transfer is possible.
+Machine tiered_machine(RandomStream& random) {
+  Machine machine;
+  machine.link_bytes_per_second.fill(std::pow(10.0, 7 + random.below(4)));
+  return machine;
+}
+
+template <typename T, size_t N>
+T any_of(const T (&list)[N], RandomStream& random) {
+  return list[random.below(N)];
+}
+
+}  // namespace
+
+Choices random_choices(const Graph& graph, RandomStream& random) {
+  constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
+  constexpr Treatment kBoundaryTreatments[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk};
+  constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
+  constexpr Overlap kOverlaps[] = {Overlap::kNone, Overlap::kNarrow, Overlap::kWide};
+  constexpr Tier kSites[] = {Tier::kDevice, Tier::kHost};
+  Choices choices = {.gradients = any_of(kHomes, random),
+                     .optimizer_state = any_of(kHomes, random),
+                     .update_site = any_of(kSites, random),
+                     .overlap = any_of(kOverlaps, random),
+                     .synchronous_activations = random.below(4) == 0};
+  for (size_t i = 0; i < graph.blocks.size(); ++i) {
+    BlockChoice block;
+    for (Treatment& saved : block.saved) saved = any_of(kTreatments, random);
+    block[SavedGroup::kBoundary] = any_of(kBoundaryTreatments, random);
+    block.frozen_weights = any_of(kHomes, random);
+    block.trainable_weights = any_of(kHomes, random);
+    choices.blocks.push_back(block);
+  }
+  return choices;
+}
+
+Plan random_plan(const Graph& graph, RandomStream& random) {
+  std::vector<bool> in_files;
+  for (size_t i = 0; i < graph.values.size(); ++i) in_files.push_back(random.below(2) == 0);
+  const Machine machine = tiered_machine(random);
+  return plan_for(graph, machine, random_choices(graph, random), in_files);
+}
+
+}  // namespace spillway::testing
