@@ -38,7 +38,7 @@ constexpr int kSavedGroups = 4;
 // What the user has fixed. What is absent is the planner's choice.
 struct Policy {
   std::array<std::optional<Treatment>, kSavedGroups> saved;
-  bool synchronous = false;   // activations move while compute waits: `activation_offloading: legacy`
+  bool synchronous = false;    // activations move while compute waits: `activation_offloading: legacy`
   bool may_move_saved = true;  // open groups may go to host or disk; not with `activation_offloading: false`
   // Where they live between uses.
   std::optional<Tier> frozen_weights;     // of blocks

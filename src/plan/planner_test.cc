@@ -67,6 +67,22 @@ TEST_CASE("a budget that cannot be met says how much is missing and what is aliv
                        [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; }));
 }
 
+TEST_CASE("open activations stay where the policy lets nothing move") {
+  const Graph graph = random_graph(5, {.blocks = 8, .ops_per_block = 8});
+  Machine machine;
+  machine.link_bytes_per_second.fill(1e15);
+  const int64_t most = device_bytes(make_plan(graph, machine, {}, {}));
+  const Budget budget{.device = most * 9 / 10, .host = 1 << 30};
+  const auto moved = [&](bool may_move) {
+    Policy policy;
+    policy.may_move_saved = may_move;
+    policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
+    return make_plan(graph, machine, budget, policy).peaks[1].bytes > 0;
+  };
+  CHECK(moved(true));
+  CHECK_FALSE(moved(false));
+}
+
 TEST_CASE("the same input gives the same plan") {
   const Graph graph = random_graph(9, {.blocks = 5});
   const Plan a = make_plan(graph, Machine{}, {.device = 20'000}, {}),

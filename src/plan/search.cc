@@ -49,7 +49,7 @@ std::vector<PlanSearch::Saved> PlanSearch::saved_settings() const {
                              {kKept, kAgain, kAgain, kAgain}};
   for (const auto& [tier, away] :
        {std::pair{Tier::kHost, Treatment::kHost}, std::pair{Tier::kDisk, Treatment::kDisk}}) {
-    if (!has(tier)) continue;
+    if (!policy_.may_move_saved || !has(tier)) continue;
     open.push_back({kKept, kKept, away, kAgain});
     open.push_back({away, away, away, away});
     open.push_back({away, away, away, kAgain});
