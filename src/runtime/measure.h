@@ -27,8 +27,8 @@ struct DiskRates {
   std::string problem;     // why there are no rates; empty where there are
 };
 
-// Writes and reads a temporary file of at most `most_bytes` and an eighth of what is free, in blocks of 4 MiB, for
-// about a second each. The file has no name, so that nothing is left whatever happens.
+// Writes and reads a scratch space of at most `most_bytes` and an eighth of what is free, as a run would (DiskQueue), in
+// about three seconds. Nothing is left whatever happens.
 [[nodiscard]] DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes);
 
 struct MatrixRate {
