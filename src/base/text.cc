@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace spillway {
 
@@ -62,6 +63,7 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
   int best = (size <= 3 ? 1 : std::max(2, size / 2)) + 1;
   std::string_view found;
   for (const std::string_view name : names) {
+    if (std::abs(size - static_cast<int>(name.size())) >= best) continue;  // it takes as many edits, or more
     const int distance = edit_distance(word, name);
     if (distance < best) {
       best = distance;
