@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -90,9 +91,15 @@ TEST_CASE("a terminal gets one line that is drawn again") {
     progress.update(state, 0.05);  // too soon
     progress.update(state, 0.2);
   }
-  std::array<char, 4096> buffer;
-  const ssize_t size = read(controller, buffer.data(), buffer.size());
-  const std::string text(buffer.data(), static_cast<size_t>(size));
+  // The kernel hands on in pieces what a terminal shows.
+  std::string text;
+  pollfd shown{.fd = controller, .events = POLLIN, .revents = 0};
+  while (!text.ends_with("\r\n") && poll(&shown, 1, 5000) == 1) {
+    std::array<char, 4096> buffer;
+    const ssize_t size = read(controller, buffer.data(), buffer.size());
+    REQUIRE(size > 0);
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
   size_t draws = 0;
   for (size_t at = text.find("\r\033[K"); at != std::string::npos; at = text.find("\r\033[K", at + 1)) ++draws;
   CHECK(draws == 2);
