@@ -54,7 +54,11 @@ void matmul(const MatmulArgs& args, std::byte* workspace, ThreadPool& pool);
 // the two differ in the last bits. A product of bf16 with f32 always widens.
 enum class Bf16Path { kNativeDot, kWidenToF32 };
 
-// The faster path of this CPU: measured in about a millisecond at the first call, then remembered. Any thread.
+// The faster path of this CPU, measured in about a millisecond. Other work on the machine does not change the answer:
+// runs of one job in several processes must agree on it to give the same bits.
+[[nodiscard]] Bf16Path measure_bf16_path();
+
+// What measure_bf16_path() said at the first call. Any thread.
 [[nodiscard]] Bf16Path choose_bf16_path();
 
 // Fixes the path for this process (kNativeDot only where the CPU has it); nullopt goes back to the measured one.

@@ -15,37 +15,54 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// The best time of a few runs of a tile whose panels lie in the first-level cache: what the CPU can do, whatever else
-// runs on the machine.
-double tile_seconds(MatmulKernels::Tile tile, int rows, int columns) {
-  constexpr int64_t kUnits = 128;
-  constexpr int kTimes = 100, kRuns = 8;
-  alignas(64) float left[kUnits * MatmulKernels::kMostRows] = {}, right[kUnits * MatmulKernels::kMostColumns] = {};
-  alignas(64) float sums[MatmulKernels::kMostRows * MatmulKernels::kMostColumns] = {};
-  SPILLWAY_CHECK(rows <= MatmulKernels::kMostRows && columns <= MatmulKernels::kMostColumns, "{} x {}", rows, columns);
-  const TileLeft panel{left, sizeof(float), rows * static_cast<int64_t>(sizeof(float))};
-  double best = std::numeric_limits<double>::infinity();
-  for (int run = 0; run < kRuns; ++run) {
-    const Clock::time_point begin = Clock::now();
-    for (int time = 0; time < kTimes; ++time) tile(panel, right, kUnits, sums, columns, true);
-    best = std::min(best, seconds_since(begin));
+// One row block by one column block whose panels lie in the first-level cache.
+class TileTimer {
+ public:
+  TileTimer(MatmulKernels::Tile tile, const MatmulKernels& kernels) : tile_(tile), columns_(kernels.columns) {
+    SPILLWAY_CHECK(kernels.rows <= MatmulKernels::kMostRows && columns_ <= MatmulKernels::kMostColumns, "{} x {}",
+                   kernels.rows, columns_);
+    panel_ = {left_, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
   }
-  return best;
-}
 
-Bf16Path measure_bf16_path() {
-  const MatmulKernels& kernels = best_matmul_kernels();
-  if (kernels.bf16 == nullptr) return Bf16Path::kWidenToF32;
-  const double native = tile_seconds(kernels.bf16[kernels.rows - 1], kernels.rows, kernels.columns);
-  const double f32 = tile_seconds(kernels.f32[kernels.rows - 1], kernels.rows, kernels.columns);
-  // A unit of the native path is two steps of k, of f32 one.
-  return native <= 2 * f32 ? Bf16Path::kNativeDot : Bf16Path::kWidenToF32;
-}
+  // A few microseconds: short enough that most runs see the CPU alone, whatever else runs on the machine.
+  void run() {
+    constexpr int kTimes = 10;
+    const Clock::time_point begin = Clock::now();
+    for (int time = 0; time < kTimes; ++time) tile_(panel_, right_, kUnits, sums_, columns_, true);
+    best_ = std::min(best_, seconds_since(begin));
+  }
+  [[nodiscard]] double best_seconds() const { return best_; }
+
+ private:
+  static constexpr int64_t kUnits = 128;
+
+  MatmulKernels::Tile tile_;
+  int columns_;
+  TileLeft panel_{};
+  double best_ = std::numeric_limits<double>::infinity();
+  alignas(64) float left_[kUnits * MatmulKernels::kMostRows] = {};
+  alignas(64) float right_[kUnits * MatmulKernels::kMostColumns] = {};
+  alignas(64) float sums_[MatmulKernels::kMostRows * MatmulKernels::kMostColumns] = {};
+};
 
 // -1: the measured path.
 std::atomic<int> fixed_path{-1};
 
 }  // namespace
+
+Bf16Path measure_bf16_path() {
+  const MatmulKernels& kernels = best_matmul_kernels();
+  if (kernels.bf16 == nullptr) return Bf16Path::kWidenToF32;
+  TileTimer native(kernels.bf16[kernels.rows - 1], kernels), f32(kernels.f32[kernels.rows - 1], kernels);
+  // In turns, so that a time in which the core is slow or shared does not count for one of them alone.
+  constexpr int kRuns = 64;
+  for (int run = 0; run < kRuns; ++run) {
+    native.run();
+    f32.run();
+  }
+  // A unit of the native path is two steps of k, of f32 one.
+  return native.best_seconds() <= 2 * f32.best_seconds() ? Bf16Path::kNativeDot : Bf16Path::kWidenToF32;
+}
 
 bool has_native_bf16_dot() { return best_matmul_kernels().bf16 != nullptr; }
 

@@ -2,13 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "backend/cpu/matmul_kernels.h"
 #include "base/math.h"
+#include "base/parallel.h"
 #include "base/random.h"
 
 namespace spillway::cpu {
@@ -301,6 +304,22 @@ TEST_CASE("the bf16 path is measured once and can be fixed") {
   set_bf16_path(std::nullopt);
   CHECK(choose_bf16_path() == measured);
   if (!has_native_bf16_dot()) CHECK(measured == Bf16Path::kWidenToF32);
+}
+
+TEST_CASE("the bf16 path that is measured is the same while other work keeps all cores busy") {
+  const Bf16Path measured = measure_bf16_path();
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2 * available_cpus(); ++i) {
+    others.emplace_back([&] {
+      while (!done) continue;
+    });
+  }
+  int agreeing = 0;
+  for (int i = 0; i < 10; ++i) agreeing += measure_bf16_path() == measured;
+  done = true;
+  for (std::thread& other : others) other.join();
+  CHECK(agreeing == 10);
 }
 
 TEST_CASE("bf16 is rounded to nearest even on the way out, denormal numbers and NaN included") {
