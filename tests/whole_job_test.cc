@@ -1,0 +1,180 @@
+// Every command of the real program in the order a user meets them, on tiny models out of GGUF files: import, tokenize,
+// preprocess, plan, train in each way with evaluation, go on from a checkpoint, generate, merge. What one command
+// writes, the next one reads.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "io/file.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 24;
+constexpr int kSteps = 6, kCheckpoint = 4;
+
+// How to train; the rest of the config is always the same.
+struct Way {
+  bool lora = false, bf16 = false, recomputes = false;
+};
+
+std::string text_of(const Way& way) {
+  return std::string(way.lora ? "lora" : "full") + (way.bf16 ? " bf16" : " f32") +
+         (way.recomputes ? " recomputed" : " kept");
+}
+
+// A folder with an imported model in model/ and rows of text in rows.jsonl.
+class Workshop {
+ public:
+  // `name` is one of tests/golden/import.
+  explicit Workshop(const std::string& name) {
+    const fs::path file = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/import" / (name + ".gguf");
+    succeed({"import", file.string(), "--out", path("model"), "--dtype", "f32"});
+    std::string rows;
+    for (int i = 0; i < 20; ++i) rows += json{{"text", "hello hello " + std::to_string(i % 4)}}.dump() + "\n";
+    write_file(path("rows.jsonl"), rows);
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  [[nodiscard]] json read_json(const std::string& name) const { return json::parse(read_file(path(name), kMostBytes)); }
+
+  // Runs the program, which must exit 0; gives back its standard output.
+  static std::string succeed(const std::vector<std::string>& args) {
+    const Finished run = run_spillway(args);
+    CAPTURE(args[0]);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return run.out;
+  }
+
+  // `command CONFIG.yml`, to write to the folder `out`.
+  [[nodiscard]] std::vector<std::string> args(const std::string& command, const Way& way,
+                                              const std::string& out) const {
+    json config = {{"base_model", path("model")},
+                   {"datasets", {{{"path", path("rows.jsonl")}, {"type", "completion"}, {"field", "text"}}}},
+                   {"val_set_size", 4},
+                   {"eval_steps", 2},
+                   {"sequence_len", 32},
+                   {"sample_packing", way.recomputes},
+                   {"micro_batch_size", 2},
+                   {"gradient_accumulation_steps", 2},
+                   {"max_steps", kSteps},
+                   {"save_steps", kCheckpoint},
+                   {"learning_rate", 0.01},
+                   {"bf16", way.bf16},
+                   {"gradient_checkpointing", way.recomputes},
+                   {"output_dir", path(out)}};
+    if (way.lora)
+      config.update(
+          {{"adapter", "lora"}, {"lora_r", 4}, {"lora_alpha", 8}, {"lora_dropout", 0.1}, {"lora_target_linear", true}});
+    write_file(path("config.yml"), config.dump());  // YAML has JSON in it
+    return {command, path("config.yml")};
+  }
+
+  // Trains into `out`; gives back the loss of every step and checks those of the evaluations.
+  [[nodiscard]] std::vector<double> train(const Way& way, const std::string& out,
+                                          const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = args("train", way, out);
+    all.insert(all.end(), more.begin(), more.end());
+    succeed(all);
+    std::vector<double> losses;
+    int evaluations = 0;
+    const std::string lines = read_file(path(out + "/metrics.jsonl"), kMostBytes);
+    for (size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
+      const json line = json::parse(lines.substr(begin, lines.find('\n', begin) - begin));
+      if (line.contains("loss")) losses.push_back(line["loss"]);
+      if (!line.contains("eval_loss")) continue;
+      CHECK(std::isfinite(line["eval_loss"].get<double>()));
+      ++evaluations;
+    }
+    CHECK(evaluations > 0);
+    return losses;
+  }
+
+  [[nodiscard]] std::string weights(const Way& way, const std::string& out) const {
+    return read_file(path(out + (way.lora ? "/adapter_model.safetensors" : "/model.safetensors")), kMostBytes);
+  }
+
+  [[nodiscard]] json generate(const std::string& model, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {"generate", path(model), "--prompt", "hello", "--max-new-tokens", "8", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return json::parse(succeed(all));
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+// Trains, goes on from the checkpoint in the middle, generates from the result.
+void check_training(const Workshop& shop, const Way& way) {
+  CAPTURE(text_of(way));
+  const std::string out = text_of(way), resumed = out + " resumed";
+  const std::vector<double> losses = shop.train(way, out);
+  REQUIRE(losses.size() == kSteps);
+  CHECK(losses.back() < losses.front());
+  const std::string checkpoint = shop.path(out + "/checkpoint-" + std::to_string(kCheckpoint));
+  (void)shop.train(way, resumed, {"--resume_from_checkpoint", checkpoint});
+  CHECK(shop.weights(way, resumed) == shop.weights(way, out));
+  const json answer = way.lora ? shop.generate("model", {"--adapter", shop.path(out)}) : shop.generate(out);
+  CHECK(answer["ids"].size() <= 8);
+}
+
+}  // namespace
+
+TEST_CASE("an imported model is trained in every way, and what comes out goes in again") {
+  const Workshop shop("llama");
+  for (const bool lora : {false, true}) {
+    for (const bool bf16 : {false, true}) {
+      for (const bool recomputes : {false, true}) check_training(shop, {lora, bf16, recomputes});
+    }
+  }
+}
+
+TEST_CASE("models with tied embeddings, norms of heads and sliding windows go the same way") {
+  for (const char* name : {"mistral", "qwen2", "qwen3"}) {
+    CAPTURE(name);
+    const Workshop shop(name);
+    for (const bool lora : {false, true}) check_training(shop, {.lora = lora, .bf16 = true});
+  }
+}
+
+TEST_CASE("a merged model says what its base says with the adapter") {
+  const Workshop shop("llama");
+  (void)shop.train({.lora = true}, "adapter");
+  Workshop::succeed(
+      {"merge", shop.path("model"), "--adapter", shop.path("adapter"), "--out", shop.path("merged"), "--json"});
+  CHECK(shop.generate("merged")["ids"] == shop.generate("model", {"--adapter", shop.path("adapter")})["ids"]);
+  const std::vector<std::string> sampling = {"--temperature", "0.8", "--top-p",   "0.9", "--top-k", "20",
+                                             "--seed",        "3",   "--logprobs"};
+  const json sampled = shop.generate("merged", sampling);
+  CHECK(sampled == shop.generate("merged", sampling));
+  CHECK(sampled["logprobs"].size() == sampled["ids"].size());
+}
+
+TEST_CASE("preprocess and plan agree with the training they come before") {
+  const Workshop shop("qwen3");
+  const Way way = {.lora = true};
+  const json tokens = json::parse(Workshop::succeed({"tokenize", shop.path("model"), "--text", "hello", "--json"}));
+  CHECK(tokens["text"] == "hello");
+  std::vector<std::string> args = shop.args("preprocess", way, "out");
+  args.insert(args.end(), {"--out", shop.path("rows"), "--json"});
+  const json summary = json::parse(Workshop::succeed(args));
+  CHECK(summary["rows_read"] == 20);
+  CHECK(summary["rows"] == 16);
+  CHECK(summary == shop.read_json("rows/summary.json"));
+  args = shop.args("plan", way, "out");
+  args.insert(args.end(), {"--memory.plan", "fixed"});
+  CHECK_FALSE(Workshop::succeed(args).empty());
+  args.emplace_back("--json");
+  const json plan = json::parse(Workshop::succeed(args));
+  (void)shop.train(way, "out", {"--memory.plan", "fixed"});
+  const json measured = shop.read_json("out/report.json")["tiers"]["device"];
+  CHECK(plan["tiers"]["device"]["peak_bytes"] == measured["measured_peak_bytes"]);
+}
