@@ -36,8 +36,12 @@ function(spillway_tests name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE SPILLWAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} spillway_doctest_main)
+  set(timeout 300)
+  if(SPILLWAY_SANITIZE)
+    set(timeout 1200)
+  endif()
   doctest_discover_tests(${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         PROPERTIES TIMEOUT 300)
+                         PROPERTIES TIMEOUT ${timeout})
 endfunction()
 
 # spillway_folder(NAME [DEPENDS folder...] [LIBRARIES lib...])
