@@ -11,8 +11,14 @@ Executor::Executor(const Graph& graph, const Program& program, ThreadPool& pool,
       lanes_(options.lanes(loaded_, profile_)) {}
 
 void Executor::run(Phase phase) {
-  for (const Section& section : loaded_.program().sections) {
-    if (section.phase == phase) lanes_->run(section);
+  if (error_) std::rethrow_exception(error_);
+  try {
+    for (const Section& section : loaded_.program().sections) {
+      if (section.phase == phase) lanes_->run(section);
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    throw;
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <vector>
@@ -55,6 +56,7 @@ class Executor {
   LoadedProgram loaded_;
   LaneProfile profile_;
   std::unique_ptr<ValueStore> values_;
+  std::exception_ptr error_;           // of the first section that failed
   std::unique_ptr<LaneRunner> lanes_;  // last: its threads stop before what they work on goes
 };
 

@@ -12,8 +12,8 @@ namespace spillway {
 class LaneRunner {
  public:
   virtual ~LaneRunner() = default;
-  // Returns when all instructions of the section have finished. Where one fails, returns when none is running any more,
-  // by throwing its error; so does every call after that.
+  // Returns when all instructions of the section have finished. Where one fails, throws its error when none is running
+  // any more, and must not be called again.
   virtual void run(const Section& section) = 0;
 };
 

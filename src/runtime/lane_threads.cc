@@ -53,7 +53,6 @@ LaneThreads::~LaneThreads() {
 }
 
 void LaneThreads::run(const Section& section) {
-  if (error_) std::rethrow_exception(error_);
   int32_t running = 0;
   for (LaneState& state : lanes_) {
     const auto begin = std::lower_bound(state.instructions.begin(), state.instructions.end(), section.begin);

@@ -114,8 +114,6 @@ void vjp_mix(VjpContext& context) {
   }
 }
 
-int64_t random_bytes(RandomStream& random) { return 1 + random.below(600); }
-
 class Memory {
  public:
   explicit Memory(const Program& program) {
@@ -262,15 +260,16 @@ uint64_t outcome_of(std::span<const uint8_t> bytes) { return hash_bytes(bytes.da
 
 Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   RandomStream random(seed, 0);
+  const auto random_bytes = [&] { return int64_t{1} + random.below(options.most_bytes); };
   Graph graph{.name = "random"};
   Builder b(graph);
-  ValueId x = b.input("batch", type_of_bytes(random_bytes(random)), ValueKind::kBatch);
+  ValueId x = b.input("batch", type_of_bytes(random_bytes()), ValueKind::kBatch);
   std::vector<WeightGradient> weights;
   for (int block = 0; block < options.blocks; ++block) {
     b.begin_block("block " + std::to_string(block));
     std::vector<ValueId> local = {x};
     for (int w = 0; w < options.weights; ++w) {
-      const ValueType type = type_of_bytes(random_bytes(random));
+      const ValueType type = type_of_bytes(random_bytes());
       const std::string name = fmt::format("weight.{}.{}", block, w);
       if (random.below(4) == 0) {
         local.push_back(b.input(name, type, ValueKind::kFrozenWeight));
@@ -288,9 +287,9 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
       std::vector<ValueId> reads = {x};
       if (i < options.weights) reads.push_back(local[static_cast<size_t>(i) + 1]);
       if (random.below(2)) reads.push_back(local[random.below(static_cast<uint32_t>(local.size()))]);
-      const int64_t bytes = random.below(2) ? b.type(x).bytes() : random_bytes(random);
-      const int64_t workspace = random.below(3) ? 0 : random_bytes(random);
-      const int64_t second = random.below(3) ? 0 : random_bytes(random);
+      const int64_t bytes = random.below(2) ? b.type(x).bytes() : random_bytes();
+      const int64_t workspace = random.below(3) ? 0 : random_bytes();
+      const int64_t second = random.below(3) ? 0 : random_bytes();
       const std::vector<ValueId> outputs =
           b.append(kMix, reads, next_attributes(b, bytes, workspace, second, std::ssize(reads)));
       x = outputs[0];

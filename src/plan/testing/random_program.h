@@ -18,6 +18,7 @@ struct RandomGraphOptions {
   int blocks = 3;
   int ops_per_block = 5;
   int weights = 2;
+  uint32_t most_bytes = 600;  // of a value
 };
 
 // A graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations, workspaces
