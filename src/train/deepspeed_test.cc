@@ -215,6 +215,7 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
   CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
   CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.gradient_offload == Offload::kDisk);
   CHECK(load("fsdp: []\nfsdp_config: {}\n").ignored.empty());
+  CHECK(error_of("fsdp: [full_shard]\ndeepspeed: false\n").empty());
   CHECK(error_of("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);
   CHECK(error_of("fsdp_config: {ofload_params: true}\n").find("did you mean offload_params?") != std::string::npos);
   CHECK(error_of("fsdp: [offload]\nparameter_offload: disk\n")

@@ -72,6 +72,16 @@ YamlNode without_prefixes(YamlNode section) {
   return section;
 }
 
+// What FSDP's CPU offloading does: the optimizer runs where the weights are.
+void keep_on_host(std::vector<Setting>& settings, std::string_view spelled, const KeyPlace& place) {
+  const auto merge_host = [&](const char* key) {
+    merge_setting(settings, {find_key(key), std::string(spelled), place, YamlNode::scalar("host")});
+  };
+  merge_host("parameter_offload");
+  if (find_setting(settings, "optimizer_offload") == nullptr) merge_host("optimizer_offload");
+  follow_optimizer(settings, place);
+}
+
 }  // namespace
 
 void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
@@ -89,7 +99,8 @@ void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
     if (!words.empty()) place = words_setting->place;
   }
   if (words.empty() && section.empty()) return;
-  if (const Setting* deepspeed = find_setting(settings, "deepspeed")) {
+  const Setting* deepspeed = find_setting(settings, "deepspeed");
+  if (deepspeed != nullptr && boolean_of(deepspeed->value) != false) {
     throw input_error(place.text(), "expected {} or deepspeed, got both ({}); remove one", place.path,
                       deepspeed->place.text());
   }
@@ -103,16 +114,11 @@ void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
   if (flag == nullptr) flag = find_foreign(section, "cpu_offload");
   const bool offloads = std::find(words.begin(), words.end(), "offload") != words.end();
   if (!offloads && (flag == nullptr || boolean_of(flag->value) != true)) return;
-  const Setting host{nullptr, offloads ? "fsdp" : std::string(flag->key->name), offloads ? place : flag->place,
-                     YamlNode::scalar("host")};
-  const auto merge_host = [&](const char* key) {
-    Setting setting = host;
-    setting.key = find_key(key);
-    merge_setting(settings, std::move(setting));
-  };
-  merge_host("parameter_offload");
-  if (find_setting(settings, "optimizer_offload") == nullptr) merge_host("optimizer_offload");
-  follow_optimizer(settings, place);
+  if (offloads) {
+    keep_on_host(settings, "fsdp", place);
+  } else {
+    keep_on_host(settings, flag->key->name, flag->place);
+  }
 }
 
 }  // namespace spillway::train
