@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "base/math.h"
 
@@ -10,6 +11,8 @@ namespace spillway {
 namespace {
 
 constexpr int kImprovementRounds = 16;
+// A packing this close to the bound is not worth improving.
+constexpr int64_t kCloseShare = 200;
 
 // First fit in a given order. What is placed is indexed by time, so that an interval looks only at those it meets.
 class FirstFit {
@@ -65,6 +68,119 @@ class FirstFit {
   std::vector<Range> met_;
 };
 
+// In the order of births, within a given height: what lives long goes to the lowest place that is free, what lives
+// short to the highest. What the forward pass saves stands like a stack at the bottom then, and nothing that is soon
+// gone leaves holes in it.
+class TwoEnded {
+ public:
+  explicit TwoEnded(std::span<const Interval> intervals) : intervals_(intervals) {
+    for (size_t i = 0; i < intervals.size(); ++i) {
+      if (intervals[i].bytes == 0) continue;
+      births_.push_back(static_cast<int32_t>(i));
+    }
+    deaths_ = births_;
+    std::stable_sort(births_.begin(), births_.end(), [&](int32_t a, int32_t b) {
+      const Interval &x = at(a), &y = at(b);
+      return x.begin != y.begin ? x.begin < y.begin : x.bytes > y.bytes;
+    });
+    std::stable_sort(deaths_.begin(), deaths_.end(), [&](int32_t a, int32_t b) { return at(a).end < at(b).end; });
+  }
+
+  // Offsets below `height`, or none if something does not fit. Long is what lives more steps than `short_steps`.
+  std::optional<std::vector<int64_t>> run(int64_t height, int32_t short_steps) {
+    gaps_ = {{0, height}};
+    std::vector<int64_t> offsets(intervals_.size(), 0);
+    size_t dead = 0;
+    for (const int32_t id : births_) {
+      const Interval& item = at(id);
+      for (; at(deaths_[dead]).end <= item.begin; ++dead)
+        release(offsets[static_cast<size_t>(deaths_[dead])], at(deaths_[dead]));
+      const std::optional<int64_t> offset =
+          item.end - item.begin > short_steps ? take_lowest(item) : take_highest(item);
+      if (!offset) return std::nullopt;
+      offsets[static_cast<size_t>(id)] = *offset;
+    }
+    return offsets;
+  }
+
+ private:
+  struct Gap {
+    int64_t begin, end;
+  };
+  using GapIterator = std::vector<Gap>::iterator;
+
+  [[nodiscard]] const Interval& at(int32_t id) const { return intervals_[static_cast<size_t>(id)]; }
+  [[nodiscard]] static int64_t size_of(const Interval& item) { return align_up(item.bytes, item.alignment); }
+
+  std::optional<int64_t> take_lowest(const Interval& item) {
+    for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+      const int64_t offset = align_up(gap->begin, item.alignment);
+      if (offset + size_of(item) <= gap->end) return take(gap, offset, size_of(item));
+    }
+    return std::nullopt;
+  }
+
+  std::optional<int64_t> take_highest(const Interval& item) {
+    for (auto gap = gaps_.end(); gap != gaps_.begin();) {
+      --gap;
+      const int64_t offset = (gap->end - size_of(item)) / item.alignment * item.alignment;
+      if (gap->end >= size_of(item) && offset >= gap->begin) return take(gap, offset, size_of(item));
+    }
+    return std::nullopt;
+  }
+
+  int64_t take(GapIterator gap, int64_t offset, int64_t size) {
+    const Gap before{gap->begin, offset}, after{offset + size, gap->end};
+    if (before.begin < before.end && after.begin < after.end) {
+      *gap = before;
+      gaps_.insert(gap + 1, after);
+    } else if (before.begin < before.end) {
+      *gap = before;
+    } else if (after.begin < after.end) {
+      *gap = after;
+    } else {
+      gaps_.erase(gap);
+    }
+    return offset;
+  }
+
+  void release(int64_t offset, const Interval& item) {
+    Gap freed{offset, offset + size_of(item)};
+    auto next = std::lower_bound(gaps_.begin(), gaps_.end(), freed.begin,
+                                 [](const Gap& gap, int64_t begin) { return gap.begin < begin; });
+    const bool joins_next = next != gaps_.end() && next->begin == freed.end;
+    const bool joins_last = next != gaps_.begin() && (next - 1)->end == freed.begin;
+    if (joins_last && joins_next) {
+      (next - 1)->end = next->end;
+      gaps_.erase(next);
+    } else if (joins_last) {
+      (next - 1)->end = freed.end;
+    } else if (joins_next) {
+      next->begin = freed.begin;
+    } else {
+      gaps_.insert(next, freed);
+    }
+  }
+
+  std::span<const Interval> intervals_;
+  std::vector<int32_t> births_, deaths_;  // in order of time
+  std::vector<Gap> gaps_;                 // in order of offset
+};
+
+// The lowest of a few heights a little above the bound that works.
+std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64_t bound) {
+  constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20};  // of the bound, added to it
+  constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 0, 1, 6, 48, 128};
+  TwoEnded packer(intervals);
+  for (const int64_t share : kShares) {
+    const int64_t height = share == 0 ? bound : bound + align_up(bound / share, kArenaAlignment);
+    for (const int32_t short_steps : kShortSteps) {
+      if (auto offsets = packer.run(height, short_steps)) return Packing{std::move(*offsets), height, bound};
+    }
+  }
+  return std::nullopt;
+}
+
 int64_t largest_live_sum(std::span<const Interval> intervals) {
   int32_t end = 0;
   for (const Interval& i : intervals) end = std::max(end, i.end);
@@ -112,8 +228,10 @@ Order raise_the_highest(const Order& order, std::span<const Interval> intervals,
 
 }  // namespace
 
-Packing pack(std::span<const Interval> intervals) {
+Packing pack(std::span<const Interval> intervals, PackEffort effort) {
   const int64_t bound = largest_live_sum(intervals);
+  const std::optional<Packing> quick = pack_two_ended(intervals, bound);
+  if (quick && (effort == PackEffort::kQuick || quick->bytes - bound <= bound / kCloseShare)) return *quick;
   FirstFit first_fit(intervals);
   Packing best;
   Order best_order;
@@ -130,6 +248,7 @@ Packing pack(std::span<const Interval> intervals) {
     if (current.bytes < best.bytes) best = current;
   }
   best.lower_bound = bound;
+  if (quick && quick->bytes <= best.bytes) return *quick;
   return best;
 }
 

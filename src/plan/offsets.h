@@ -1,9 +1,11 @@
 // Offsets in an arena: buffers whose lifetimes meet may not overlap.
 //
-// Offline dynamic storage allocation is NP-complete; first fit in a good order is close to the lower bound (the largest
-// sum of simultaneously live bytes) on training graphs, because saved activations nest like a stack. Several orders are
-// tried, then the buffers at the peak are moved forward in the best one (in the spirit of the iterated greedy of
-// TensorFlow Lite Micro's and MiniMalloc's heuristics) until the bound is met or the rounds are used up. Deterministic.
+// Offline dynamic storage allocation is NP-complete, but training graphs are kind: saved activations nest like a stack.
+// First everything is placed in the order of birth, what lives long from the bottom and what lives short from the top,
+// within a height close to the lower bound (the largest sum of simultaneously live bytes); that almost always works.
+// Otherwise several orders of first fit are tried, then the buffers at the peak are moved forward in
+// the best one (in the spirit of the iterated greedy of TensorFlow Lite Micro's and MiniMalloc's heuristics) until the
+// bound is met or the rounds are used up. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +29,9 @@ struct Packing {
   int64_t lower_bound = 0;       // with every interval padded to the alignment, so `bytes` may be a little less
 };
 
-[[nodiscard]] Packing pack(std::span<const Interval> intervals);
+// kQuick takes milliseconds and may end a few percent above the bound; kThorough goes on from there.
+enum class PackEffort : uint8_t { kQuick, kThorough };
+
+[[nodiscard]] Packing pack(std::span<const Interval> intervals, PackEffort effort = PackEffort::kThorough);
 
 }  // namespace spillway

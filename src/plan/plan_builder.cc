@@ -12,7 +12,7 @@ namespace {
 
 // Fixed buffers stand at the bottom, in the order of the graph's values, so that their places do not depend on the
 // treatment of activations; all others are packed above them.
-void place_tier(Plan& plan, Tier tier) {
+void place_tier(Plan& plan, Tier tier, PackEffort effort) {
   const std::vector<Buffer>& buffers = plan.schedule.buffers;
   int64_t bottom = 0;
   std::vector<Interval> intervals;
@@ -32,7 +32,7 @@ void place_tier(Plan& plan, Tier tier) {
   int64_t alignment = kArenaAlignment;
   for (const Interval& interval : intervals) alignment = std::max(alignment, interval.alignment);
   if (!intervals.empty()) bottom = align_up(bottom, alignment);
-  const Packing packing = pack(intervals);
+  const Packing packing = pack(intervals, effort);
   for (size_t k = 0; k < movable.size(); ++k) plan.offsets[movable[k]] = bottom + packing.offsets[k];
 
   const std::vector<int64_t> live = live_bytes(plan.schedule, tier);
@@ -49,14 +49,14 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
     workspaces_.push_back(workspace_of(graph, id, machine.threads));
 }
 
-Plan PlanBuilder::build(const Choices& choices) const {
+Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
   Plan plan{.choices = choices};
   const Placement placement = place_values(graph_, saved_, choices, in_files_);
   plan.schedule = make_schedule(graph_, placement, choices.overlap, costs_, workspaces_);
   plan.offsets.assign(plan.schedule.buffers.size(), -1);
   std::array<int64_t, kTiers> arena_bytes{};
   for (int tier = 0; tier < kTiers; ++tier) {
-    place_tier(plan, static_cast<Tier>(tier));
+    place_tier(plan, static_cast<Tier>(tier), effort);
     arena_bytes[static_cast<size_t>(tier)] = plan.peaks[static_cast<size_t>(tier)].bytes;
   }
   plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);

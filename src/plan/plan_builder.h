@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "plan/offsets.h"
 #include "plan/planner.h"
 
 namespace spillway {
@@ -12,7 +13,7 @@ class PlanBuilder {
   // Computes once what every plan of the graph needs. The graph is borrowed.
   PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files);
 
-  [[nodiscard]] Plan build(const Choices& choices) const;
+  [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 

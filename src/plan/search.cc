@@ -105,7 +105,7 @@ int64_t PlanSearch::missing(const Plan& plan) const {
 }
 
 bool PlanSearch::consider(const Choices& choices) {
-  Plan plan = builder_.build(choices);
+  Plan plan = builder_.build(choices, PackEffort::kQuick);
   const int64_t short_by = missing(plan);
   const bool fits = short_by == 0;
   last_seconds_ = seconds(plan);
