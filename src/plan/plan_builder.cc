@@ -35,10 +35,8 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort) {
   const Packing packing = pack(intervals, effort);
   for (size_t k = 0; k < movable.size(); ++k) plan.offsets[movable[k]] = bottom + packing.offsets[k];
 
-  const std::vector<int64_t> live = live_bytes(plan.schedule, tier);
-  const auto peak = std::max_element(live.begin(), live.end());
-  plan.peaks[static_cast<size_t>(tier)] = {bottom + packing.bytes, bottom + packing.lower_bound,
-                                           static_cast<int32_t>(peak - live.begin())};
+  TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
+  peak = {bottom + packing.bytes, bottom + packing.lower_bound, peak.step};
 }
 
 }  // namespace
@@ -50,18 +48,49 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
+  Plan plan = schedule(choices);
+  complete(plan, effort);
+  return plan;
+}
+
+Plan PlanBuilder::schedule(const Choices& choices) const {
   Plan plan{.choices = choices};
   const Placement placement = place_values(graph_, saved_, choices, in_files_);
   plan.schedule = make_schedule(graph_, placement, choices.overlap, costs_, workspaces_);
+  for (size_t tier = 0; tier < kTiers; ++tier) {
+    const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));
+    const auto peak = std::max_element(live.begin(), live.end());
+    if (peak != live.end()) plan.peaks[tier] = {*peak, *peak, static_cast<int32_t>(peak - live.begin())};
+  }
+  return plan;
+}
+
+void PlanBuilder::complete(Plan& plan, PackEffort effort) const {
   plan.offsets.assign(plan.schedule.buffers.size(), -1);
   std::array<int64_t, kTiers> arena_bytes{};
-  for (int tier = 0; tier < kTiers; ++tier) {
+  for (size_t tier = 0; tier < kTiers; ++tier) {
     place_tier(plan, static_cast<Tier>(tier), effort);
-    arena_bytes[static_cast<size_t>(tier)] = plan.peaks[static_cast<size_t>(tier)].bytes;
+    arena_bytes[tier] = plan.peaks[tier].bytes;
   }
   plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
   plan.simulation = simulate(plan.program, costs_);
-  return plan;
+}
+
+double PlanBuilder::least_seconds(const Schedule& schedule, int64_t accumulation) const {
+  double sum = 0;
+  for (const Section& section : schedule.sections) {
+    std::array<double, kLanes> busy{};
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      const Step& step = schedule.steps[static_cast<size_t>(i)];
+      busy[static_cast<size_t>(step.lane)] +=
+          step.op != kNone
+              ? costs_.operation_seconds(step.op)
+              : costs_.transfer_seconds(step.lane, schedule.buffers[static_cast<size_t>(step.inputs[0])].bytes);
+    }
+    const double times = section.phase == Phase::kUpdate ? 1 : static_cast<double>(accumulation);
+    sum += times * *std::max_element(busy.begin(), busy.end());
+  }
+  return sum;
 }
 
 }  // namespace spillway

@@ -14,6 +14,13 @@ class PlanBuilder {
   PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files);
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
+  // The same in steps: the schedule says what is alive when, and how long each lane is busy at least; offsets, program
+  // and predicted time are the expensive half.
+  [[nodiscard]] Plan schedule(const Choices& choices) const;
+  void complete(Plan& plan, PackEffort effort) const;
+  // No plan with this schedule takes less.
+  [[nodiscard]] double least_seconds(const Schedule& schedule, int64_t accumulation) const;
+
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 

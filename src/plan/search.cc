@@ -104,17 +104,24 @@ int64_t PlanSearch::missing(const Plan& plan) const {
   return sum;
 }
 
+// What is alive at once shows most plans that cannot fit before they are packed.
 bool PlanSearch::consider(const Choices& choices) {
-  Plan plan = builder_.build(choices, PackEffort::kQuick);
-  const int64_t short_by = missing(plan);
-  const bool fits = short_by == 0;
-  last_seconds_ = seconds(plan);
-  const bool better = !any_ || (fits && !found_) || (fits && last_seconds_ < seconds(best_)) ||
-                      (!fits && !found_ && short_by < missing(best_));
-  if (better) best_ = std::move(plan);
-  any_ = true;
-  found_ = found_ || fits;
-  return fits;
+  Plan plan = builder_.schedule(choices);
+  last_seconds_ = builder_.least_seconds(plan.schedule, accumulation_);
+  int64_t short_by = missing(plan);
+  if (short_by == 0 && !(found_ && last_seconds_ >= seconds(best_))) {
+    builder_.complete(plan, PackEffort::kQuick);
+    last_seconds_ = seconds(plan);
+    short_by = missing(plan);
+  }
+  if (short_by == 0) {
+    if (!found_ || last_seconds_ < seconds(best_)) best_ = std::move(plan);
+    found_ = true;
+  } else if (!found_ && short_by < least_missing_) {
+    least_missing_ = short_by;
+    nearest_ = choices;
+  }
+  return short_by == 0;
 }
 
 // As few of the first blocks as fit are treated as `head`; REQUIRES: all of them fit, none does not.
@@ -177,14 +184,14 @@ Plan PlanSearch::run() {
   const std::vector<Saved> settings = saved_settings();
   for (const Homes& homes : home_settings()) consider_homes(homes, settings);
   if (found_) improve();
-  if (!found_ || !policy_.synchronous) {
-    Choices narrow = best_.choices;
-    narrow.overlap = Overlap::kNarrow;
-    if (!found_) consider(narrow);
-    narrow.overlap = Overlap::kNone;
-    if (!found_) consider(narrow);
+  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kNone}) {
+    if (found_) break;
+    Choices tighter = nearest_;
+    tighter.overlap = overlap;
+    (void)consider(tighter);
   }
-  best_.fits = found_;
+  if (!found_) best_ = builder_.build(nearest_);
+  best_.fits = found_ || missing(best_) == 0;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
     if (const auto budget = budget_of(budget_, tier))
       best_.missing_bytes[tier] = std::max<int64_t>(0, best_.peaks[tier].bytes - *budget);

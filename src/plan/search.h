@@ -8,6 +8,8 @@
 // time, so what is said to fit fits.
 #pragma once
 
+#include <limits>
+
 #include "plan/plan_builder.h"
 
 namespace spillway {
@@ -53,9 +55,10 @@ class PlanSearch {
   int64_t accumulation_;
   size_t blocks_;
   bool found_ = false;  // best_ fits
-  bool any_ = false;
   Plan best_;
-  double last_seconds_ = 0;  // of the plan considered last
+  Choices nearest_;  // to fitting, while nothing fits
+  int64_t least_missing_ = std::numeric_limits<int64_t>::max();
+  double last_seconds_ = 0;  // of the plan considered last; where it cannot win, no more than it would take
 };
 
 }  // namespace spillway
