@@ -60,7 +60,10 @@ Plan PlanBuilder::schedule(const Choices& choices) const {
   for (size_t tier = 0; tier < kTiers; ++tier) {
     const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));
     const auto peak = std::max_element(live.begin(), live.end());
-    if (peak != live.end()) plan.peaks[tier] = {*peak, *peak, static_cast<int32_t>(peak - live.begin())};
+    if (peak == live.end()) continue;
+    // The padding of what stands highest need not be in the arena.
+    const int64_t least = std::max<int64_t>(0, *peak - (kArenaAlignment - 1));
+    plan.peaks[tier] = {least, *peak, static_cast<int32_t>(peak - live.begin())};
   }
   return plan;
 }

@@ -111,6 +111,7 @@ bool PlanSearch::consider(const Choices& choices) {
   int64_t short_by = missing(plan);
   if (short_by == 0 && !(found_ && last_seconds_ >= seconds(best_))) {
     builder_.complete(plan, PackEffort::kQuick);
+    if (missing(plan) > 0) builder_.complete(plan, PackEffort::kThorough);
     last_seconds_ = seconds(plan);
     short_by = missing(plan);
   }
@@ -156,8 +157,7 @@ void PlanSearch::consider_homes(const Homes& homes, const std::vector<Saved>& se
   }
 }
 
-// Moves of single blocks, and of the weights of the last blocks back to the device, while they help.
-void PlanSearch::improve() {
+void PlanSearch::settle_weights() {
   const Choices start = best_.choices;
   const auto streamed = [](const BlockChoice& block) {
     return block.frozen_weights != Tier::kDevice || block.trainable_weights != Tier::kDevice;
@@ -180,10 +180,58 @@ void PlanSearch::improve() {
   }
 }
 
+bool PlanSearch::improves(const Choices& choices) {
+  if (--trials_ < 0) return false;
+  const bool had = found_;
+  const double before = had ? seconds(best_) : 0;
+  const int64_t short_before = least_missing_;
+  (void)consider(choices);
+  return had ? seconds(best_) < before : found_ || least_missing_ < short_before;
+}
+
+bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {
+  for (size_t block = 0; block < blocks_; ++block) {
+    for (const Saved& saved : settings) {
+      if (start.blocks[block].saved == saved) continue;
+      Choices choices = start;
+      choices.blocks[block].saved = saved;
+      if (improves(choices)) return true;
+    }
+  }
+  return false;
+}
+
+bool PlanSearch::change_two_blocks(const Choices& start, const std::vector<Saved>& settings) {
+  for (size_t first = 0; first < blocks_; ++first) {
+    for (size_t second = first + 1; second < blocks_; ++second) {
+      for (const Saved& saved : settings) {
+        Choices choices = start;
+        choices.blocks[first].saved = saved;
+        for (const Saved& other : settings) {
+          choices.blocks[second].saved = other;
+          if (saved != start.blocks[first].saved && other != start.blocks[second].saved && improves(choices))
+            return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
+  constexpr int64_t kStepsToSchedule = 100'000;
+  trials_ = kStepsToSchedule / (std::ssize(builder_.graph().ops) + 1);
+  while (trials_ > 0) {
+    const Choices start = found_ ? best_.choices : nearest_;
+    if (!change_one_block(start, settings) && !change_two_blocks(start, settings)) break;
+  }
+}
+
 Plan PlanSearch::run() {
   const std::vector<Saved> settings = saved_settings();
   for (const Homes& homes : home_settings()) consider_homes(homes, settings);
-  if (found_) improve();
+  if (found_) settle_weights();
+  change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kNone}) {
     if (found_) break;
     Choices tighter = nearest_;

@@ -44,7 +44,15 @@ class PlanSearch {
   bool consider(const Choices& choices);
   void consider_homes(const Homes& homes, const std::vector<Saved>& settings);
   void consider_mixture(const Mixture& mixture);
-  void improve();
+  // Puts the weights of the last blocks back on the device, as many as fit.
+  void settle_weights();
+  // Hill climbing from the best plan: other settings for one block, or for two.
+  void change_blocks(const std::vector<Saved>& settings);
+  // One step of it; false where none is left.
+  bool change_one_block(const Choices& start, const std::vector<Saved>& settings);
+  bool change_two_blocks(const Choices& start, const std::vector<Saved>& settings);
+  // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
+  bool improves(const Choices& choices);
 
   [[nodiscard]] double seconds(const Plan& plan) const { return plan.simulation.step_seconds(accumulation_); }
   [[nodiscard]] int64_t missing(const Plan& plan) const;
@@ -58,6 +66,7 @@ class PlanSearch {
   Plan best_;
   Choices nearest_;  // to fitting, while nothing fits
   int64_t least_missing_ = std::numeric_limits<int64_t>::max();
+  int64_t trials_ = 0;       // how many more plans hill climbing may look at
   double last_seconds_ = 0;  // of the plan considered last; where it cannot win, no more than it would take
 };
 

@@ -1,0 +1,115 @@
+#include "plan/search.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "plan/testing/random_program.h"
+#include "plan/verify.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
+constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
+
+// Computing and moving cost about as much as each other, so that it matters what is chosen.
+Machine balanced_machine() {
+  Machine machine;
+  machine.memory_bytes_per_second = 1e9;
+  machine.operation_seconds = 1e-7;
+  machine.link_bytes_per_second.fill(1e9);
+  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 4e8;
+  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskWrite)] = 3e8;
+  return machine;
+}
+
+bool fits(const Plan& plan, const Budget& budget) {
+  return plan.peaks[0].bytes <= budget.device.value_or(std::numeric_limits<int64_t>::max()) &&
+         plan.peaks[1].bytes <= budget.host.value_or(0) && plan.peaks[2].bytes <= budget.disk.value_or(0);
+}
+
+// Every setting that treats all blocks alike.
+template <typename Visit>
+void for_each_uniform(const Graph& graph, const Visit& visit) {
+  for (const Treatment saved : kTreatments) {
+    for (const Tier weights : kHomes) {
+      for (const Tier state : kHomes) {
+        for (const Tier gradients : kHomes) {
+          if (gradients != Tier::kDevice && gradients != state) continue;
+          Choices choices = uniform_choices(graph, saved);
+          for (BlockChoice& block : choices.blocks) block.frozen_weights = block.trainable_weights = weights;
+          choices.optimizer_state = state;
+          choices.gradients = gradients;
+          choices.update_site = state == Tier::kHost ? Tier::kHost : Tier::kDevice;
+          visit(choices);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no uniform setting that fits is faster than the plan, on any budget between the least and everything") {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const Graph graph = random_graph(seed, {.blocks = 6, .ops_per_block = 6});
+    const Machine machine = balanced_machine();
+    const PlanBuilder builder(graph, machine, {});
+    std::vector<Plan> uniforms;
+    for_each_uniform(graph, [&](const Choices& choices) { uniforms.push_back(builder.build(choices)); });
+    int64_t least = std::numeric_limits<int64_t>::max(), most = 0;
+    for (const Plan& plan : uniforms)
+      least = std::min(least, plan.peaks[0].bytes), most = std::max(most, plan.peaks[0].bytes);
+    double previous = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 20; ++i) {
+      const Budget budget{.device = least + (most - least) * i / 19, .host = 40'000, .disk = 4'000'000};
+      CAPTURE(seed);
+      CAPTURE(*budget.device);
+      const Plan plan = PlanSearch(builder, budget, {}, 1).run();
+      double best = std::numeric_limits<double>::infinity();
+      for (const Plan& uniform : uniforms)
+        if (fits(uniform, budget)) best = std::min(best, uniform.simulation.step_seconds(1));
+      if (best < std::numeric_limits<double>::infinity()) REQUIRE(plan.fits);
+      if (!plan.fits) continue;
+      CHECK(fits(plan, budget));
+      CHECK(verify(graph, plan.program, budget).empty());
+      CHECK(plan.simulation.step_seconds(1) <= best * (1 + 1e-9));
+      CHECK(plan.simulation.step_seconds(1) <= previous * (1 + 1e-9));
+      previous = plan.simulation.step_seconds(1);
+    }
+  }
+}
+
+TEST_CASE("on small graphs the plan is within 2 % of the best of all combinations of block treatments") {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const Graph graph = random_graph(seed + 40, {.blocks = 4, .ops_per_block = 5});
+    const Machine machine = balanced_machine();
+    const PlanBuilder builder(graph, machine, {});
+    std::vector<Plan> all;
+    for (int code = 0; code < 256; ++code) {
+      Choices choices = uniform_choices(graph, Treatment::kKeep);
+      for (size_t b = 0; b < 4; ++b) choices.blocks[b] = block_choice(kTreatments[(code >> (2 * b)) & 3]);
+      all.push_back(builder.build(choices));
+    }
+    const auto [least, most] = std::minmax_element(
+        all.begin(), all.end(), [](const Plan& a, const Plan& b) { return a.peaks[0].bytes < b.peaks[0].bytes; });
+    for (int i = 0; i < 8; ++i) {
+      const int64_t device = least->peaks[0].bytes + (most->peaks[0].bytes - least->peaks[0].bytes) * i / 7;
+      const Budget budget{.device = device, .host = 10'000, .disk = 400'000};
+      Policy policy;
+      policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
+      CAPTURE(seed);
+      CAPTURE(device);
+      const Plan plan = PlanSearch(builder, budget, policy, 1).run();
+      double best = std::numeric_limits<double>::infinity();
+      for (const Plan& other : all)
+        if (fits(other, budget)) best = std::min(best, other.simulation.step_seconds(1));
+      REQUIRE(plan.fits);
+      CHECK(plan.simulation.step_seconds(1) <= best * 1.02);
+    }
+  }
+}
