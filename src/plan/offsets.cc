@@ -11,6 +11,8 @@ namespace spillway {
 namespace {
 
 constexpr int kImprovementRounds = 16;
+// First fit takes time with the square of the intervals; so many squares are a second or two.
+constexpr int64_t kFirstFitWork = 100'000'000;
 // A packing this close to the bound is not worth improving.
 constexpr int64_t kCloseShare = 200;
 
@@ -169,7 +171,7 @@ class TwoEnded {
 
 // The lowest of a few heights a little above the bound that works.
 std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64_t bound) {
-  constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20};  // of the bound, added to it
+  constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20, 10, 4, 1};  // of the bound, added to it
   constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 0, 1, 6, 48, 128};
   TwoEnded packer(intervals);
   for (const int64_t share : kShares) {
@@ -235,14 +237,17 @@ Packing pack(std::span<const Interval> intervals, PackEffort effort) {
   FirstFit first_fit(intervals);
   Packing best;
   Order best_order;
+  int64_t work = kFirstFitWork;
+  const auto may_go_on = [&] { return (work -= std::ssize(intervals) * std::ssize(intervals)) > 0; };
   for (Order& order : starting_orders(intervals)) {
+    if (!best_order.empty() && !may_go_on()) break;
     Packing packing = first_fit.run(order);
     if (best_order.empty() || packing.bytes < best.bytes) best = std::move(packing), best_order = std::move(order);
     if (best.bytes <= bound) break;
   }
   Order order = best_order;
   Packing current = best;
-  for (int round = 0; round < kImprovementRounds && best.bytes > bound; ++round) {
+  for (int round = 0; round < kImprovementRounds && best.bytes > bound && may_go_on(); ++round) {
     order = raise_the_highest(order, intervals, current);
     current = first_fit.run(order);
     if (current.bytes < best.bytes) best = current;

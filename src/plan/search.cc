@@ -104,6 +104,13 @@ int64_t PlanSearch::missing(const Plan& plan) const {
   return sum;
 }
 
+// Its time grows with the square of the buffers; all of it together stays below a second.
+bool PlanSearch::may_pack_thoroughly(const Plan& plan) {
+  const auto buffers = std::ssize(plan.schedule.buffers);
+  pack_work_ -= buffers * buffers;
+  return pack_work_ >= 0;
+}
+
 // What is alive at once shows most plans that cannot fit before they are packed.
 bool PlanSearch::consider(const Choices& choices) {
   Plan plan = builder_.schedule(choices);
@@ -111,7 +118,7 @@ bool PlanSearch::consider(const Choices& choices) {
   int64_t short_by = missing(plan);
   if (short_by == 0 && !(found_ && last_seconds_ >= seconds(best_))) {
     builder_.complete(plan, PackEffort::kQuick);
-    if (missing(plan) > 0) builder_.complete(plan, PackEffort::kThorough);
+    if (missing(plan) > 0 && may_pack_thoroughly(plan)) builder_.complete(plan, PackEffort::kThorough);
     last_seconds_ = seconds(plan);
     short_by = missing(plan);
   }
@@ -180,6 +187,14 @@ void PlanSearch::settle_weights() {
   }
 }
 
+// The search packs quickly; its result deserves more.
+void PlanSearch::pack_better() {
+  Plan packed = best_;
+  builder_.complete(packed, PackEffort::kThorough);
+  const bool smaller = packed.peaks[0].bytes < best_.peaks[0].bytes && missing(packed) <= missing(best_);
+  if (smaller && seconds(packed) <= seconds(best_)) best_ = std::move(packed);
+}
+
 bool PlanSearch::improves(const Choices& choices) {
   if (--trials_ < 0) return false;
   const bool had = found_;
@@ -238,7 +253,8 @@ Plan PlanSearch::run() {
     tighter.overlap = overlap;
     (void)consider(tighter);
   }
-  if (!found_) best_ = builder_.build(nearest_);
+  if (!found_) best_ = builder_.build(nearest_, PackEffort::kQuick);
+  pack_better();
   best_.fits = found_ || missing(best_) == 0;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
     if (const auto budget = budget_of(budget_, tier))

@@ -40,6 +40,7 @@ class PlanSearch {
   [[nodiscard]] static BlockChoice block_of(const Saved& saved, const Homes& homes);
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
 
+  [[nodiscard]] bool may_pack_thoroughly(const Plan& plan);
   // Builds a plan and keeps it if it is the best so far. Returns whether it fits.
   bool consider(const Choices& choices);
   void consider_homes(const Homes& homes, const std::vector<Saved>& settings);
@@ -51,6 +52,7 @@ class PlanSearch {
   // One step of it; false where none is left.
   bool change_one_block(const Choices& start, const std::vector<Saved>& settings);
   bool change_two_blocks(const Choices& start, const std::vector<Saved>& settings);
+  void pack_better();
   // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
   bool improves(const Choices& choices);
 
@@ -66,8 +68,9 @@ class PlanSearch {
   Plan best_;
   Choices nearest_;  // to fitting, while nothing fits
   int64_t least_missing_ = std::numeric_limits<int64_t>::max();
-  int64_t trials_ = 0;       // how many more plans hill climbing may look at
-  double last_seconds_ = 0;  // of the plan considered last; where it cannot win, no more than it would take
+  int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
+  int64_t trials_ = 0;              // how many more plans hill climbing may look at
+  double last_seconds_ = 0;         // of the plan considered last; where it cannot win, no more than it would take
 };
 
 }  // namespace spillway
