@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/operation.h"
+#include "graph/recompute.h"
 
 namespace spillway {
 namespace {
@@ -129,6 +130,14 @@ class GraphVerifier {
         if (found != next.end() && graph_.value(found->second).producer < id) {
           report("operation {} ({}) reads {} after its update", id, graph_.op(id).def->name, graph_.value(input).name);
         }
+      }
+    }
+    const std::vector<OpId> last_reads = last_backward_reads(graph_, static_cast<OpId>(graph_.ops.size()));
+    for (const auto& [value, version] : next) {
+      const OpId last = last_reads[static_cast<size_t>(value)];
+      if (graph_.value(version).producer < last) {
+        report("operation {} ({}) may need {} for recomputation after its update", last, graph_.op(last).def->name,
+               graph_.value(value).name);
       }
     }
   }

@@ -1,0 +1,67 @@
+#include "graph/place_early.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/recompute.h"
+
+namespace spillway {
+namespace {
+
+// Gives the operations of a graph another order: order[i] is the present id of what will be operation i.
+void reorder(Graph& graph, const std::vector<OpId>& order) {
+  std::vector<OpId> new_ids(order.size());
+  std::vector<Operation> ops;
+  ops.reserve(order.size());
+  for (const OpId id : order) {
+    new_ids[static_cast<size_t>(id)] = static_cast<OpId>(ops.size());
+    ops.push_back(std::move(graph.ops[static_cast<size_t>(id)]));
+  }
+  graph.ops = std::move(ops);
+  for (Value& value : graph.values) {
+    if (value.producer != kNone) value.producer = new_ids[static_cast<size_t>(value.producer)];
+  }
+}
+
+}  // namespace
+
+void place_early(Graph& graph, OpId first, OpId end) {
+  SPILLWAY_CHECK(end == static_cast<OpId>(graph.ops.size()) || graph.op(end).phase == Phase::kUpdate,
+                 "operation {} follows in the backward phase", end);
+  OpId section_begin = first;
+  while (section_begin > 0 && graph.op(section_begin - 1).phase == Phase::kBackward) --section_begin;
+
+  // By operation: the one that it comes right behind; itself where it stays.
+  std::vector<OpId> behind(graph.ops.size());
+  std::iota(behind.begin(), behind.end(), 0);
+  // By value: where it is read last by what stays, then by what has been placed as well.
+  std::vector<OpId> last_reads = last_backward_reads(graph, first);
+  for (OpId id = first; id < end; ++id) {
+    const Operation& op = graph.op(id);
+    SPILLWAY_CHECK(op.phase == Phase::kBackward, "operation {} is not in the backward phase", id);
+    OpId place = section_begin - 1;
+    for (const ValueId v : op.inputs) {
+      const OpId producer = v == kNone ? kNone : graph.value(v).producer;
+      if (producer != kNone) place = std::max(place, behind[static_cast<size_t>(producer)]);
+    }
+    for (const ValueId v : op.outputs) {
+      const ValueId replaced = graph.value(v).updates;
+      if (replaced != kNone) place = std::max(place, last_reads[static_cast<size_t>(replaced)]);
+    }
+    for (const ValueId v : op.inputs) {
+      if (v != kNone) last_reads[static_cast<size_t>(v)] = std::max(last_reads[static_cast<size_t>(v)], place);
+    }
+    behind[static_cast<size_t>(id)] = place;
+  }
+
+  std::vector<OpId> order(graph.ops.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](OpId a, OpId b) { return behind[static_cast<size_t>(a)] < behind[static_cast<size_t>(b)]; });
+  reorder(graph, order);
+}
+
+}  // namespace spillway

@@ -1,0 +1,46 @@
+#include "graph/recompute.h"
+
+#include <algorithm>
+
+namespace spillway {
+
+std::vector<bool> recomputable_values(const Graph& graph) {
+  std::vector<bool> result(graph.values.size(), false);
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (value.producer == kNone || value.block == kNone || value.updates != kNone) continue;
+    result[i] = graph.op(value.producer).phase == Phase::kForward;
+  }
+  for (const Operation& op : graph.ops) {
+    if (op.phase != Phase::kForward) continue;
+    for (const ValueId v : op.inputs) {
+      if (v != kNone && graph.value(v).block != op.block) result[static_cast<size_t>(v)] = false;
+    }
+  }
+  for (const ValueId v : graph.results) result[static_cast<size_t>(v)] = false;
+  return result;
+}
+
+std::vector<OpId> last_backward_reads(const Graph& graph, OpId end) {
+  const std::vector<bool> recomputable = recomputable_values(graph);
+  std::vector<OpId> last(graph.values.size(), kNone);
+  const auto read = [&](const Operation& op, OpId when) {
+    for (const ValueId v : op.inputs) {
+      if (v != kNone) last[static_cast<size_t>(v)] = std::max(last[static_cast<size_t>(v)], when);
+    }
+  };
+  // From the end, so that all readers of a forward operation's outputs have been seen when it is reached.
+  for (OpId id = end; id-- > 0;) {
+    const Operation& op = graph.op(id);
+    if (op.phase == Phase::kBackward) read(op, id);
+    if (op.phase != Phase::kForward) continue;
+    OpId again = kNone;
+    for (const ValueId v : op.outputs) {
+      if (recomputable[static_cast<size_t>(v)]) again = std::max(again, last[static_cast<size_t>(v)]);
+    }
+    read(op, again);
+  }
+  return last;
+}
+
+}  // namespace spillway

@@ -1,0 +1,21 @@
+// What a plan may compute again for the backward pass, and until when: the graph's side of recomputation, so that
+// changes to a graph are right under every plan.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace spillway {
+
+// By value: whether a plan may drop it after the forward pass and run its producer again. These are the outputs of a
+// block's forward operations, except what other blocks' forward operations read too (that is the block's output), next
+// versions of persistent values, and results.
+[[nodiscard]] std::vector<bool> recomputable_values(const Graph& graph);
+
+// By value: the last backward operation, of those before `end`, that reads it under some plan, be it itself, be it
+// through forward operations that are run again for it; kNone where there is none. Until then a persistent value must
+// stay as it is.
+[[nodiscard]] std::vector<OpId> last_backward_reads(const Graph& graph, OpId end);
+
+}  // namespace spillway
