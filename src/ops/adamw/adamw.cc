@@ -11,9 +11,9 @@ namespace {
 constexpr std::string_view kName = "adamw";
 
 // Inputs: weight, m, v, gradient, learning_rate, step, clip or none, master or none.
-std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType& weight = *inputs[0];
-  const ValueType state{DType::kF32, weight.shape};
+  const ValueType state{DType::kF32, shape_of(slice_of(attributes), weight.shape)};
   expect_real(kName, "weight", weight);
   expect_same(kName, "m", *inputs[1], state);
   expect_same(kName, "v", *inputs[2], state);
@@ -23,7 +23,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   expect_scalar(kName, "step", *inputs[5], DType::kI32);
   if (inputs[6]) expect_scalar(kName, "clip", *inputs[6], DType::kF32);
   if (!inputs[7]) {
-    expect_same(kName, "a weight without a master", weight, state);
+    expect_same(kName, "a weight without a master", weight, {DType::kF32, weight.shape});
     return {weight, state, state};
   }
   expect_same(kName, "a weight with a master", weight, {DType::kBF16, weight.shape});
@@ -32,21 +32,25 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
 }
 
 const OpDef kAdamw{
-    .name = kName, .infer = infer, .cost = memory_cost, .in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 7}}, .cpu = adamw_cpu};
+    .name = kName, .infer = infer, .cost = slice_cost, .in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 7}}, .cpu = adamw_cpu};
 
 }  // namespace
 
-void adamw(Builder& builder, const AdamwOperands& o, const AdamwOptions& options) {
+ValueId adamw(Builder& builder, const AdamwOperands& o, const AdamwOptions& options) {
+  const RowSlice slice = o.slice.value_or(RowSlice{0, builder.type(o.weight).shape[0]});
   const std::vector<ValueId> next =
       builder.append(kAdamw, {o.weight, o.m, o.v, o.gradient, o.learning_rate, o.step, o.clip, o.master},
                      {{"beta1", options.beta1},
                       {"beta2", options.beta2},
                       {"eps", options.eps},
-                      {"weight_decay", options.weight_decay}});
+                      {"weight_decay", options.weight_decay},
+                      {"first_row", slice.first},
+                      {"rows", slice.count}});
   builder.update(o.weight, next[0]);
   builder.update(o.m, next[1]);
   builder.update(o.v, next[2]);
   if (o.master != kNone) builder.update(o.master, next[3]);
+  return next[0];
 }
 
 }  // namespace spillway::ops

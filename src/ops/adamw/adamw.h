@@ -2,7 +2,10 @@
 // decay, moments, master weight and working copy.
 #pragma once
 
+#include <optional>
+
 #include "graph/builder.h"
+#include "ops/row_slice.h"
 
 namespace spillway::ops {
 
@@ -16,15 +19,17 @@ struct AdamwOptions {
 // The persistent values of one weight, and the numbers of the step.
 struct AdamwOperands {
   ValueId weight = kNone;         // f32, or a bf16 working copy of `master`
-  ValueId master = kNone;         // f32; absent where the weight is f32 itself
-  ValueId m = kNone, v = kNone;   // f32
-  ValueId gradient = kNone;       // f32 or bf16
+  ValueId master = kNone;         // f32, the rows of the slice; absent where the weight is f32 itself
+  ValueId m = kNone, v = kNone;   // f32, the rows of the slice
+  ValueId gradient = kNone;       // f32 or bf16, of the whole weight
   ValueId clip = kNone;           // f32 [1], multiplies the gradient; absent: 1
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId step = kNone;           // i32 [1], 1 in the first step
+  std::optional<RowSlice> slice;  // what to update of the weight; absent: all
 };
 
-// Appends the update, whose outputs take the places of weight, master, m and v.
-void adamw(Builder& builder, const AdamwOperands& operands, const AdamwOptions& options);
+// Appends the update, whose outputs take the places of weight, master, m and v. Returns the next version of the weight,
+// which the update of another slice takes.
+ValueId adamw(Builder& builder, const AdamwOperands& operands, const AdamwOptions& options);
 
 }  // namespace spillway::ops

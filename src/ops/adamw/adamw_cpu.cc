@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "ops/row_slice.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -72,13 +73,17 @@ void adamw_range(const AdamwConstants& c, int64_t begin, int64_t end, const floa
 void adamw(const KernelArgs& args) {
   const bool has_master = args.inputs[7].data != nullptr;
   const AdamwConstants constants = adamw_constants(args);
-  const TensorView &p_in = args.inputs[has_master ? 7 : 0], &p = args.outputs[has_master ? 3 : 0];
-  bf16* copy = has_master && args.outputs[0].dtype == DType::kBF16 ? args.outputs[0].as<bf16>() : nullptr;
+  const TensorView &weight_in = args.inputs[0], &weight = args.outputs[0];
+  const ElementRange slice = elements_of(slice_of(args.attributes), weight.shape);
+  copy_other_rows(weight_in, weight, slice, *args.threads);
+  const float* p_in = has_master ? args.inputs[7].as<float>() : weight_in.as<float>() + slice.begin;
+  float* p = has_master ? args.outputs[3].as<float>() : weight.as<float>() + slice.begin;
+  bf16* copy = has_master && weight.dtype == DType::kBF16 ? weight.as<bf16>() + slice.begin : nullptr;
   with_real(args.inputs[3].dtype, [&]<typename T>(T*) {
-    args.threads->parallel_for(p.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-      adamw_range(constants, begin, end, p_in.as<float>(), args.inputs[1].as<float>(), args.inputs[2].as<float>(),
-                  args.inputs[3].as<T>(), p.as<float>(), args.outputs[1].as<float>(), args.outputs[2].as<float>(),
-                  copy);
+    const T* gradient = args.inputs[3].as<T>() + slice.begin;
+    args.threads->parallel_for(slice.end - slice.begin, kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
+      adamw_range(constants, begin, end, p_in, args.inputs[1].as<float>(), args.inputs[2].as<float>(), gradient, p,
+                  args.outputs[1].as<float>(), args.outputs[2].as<float>(), copy);
     });
   });
 }

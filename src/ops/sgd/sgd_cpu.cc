@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "ops/sgd/sgd_cpu.cc"
 #include <hwy/foreach_target.h>
 
+#include "ops/row_slice.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,14 +47,18 @@ void sgd(const KernelArgs& args) {
                                .weight_decay = constant(static_cast<float>(args.attributes.real("weight_decay"))),
                                .momentum = constant(static_cast<float>(args.attributes.real("momentum"))),
                                .clip = args.inputs[3].data ? constant(*args.inputs[3].as<float>()) : constant(1)};
-  const TensorView &p_in = args.inputs[has_master ? 5 : 0], &p = has_master ? args.outputs.back() : args.outputs[0];
+  const TensorView &weight_in = args.inputs[0], &weight = args.outputs[0];
+  const ElementRange slice = elements_of(slice_of(args.attributes), weight.shape);
+  copy_other_rows(weight_in, weight, slice, *args.threads);
+  const float* p_in = has_master ? args.inputs[5].as<float>() : weight_in.as<float>() + slice.begin;
+  float* p = has_master ? args.outputs.back().as<float>() : weight.as<float>() + slice.begin;
   const auto* buffer_in = has_momentum ? args.inputs[4].as<float>() : nullptr;
   auto* buffer = has_momentum ? args.outputs[1].as<float>() : nullptr;
-  bf16* copy = has_master && args.outputs[0].dtype == DType::kBF16 ? args.outputs[0].as<bf16>() : nullptr;
+  bf16* copy = has_master && weight.dtype == DType::kBF16 ? weight.as<bf16>() + slice.begin : nullptr;
   with_real(args.inputs[1].dtype, [&]<typename T>(T*) {
-    args.threads->parallel_for(p.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-      sgd_range(constants, begin, end, p_in.as<float>(), buffer_in, args.inputs[1].as<T>(), p.as<float>(), buffer,
-                copy);
+    const T* gradient = args.inputs[1].as<T>() + slice.begin;
+    args.threads->parallel_for(slice.end - slice.begin, kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
+      sgd_range(constants, begin, end, p_in, buffer_in, gradient, p, buffer, copy);
     });
   });
 }

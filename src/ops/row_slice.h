@@ -1,0 +1,42 @@
+// A slice of a weight along its rows: what one optimizer operation updates, so that the states of a large weight can be
+// several values of bounded size. Weight and gradient are whole; the states hold the rows of the slice alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "graph/operation.h"
+
+namespace spillway::ops {
+
+// Rows [first, first + count) of the outermost axis. In an operation: its attributes "first_row" and "rows".
+struct RowSlice {
+  int64_t first = 0;
+  int64_t count = 0;
+  bool operator==(const RowSlice&) const = default;
+};
+
+[[nodiscard]] RowSlice slice_of(const Attributes& attributes);
+
+// As many equal slices as it takes for none to exceed `most_elems`, but where a single row does.
+[[nodiscard]] std::vector<RowSlice> slice_rows(const Shape& weight, int64_t most_elems);
+
+// The shape of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
+[[nodiscard]] Shape shape_of(const RowSlice& slice, const Shape& weight);
+
+// Its elements in the weight: [begin, end).
+struct ElementRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+[[nodiscard]] ElementRange elements_of(const RowSlice& slice, const Shape& weight);
+
+// Every operand once through memory, those of the whole weight's shape (which inputs[0] has) with the slice's share.
+[[nodiscard]] Cost slice_cost(TypeList inputs, TypeList outputs, const Attributes& attributes);
+
+// Brings the rows outside of the slice from one version of a weight to the next; nothing where they share memory.
+void copy_other_rows(const TensorView& from, const TensorView& to, const ElementRange& slice, ThreadPool& threads);
+
+}  // namespace spillway::ops
