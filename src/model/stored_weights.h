@@ -1,0 +1,27 @@
+// Which frozen weights need not be loaded at all: those that the model folder's files hold just as the graph wants
+// them.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "io/safetensors.h"
+#include "runtime/loaded_program.h"
+
+namespace spillway {
+
+struct StoredWeights {
+  std::vector<std::filesystem::path> files;  // only those that a place names
+  std::map<ValueId, FilePlace> places;       // as many bytes as the value has
+
+  // By value of a graph with `values` values, whether it has a place: what Policy::in_files asks.
+  [[nodiscard]] std::vector<bool> in_files(size_t values) const;
+};
+
+// The frozen weights of `graph` that `folder` holds whole under their names, in their dtype and shape. By the headers
+// alone: no weight is read.
+[[nodiscard]] StoredWeights find_stored_weights(const Graph& graph, const SafetensorsFolder& folder);
+
+}  // namespace spillway
