@@ -36,8 +36,8 @@ int64_t allocations_of_steps(TinyTraining& training, const std::vector<FlatBatch
   std::optional<AllocationCounter> counter;
   for (int64_t step = 0; step < kWarmUp + kCounted; ++step) {
     if (step == kWarmUp) counter.emplace();
-    training.accumulate(std::span(micro_batches).subspan(static_cast<size_t>(2 * step), 2), step);
-    training.update(0.01, step);
+    training.accumulate(std::span(micro_batches).subspan(static_cast<size_t>(2 * step), 2), 0.01, step);
+    training.update();
   }
   return counter->count();
 }

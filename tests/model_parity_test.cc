@@ -44,7 +44,7 @@ std::vector<double> stored(const SafetensorsFile& file, const std::string& name)
 void check_gradients(const std::filesystem::path& model, const TinySetup& setup, const json& golden) {
   TinyTraining training(model, setup);
   const std::vector<FlatBatch> check = {FlatBatch(tiny_batches()["check"])};
-  CHECK(training.accumulate(check, 0) == doctest::Approx(golden["loss"].get<double>()).epsilon(1e-5));
+  CHECK(training.accumulate(check, 0, 0) == doctest::Approx(golden["loss"].get<double>()).epsilon(1e-5));
   const auto total = golden["grad_norm"].get<double>();
   REQUIRE(training.trained().size() == golden["grad_norms"].size());
   const bool complete = setup.adapter.empty() && std::filesystem::is_regular_file(model / "golden_grads.safetensors");
@@ -58,7 +58,7 @@ void check_gradients(const std::filesystem::path& model, const TinySetup& setup,
       CHECK(norm(difference(gradient, expected)) < 1e-5 * total);
     }
   }
-  CHECK(training.update(0, 0) == doctest::Approx(total).epsilon(1e-4));
+  CHECK(training.update() == doctest::Approx(total).epsilon(1e-4));
 }
 
 // 20 steps of AdamW, and the weights after them.
@@ -72,10 +72,9 @@ void check_curve(const std::filesystem::path& model, const TinySetup& setup, con
     std::vector<FlatBatch> micro_batches;
     for (const json& batch : tiny_batches()["train"][step]) micro_batches.emplace_back(batch);
     const auto index = static_cast<int64_t>(step);
-    CHECK(training.accumulate(micro_batches, index) ==
+    CHECK(training.accumulate(micro_batches, golden["learning_rate"][step], index) ==
           doctest::Approx(golden["loss"][step].get<double>()).epsilon(1e-4));
-    CHECK(training.update(golden["learning_rate"][step], index) ==
-          doctest::Approx(golden["grad_norm"][step].get<double>()).epsilon(1e-3));
+    CHECK(training.update() == doctest::Approx(golden["grad_norm"][step].get<double>()).epsilon(1e-3));
   }
   const bool complete = std::filesystem::is_regular_file(model / final_file);
   for (size_t i = 0; i < training.trained().size(); ++i) {
@@ -143,10 +142,9 @@ TEST_CASE("bf16 follows the curves of f32 within its precision") {
         std::vector<FlatBatch> micro_batches;
         for (const json& batch : tiny_batches()["train"][step]) micro_batches.emplace_back(batch);
         const auto index = static_cast<int64_t>(step);
-        CHECK(training.accumulate(micro_batches, index) ==
+        CHECK(training.accumulate(micro_batches, curve["learning_rate"][step], index) ==
               doctest::Approx(curve["loss"][step].get<double>()).epsilon(0.01));
-        CHECK(training.update(curve["learning_rate"][step], index) ==
-              doctest::Approx(curve["grad_norm"][step].get<double>()).epsilon(0.05));
+        CHECK(training.update() == doctest::Approx(curve["grad_norm"][step].get<double>()).epsilon(0.05));
       }
     }
   }

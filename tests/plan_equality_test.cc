@@ -28,12 +28,18 @@ Outcome train_tiny(const std::filesystem::path& model, const TinySetup& setup, s
   Outcome outcome;
   for (int64_t step = 0; step < kSteps; ++step) {
     const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
-    outcome.losses.push_back(training.accumulate(micro_batches, step));
-    outcome.norms.push_back(training.update(0.01, step));
+    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
+    outcome.norms.push_back(training.update());
   }
   for (const train::TrainedWeight& t : training.trained()) {
-    for (const ValueId id : {t.weight, t.master, t.m, t.v}) {
-      if (id != kNone) outcome.state.push_back(training.bytes(id));
+    outcome.state.push_back(training.bytes(t.weight));
+    for (const train::StateKind& kind : train::kStateKinds) {
+      std::vector<std::byte>& whole = outcome.state.emplace_back();
+      for (const train::StateSlice& slice : t.slices) {
+        if (slice.*kind.value == kNone) continue;
+        const std::vector<std::byte> part = training.bytes(slice.*kind.value);
+        whole.insert(whole.end(), part.begin(), part.end());
+      }
     }
   }
   return outcome;

@@ -63,7 +63,7 @@ class TrainingRun {
 
  private:
   void load() {
-    initial_.load(job_, planned_.training, [this](ValueId id) { return session_.home(id); });
+    initial_.load(job_, planned_.training, session_.store());
     fs::path checkpoint = job_.config.resume_from_checkpoint;
     if (checkpoint.empty() && job_.config.auto_resume_from_checkpoints) {
       checkpoint = train::last_checkpoint(output_).value_or(fs::path());

@@ -120,9 +120,9 @@ std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, c
   return result;
 }
 
-void initialise_lora_a(std::span<float> a, const LinearModule& module, uint64_t seed) {
+void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModule& module, uint64_t seed) {
   const float bound = 1.0f / std::sqrt(static_cast<float>(module.in_features));
-  RandomStream random(seed, hash_of(module.name));
+  RandomStream random(seed, hash_of(module.name), static_cast<uint64_t>(first_elem));
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 

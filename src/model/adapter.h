@@ -22,9 +22,9 @@ namespace spillway {
 // The tensors of an adapter of these layers: A [r, in_features] and B [out_features, r] of each.
 [[nodiscard]] std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, const LoraOptions& lora);
 
-// Fills A as PEFT initialises it, uniform in +-1/sqrt(in_features); B starts at zero. The numbers depend on the seed
-// and the module's name alone. REQUIRES: a.size() == r * in_features.
-void initialise_lora_a(std::span<float> a, const LinearModule& module, uint64_t seed);
+// Fills elements [first_elem, first_elem + a.size()) of A as PEFT initialises it, uniform in +-1/sqrt(in_features); B
+// starts at zero. The numbers depend on the seed, the module's name and their place in A alone.
+void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModule& module, uint64_t seed);
 
 // Reads the text of an adapter_config.json, but for its target_modules, which may be patterns. `where` names it in
 // errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).

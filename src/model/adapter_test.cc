@@ -100,12 +100,13 @@ TEST_CASE("adapter_config.json names kinds of layers where it can, else single l
   CHECK(targets_in({}).size() == 7);
 }
 
-TEST_CASE("A starts uniform, by seed and name") {
+TEST_CASE("A starts uniform, by seed and name, in however many pieces") {
   const LinearModule module{.name = "model.layers.0.mlp.up_proj", .in_features = 100, .out_features = 10};
   std::vector<float> a(10000), again(10000), other(10000);
-  initialise_lora_a(a, module, 1);
-  initialise_lora_a(again, module, 1);
-  initialise_lora_a(other, module, 2);
+  initialise_lora_a(a, 0, module, 1);
+  initialise_lora_a(std::span(again).first(37), 0, module, 1);
+  initialise_lora_a(std::span(again).subspan(37), 37, module, 1);
+  initialise_lora_a(other, 0, module, 2);
   CHECK(a == again);
   CHECK(a != other);
   const double square = std::inner_product(a.begin(), a.end(), a.begin(), 0.0) / 10000;

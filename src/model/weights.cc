@@ -66,13 +66,14 @@ void check_tensors(const SafetensorsFolder& folder, const std::vector<WeightSpec
   }
 }
 
+constexpr int64_t kPieceElems = int64_t{1} << 18;
+
 // Compares two stored tensors of one shape in pieces; the dtypes may differ.
 bool equal_values(const SafetensorsFolder& folder, std::string_view a, std::string_view b) {
-  constexpr int64_t kPiece = int64_t{1} << 18;
-  std::vector<float> values_a(kPiece), values_b(kPiece);
+  std::vector<float> values_a(kPieceElems), values_b(kPieceElems);
   const int64_t elems = folder.find(a)->elems();
-  for (int64_t first = 0; first < elems; first += kPiece) {
-    const int64_t count = std::min(kPiece, elems - first);
+  for (int64_t first = 0; first < elems; first += kPieceElems) {
+    const int64_t count = std::min(kPieceElems, elems - first);
     folder.read(a, first, count, DType::kF32, values_a.data());
     folder.read(b, first, count, DType::kF32, values_b.data());
     if (!std::equal(values_a.begin(), values_a.begin() + count, values_b.begin())) return false;
@@ -80,14 +81,29 @@ bool equal_values(const SafetensorsFolder& folder, std::string_view a, std::stri
   return true;
 }
 
+// Reads a stored tensor in pieces and drops them: reading refuses what is not finite.
+void check_values(const SafetensorsFolder& folder, const StoredTensor& tensor) {
+  std::vector<float> piece(kPieceElems);
+  for (int64_t first = 0; first < tensor.elems(); first += kPieceElems) {
+    folder.read(tensor.name, first, std::min(kPieceElems, tensor.elems() - first), *tensor.dtype(), piece.data());
+  }
+}
+
 // Reads every weight of the graph that the folder has a tensor of the same name for.
-void read_weights(const Graph& graph, const SafetensorsFolder& folder, const WeightHome& home) {
+void read_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store) {
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
     const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
-    if (!is_weight || value.producer != kNone || !folder.find(value.name)) continue;
-    const TensorView view = home(static_cast<ValueId>(i));
-    folder.read(value.name, view.dtype, view.data);
+    const StoredTensor* tensor = is_weight && value.producer == kNone ? folder.find(value.name) : nullptr;
+    if (!tensor) continue;
+    const auto id = static_cast<ValueId>(i);
+    if (store.is_in_files(id)) {
+      check_values(folder, *tensor);
+      continue;
+    }
+    store.write(id, [&](const TensorView& piece, int64_t first) {
+      folder.read(value.name, first, piece.elems(), piece.dtype, piece.data);
+    });
   }
 }
 
@@ -112,11 +128,13 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
 }
 
 void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
-                       const WeightHome& home) {
-  read_weights(graph, folder, home);
+                       ValueStore& store) {
+  read_weights(graph, folder, store);
   if (const ValueId id = graph.find(kRopeFrequencies); id != kNone) {
     const std::vector<float> frequencies = rope_inverse_frequencies(config);
-    std::copy(frequencies.begin(), frequencies.end(), home(id).as<float>());
+    store.write(id, [&](const TensorView& piece, int64_t first) {
+      std::copy_n(frequencies.begin() + first, piece.elems(), piece.as<float>());
+    });
   }
   if (config.tie_word_embeddings && folder.find(kHead) && !equal_values(folder, kHead, kEmbedding)) {
     throw input_error(folder.path().string(),
@@ -126,8 +144,8 @@ void load_base_weights(const Graph& graph, const ModelConfig& config, const Safe
   }
 }
 
-void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, const WeightHome& home) {
-  read_weights(graph, folder, home);
+void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store) {
+  read_weights(graph, folder, store);
 }
 
 }  // namespace spillway

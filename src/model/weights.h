@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <span>
 
 #include "graph/graph.h"
@@ -10,7 +9,7 @@
 #include "model/config.h"
 #include "model/lora.h"
 #include "model/modules.h"
-#include "tensor/view.h"
+#include "runtime/value_store.h"
 
 namespace spillway {
 
@@ -23,15 +22,13 @@ namespace spillway {
 [[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
                                                      const LoraOptions& lora);
 
-// Where a weight's memory is.
-using WeightHome = std::function<TensorView(ValueId weight)>;
-
 // Fills the base weights of `graph` from `folder`, converted to their dtypes, and its rotary frequencies from the
-// config. NaN and infinity are refused, and so is a head that differs from the embedding which it is tied to.
+// config. NaN and infinity are refused, also in weights that stay in the files, and so is a head that differs from the
+// embedding which it is tied to.
 void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
-                       const WeightHome& home);
+                       ValueStore& store);
 
 // Fills the LoRA factors of `graph` from `folder`. NaN and infinity are refused.
-void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, const WeightHome& home);
+void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store);
 
 }  // namespace spillway

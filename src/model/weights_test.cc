@@ -2,14 +2,22 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/stored_weights.h"
+#include "model/transformer.h"
+#include "tests/support/piecewise_store.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
+using spillway::testing::PiecewiseStore;
 
 namespace {
 
@@ -109,16 +117,92 @@ TEST_CASE("weights are read into the graph's weights of the same names, the freq
   graph.values.push_back({.name = "elsewhere", .type = {DType::kF32, {1}}, .kind = ValueKind::kTrainableWeight});
   graph.values.push_back(
       {.name = std::string(kRopeFrequencies), .type = {DType::kF32, {8}}, .kind = ValueKind::kFrozenWeight});
-  std::vector<bf16> norm(32);
-  std::vector<float> frequencies(8);
-  load_base_weights(graph, config, folder, [&](ValueId id) {
-    REQUIRE((id == 0 || id == 2));
-    return id == 0 ? TensorView{norm.data(), DType::kBF16, {32}} : TensorView{frequencies.data(), DType::kF32, {8}};
-  });
-  CHECK(frequencies == rope_inverse_frequencies(config));
+  PiecewiseStore store(graph, 5);
+  load_base_weights(graph, config, folder, store);
+  const std::vector<float> frequencies = rope_inverse_frequencies(config);
+  REQUIRE(frequencies.size() == 8);
+  CHECK(std::memcmp(store.bytes(2).data(), frequencies.data(), 32) == 0);
+  CHECK(store.bytes(1) == std::vector<std::byte>(4, std::byte{0xA5}));
   std::vector<float> expected(32);
   folder.read(kFinalNorm, DType::kF32, expected.data());
+  const auto* norm = reinterpret_cast<const bf16*>(store.bytes(0).data());
   for (size_t i = 0; i < 32; ++i) CHECK(norm[i].bits == to_bf16(expected[i]).bits);
+}
+
+TEST_CASE("weights that stay in the files are not loaded, but NaN in them is refused") {
+  const ModelConfig config = read_model_config(kGolden / "llama2");
+  Graph graph;
+  graph.values.push_back(
+      {.name = std::string(kEmbedding), .type = {DType::kF32, {96, 32}}, .kind = ValueKind::kFrozenWeight});
+  const auto load = [&](float last) {
+    const TemporaryFolder folder;
+    const TensorSpec spec{std::string(kEmbedding), DType::kF32, {96, 32}};
+    SafetensorsWriter writer(folder.path() / "model.safetensors", {spec});
+    std::vector<float> values(96 * 32, 1.0f);
+    values.back() = last;
+    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+    writer.commit();
+    PiecewiseStore store(graph, 1000);
+    store.in_files = {0};
+    return error_of([&] { load_base_weights(graph, config, SafetensorsFolder(folder.path()), store); });
+  };
+  CHECK(load(2).empty());
+  CHECK(load(std::numeric_limits<float>::quiet_NaN()).find("got NaN or infinity at element 3071;") !=
+        std::string::npos);
+}
+
+TEST_CASE("frozen weights of the files' dtype are found where they lie, all others are not") {
+  const TemporaryFolder folder;
+  // Two shards, and bytes that tell where a range begins.
+  const std::vector<std::vector<TensorSpec>> shards = {
+      {{"same", DType::kBF16, {3, 5}}, {"wide", DType::kF32, {3}}, {"turned", DType::kBF16, {5, 3}}},
+      {{"other", DType::kBF16, {7}}, {"trained", DType::kBF16, {7}}, {"half", DType::kF16, {7}}}};
+  nlohmann::json index;
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    const std::string name = fmt::format("model-0000{}-of-00002.safetensors", shard + 1);
+    SafetensorsWriter writer(folder.path() / name, shards[shard]);
+    for (const TensorSpec& spec : shards[shard]) {
+      std::vector<float> values(static_cast<size_t>(spec.elems()), static_cast<float>(spec.name[0]));
+      writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+      index["weight_map"][spec.name] = name;
+    }
+    writer.commit();
+  }
+  write_file(folder.path() / "model.safetensors.index.json", index.dump());
+
+  Graph graph;
+  Builder b(graph);
+  (void)b.input("computed", {DType::kF32, {4}}, ValueKind::kFrozenWeight);
+  const ValueId other = b.input("other", {DType::kBF16, {7}}, ValueKind::kFrozenWeight);
+  const ValueId same = b.input("same", {DType::kBF16, {3, 5}}, ValueKind::kFrozenWeight);
+  (void)b.input("wide", {DType::kBF16, {3}}, ValueKind::kFrozenWeight);
+  (void)b.input("turned", {DType::kBF16, {3, 5}}, ValueKind::kFrozenWeight);
+  (void)b.input("trained", {DType::kBF16, {7}}, ValueKind::kTrainableWeight);
+  (void)b.input("half", {DType::kBF16, {7}}, ValueKind::kFrozenWeight);
+  const StoredWeights stored = find_stored_weights(graph, SafetensorsFolder(folder.path()));
+  CHECK(stored.in_files(graph.values.size()) == std::vector<bool>{false, true, true, false, false, false, false});
+  CHECK(stored.files.size() == 2);
+  for (const ValueId id : {other, same}) {
+    const FilePlace place = stored.places.at(id);
+    const Value& value = graph.value(id);
+    std::vector<uint16_t> bits(static_cast<size_t>(value.type.shape.elems()));
+    ReadFile(stored.files[static_cast<size_t>(place.file)]).read(place.offset, std::as_writable_bytes(std::span(bits)));
+    CHECK(bits == std::vector<uint16_t>(bits.size(), to_bf16(static_cast<float>(value.name[0])).bits));
+  }
+}
+
+TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the files") {
+  const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
+  const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", config);
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Graph graph;
+    Builder b(graph);
+    const Decoder decoder = build_decoder(b, config, {.dtype = dtype, .tokens = 8});
+    const std::vector<bool> found = find_stored_weights(graph, folder).in_files(graph.values.size());
+    const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
+    for (const ValueId id : decoder.weights) CHECK(found[static_cast<size_t>(id)] == is_stored);
+    CHECK(!found[static_cast<size_t>(decoder.inv_freq)]);
+  }
 }
 
 TEST_CASE("a head beside tied embeddings must equal them") {
@@ -127,12 +211,8 @@ TEST_CASE("a head beside tied embeddings must equal them") {
   Graph graph;
   graph.values.push_back(
       {.name = std::string(kEmbedding), .type = {DType::kF32, {96, 32}}, .kind = ValueKind::kFrozenWeight});
-  std::vector<float> embedding(96 * 32);
-  const auto load = [&](const SafetensorsFolder& folder) {
-    load_base_weights(graph, config, folder, [&](ValueId) {
-      return TensorView{embedding.data(), DType::kF32, {96, 32}};
-    });
-  };
+  PiecewiseStore store(graph, 1000);
+  const auto load = [&](const SafetensorsFolder& folder) { load_base_weights(graph, config, folder, store); };
   const TemporaryFolder equal;
   write(equal.path() / "model.safetensors", llama2_tensors());
   CHECK(error_of([&] { load(open_model_weights(equal.path(), config)); }).empty());

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <utility>
 
 #include "graph/graph.h"
 #include "tensor/view.h"
@@ -27,24 +26,6 @@ class ValueStore {
   virtual void write(ValueId id, const Visitor& fill) = 0;
   // Whether the content is read where it lies in the model folder's files: there is nothing to load.
   [[nodiscard]] virtual bool is_in_files(ValueId) const { return false; }
-};
-
-// Values that all are in memory.
-class MemoryStore final : public ValueStore {
- public:
-  using Home = std::function<TensorView(ValueId)>;
-  explicit MemoryStore(Home home) : home_(std::move(home)) {}
-
-  void read(ValueId id, const Visitor& use) override { use(flat(id), 0); }
-  void write(ValueId id, const Visitor& fill) override { fill(flat(id), 0); }
-
- private:
-  [[nodiscard]] TensorView flat(ValueId id) const {
-    const TensorView view = home_(id);
-    return {view.data, view.dtype, {view.elems()}};
-  }
-
-  Home home_;
 };
 
 }  // namespace spillway

@@ -43,10 +43,10 @@ void remove_oldest(const fs::path& output, int64_t step, int64_t limit) {
 }  // namespace
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, const Home& home, int64_t limit) {
+                     const TrainingGraph& training, ValueStore& store, int64_t limit) {
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step));
-  save_model(folder.path(), job, training, home);
-  save_optimizer_state(folder.path() / kStateFile, training, home);
+  save_model(folder.path(), job, training, store);
+  save_optimizer_state(folder.path() / kStateFile, training, store);
   const nlohmann::ordered_json json = {{"version", 1},
                                        {"step", position.step},
                                        {"num_tokens", position.num_tokens},
@@ -64,7 +64,7 @@ std::optional<fs::path> last_checkpoint(const fs::path& output) {
 }
 
 TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition& expected,
-                                 const TrainingGraph& training, const Home& home) {
+                                 const TrainingGraph& training, ValueStore& store) {
   const fs::path path = folder / kPositionFile;
   TrainingPosition position;
   try {
@@ -83,7 +83,7 @@ TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition&
                       "and batches that wrote it",
                       expected.rows, expected.steps_per_epoch, position.rows, position.steps_per_epoch);
   }
-  load_optimizer_state(folder / kStateFile, training, home);
+  load_optimizer_state(folder / kStateFile, training, store);
   return position;
 }
 

@@ -21,13 +21,13 @@ struct TrainingPosition {
 
 // Writes OUTPUT/checkpoint-STEP atomically, then removes the oldest beyond `limit` (0: none).
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, const Home& home, int64_t limit);
+                     const TrainingGraph& training, ValueStore& store, int64_t limit);
 
 // The checkpoint with the highest step in the folder, if there is one.
 [[nodiscard]] std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path& output);
 
 // Reads the state of a checkpoint. Throws InputError where it belongs to another job or to other data.
 [[nodiscard]] TrainingPosition load_checkpoint(const std::filesystem::path& folder, const TrainingPosition& expected,
-                                               const TrainingGraph& training, const Home& home);
+                                               const TrainingGraph& training, ValueStore& store);
 
 }  // namespace spillway::train

@@ -72,9 +72,8 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
   decoder_ = build_cached_decoder(builder, config_, options, context);
   plan_ = make_plan(graph_, {.threads = pool.threads()}, {}, saved_policy(Treatment::kKeep));
   executor_.emplace(graph_, plan_.program, pool);
-  const WeightHome home = [this](ValueId id) { return executor_->home(id); };
-  load_base_weights(graph_, config_, base, home);
-  if (factors) load_adapter_weights(graph_, *factors, home);
+  load_base_weights(graph_, config_, base, executor_->values());
+  if (factors) load_adapter_weights(graph_, *factors, executor_->values());
 }
 
 std::span<const float> Generator::run(std::span<const int32_t> tokens, int64_t start) {

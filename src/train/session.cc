@@ -50,9 +50,15 @@ void TrainingSession::fill(const Stream& stream, float scale, int64_t dropout_se
 
 double TrainingSession::loss() const { return *executor_.result(training().loss_result).as<float>(); }
 
-double TrainingSession::micro_step(const Stream& stream, float scale, int64_t step, int64_t micro_step) {
+void TrainingSession::begin_step(double learning_rate, int64_t step) {
+  step_ = step;
+  set_scalar(home(training().learning_rate), static_cast<float>(learning_rate));
+  set_scalar(home(training().step), static_cast<int32_t>(step + 1));
+}
+
+double TrainingSession::micro_step(const Stream& stream, float scale, int64_t micro_step) {
   // 62 bits, since a negative seed switches dropout off.
-  const auto bits = philox(seed_, static_cast<uint64_t>(step), static_cast<uint64_t>(micro_step));
+  const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   fill(stream, scale, static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
   executor_.run(Phase::kForward);
   const double result = loss();
@@ -60,9 +66,7 @@ double TrainingSession::micro_step(const Stream& stream, float scale, int64_t st
   return result;
 }
 
-double TrainingSession::update(double learning_rate, int64_t step) {
-  set_scalar(home(training().learning_rate), static_cast<float>(learning_rate));
-  set_scalar(home(training().step), static_cast<int32_t>(step + 1));
+double TrainingSession::update() {
   executor_.run(Phase::kUpdate);
   return *executor_.result(training().norm_result).as<float>();
 }

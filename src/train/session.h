@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "runtime/executor.h"
+#include "runtime/value_store.h"
 #include "train/job.h"
 #include "train/state.h"
 
@@ -22,15 +23,20 @@ class TrainingSession {
   // Allocates the arenas and checks the program with the verifier. `planned` is borrowed and must outlive the session.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool);
 
-  // Forward and backward: adds to the gradients. `scale` is 1 / targets of the whole step. `step` counts from 0 and
-  // `micro_step` within it: they choose the dropout. Returns the stream's share of the step's mean loss.
-  double micro_step(const Stream& stream, float scale, int64_t step, int64_t micro_step);
-  // Clips, updates, clears. Returns the gradients' norm before clipping.
-  double update(double learning_rate, int64_t step);
+  // Begins optimizer step `step`, counted from 0. Before its micro-steps, since they may update already.
+  void begin_step(double learning_rate, int64_t step);
+  // Forward and backward: adds to the gradients. `scale` is 1 / targets of the whole step; `micro_step` counts from 0
+  // within it and chooses the dropout, with the step. Returns the stream's share of the step's mean loss.
+  double micro_step(const Stream& stream, float scale, int64_t micro_step);
+  // Clips, updates, clears, as far as the micro-step has not. Returns the gradients' norm before clipping.
+  double update();
   // The loss alone, without dropout: the sum over the stream's targets.
   double evaluate(const Stream& stream);
 
+  // As Executor::home.
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
+  // The contents of all persistent values, between steps.
+  [[nodiscard]] ValueStore& store() { return executor_.values(); }
   [[nodiscard]] const Executor& executor() const { return executor_; }
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
 
@@ -40,6 +46,7 @@ class TrainingSession {
 
   const PlannedJob& planned_;
   uint64_t seed_;
+  int64_t step_ = 0;
   Executor executor_;
 };
 

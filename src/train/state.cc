@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <map>
+#include <span>
 
 #include "base/error.h"
+#include "io/convert.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
@@ -15,16 +17,8 @@
 namespace spillway::train {
 namespace {
 
-void round_into(const TensorView& from, const TensorView& to) {
-  const float* source = from.as<float>();
-  bf16* target = to.as<bf16>();
-  for (int64_t i = 0; i < from.elems(); ++i) target[i] = to_bf16(source[i]);
-}
-
-void clear(const TensorView& view) { std::memset(view.data, 0, static_cast<size_t>(view.bytes())); }
-
-// The most exact copy of a trained weight.
-ValueId exact(const TrainedWeight& t) { return t.master != kNone ? t.master : t.weight; }
+constexpr const StateKind& kMaster = kStateKinds[0];
+constexpr std::span<const StateKind> kMoments = std::span(kStateKinds).subspan(1);
 
 std::vector<int64_t> dims(const Shape& shape) {
   std::vector<int64_t> result;
@@ -32,14 +26,106 @@ std::vector<int64_t> dims(const Shape& shape) {
   return result;
 }
 
-void initialise_adapter(const Job& job, const TrainingGraph& training, const Home& home) {
-  const Graph& graph = training.graph;
-  for (const LinearModule& module : lora_targets(job.model, *job.graph.decoder.lora, "lora_target_modules")) {
-    for (const TrainedWeight& t : training.trained) {
-      if (graph.value(t.weight).name != lora_name(module.name, 'A')) continue;
-      const TensorView view = home(exact(t));
-      initialise_lora_a({view.as<float>(), static_cast<size_t>(view.elems())}, module,
-                        static_cast<uint64_t>(job.config.seed));
+// A tensor of the state as files hold it, whole, and the values that make it up in the order of its elements.
+struct StateTensor {
+  struct Part {
+    ValueId value = kNone;
+    int64_t first_elem = 0;
+  };
+  std::string name;
+  ValueId weight = kNone;
+  std::vector<Part> parts;
+};
+
+StateTensor weight_tensor(const TrainingGraph& training, const TrainedWeight& t) {
+  return {training.graph.value(t.weight).name, t.weight, {{t.weight, 0}}};
+}
+
+// No parts where the job has no such state.
+StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, const StateKind& kind) {
+  const Value& weight = training.graph.value(t.weight);
+  StateTensor result{fmt::format("{}.{}", kind.name, weight.name), t.weight, {}};
+  for (const StateSlice& slice : t.slices) {
+    if (slice.*kind.value != kNone)
+      result.parts.push_back({slice.*kind.value, ops::elements_of(slice.rows, weight.type.shape).begin});
+  }
+  return result;
+}
+
+// The most exact copy of a trained weight: its master, or itself.
+StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) {
+  StateTensor master = state_tensor(training, t, kMaster);
+  return master.parts.empty() ? weight_tensor(training, t) : master;
+}
+
+// What an exact continuation needs.
+std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
+  std::vector<StateTensor> result;
+  for (const TrainedWeight& t : training.trained) {
+    result.push_back(exact_tensor(training, t));
+    for (const StateKind& kind : kMoments) {
+      StateTensor tensor = state_tensor(training, t, kind);
+      if (!tensor.parts.empty()) result.push_back(std::move(tensor));
+    }
+  }
+  return result;
+}
+
+// Fills or reads a tensor in pieces that know their place in the whole.
+void write_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& fill) {
+  for (const StateTensor::Part& part : tensor.parts) {
+    store.write(part.value, [&](const TensorView& piece, int64_t first) { fill(piece, part.first_elem + first); });
+  }
+}
+template <typename Writer>
+void append_tensor(Writer& writer, const std::string& name, ValueStore& store, const StateTensor& tensor) {
+  for (const StateTensor::Part& part : tensor.parts) {
+    store.read(part.value,
+               [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); });
+  }
+}
+
+void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
+
+// A as PEFT initialises it.
+class FreshFactor {
+ public:
+  FreshFactor(const LinearModule& module, uint64_t seed) : module_(module), seed_(seed), scratch_(kScratchElems) {}
+
+  void fill(const TensorView& piece, int64_t first_elem) {
+    if (piece.dtype == DType::kF32) {
+      initialise_lora_a({piece.as<float>(), static_cast<size_t>(piece.elems())}, first_elem, module_, seed_);
+      return;
+    }
+    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
+      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+      initialise_lora_a(std::span(scratch_).first(static_cast<size_t>(count)), first_elem + done, module_, seed_);
+      convert_floats(scratch_.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
+                     count);
+    }
+  }
+
+ private:
+  static constexpr int64_t kScratchElems = int64_t{1} << 14;
+
+  const LinearModule& module_;
+  uint64_t seed_;
+  std::vector<float> scratch_;
+};
+
+void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStore& store) {
+  const std::vector<LinearModule> modules = lora_targets(job.model, *job.graph.decoder.lora, "lora_target_modules");
+  std::map<std::string, const LinearModule*> module_of;  // by the name of A
+  for (const LinearModule& module : modules) module_of[lora_name(module.name, 'A')] = &module;
+  for (const TrainedWeight& t : training.trained) {
+    const auto found = module_of.find(training.graph.value(t.weight).name);
+    for (const StateTensor& tensor : {weight_tensor(training, t), state_tensor(training, t, kMaster)}) {
+      if (found == module_of.end()) {
+        write_tensor(store, tensor, clear);
+        continue;
+      }
+      FreshFactor factor(*found->second, static_cast<uint64_t>(job.config.seed));
+      write_tensor(store, tensor, [&](const TensorView& piece, int64_t first) { factor.fill(piece, first); });
     }
   }
 }
@@ -55,7 +141,7 @@ void copy_tokenizer_files(const std::filesystem::path& from, const std::filesyst
 }
 
 void save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                  const Home& home) {
+                  ValueStore& store) {
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
     const Value& weight = training.graph.value(t.weight);
@@ -63,8 +149,7 @@ void save_adapter(const std::filesystem::path& folder, const Job& job, const Tra
   }
   SafetensorsWriter writer(folder / "adapter_model.safetensors", specs);
   for (const TrainedWeight& t : training.trained) {
-    const TensorView view = home(exact(t));
-    writer.append(training.graph.value(t.weight).name, view.data, view.dtype, view.elems());
+    append_tensor(writer, training.graph.value(t.weight).name, store, exact_tensor(training, t));
   }
   writer.commit();
   write_file(folder / "adapter_config.json",
@@ -72,7 +157,7 @@ void save_adapter(const std::filesystem::path& folder, const Job& job, const Tra
 }
 
 void save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                     const Home& home) {
+                     ValueStore& store) {
   const Graph& graph = training.graph;
   const SafetensorsFolder base(job.config.base_model);
   std::vector<TensorSpec> specs;
@@ -84,23 +169,13 @@ void save_full_model(const std::filesystem::path& folder, const Job& job, const 
   for (const ValueId id : training.decoder.weights) {
     const auto found = std::find_if(training.trained.begin(), training.trained.end(),
                                     [&](const TrainedWeight& t) { return t.weight == id; });
-    const TensorView view = home(found == training.trained.end() ? id : exact(*found));
-    writer.append(graph.value(id).name, view.data, view.dtype, view.elems());
+    const StateTensor tensor =
+        found == training.trained.end() ? StateTensor{"", id, {{id, 0}}} : exact_tensor(training, *found);
+    append_tensor(writer, graph.value(id).name, store, tensor);
   }
   writer.commit();
   write_file(folder / "config.json",
              read_file(std::filesystem::path(job.config.base_model) / "config.json", int64_t{1} << 24));
-}
-
-// What an exact continuation needs.
-std::vector<ValueId> state_values(const TrainingGraph& training) {
-  std::vector<ValueId> values;
-  for (const TrainedWeight& t : training.trained) {
-    for (const ValueId id : {exact(t), t.m, t.v, t.momentum}) {
-      if (id != kNone) values.push_back(id);
-    }
-  }
-  return values;
 }
 
 }  // namespace
@@ -112,78 +187,74 @@ InitialState::InitialState(const Job& job) : base_(open_model_weights(job.config
   }
 }
 
-void InitialState::load(const Job& job, const TrainingGraph& training, const Home& home) const {
+void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
+  load_base_weights(training.graph, job.model, base_, store);
+  if (adapter_) load_adapter_weights(training.graph, *adapter_, store);
+  if (job.graph.decoder.lora && !adapter_) initialise_adapter(job, training, store);
   for (const TrainedWeight& t : training.trained) {
-    for (const ValueId id : {t.weight, t.master, t.m, t.v, t.momentum, t.accumulator}) {
-      if (id != kNone) clear(home(id));
-    }
-  }
-  load_base_weights(training.graph, job.model, base_, home);
-  if (adapter_) load_adapter_weights(training.graph, *adapter_, home);
-  for (const TrainedWeight& t : training.trained) {
-    if (t.master == kNone) continue;
     const std::string& name = training.graph.value(t.weight).name;
-    const TensorView view = home(t.master);
-    if (base_.find(name)) base_.read(name, DType::kF32, view.data);
-    if (adapter_ && adapter_->find(name)) adapter_->read(name, DType::kF32, view.data);
-  }
-  if (job.graph.decoder.lora && !adapter_) initialise_adapter(job, training, home);
-  for (const TrainedWeight& t : training.trained) {
-    if (t.master != kNone) round_into(home(t.master), home(t.weight));
+    const SafetensorsFolder* folder = base_.find(name) ? &base_ : adapter_.get();
+    if (folder && folder->find(name)) {
+      write_tensor(store, state_tensor(training, t, kMaster), [&](const TensorView& piece, int64_t first) {
+        folder->read(name, first, piece.elems(), piece.dtype, piece.data);
+      });
+    }
+    for (const StateKind& kind : kMoments) {
+      write_tensor(store, state_tensor(training, t, kind), clear);
+    }
+    if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
 }
 
-void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, const Home& home) {
+void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, ValueStore& store) {
   if (job.graph.decoder.lora) {
-    save_adapter(folder, job, training, home);
+    save_adapter(folder, job, training, store);
   } else {
-    save_full_model(folder, job, training, home);
+    save_full_model(folder, job, training, store);
   }
   copy_tokenizer_files(job.config.tokenizer_config.empty() ? job.config.base_model : job.config.tokenizer_config,
                        folder);
   write_file(folder / "README.md", model_card(job));
 }
 
-void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, const Home& home) {
+void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store) {
   std::vector<TensorSpec> specs;
-  const std::vector<ValueId> values = state_values(training);
-  for (const ValueId id : values) {
-    const Value& value = training.graph.value(id);
-    specs.push_back({value.name, value.type.dtype, dims(value.type.shape)});
+  const std::vector<StateTensor> tensors = state_tensors(training);
+  for (const StateTensor& tensor : tensors) {
+    specs.push_back({tensor.name, DType::kF32, dims(training.graph.value(tensor.weight).type.shape)});
   }
   SafetensorsWriter writer(file, specs);
-  for (const ValueId id : values) {
-    const TensorView view = home(id);
-    writer.append(training.graph.value(id).name, view.data, view.dtype, view.elems());
-  }
+  for (const StateTensor& tensor : tensors) append_tensor(writer, tensor.name, store, tensor);
   writer.commit();
 }
 
-void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph& training, const Home& home) {
+void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph& training, ValueStore& store) {
   const SafetensorsFile file(path);
   std::map<std::string_view, const StoredTensor*> stored;
   for (const StoredTensor& tensor : file.tensors()) stored[tensor.name] = &tensor;
-  const std::vector<ValueId> values = state_values(training);
-  for (const ValueId id : values) {
-    const Value& value = training.graph.value(id);
-    const auto found = stored.find(value.name);
-    if (found == stored.end() || found->second->shape != dims(value.type.shape) ||
-        found->second->dtype() != value.type.dtype) {
+  const std::vector<StateTensor> tensors = state_tensors(training);
+  for (const StateTensor& tensor : tensors) {
+    const ValueType type{DType::kF32, training.graph.value(tensor.weight).type.shape};
+    const auto found = stored.find(tensor.name);
+    if (found == stored.end() || found->second->shape != dims(type.shape) || found->second->dtype() != type.dtype) {
       throw input_error(path.string(), "expected {} as {}, got {}; resume with the config that wrote the checkpoint",
-                        value.name, to_string(value.type),
+                        tensor.name, to_string(type),
                         found == stored.end() ? "nothing" : found->second->dtype_name + found->second->shape_text());
     }
   }
-  if (stored.size() != values.size()) {
+  if (stored.size() != tensors.size()) {
     throw input_error(path.string(), "expected {} tensors, got {}; resume with the config that wrote the checkpoint",
-                      values.size(), stored.size());
+                      tensors.size(), stored.size());
   }
-  for (const ValueId id : values) {
-    const TensorView view = home(id);
-    file.read(*stored[training.graph.value(id).name], 0, view.elems(), view.dtype, view.data);
-  }
+  const auto read = [&](const StateTensor& from, const StateTensor& into) {
+    write_tensor(store, into, [&](const TensorView& piece, int64_t first) {
+      file.read(*stored[from.name], first, piece.elems(), piece.dtype, piece.data);
+    });
+  };
+  for (const StateTensor& tensor : tensors) read(tensor, tensor);
   for (const TrainedWeight& t : training.trained) {
-    if (t.master != kNone) round_into(home(t.master), home(t.weight));
+    const StateTensor exact = exact_tensor(training, t);
+    if (exact.name != weight_tensor(training, t).name) read(exact, weight_tensor(training, t));  // the working copy
   }
 }
 

@@ -1,5 +1,5 @@
 // The contents of a training job's persistent values: filled from model, adapter and checkpoint folders, and written
-// back as folders that transformers and PEFT read.
+// back as folders that transformers and PEFT read. One value at a time, wherever it lives.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,17 @@
 
 #include "io/safetensors.h"
 #include "model/weights.h"
+#include "runtime/value_store.h"
 #include "train/job.h"
 
 namespace spillway::train {
-
-// Where a persistent value's memory is.
-using Home = WeightHome;
 
 // Reads the base weights, the adapter of lora_model_dir or a fresh one, and clears the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
 class InitialState {
  public:
   explicit InitialState(const Job& job);
-  void load(const Job& job, const TrainingGraph& training, const Home& home) const;
+  void load(const Job& job, const TrainingGraph& training, ValueStore& store) const;
 
  private:
   SafetensorsFolder base_;
@@ -29,11 +27,12 @@ class InitialState {
 
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
 // with the tokenizer's files and a model card, into a folder that exists.
-void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, const Home& home);
+void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, ValueStore& store);
 
-// Masters, moments and (where there is no master) the trained weights themselves, bit for bit.
-void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, const Home& home);
+// Masters, moments and (where there is no master) the trained weights themselves, bit for bit. Each is one tensor of
+// the weight's shape, called "<state>.<weight>" or as the weight, however the graph slices it.
+void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
 // Throws InputError where the file belongs to another job.
-void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, const Home& home);
+void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
 
 }  // namespace spillway::train

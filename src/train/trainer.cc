@@ -51,8 +51,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
 }
 
 void Trainer::resume(const std::filesystem::path& checkpoint) {
-  position_ =
-      load_checkpoint(checkpoint, position_, session_.training(), [this](ValueId id) { return session_.home(id); });
+  position_ = load_checkpoint(checkpoint, position_, session_.training(), session_.store());
 }
 
 double Trainer::epoch_at(int64_t step) const {
@@ -78,15 +77,16 @@ StepRecord Trainer::train_step() {
   for (const std::vector<int64_t>& rows : micro_batches) {
     for (const int64_t row : rows) targets += data::count_targets(data_.training[static_cast<size_t>(row)]);
   }
+  const double learning_rate = schedule_.at(step);
+  session_.begin_step(learning_rate, step);
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     data::fill_micro_batch(batch_, data_.training, micro_batches[i]);
     tokens += std::ssize(batch_.ids);
-    loss += session_.micro_step(stream_of(batch_), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), step,
+    loss += session_.micro_step(stream_of(batch_), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)),
                                 static_cast<int64_t>(i));
   }
-  const double learning_rate = schedule_.at(step);
-  const double norm = session_.update(learning_rate, step);
+  const double norm = session_.update();
   position_.step = step + 1;
   position_.num_tokens += tokens;
   const double seconds = now_seconds() - start;
@@ -117,9 +117,8 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
-  save_checkpoint(
-      job_.config.output_dir, position_, job_, session_.training(), [this](ValueId id) { return session_.home(id); },
-      job_.config.save_total_limit.value_or(0));
+  save_checkpoint(job_.config.output_dir, position_, job_, session_.training(), session_.store(),
+                  job_.config.save_total_limit.value_or(0));
 }
 
 TrainingOutcome Trainer::run() {
@@ -144,7 +143,7 @@ TrainingOutcome Trainer::run() {
   outcome.tokens = position_.num_tokens - tokens_before;
   outcome.median_step_seconds = median(std::move(seconds));
   if (!outcome.interrupted) {
-    save_model(job_.config.output_dir, job_, session_.training(), [this](ValueId id) { return session_.home(id); });
+    save_model(job_.config.output_dir, job_, session_.training(), session_.store());
   }
   return outcome;
 }

@@ -1,6 +1,7 @@
 #include "train/training_graph.h"
 
 #include "graph/autodiff.h"
+#include "graph/place_early.h"
 #include "model/modules.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
@@ -23,7 +24,6 @@ class TrainingGraphBuilder {
     add_states();
     const ValueId loss = add_loss();
     append_backward(b_, loss, gradients_, ops::add);
-    b_.set_phase(Phase::kUpdate);
     add_update();
     return std::move(result_);
   }
@@ -43,27 +43,44 @@ class TrainingGraphBuilder {
     result_.step = scalar("batch.step", DType::kI32);
   }
 
-  ValueId state(const char* prefix, ValueId weight, ValueKind kind) {
-    const Value& w = graph().value(weight);
-    const ValueId id = b_.input(fmt::format("{}.{}", prefix, w.name), {DType::kF32, w.type.shape}, kind);
-    result_.graph.value(id).block = graph().value(weight).block;
+  // A persistent f32 value of some rows of a weight.
+  ValueId state(std::string name, ValueId weight, const ops::RowSlice& rows, ValueKind kind) {
+    const Value w = graph().value(weight);
+    const ValueId id = b_.input(std::move(name), {DType::kF32, ops::shape_of(rows, w.type.shape)}, kind);
+    result_.graph.value(id).block = w.block;
     return id;
+  }
+
+  [[nodiscard]] bool keeps(const StateKind& kind, ValueId weight) const {
+    if (kind.value == &StateSlice::master) return graph().value(weight).type.dtype != DType::kF32;
+    if (kind.value == &StateSlice::momentum) return options_.optimizer == Optimizer::kSgd && options_.sgd_momentum != 0;
+    return options_.optimizer == Optimizer::kAdamW;
+  }
+
+  void add_slices(TrainedWeight& t) {
+    const Value weight = graph().value(t.weight);
+    const std::vector<ops::RowSlice> slices = ops::slice_rows(weight.type.shape, options_.state_slice_elems);
+    for (size_t i = 0; i < slices.size(); ++i) {
+      StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
+      for (const StateKind& kind : kStateKinds) {
+        if (!keeps(kind, t.weight)) continue;
+        std::string name = fmt::format("{}.{}", kind.name, weight.name);
+        if (slices.size() > 1) name += fmt::format(".{}", i);
+        slice.*kind.value = state(std::move(name), t.weight, slices[i], ValueKind::kOptimizerState);
+      }
+    }
   }
 
   void add_states() {
     for (const ValueId weight : result_.decoder.trainable) {
       TrainedWeight t{.weight = weight};
-      if (graph().value(weight).type.dtype != DType::kF32)
-        t.master = state("master", weight, ValueKind::kOptimizerState);
-      if (options_.optimizer == Optimizer::kAdamW) {
-        t.m = state("exp_avg", weight, ValueKind::kOptimizerState);
-        t.v = state("exp_avg_sq", weight, ValueKind::kOptimizerState);
-      } else if (options_.sgd_momentum != 0) {
-        t.momentum = state("momentum_buffer", weight, ValueKind::kOptimizerState);
+      add_slices(t);
+      if (options_.accumulates) {
+        const Value& w = graph().value(weight);
+        t.accumulator = state("gradient." + w.name, weight, {0, w.type.shape[0]}, ValueKind::kGradient);
       }
-      if (options_.accumulates) t.accumulator = state("gradient", weight, ValueKind::kGradient);
-      result_.trained.push_back(t);
       gradients_.push_back({.weight = weight, .dtype = gradient_dtype(weight), .accumulator = t.accumulator});
+      result_.trained.push_back(std::move(t));
     }
   }
 
@@ -86,26 +103,54 @@ class TrainingGraphBuilder {
     return loss;
   }
 
+  // What a micro-step can do right behind its gradients is appended to the backward phase and then placed there.
   void add_update() {
+    const bool early_norms = !options_.accumulates;
+    const bool early_updates = early_norms && options_.max_grad_norm == 0;
+    const auto first = static_cast<OpId>(graph().ops.size());
+    if (!early_norms) b_.set_phase(Phase::kUpdate);
     std::vector<ValueId> squares;
-    for (const WeightGradient& g : gradients_) squares.push_back(ops::squared_norm(b_, g.gradient));
+    for (const WeightGradient& g : gradients_) {
+      b_.set_block(graph().value(g.weight).block);
+      squares.push_back(ops::squared_norm(b_, g.gradient));
+    }
+    if (early_updates) add_updates(kNone);
+    const auto end = static_cast<OpId>(graph().ops.size());
+
+    b_.set_phase(Phase::kUpdate);
+    b_.set_block(kNone);
     const ops::ClipFactor clip = ops::clip_factor(b_, squares, options_.max_grad_norm);
     result_.norm_result = graph().results.size();
     b_.result(clip.norm);
-    for (size_t i = 0; i < gradients_.size(); ++i) update(result_.trained[i], gradients_[i].gradient, clip.factor);
+    if (!early_updates) add_updates(clip.factor);
+    if (early_norms) place_early(result_.graph, first, end);
   }
 
-  void update(const TrainedWeight& t, ValueId gradient, ValueId clip) {
-    const double decay = has_weight_decay(graph().value(t.weight).name) ? options_.adamw.weight_decay : 0;
+  void add_updates(ValueId clip) {
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      const TrainedWeight& t = result_.trained[i];
+      const ValueId gradient = gradients_[i].gradient;
+      b_.set_block(graph().value(t.weight).block);
+      ValueId weight = t.weight;
+      for (const StateSlice& slice : t.slices) weight = update(weight, slice, gradient, clip);
+      if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
+    }
+  }
+
+  // Returns the next version of the weight.
+  ValueId update(ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
+    const double decay = has_weight_decay(weight_name(weight)) ? options_.adamw.weight_decay : 0;
     if (options_.optimizer == Optimizer::kAdamW) {
       ops::AdamwOptions adamw = options_.adamw;
       adamw.weight_decay = decay;
-      ops::adamw(b_, {t.weight, t.master, t.m, t.v, gradient, clip, result_.learning_rate, result_.step}, adamw);
-    } else {
-      ops::sgd(b_, {t.weight, t.master, t.momentum, gradient, clip, result_.learning_rate},
-               {options_.sgd_momentum, decay});
+      return ops::adamw(b_, {weight, s.master, s.m, s.v, gradient, clip, result_.learning_rate, result_.step, s.rows},
+                        adamw);
     }
-    if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
+    return ops::sgd(b_, {weight, s.master, s.momentum, gradient, clip, result_.learning_rate, s.rows},
+                    {options_.sgd_momentum, decay});
+  }
+  [[nodiscard]] const std::string& weight_name(ValueId version) const {
+    return graph().value(graph().persistent_root(version)).name;
   }
 
   const ModelConfig& model_;

@@ -2,14 +2,20 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "model/transformer.h"
 #include "ops/adamw/adamw.h"
+#include "ops/row_slice.h"
 #include "ops/sgd/sgd.h"
 #include "train/config.h"
 
 namespace spillway::train {
+
+// The most elements that one value of the optimizer's state has (16 MiB in f32), so that streaming it from slower
+// memory takes only small buffers.
+constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
 struct TrainingGraphOptions {
   DecoderOptions decoder;
@@ -18,15 +24,32 @@ struct TrainingGraphOptions {
   double sgd_momentum = 0;
   double max_grad_norm = 1;  // 0: no clipping
   bool accumulates = false;  // several micro-steps an update: gradients are persistent f32 sums
+  int64_t state_slice_elems = kStateSliceElems;
 };
 
-// The persistent values that belong to one trained weight; kNone where the job has none.
+// The optimizer's persistent values for some rows of a weight, f32; kNone where the job has none.
+struct StateSlice {
+  ops::RowSlice rows;
+  ValueId master = kNone;        // where the weight is a bf16 working copy
+  ValueId m = kNone, v = kNone;  // AdamW
+  ValueId momentum = kNone;      // SGD
+};
+
+// The same by name: a value is called "<name>.<weight>", and ".0", ".1", ... follow where a weight has several slices.
+struct StateKind {
+  std::string_view name;
+  ValueId StateSlice::*value;
+};
+inline constexpr StateKind kStateKinds[] = {{"master", &StateSlice::master},
+                                            {"exp_avg", &StateSlice::m},
+                                            {"exp_avg_sq", &StateSlice::v},
+                                            {"momentum_buffer", &StateSlice::momentum}};
+
+// The persistent values that belong to one trained weight.
 struct TrainedWeight {
   ValueId weight = kNone;
-  ValueId master = kNone;  // "master.<weight>": f32, where the weight is a bf16 working copy
-  // "exp_avg.<weight>", "exp_avg_sq.<weight>" (AdamW) or "momentum_buffer.<weight>" (SGD): f32
-  ValueId m = kNone, v = kNone, momentum = kNone;
-  ValueId accumulator = kNone;  // "gradient.<weight>": f32
+  std::vector<StateSlice> slices;  // in the order of their rows, at least one
+  ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
 };
 
 struct TrainingGraph {
@@ -43,6 +66,8 @@ struct TrainingGraph {
   size_t norm_result = 0;  // f32 [1] after the update section: the gradients' norm before clipping
 };
 
+// Without accumulation a gradient's norm is taken in the backward phase as soon as the gradient is there; without
+// clipping besides, so are the optimizer's operations, and nothing but the norm of all is left for the update phase.
 [[nodiscard]] TrainingGraph build_training_graph(const ModelConfig& model, const TrainingGraphOptions& options);
 
 }  // namespace spillway::train

@@ -105,22 +105,24 @@ class TinyTraining {
     REQUIRE(planned_.plan.fits);
     session_ = std::make_unique<train::TrainingSession>(job_, planned_, pool_);
     const train::InitialState initial(job_);
-    initial.load(job_, planned_.training, [&](ValueId id) { return session_->home(id); });
+    initial.load(job_, planned_.training, session_->store());
   }
 
-  // Forward and backward of a whole step; the gradients stay. Returns the mean loss.
-  double accumulate(std::span<const FlatBatch> micro_batches, int64_t step) {
+  // Forward and backward of a whole step; accumulated gradients stay. Returns the mean loss.
+  double accumulate(std::span<const FlatBatch> micro_batches, double learning_rate, int64_t step) {
     int64_t targets = 0, micro_step = 0;
     for (const FlatBatch& batch : micro_batches) targets += batch.targets;
+    session_->begin_step(learning_rate, step);
     double loss = 0;
     for (const FlatBatch& batch : micro_batches) {
-      loss += session_->micro_step(batch.stream(), 1.0f / static_cast<float>(targets), step, micro_step++);
+      loss += session_->micro_step(batch.stream(), 1.0f / static_cast<float>(targets), micro_step++);
     }
     return loss;
   }
-  double update(double learning_rate, int64_t step) { return session_->update(learning_rate, step); }
+  double update() { return session_->update(); }
 
   [[nodiscard]] const train::Job& job() const { return job_; }
+  [[nodiscard]] const train::TrainingGraph& training() const { return planned_.training; }
   [[nodiscard]] const Plan& plan() const { return planned_.plan; }
   [[nodiscard]] train::TrainingSession& session() { return *session_; }
   [[nodiscard]] const std::vector<train::TrainedWeight>& trained() const { return planned_.training.trained; }

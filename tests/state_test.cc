@@ -1,0 +1,322 @@
+// The optimizer's state in slices, updates inside the backward pass, and files of the state: none of them changes a
+// bit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/verify.h"
+#include "plan/usage.h"
+#include "tests/support/piecewise_store.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using train::Optimizer;
+
+namespace {
+
+constexpr int64_t kSteps = 3;
+constexpr int64_t kOneSlice = std::numeric_limits<int64_t>::max();
+constexpr int64_t kSmallSlice = 320;  // elements: ten rows of most matrices of the tiny models
+
+struct Variant {
+  Optimizer optimizer = Optimizer::kAdamW;
+  double max_grad_norm = 1;
+  int64_t slice_elems = kOneSlice;
+};
+
+train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, const Variant& variant) {
+  train::Job job = tiny_job(model, setup);
+  job.graph.optimizer = variant.optimizer;
+  job.graph.sgd_momentum = 0.9;
+  job.graph.max_grad_norm = variant.max_grad_norm;
+  job.graph.state_slice_elems = variant.slice_elems;
+  return job;
+}
+
+// Everything that training changes, by the name that a file gives it.
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::map<std::string, std::vector<std::byte>> state;
+  bool operator==(const Outcome&) const = default;
+};
+
+void train_steps(TinyTraining& training, int64_t first, int64_t last, Outcome& outcome) {
+  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
+  for (int64_t step = first; step < last; ++step) {
+    outcome.losses.push_back(
+        training.accumulate(std::span(kMicroBatches).subspan(static_cast<size_t>(step), 1), 0.01, step));
+    outcome.norms.push_back(training.update());
+  }
+}
+
+void collect_state(const TinyTraining& training, Outcome& outcome) {
+  for (const train::TrainedWeight& t : training.trained()) {
+    const std::string& name = training.name(t.weight);
+    outcome.state[name] = training.bytes(t.weight);
+    for (const train::StateKind& kind : train::kStateKinds) {
+      std::vector<std::byte>& whole = outcome.state[fmt::format("{}.{}", kind.name, name)];
+      for (const train::StateSlice& slice : t.slices) {
+        if (slice.*kind.value == kNone) continue;
+        const std::vector<std::byte> part = training.bytes(slice.*kind.value);
+        whole.insert(whole.end(), part.begin(), part.end());
+      }
+    }
+  }
+}
+
+Outcome train_tiny(train::Job job, int threads) {
+  TinyTraining training(std::move(job), threads);
+  Outcome outcome;
+  train_steps(training, 0, kSteps, outcome);
+  collect_state(training, outcome);
+  return outcome;
+}
+
+// Full fine-tuning and LoRA, f32 and bf16, everything kept and everything recomputed: each pair of these once.
+std::vector<TinySetup> setups(bool accumulates) {
+  return {
+      {.dtype = DType::kF32, .accumulates = accumulates},
+      {.activations = Treatment::kRecompute, .dtype = DType::kBF16, .accumulates = accumulates},
+      {.adapter = "adapter", .activations = Treatment::kRecompute, .dtype = DType::kF32, .accumulates = accumulates},
+      {.adapter = "adapter", .dtype = DType::kBF16, .accumulates = accumulates}};
+}
+
+// The ids of operations of that name, in their order.
+std::vector<OpId> operations(const Graph& graph, std::string_view name) {
+  std::vector<OpId> result;
+  for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
+    if (graph.op(id).def->name == name) result.push_back(id);
+  }
+  return result;
+}
+
+std::map<std::string, std::vector<int64_t>> shapes_of(const std::filesystem::path& file) {
+  std::map<std::string, std::vector<int64_t>> result;
+  const SafetensorsFile opened(file);
+  for (const StoredTensor& tensor : opened.tensors()) result[tensor.name] = tensor.shape;
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("slices of the optimizer's state change no bit") {
+  const std::filesystem::path model = kGoldenModels / "qwen3_tied";
+  for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd}) {
+    for (const bool accumulates : {false, true}) {
+      for (const TinySetup& setup : setups(accumulates)) {
+        CAPTURE(setup.adapter);
+        CAPTURE(accumulates);
+        const int64_t slice_elems = setup.adapter.empty() ? kSmallSlice : 40;
+        const train::Job sliced = job_of(model, setup, {.optimizer = optimizer, .slice_elems = slice_elems});
+        const train::TrainingGraph training = train::build_training_graph(sliced.model, sliced.graph);
+        CHECK(std::any_of(training.trained.begin(), training.trained.end(),
+                          [](const train::TrainedWeight& t) { return t.slices.size() >= 3; }));
+        CHECK(train_tiny(sliced, setup.threads) == train_tiny(job_of(model, setup, {.optimizer = optimizer}), 2));
+      }
+    }
+  }
+}
+
+TEST_CASE("slices cover every weight in order, have names of their own and a bounded size") {
+  const train::Job job = job_of(kGoldenModels / "qwen3_tied", {.dtype = DType::kBF16}, {.slice_elems = kSmallSlice});
+  const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  const Graph& graph = training.graph;
+  CHECK(verify(graph).empty());
+  for (const train::TrainedWeight& t : training.trained) {
+    const Value& weight = graph.value(t.weight);
+    CAPTURE(weight.name);
+    int64_t row = 0;
+    for (size_t i = 0; i < t.slices.size(); ++i) {
+      const train::StateSlice& slice = t.slices[i];
+      CHECK(slice.rows.first == row);
+      row += slice.rows.count;
+      const std::string end = t.slices.size() == 1 ? "" : fmt::format(".{}", i);
+      CHECK(graph.value(slice.master).name == "master." + weight.name + end);
+      CHECK(graph.value(slice.m).name == "exp_avg." + weight.name + end);
+      CHECK(graph.value(slice.v).name == "exp_avg_sq." + weight.name + end);
+      CHECK(graph.value(slice.v).type.shape.elems() <= kSmallSlice);
+      CHECK(graph.value(slice.v).type.shape == ops::shape_of(slice.rows, weight.type.shape));
+      CHECK(graph.value(slice.v).block == weight.block);
+    }
+    CHECK(row == weight.type.shape[0]);
+    CHECK((t.slices.size() == 1) == (weight.type.shape.elems() <= kSmallSlice));
+  }
+}
+
+TEST_CASE("updates inside the backward pass change no bit") {
+  // A limit that no norm reaches clips by a factor of one, after the backward pass.
+  for (const std::string model : {"llama2", "llama_bias", "qwen3_tied"}) {
+    for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd}) {
+      for (const TinySetup& setup : setups(false)) {
+        CAPTURE(model);
+        CAPTURE(setup.adapter);
+        const auto path = kGoldenModels / model;
+        const Outcome late = train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 1e30}), 2);
+        CHECK(train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 0}), 2) == late);
+        CHECK(std::all_of(late.norms.begin(), late.norms.end(), [](double norm) { return norm > 0; }));
+      }
+    }
+  }
+}
+
+TEST_CASE("norms and updates stand in the backward pass where nothing keeps them from it") {
+  for (const bool accumulates : {false, true}) {
+    for (const double max_grad_norm : {0.0, 1.0}) {
+      CAPTURE(accumulates);
+      CAPTURE(max_grad_norm);
+      const train::Job job = job_of(kGoldenModels / "qwen3_tied", {.accumulates = accumulates},
+                                    {.max_grad_norm = max_grad_norm, .slice_elems = kSmallSlice});
+      const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+      const Graph& graph = training.graph;
+      CHECK(verify(graph).empty());
+      const std::vector<OpId> norms = operations(graph, "squared_norm"), updates = operations(graph, "adamw");
+      CHECK(norms.size() == training.trained.size());
+      for (const OpId id : norms) CHECK(graph.op(id).phase == (accumulates ? Phase::kUpdate : Phase::kBackward));
+      const Phase phase = accumulates || max_grad_norm > 0 ? Phase::kUpdate : Phase::kBackward;
+      for (const OpId id : updates) CHECK(graph.op(id).phase == phase);
+
+      // The norm of all adds up the same numbers in the same order everywhere: that of the weights.
+      const Operation& clip = graph.op(operations(graph, "clip_factor").at(0));
+      CHECK(clip.phase == Phase::kUpdate);
+      REQUIRE(clip.inputs.size() == training.trained.size());
+      for (size_t i = 0; i < clip.inputs.size(); ++i) {
+        const Operation& norm = graph.op(graph.value(clip.inputs[i]).producer);
+        CHECK(graph.value(norm.inputs[0]).type.shape == graph.value(training.trained[i].weight).type.shape);
+        if (accumulates) CHECK(graph.persistent_root(norm.inputs[0]) == training.trained[i].accumulator);
+      }
+    }
+  }
+}
+
+TEST_CASE("where updates are inside the backward pass, few gradients are alive at once") {
+  const auto most_gradient_bytes = [](double max_grad_norm) {
+    const train::Job job = job_of(kGoldenModels / "llama2", {.dtype = DType::kBF16, .accumulates = false},
+                                  {.max_grad_norm = max_grad_norm});
+    const train::PlannedJob planned = train::plan_job(job, {.threads = 1}, 0);
+    int64_t most = 0;
+    for (int32_t step = 0; step < static_cast<int32_t>(planned.plan.schedule.steps.size()); ++step) {
+      const ClassBytes bytes = usage_at(planned.training.graph, planned.plan.schedule, Tier::kDevice, step);
+      most = std::max(most, bytes[static_cast<size_t>(MemoryClass::kGradient)]);
+    }
+    return most;
+  };
+  const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
+  int64_t all = 0, largest = 0;
+  for (const WeightSpec& weight : model_weights(job.model)) {
+    all += weight.shape.elems();
+    largest = std::max(largest, weight.shape.elems());
+  }
+  CHECK(most_gradient_bytes(1) >= 2 * all);
+  // That of the head or the embedding in f32, and a matrix with what shares its inputs.
+  CHECK(most_gradient_bytes(0) <= 4 * largest + 2 * 4 * 48 * 32);
+}
+
+TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues under others bit for bit") {
+  for (const std::string adapter : {"", "adapter"}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      CAPTURE(adapter);
+      CAPTURE(name_of(dtype));
+      const TinySetup setup{.adapter = adapter, .dtype = dtype};
+      const auto job = [&](int64_t slice_elems) {
+        return job_of(kGoldenModels / "qwen3", setup, {.slice_elems = slice_elems});
+      };
+      Outcome want;
+      const TemporaryFolder folder;
+      const auto file = [&](const char* name) { return folder.path() / name; };
+      {
+        TinyTraining whole(job(kOneSlice), 2), sliced(job(kSmallSlice), 2);
+        Outcome same;
+        train_steps(whole, 0, 2, want);
+        train_steps(sliced, 0, 2, same);
+        for (TinyTraining* training : {&whole, &sliced}) {
+          train::save_optimizer_state(file(training == &whole ? "whole" : "sliced"), training->training(),
+                                      training->session().store());
+        }
+        train_steps(whole, 2, kSteps, want);
+        collect_state(whole, want);
+      }
+      CHECK(read_file(file("whole"), 1 << 30) == read_file(file("sliced"), 1 << 30));
+      // The names of all checkpoints so far.
+      for (const auto& [name, shape] : shapes_of(file("whole"))) {
+        const bool is_state = name.starts_with("exp_avg") || name.starts_with("master.");
+        CHECK((is_state || dtype == DType::kF32));
+        CHECK(name.ends_with(".weight"));
+      }
+      for (const int64_t slice_elems : {kOneSlice, kSmallSlice, int64_t{1000}}) {
+        TinyTraining training(job(slice_elems), 2);
+        train::load_optimizer_state(file("sliced"), training.training(), training.session().store());
+        Outcome got{.losses = {want.losses[0], want.losses[1]}, .norms = {want.norms[0], want.norms[1]}};
+        train_steps(training, 2, kSteps, got);
+        collect_state(training, got);
+        CHECK(got == want);
+      }
+    }
+  }
+}
+
+TEST_CASE("state that passes through a small buffer is loaded and saved to the bit") {
+  for (const std::string adapter : {"", "adapter", "fresh"}) {
+    CAPTURE(adapter);
+    train::Job job = job_of(kGoldenModels / "qwen3_tied",
+                            {.adapter = adapter == "fresh" ? "adapter" : adapter, .dtype = DType::kBF16},
+                            {.slice_elems = kSmallSlice});
+    if (adapter == "fresh") job.config.lora_model_dir.clear();
+    TinyTraining direct(job, 1);
+    const train::TrainingGraph& training = direct.training();
+    PiecewiseStore store(training.graph, 37);
+    train::InitialState(job).load(job, training, store);
+    const auto check_equal = [&] {
+      for (ValueId id = 0; id < static_cast<ValueId>(training.graph.values.size()); ++id) {
+        CAPTURE(training.graph.value(id).name);
+        if (training.graph.is_persistent(id)) CHECK(store.bytes(id) == direct.bytes(id));
+      }
+    };
+    check_equal();
+
+    Outcome outcome;
+    train_steps(direct, 0, 2, outcome);
+    const TemporaryFolder folder;
+    const auto content = [&](const char* name) { return read_file(folder.path() / name, 1 << 30); };
+    train::save_optimizer_state(folder.path() / "direct", training, direct.session().store());
+    train::load_optimizer_state(folder.path() / "direct", training, store);
+    train::InitialState initial(job);
+    for (const train::TrainedWeight& t : training.trained) {  // cleared by the update
+      store.bytes(t.accumulator).assign(store.bytes(t.accumulator).size(), std::byte{0});
+    }
+    check_equal();
+    train::save_optimizer_state(folder.path() / "pieces", training, store);
+    CHECK(content("direct") == content("pieces"));
+
+    for (const bool through_pieces : {false, true}) {
+      const std::filesystem::path model = folder.path() / (through_pieces ? "pieces_model" : "direct_model");
+      std::filesystem::create_directory(model);
+      train::save_model(model, job, training,
+                        through_pieces ? static_cast<ValueStore&>(store) : direct.session().store());
+    }
+    const char* weights = adapter.empty() ? "model.safetensors" : "adapter_model.safetensors";
+    CHECK(content((std::string("direct_model/") + weights).c_str()) ==
+          content((std::string("pieces_model/") + weights).c_str()));
+  }
+}
+
+TEST_CASE("a state of another job is refused by the whole tensor's name") {
+  const TemporaryFolder folder;
+  TinyTraining training(job_of(kGoldenModels / "qwen3", {}, {.slice_elems = kSmallSlice}), 1);
+  const auto file = folder.path() / "state.safetensors";
+  train::save_optimizer_state(file, training.training(), training.session().store());
+  TinyTraining other(job_of(kGoldenModels / "qwen3", {.dtype = DType::kBF16}, {.slice_elems = kSmallSlice}), 1);
+  try {
+    train::load_optimizer_state(file, other.training(), other.session().store());
+    FAIL("loaded");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("expected master.model.embed_tokens.weight as f32[96, 32], got nothing") !=
+          std::string::npos);
+  }
+}
