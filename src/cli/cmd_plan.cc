@@ -8,6 +8,7 @@
 #include "plan/print.h"
 #include "runtime/measure.h"
 #include "train/job.h"
+#include "train/measure_job.h"
 
 namespace spillway {
 namespace {
@@ -48,9 +49,11 @@ int cmd_plan(std::span<const std::string> args) {
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
   if (arguments->has("--check-config")) return print_checked(*arguments, loaded);
 
-  const Machine machine = arguments->has("--machine") ? read_machine(arguments->value("--machine"))
-                                                      : this_machine(train::disk_paths(loaded.config).front());
+  const bool elsewhere = arguments->has("--machine");
+  Machine machine =
+      elsewhere ? read_machine(arguments->value("--machine")) : this_machine(train::disk_paths(loaded.config).front());
   const train::Job job = train::make_job(loaded.config, machine);
+  if (!elsewhere) train::measure_job(job, machine);
   const train::PlannedJob planned = train::plan_job(job, machine, kFrontierPoints);
   if (arguments->has("--json")) {
     fmt::print("{}\n", plan_json(planned.training.graph, planned.plan, planned.context).dump(2));

@@ -15,6 +15,7 @@
 #include "report/run_report.h"
 #include "runtime/measure.h"
 #include "runtime/memory.h"
+#include "train/measure_job.h"
 #include "train/trainer.h"
 #include "train/training_data.h"
 
@@ -137,8 +138,9 @@ int cmd_train(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments("train", "Trains what the config says.", {}, args);
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
-  const Machine machine = this_machine(train::disk_paths(loaded.config).front());
+  Machine machine = this_machine(train::disk_paths(loaded.config).front());
   const train::Job job = train::make_job(loaded.config, machine);
+  train::measure_job(job, machine);
   const train::PlannedJob planned = train::plan_job(job, machine, 0);
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));

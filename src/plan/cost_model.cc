@@ -4,11 +4,12 @@
 #include <limits>
 
 #include "graph/operation.h"
+#include "plan/signature.h"
 
 namespace spillway {
 namespace {
 
-double seconds_of(const Graph& graph, OpId id, const Machine& machine) {
+double seconds_by_rates(const Graph& graph, OpId id, const Machine& machine) {
   const Cost cost = cost_of(graph, id);
   const double memory = cost.bytes / machine.memory_bytes_per_second;
   if (!cost.matrix_product) return machine.operation_seconds + memory;
@@ -16,11 +17,25 @@ double seconds_of(const Graph& graph, OpId id, const Machine& machine) {
   return machine.operation_seconds + std::max(memory, cost.flops / machine.matrix_flops(dtype));
 }
 
+Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine& machine) {
+  Machine::OperationSeconds seconds;
+  if (!machine.operations.empty()) {
+    const auto found = machine.operations.find(signature_of(graph, id));
+    if (found != machine.operations.end()) seconds = found->second;
+  }
+  if (seconds.compute <= 0) seconds.compute = seconds_by_rates(graph, id, machine);
+  if (seconds.host <= 0) seconds.host = seconds.compute;
+  return seconds;
+}
+
 }  // namespace
 
 CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(machine) {
-  for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id)
-    operation_seconds_.push_back(seconds_of(graph, id, machine));
+  for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
+    const Machine::OperationSeconds seconds = seconds_of(graph, id, machine);
+    compute_seconds_.push_back(seconds.compute);
+    host_seconds_.push_back(seconds.host);
+  }
 }
 
 double CostModel::transfer_seconds(Lane lane, int64_t bytes) const {

@@ -11,18 +11,21 @@ namespace spillway {
 
 class CostModel {
  public:
-  // The machine is copied; costs of operations are computed once. REQUIRES: verify(graph) is empty.
+  // The machine is copied; costs of operations are computed once: as measured where the machine knows their signature,
+  // else by its rates. REQUIRES: verify(graph) is empty.
   CostModel(const Graph& graph, const Machine& machine);
 
-  // One execution of an operation with all tokens on the compute or the host_compute lane.
-  [[nodiscard]] double operation_seconds(OpId op) const { return operation_seconds_[static_cast<size_t>(op)]; }
+  // One execution of an operation with all tokens, on the compute or the host_compute lane.
+  [[nodiscard]] double operation_seconds(OpId op, Lane lane = Lane::kCompute) const {
+    return (lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_)[static_cast<size_t>(op)];
+  }
   // Infinite on a lane that the machine does not have.
   [[nodiscard]] double transfer_seconds(Lane lane, int64_t bytes) const;
   [[nodiscard]] const Machine& machine() const { return machine_; }
 
  private:
   Machine machine_;
-  std::vector<double> operation_seconds_;
+  std::vector<double> compute_seconds_, host_seconds_;  // by operation
 };
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 #include "plan/machine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,18 @@ const nlohmann::json& read_object(const nlohmann::json& json, std::string_view k
   return *found;
 }
 
+void read_operations(const nlohmann::json& json, std::string_view where, Machine& machine) {
+  for (const auto& [signature, entry] : read_object(json, "operations", where).items()) {
+    if (!entry.is_object()) {
+      throw input_error(where, "expected seconds for the operation '{}', got {}; measure anew with `spillway doctor`",
+                        signature, entry.type_name());
+    }
+    Machine::OperationSeconds& seconds = machine.operations[signature];
+    read_number(entry, "compute_seconds", where, seconds.compute);
+    read_number(entry, "host_seconds", where, seconds.host);
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Machine& machine) {
@@ -48,6 +61,11 @@ nlohmann::ordered_json to_json(const Machine& machine) {
     json["link_bytes_per_second"][std::string(name_of(static_cast<Lane>(lane)))] =
         machine.link_bytes_per_second[static_cast<size_t>(lane)];
   }
+  for (int lane = 0; lane < kLanes; ++lane)
+    json["compute_share"][std::string(name_of(static_cast<Lane>(lane)))] =
+        machine.compute_share[static_cast<size_t>(lane)];
+  for (const auto& [signature, seconds] : machine.operations)
+    json["operations"][signature] = {{"compute_seconds", seconds.compute}, {"host_seconds", seconds.host}};
   return json;
 }
 
@@ -70,6 +88,15 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
     read_number(links, name_of(static_cast<Lane>(lane)), where,
                 machine.link_bytes_per_second[static_cast<size_t>(lane)]);
   }
+  if (json.contains("compute_share")) {
+    const nlohmann::json& shares = read_object(json, "compute_share", where);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      double& share = machine.compute_share[static_cast<size_t>(lane)];
+      read_number(shares, name_of(static_cast<Lane>(lane)), where, share);
+      share = std::min(share, 1.0);
+    }
+  }
+  if (json.contains("operations")) read_operations(json, where, machine);
   if (machine.threads < 1 || machine.matrix_flops_f32 <= 0 || machine.matrix_flops_bf16 <= 0 ||
       machine.memory_bytes_per_second <= 0) {
     throw input_error(where, "expected at least one thread and rates above zero; correct the file");

@@ -1,11 +1,14 @@
-// What a computer can do: capacity and measured rate of each tier, link and compute unit. Measured once by `doctor` and
-// cached; a JSON file can stand in for a machine that is not here.
+// What a computer can do: capacity and measured rate of each tier, link and compute unit, and how long operations take
+// that were measured at their real sizes. Measured once and cached; a JSON file can stand in for a machine that is not
+// here.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -23,6 +26,17 @@ struct Machine {
   double memory_bytes_per_second = 10e9;               // device memory, reads and writes together
   double operation_seconds = 3e-6;                     // what starting one operation costs
   std::array<double, kLanes> link_bytes_per_second{};  // of each copying lane; 0: the lane is not there
+  // The share of its speed that the compute lane loses while another lane is busy. A copy by the CPU takes one core of
+  // those that compute; a GPU's copy engine takes nothing.
+  std::array<double, kLanes> compute_share{};
+
+  struct OperationSeconds {
+    double compute = 0;  // on the compute lane
+    double host = 0;     // on the host_compute lane; 0: not measured
+    bool operator==(const OperationSeconds&) const = default;
+  };
+  // By signature (plan/signature.h). Rates stand in for operations that are not here.
+  std::map<std::string, OperationSeconds, std::less<>> operations;
 
   // flop/s of matrix products on data of this type.
   [[nodiscard]] double matrix_flops(DType dtype) const {
@@ -32,6 +46,7 @@ struct Machine {
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
+// `compute_share` and `operations` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway

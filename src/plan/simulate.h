@@ -1,7 +1,9 @@
 // Plays a Program against a Machine's rates: how long a micro-step and an update take, and which lane is the
 // bottleneck.
 //
-// Every instruction starts when its lane is free and all that it waits for has finished.
+// Every instruction starts when its lane is free and all that it waits for has finished. While another lane is busy,
+// the compute lane runs slower by that lane's Machine::compute_share: on a machine whose CPU both computes and copies,
+// a transfer beside the computation is not free. Other lanes do not slow each other.
 #pragma once
 
 #include <array>

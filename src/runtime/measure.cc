@@ -16,6 +16,10 @@
 namespace spillway {
 namespace {
 
+constexpr int64_t kMostCacheBytes = 16 * kMiB;
+// In the cache; some dozens of jobs. Beyond that it starts anew.
+constexpr size_t kMostOperations = 4000;
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <typename Body>
@@ -61,6 +65,15 @@ void set_capacities(Machine& machine, const std::filesystem::path& scratch) {
   machine.capacity_bytes[at(Tier::kDisk)] = free_disk_bytes(scratch);
 }
 
+// Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
+void set_shares(Machine& machine, const DiskRates& disk) {
+  const double core = 1.0 / machine.threads;
+  for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
+    machine.compute_share[at(lane)] = core;
+  machine.compute_share[at(Lane::kDiskRead)] = std::min(1.0, disk.read_cores) * core;
+  machine.compute_share[at(Lane::kDiskWrite)] = std::min(1.0, disk.write_cores) * core;
+}
+
 Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_bytes) {
   ThreadPool pool(available_cpus());
   Measurement result;
@@ -77,6 +90,7 @@ Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_byt
   machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
   machine.link_bytes_per_second[at(Lane::kDiskRead)] = result.disk.read_bytes_per_second;
   machine.link_bytes_per_second[at(Lane::kDiskWrite)] = result.disk.write_bytes_per_second;
+  set_shares(machine, result.disk);
   set_capacities(machine, scratch);
   return result;
 }
@@ -133,7 +147,9 @@ void cache_machine(const Machine& machine) {
   if (path.empty()) return;
   try {
     create_folders(path.parent_path());
-    write_file(path, to_json(machine).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    nlohmann::ordered_json json = to_json(machine);
+    json["program"] = SPILLWAY_VERSION;
+    write_file(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } catch (const std::runtime_error&) {
     // A home that cannot be written costs a measurement at the next run, no more.
   }
@@ -143,8 +159,11 @@ Machine this_machine(const std::filesystem::path& scratch) {
   const std::filesystem::path path = machine_cache_path();
   try {
     if (!path.empty()) {
-      Machine machine = machine_from_json(nlohmann::json::parse(read_file(path, kMiB)), path.string());
-      if (machine.name == cpu_name() && machine.threads == available_cpus()) {
+      const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
+      Machine machine = machine_from_json(json, path.string());
+      const bool same_program = json.value("program", "") == SPILLWAY_VERSION;  // others' kernels take other times
+      if (machine.name == cpu_name() && machine.threads == available_cpus() && same_program) {
+        if (machine.operations.size() > kMostOperations) machine.operations.clear();
         set_capacities(machine, scratch);
         return machine;
       }
@@ -152,7 +171,7 @@ Machine this_machine(const std::filesystem::path& scratch) {
   } catch (const std::exception&) {
     // Missing or damaged: measured anew.
   }
-  Machine machine = measure_rates(scratch, 64 * kMiB).machine;
+  Machine machine = measure_rates(scratch, 128 * kMiB).machine;
   cache_machine(machine);
   return machine;
 }

@@ -23,12 +23,14 @@ namespace spillway {
 
 struct DiskRates {
   double write_bytes_per_second = 0, read_bytes_per_second = 0;
-  bool is_direct = false;  // past the page cache
-  std::string problem;     // why there are no rates; empty where there are
+  double write_cores = 0, read_cores = 0;  // of CPU time while the disk is kept busy
+  bool is_direct = false;                  // past the page cache
+  std::string problem;                     // why there are no rates; empty where there are
 };
 
-// Writes and reads a scratch space of at most `most_bytes` and an eighth of what is free, as a run would (DiskQueue), in
-// about three seconds. Nothing is left whatever happens.
+// Writes and reads a scratch space of at most `most_bytes` and an eighth of what is free, as a run would (DiskQueue),
+// in about three seconds. Nothing is left whatever happens. Where the host of a virtual disk caches writes, the rate
+// may be higher than what a long run sees.
 [[nodiscard]] DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes);
 
 struct MatrixRate {
@@ -47,8 +49,8 @@ struct Measurement {
 // Everything above on this computer, in a few seconds. `scratch` is where the disk tier would be.
 [[nodiscard]] Measurement measure_machine(const std::filesystem::path& scratch);
 
-// The Machine of this computer for the planner: rates from the cache file, which is made by a measurement where it is
-// missing, damaged or another CPU's; capacities as they are now.
+// The Machine of this computer for the planner: rates and operations from the cache file, which is made by a
+// measurement where it is missing, damaged, another CPU's or another version's; capacities as they are now.
 [[nodiscard]] Machine this_machine(const std::filesystem::path& scratch);
 // $XDG_CACHE_HOME/spillway/machine.json; empty where there is no home. Writing it is best effort.
 [[nodiscard]] std::filesystem::path machine_cache_path();

@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -21,6 +23,14 @@ constexpr double kSeconds = 1;  // of each pass
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+// Of this process, in the kernel's threads for its requests, too.
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 // Not zeros, which some disks do not write.
 void fill_with_noise(const Arena& memory) {
   RandomStream random(1, 0);
@@ -33,11 +43,12 @@ void fill_with_noise(const Arena& memory) {
 struct Pass {
   int64_t bytes = 0;
   double bytes_per_second = 0;
+  double cores = 0;  // that were busy
 };
 
 // Goes through the first `bytes` of the space, several requests at a time, until the time is used up.
 Pass run_pass(DiskQueue& queue, const Arena& memory, int64_t bytes, DiskDirection direction) {
-  const double begin = now();
+  const double begin = now(), cpu_begin = cpu_seconds();
   std::array<DiskQueue::Ticket, kRequests> tickets{};
   Pass pass;
   for (int64_t i = 0; pass.bytes < bytes && now() - begin < kSeconds; ++i, pass.bytes += kRequest) {
@@ -48,7 +59,9 @@ Pass run_pass(DiskQueue& queue, const Arena& memory, int64_t bytes, DiskDirectio
                                                 : queue.read_scratch(pass.bytes, piece);
   }
   queue.drain();
-  pass.bytes_per_second = static_cast<double>(pass.bytes) / std::max(now() - begin, 1e-9);
+  const double seconds = std::max(now() - begin, 1e-9);
+  pass.bytes_per_second = static_cast<double>(pass.bytes) / seconds;
+  pass.cores = (cpu_seconds() - cpu_begin) / seconds;
   return pass;
 }
 
@@ -77,8 +90,12 @@ DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes) 
     rates.is_direct = scratch.files()[0].is_direct;
     // A place that is written for the first time is slower, and a run writes each many times.
     const int64_t written = run_pass(queue, memory, bytes, DiskDirection::kWrite).bytes;
-    rates.write_bytes_per_second = run_pass(queue, memory, written, DiskDirection::kWrite).bytes_per_second;
-    rates.read_bytes_per_second = run_pass(queue, memory, written, DiskDirection::kRead).bytes_per_second;
+    const Pass writing = run_pass(queue, memory, written, DiskDirection::kWrite);
+    const Pass reading = run_pass(queue, memory, written, DiskDirection::kRead);
+    rates.write_bytes_per_second = writing.bytes_per_second;
+    rates.read_bytes_per_second = reading.bytes_per_second;
+    rates.write_cores = writing.cores;
+    rates.read_cores = reading.cores;
   } catch (const std::exception& error) {
     rates = {.problem = error.what()};
   }

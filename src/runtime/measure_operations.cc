@@ -1,0 +1,306 @@
+#include "runtime/measure_operations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "base/log.h"
+#include "base/math.h"
+#include "base/parallel.h"
+#include "graph/operation.h"
+#include "plan/cost_model.h"
+#include "plan/signature.h"
+#include "runtime/arena.h"
+#include "runtime/computer.h"
+#include "runtime/lane_profile.h"
+
+namespace spillway {
+namespace {
+
+constexpr int64_t kAlignment = 4096;
+constexpr int64_t kFewestTokens = 256;
+constexpr int kMostRounds = 15;
+// Operands wander through this much memory or more from operation to operation: more than the caches hold.
+constexpr int64_t kRingBytes = 64 * kMiB;
+// An operation that is expected to take longer than this works on fewer rows.
+constexpr double kLongSeconds = 0.15;
+
+// One signature's operation, set up to be run.
+struct Sample {
+  OpId op = kNone;
+  std::string signature;
+  int64_t tokens = 0;                 // that the stream holds
+  int64_t rows = -1;                  // of all operands, for operations without tokens that are cut; -1: they are whole
+  double scale = 1;                   // from the measured time to that of the whole operation
+  std::vector<int32_t> places_taken;  // by output: the input whose place it takes, or kNone
+  std::vector<TensorView> inputs, outputs;
+  int64_t constant_bytes = 0, result_bytes = 0, workspace_bytes = 0;
+  std::vector<double> compute_seconds, host_seconds;
+};
+
+class OperationBench {
+ public:
+  OperationBench(const Graph& graph, const OperationMeasureOptions& options, const Machine& machine)
+      : graph_(graph),
+        options_(options),
+        costs_(graph, machine),
+        most_bytes_(options.memory_bytes / 3 / kAlignment * kAlignment),
+        pool_(machine.threads) {
+    std::set<std::string> seen;
+    for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
+      if (!graph.op(op).def->cpu) continue;
+      std::string signature = signature_of(graph, op);
+      if (machine.operations.count(signature) > 0 || !seen.insert(signature).second) continue;
+      Sample sample{.op = op, .signature = std::move(signature)};
+      if (choose_size(sample)) samples_.push_back(std::move(sample));
+    }
+  }
+
+  [[nodiscard]] int64_t size() const { return std::ssize(samples_); }
+
+  void run() {
+    int64_t constants = std::min(kRingBytes, most_bytes_), results = constants, workspace = 0;
+    for (const Sample& sample : samples_) {
+      constants = std::max(constants, sample.constant_bytes);
+      results = std::max(results, sample.result_bytes);
+      workspace = std::max(workspace, sample.workspace_bytes);
+    }
+    const Arena constant_arena("constants", constants), result_arena("results", results),
+        workspace_arena("workspace", workspace);
+    fill_with_numbers(constant_arena);
+    fill_with_numbers(result_arena);
+    workspace_ = workspace_arena.at(0);
+    place_all(constant_arena, result_arena);
+    const double begin = now_seconds();
+    // The first round touches memory and code for the first time; alone it counts only where there is no time left.
+    for (int round = 0; round <= kMostRounds; ++round) {
+      for (Sample& sample : samples_) measure(sample);
+      if (round > 0 && now_seconds() - begin > options_.seconds) break;
+      if (round == 0 && now_seconds() - begin < options_.seconds) forget();
+    }
+  }
+
+  void add_to(Machine& machine) const {
+    for (const Sample& sample : samples_) {
+      machine.operations[sample.signature] = {.compute = sample.scale * median(sample.compute_seconds),
+                                              .host = sample.scale * median(sample.host_seconds)};
+    }
+  }
+
+ private:
+  [[nodiscard]] const Operation& operation(const Sample& sample) const { return graph_.op(sample.op); }
+
+  // Visits every operand that is there: visit(value, is_output, index).
+  template <typename Visit>
+  void visit_operands(const Sample& sample, const Visit& visit) const {
+    const Operation& op = operation(sample);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] != kNone) visit(op.inputs[i], false, i);
+    }
+    for (size_t i = 0; i < op.outputs.size(); ++i) visit(op.outputs[i], true, i);
+  }
+
+  [[nodiscard]] Shape shape_of(const Sample& sample, ValueId id) const {
+    const ValueType& type = graph_.value(id).type;
+    Shape shape = type.shape;
+    if (type.per_token) shape.set(0, sample.tokens);
+    if (sample.rows >= 0 && shape.elems() > 1) shape.set(0, sample.rows);
+    return shape;
+  }
+  [[nodiscard]] int64_t bytes_of(const Sample& sample, ValueId id) const {
+    return align_up(shape_of(sample, id).elems() * size_of(graph_.value(id).type.dtype), kAlignment);
+  }
+
+  // Outputs take the places of inputs, as plans let them wherever nobody reads those inputs afterwards.
+  [[nodiscard]] std::vector<int32_t> places_taken(const Operation& op) const {
+    std::vector<int32_t> places(op.outputs.size(), kNone);
+    std::vector<bool> is_taken(op.inputs.size());
+    for (const InPlace& pair : op.def->in_place) {
+      const auto output = static_cast<size_t>(pair.output), input = static_cast<size_t>(pair.input);
+      if (input >= op.inputs.size() || op.inputs[input] == kNone || places[output] != kNone || is_taken[input])
+        continue;
+      if (graph_.value(op.inputs[input]).type != graph_.value(op.outputs[output]).type) continue;
+      places[output] = pair.input;
+      is_taken[input] = true;
+    }
+    return places;
+  }
+
+  // Whether every operand but single numbers has one shape, so that a part of the rows costs a part of the time.
+  [[nodiscard]] bool is_elementwise(const Sample& sample) const {
+    const Shape* common = nullptr;
+    bool equal = true;
+    visit_operands(sample, [&](ValueId id, bool, size_t) {
+      const ValueType& type = graph_.value(id).type;
+      if (type.shape.elems() == 1) return;
+      equal = equal && !type.per_token && (common == nullptr || *common == type.shape);
+      common = &type.shape;
+    });
+    return equal && common != nullptr;
+  }
+
+  // What takes an input's place is counted as a result alone.
+  void count_bytes(Sample& sample) const {
+    sample.constant_bytes = sample.result_bytes = 0;
+    visit_operands(sample, [&](ValueId id, bool is_output, size_t i) {
+      sample.*(is_output ? &Sample::result_bytes : &Sample::constant_bytes) += bytes_of(sample, id);
+      if (!is_output) return;
+      if (sample.places_taken[i] != kNone) sample.constant_bytes -= bytes_of(sample, id);
+    });
+  }
+
+  // As many rows as time and memory allow. False: it cannot be measured.
+  [[nodiscard]] bool choose_size(Sample& sample) const {
+    sample.workspace_bytes = workspace_of(graph_, sample.op, pool_.threads());
+    sample.tokens = graph_.tokens;
+    sample.places_taken = places_taken(operation(sample));
+    const auto needed = [&] {
+      count_bytes(sample);
+      return sample.constant_bytes + sample.result_bytes + sample.workspace_bytes;
+    };
+    constexpr double kSlack = 0.95;  // for what rounding sizes up to whole pages adds
+    const double share = std::min({1.0, kLongSeconds / costs_.operation_seconds(sample.op),
+                                   kSlack * static_cast<double>(most_bytes_) / static_cast<double>(needed())});
+    if (share == 1) return true;
+    bool per_token = false;
+    visit_operands(sample, [&](ValueId id, bool, size_t) { per_token |= graph_.value(id).type.per_token; });
+    if (per_token) {
+      const int64_t unit = std::clamp<int64_t>(options_.sequence_len, 1, graph_.tokens);
+      const auto wanted = static_cast<int64_t>(share * static_cast<double>(graph_.tokens));
+      sample.tokens = std::min(graph_.tokens, std::max({wanted / unit * unit, unit, kFewestTokens}));
+      sample.scale = static_cast<double>(graph_.tokens) / static_cast<double>(sample.tokens);
+    } else if (is_elementwise(sample)) {
+      const int64_t all = largest_rows(sample);
+      sample.rows = std::max<int64_t>(1, static_cast<int64_t>(share * static_cast<double>(all)));
+      sample.scale = static_cast<double>(all) / static_cast<double>(sample.rows);
+    }
+    return needed() <= most_bytes_;
+  }
+
+  [[nodiscard]] int64_t largest_rows(const Sample& sample) const {
+    int64_t rows = 1;
+    visit_operands(sample, [&](ValueId id, bool, size_t) {
+      const Shape& shape = graph_.value(id).type.shape;
+      if (shape.rank() > 0) rows = std::max(rows, shape[0]);
+    });
+    return rows;
+  }
+
+  // Small numbers whichever of the floating types they are read as.
+  void fill_with_numbers(const Arena& arena) {
+    pool_.parallel_for(arena.bytes() / 8, 1 << 16, [&](int64_t begin, int64_t end, int) {
+      uint64_t state = static_cast<uint64_t>(begin) * 0x9E3779B97F4A7C15u + 88172645463325252u;
+      for (int64_t i = begin; i < end; ++i) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // Four halves, each with a sign, a mantissa and an exponent for 2^-7 to 2^-4 (bf16 and f32) or about 1 (f16).
+        const uint64_t word = (state & 0x80FF80FF80FF80FFu) | 0x3C003C003C003C00u;
+        std::memcpy(arena.at(8 * i), &word, 8);
+      }
+    });
+  }
+
+  // Each operation's operands follow those of the operation before, round and round through the arenas. What kernels
+  // write stays apart from what they only read, so that no number grows from round to round.
+  void place_all(const Arena& constants, const Arena& results) {
+    int64_t constant_top = 0, result_top = 0;
+    const auto wrap = [](int64_t& top, int64_t bytes, const Arena& arena) {
+      if (top + bytes > arena.bytes()) top = 0;
+    };
+    for (Sample& sample : samples_) {
+      wrap(constant_top, sample.constant_bytes, constants);
+      wrap(result_top, sample.result_bytes, results);
+      const auto take = [&](ValueId id, const Arena& arena, int64_t& top) {
+        const TensorView view{arena.at(top), graph_.value(id).type.dtype, shape_of(sample, id)};
+        top += bytes_of(sample, id);
+        return view;
+      };
+      const Operation& op = operation(sample);
+      sample.inputs.resize(op.inputs.size());
+      for (size_t i = 0; i < op.outputs.size(); ++i) {
+        sample.outputs.push_back(take(op.outputs[i], results, result_top));
+        if (const int32_t input = sample.places_taken[i]; input != kNone)
+          sample.inputs[static_cast<size_t>(input)] = sample.outputs.back();
+      }
+      for (size_t i = 0; i < op.inputs.size(); ++i) {
+        const ValueId id = op.inputs[i];
+        if (id == kNone || sample.inputs[i].data != nullptr) continue;
+        const bool is_batch = graph_.value(id).kind == ValueKind::kBatch;
+        sample.inputs[i] = is_batch ? batch_view(sample, id) : take(id, constants, constant_top);
+      }
+    }
+  }
+
+  TensorView batch_view(const Sample& sample, ValueId id) {
+    const ValueType& type = graph_.value(id).type;
+    std::vector<std::byte>& content = batch_[{id, sample.tokens}];
+    const TensorView view{nullptr, type.dtype, shape_of(sample, id)};
+    const bool fresh = content.empty();
+    content.resize(static_cast<size_t>(view.bytes()));
+    const TensorView filled{content.data(), view.dtype, view.shape};
+    if (fresh) options_.fill_batch(id, filled, sample.tokens);
+    return filled;
+  }
+
+  double run_once(const Sample& sample, ThreadPool& pool) const {
+    const Operation& op = operation(sample);
+    const double begin = now_seconds();
+    op.def->cpu({.inputs = sample.inputs,
+                 .outputs = sample.outputs,
+                 .workspace = workspace_,
+                 .attributes = op.attributes,
+                 .threads = &pool});
+    return now_seconds() - begin;
+  }
+
+  void measure(Sample& sample) {
+    sample.compute_seconds.push_back(run_once(sample, pool_));
+    if (operation(sample).phase == Phase::kUpdate) sample.host_seconds.push_back(run_once(sample, host_pool_));
+  }
+
+  void forget() {
+    for (Sample& sample : samples_) {
+      sample.compute_seconds.clear();
+      sample.host_seconds.clear();
+    }
+  }
+
+  [[nodiscard]] static double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + std::ssize(values) / 2;
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+  const Graph& graph_;
+  const OperationMeasureOptions& options_;
+  CostModel costs_;
+  int64_t
+      most_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
+  ThreadPool pool_, host_pool_{1};
+  std::vector<Sample> samples_;
+  std::map<std::pair<ValueId, int64_t>, std::vector<std::byte>> batch_;  // by value and tokens
+  std::byte* workspace_ = nullptr;
+};
+
+}  // namespace
+
+int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& options, Machine& machine) {
+  OperationMeasureOptions bounded = options;
+  bounded.memory_bytes = std::min(options.memory_bytes, available_memory_bytes() / 4);
+  OperationBench bench(graph, bounded, machine);
+  if (bench.size() == 0) return 0;
+  log_info("measuring {} operations of this job, once on this computer", bench.size());
+  bench.run();
+  bench.add_to(machine);
+  return bench.size();
+}
+
+}  // namespace spillway

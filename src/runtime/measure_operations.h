@@ -1,0 +1,33 @@
+// Measures how long the operations of a graph take on this computer, at their real sizes, for the planner's Machine.
+//
+// A model repeats its layers, so a graph of thousands of operations has a few dozen signatures. Each is run a few times
+// on scratch memory, in rounds over all of them, so that an operation finds the caches full of something else, as it
+// does in a step, and so that a disturbance of the computer falls on few samples of each. The median counts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/bytes.h"
+#include "plan/machine.h"
+#include "tensor/view.h"
+
+namespace spillway {
+
+struct OperationMeasureOptions {
+  // Fills a batch value, whose content decides what a kernel touches: ids, positions, labels, sequence offsets. The
+  // stream holds `tokens` tokens.
+  std::function<void(ValueId value, const TensorView& view, int64_t tokens)> fill_batch;
+  int64_t sequence_len = 0;  // streams shorter than the graph's are cut at multiples of it where they can
+  double seconds = 2.5;      // about; one round is made in any case
+  // Scratch memory, released at the end; an operation gets a third of it. Those that need more work on fewer rows, and
+  // those that cannot are left to the rates. A quarter of the free memory is the most in any case.
+  int64_t memory_bytes = kGiB;
+};
+
+// Adds to `machine.operations` what is not there yet; returns how many that are. Those of the update section are
+// measured by one thread, too, as the host_compute lane runs them. Says how many on standard error before it starts.
+// REQUIRES: verify(graph) is empty.
+int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& options, Machine& machine);
+
+}  // namespace spillway

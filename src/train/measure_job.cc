@@ -1,0 +1,63 @@
+#include "train/measure_job.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "runtime/measure.h"
+#include "runtime/measure_operations.h"
+
+namespace spillway::train {
+namespace {
+
+// Content for batch values like that of a training step: a stream of sequences of the usual length, each token of which
+// is a target.
+class TypicalBatch {
+ public:
+  TypicalBatch(const Job& job, const TrainingGraph& training) : job_(job), training_(training) {}
+
+  void fill(ValueId id, const TensorView& view, int64_t tokens) const {
+    const StreamInputs& in = training_.decoder.inputs;
+    const int64_t length = job_.graph.decoder.sequence_len;
+    if (id == in.ids || id == training_.labels) {
+      RandomStream random(1, 0);
+      const auto vocabulary = static_cast<uint32_t>(job_.model.vocab_size);
+      fill_with<int32_t>(view, [&](int64_t) { return static_cast<int32_t>(random.below(vocabulary)); });
+    } else if (id == in.positions) {
+      fill_with<int32_t>(view, [&](int64_t i) { return static_cast<int32_t>(i % length); });
+    } else if (id == in.seq_offsets) {
+      fill_with<int32_t>(view, [&](int64_t i) { return static_cast<int32_t>(std::min(i * length, tokens)); });
+    } else if (id == training_.step) {
+      *view.as<int32_t>() = 1;
+    } else if (id == in.dropout_seed) {
+      *view.as<int64_t>() = 1;
+    } else if (id == training_.loss_scale) {
+      *view.as<float>() = 1.0f / static_cast<float>(tokens);
+    } else {
+      SPILLWAY_CHECK(id == training_.learning_rate, "{}", training_.graph.value(id).name);
+      *view.as<float>() = 1e-4f;
+    }
+  }
+
+ private:
+  template <typename T, typename Element>
+  static void fill_with(const TensorView& view, const Element& element) {
+    for (int64_t i = 0; i < view.elems(); ++i) view.as<T>()[i] = element(i);
+  }
+
+  const Job& job_;
+  const TrainingGraph& training_;
+};
+
+}  // namespace
+
+void measure_job(const Job& job, Machine& machine) {
+  const TrainingGraph training = build_training_graph(job.model, job.graph);
+  const TypicalBatch batch(job, training);
+  OperationMeasureOptions options;
+  options.fill_batch = [&](ValueId id, const TensorView& view, int64_t tokens) { batch.fill(id, view, tokens); };
+  options.sequence_len = job.graph.decoder.sequence_len;
+  if (job.budget.device) options.memory_bytes = std::min(options.memory_bytes, *job.budget.device);
+  if (measure_operations(training.graph, options, machine) > 0) cache_machine(machine);
+}
+
+}  // namespace spillway::train
