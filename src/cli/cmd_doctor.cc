@@ -200,7 +200,7 @@ int cmd_doctor(std::span<const std::string> args) {
   found.folder = folder;
   found.libraries = libraries();
   found.missing = missing(found.features, found.measured.disk, folder);
-  cache_machine(found.measured.machine);
+  cache_machine(found.measured.machine);  // the next job measures its operations anew
   if (json) {
     fmt::print("{}\n", to_json(found).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {

@@ -2,7 +2,7 @@
 //
 // A model repeats its layers, so a graph of thousands of operations has a few dozen signatures. Each is run a few times
 // on scratch memory, in rounds over all of them, so that an operation finds the caches full of something else, as it
-// does in a step, and so that a disturbance of the computer falls on few samples of each. The median counts.
+// does in a step, and so that a disturbance of the computer falls on few samples of each. The lower quartile counts.
 #pragma once
 
 #include <cstdint>

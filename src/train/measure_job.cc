@@ -17,7 +17,7 @@ class TypicalBatch {
 
   void fill(ValueId id, const TensorView& view, int64_t tokens) const {
     const StreamInputs& in = training_.decoder.inputs;
-    const int64_t length = job_.graph.decoder.sequence_len;
+    const int64_t usual = job_.graph.decoder.sequence_len, length = usual > 0 ? usual : tokens;
     if (id == in.ids || id == training_.labels) {
       RandomStream random(1, 0);
       const auto vocabulary = static_cast<uint32_t>(job_.model.vocab_size);
@@ -25,7 +25,9 @@ class TypicalBatch {
     } else if (id == in.positions) {
       fill_with<int32_t>(view, [&](int64_t i) { return static_cast<int32_t>(i % length); });
     } else if (id == in.seq_offsets) {
-      fill_with<int32_t>(view, [&](int64_t i) { return static_cast<int32_t>(std::min(i * length, tokens)); });
+      fill_with<int32_t>(view, [&](int64_t i) {
+        return static_cast<int32_t>(i + 1 == view.elems() ? tokens : std::min(i * length, tokens));
+      });
     } else if (id == training_.step) {
       *view.as<int32_t>() = 1;
     } else if (id == in.dropout_seed) {

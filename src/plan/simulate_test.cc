@@ -1,0 +1,95 @@
+#include "plan/simulate.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "graph/builder.h"
+#include "ops/add/add.h"
+#include "plan/signature.h"
+
+using namespace spillway;
+
+namespace {
+
+constexpr double kSeconds = 2;  // of the graph's only operation
+
+Graph one_addition() {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kF32, {1000}}, ValueKind::kFrozenWeight);
+  b.result(ops::add(b, x, x));
+  return graph;
+}
+
+// Copies move 1000 bytes a second.
+Machine slow_machine(const Graph& graph, double share) {
+  Machine machine;
+  machine.operation_seconds = 0;
+  machine.link_bytes_per_second.fill(1000);
+  machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = share;
+  machine.operations[signature_of(graph, 0)] = {.compute = kSeconds, .host = 3 * kSeconds};
+  return machine;
+}
+
+Instruction addition(Lane lane, std::vector<int32_t> waits = {}) {
+  return {.kind = Instruction::Kind::kRun, .lane = lane, .op = 0, .waits = std::move(waits)};
+}
+Instruction copy(int64_t bytes) {
+  return {.kind = Instruction::Kind::kCopy,
+          .lane = Lane::kHostToDevice,
+          .inputs = {{0, {Tier::kHost, 0, bytes}}},
+          .outputs = {{0, {Tier::kDevice, 0, bytes}}}};
+}
+
+Program program_of(std::vector<Instruction> instructions) {
+  const auto end = static_cast<int32_t>(instructions.size());
+  return {.instructions = std::move(instructions), .sections = {{Phase::kForward, 0, end}}};
+}
+
+double seconds_of(std::vector<Instruction> instructions, double share) {
+  const Graph graph = one_addition();
+  return simulate(program_of(std::move(instructions)), CostModel(graph, slow_machine(graph, share))).micro_step_seconds;
+}
+
+}  // namespace
+
+TEST_CASE("lanes run beside each other, and an instruction waits for what it names") {
+  CHECK(seconds_of({addition(Lane::kCompute), addition(Lane::kCompute)}, 0) == 2 * kSeconds);
+  CHECK(seconds_of({copy(1000), addition(Lane::kCompute)}, 0) == kSeconds);
+  CHECK(seconds_of({copy(1000), addition(Lane::kCompute, {0})}, 0) == 1 + kSeconds);
+  CHECK(seconds_of({addition(Lane::kHostCompute), addition(Lane::kCompute)}, 0) == 3 * kSeconds);
+}
+
+TEST_CASE("a copy takes its share from the computation while both run") {
+  CHECK(seconds_of({copy(1000), addition(Lane::kCompute)}, 0.5) == doctest::Approx(kSeconds + 0.5));
+  CHECK(seconds_of({addition(Lane::kCompute), copy(1000)}, 0.5) == doctest::Approx(kSeconds + 0.5));
+  // Of eight seconds of copying, four lie beside the two of computing that they double.
+  CHECK(seconds_of({copy(8000), addition(Lane::kCompute)}, 0.5) == doctest::Approx(8));
+  CHECK(seconds_of({copy(1000), addition(Lane::kCompute, {0})}, 0.5) == doctest::Approx(1 + kSeconds));
+}
+
+TEST_CASE("the timeline and the lanes' use say when and how long") {
+  const Graph graph = one_addition();
+  std::vector<LaneTime> timeline;
+  const Simulation simulation = simulate(program_of({copy(1000), addition(Lane::kCompute, {0}), copy(500)}),
+                                         CostModel(graph, slow_machine(graph, 0.5)), &timeline);
+  CHECK(timeline[1].start == doctest::Approx(1));
+  CHECK(timeline[1].finish == doctest::Approx(3.25));
+  CHECK(timeline[2].start == doctest::Approx(1));
+  CHECK(timeline[2].finish == doctest::Approx(1.5));
+  CHECK(simulation.stall_seconds == doctest::Approx(1));
+  CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].bytes == 1500);
+  CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].busy_seconds == doctest::Approx(1.5));
+  CHECK(simulation.bottleneck == Lane::kCompute);
+}
+
+TEST_CASE("a lane that is not there takes for ever") {
+  const Graph graph = one_addition();
+  Machine machine = slow_machine(graph, 0.5);
+  machine.link_bytes_per_second = {};
+  const Program program = program_of({copy(1000), addition(Lane::kCompute, {0}), addition(Lane::kCompute)});
+  const Simulation simulation = simulate(program, CostModel(graph, machine));
+  CHECK(simulation.micro_step_seconds == std::numeric_limits<double>::infinity());
+  CHECK(simulation.bottleneck == Lane::kHostToDevice);
+}
