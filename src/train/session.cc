@@ -23,10 +23,11 @@ void set_scalar(const TensorView& view, T value) {
 
 }  // namespace
 
-TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool)
+TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
+                                 const ExecutorOptions& options)
     : planned_(planned),
       seed_(static_cast<uint64_t>(job.config.seed)),
-      executor_(planned.training.graph, checked_program(planned), pool) {}
+      executor_(planned.training.graph, checked_program(planned), pool, options) {}
 
 void TrainingSession::fill(const Stream& stream, float scale, int64_t dropout_seed) {
   const TrainingGraph& t = training();

@@ -21,7 +21,8 @@ struct Stream {
 class TrainingSession {
  public:
   // Allocates the arenas and checks the program with the verifier. `planned` is borrowed and must outlive the session.
-  TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool);
+  // `options` say where the lower tiers are and who runs the lanes.
+  TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
   // Begins optimizer step `step`, counted from 0. Before its micro-steps, since they may update already.
   void begin_step(double learning_rate, int64_t step);

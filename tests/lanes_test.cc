@@ -1,0 +1,109 @@
+// Whatever lives where and whichever lane is late: a job's losses and weights keep every bit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/math.h"
+#include "io/testing/faulty_backend.h"
+#include "io/testing/memory_disk.h"
+#include "plan/testing/random_plan.h"
+#include "runtime/testing/scripted_lanes.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<std::byte>> state;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome outcome_of(TinyTraining& training) {
+  constexpr int64_t kSteps = 2;
+  constexpr size_t kAccumulation = 2;
+  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
+  Outcome outcome;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const auto micro_batches =
+        std::span(kMicroBatches).subspan(static_cast<size_t>(step) * kAccumulation, kAccumulation);
+    outcome.losses.push_back(training.accumulate(micro_batches, step));
+    outcome.norms.push_back(training.update(0.01, step));
+  }
+  for (const train::TrainedWeight& t : training.trained()) {
+    for (const ValueId id : {t.weight, t.master, t.m, t.v})
+      if (id != kNone) outcome.state.push_back(training.bytes(id));
+  }
+  return outcome;
+}
+
+// A training whose plan makes every choice at random, with what that plan needs.
+class RandomlyPlanned {
+ public:
+  RandomlyPlanned(const TinySetup& setup, uint64_t seed, MakeLaneRunner lanes)
+      : training_(tiny_job(kGoldenModels / "qwen3", setup), setup.threads, [&](train::PlannedJob& planned) {
+          RandomStream random(seed, 31);
+          planned.plan = plan_at_random(planned.training.graph, setup.threads, random);
+          ExecutorOptions options{.lanes = std::move(lanes)};
+          options.tiers.disk_backend =
+              with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
+          const int64_t bytes = planned.plan.program.arena_bytes[static_cast<size_t>(Tier::kDisk)];
+          if (bytes > 0) {
+            scratch_.emplace(ScratchOptions{
+                .folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment), .checksums = true});
+            options.tiers.scratch = &*scratch_;
+          }
+          return options;
+        }) {}
+
+  TinyTraining& training() { return training_; }
+
+ private:
+  static Plan plan_at_random(const Graph& graph, int threads, RandomStream& random) {
+    Machine machine{.threads = threads};
+    machine.link_bytes_per_second.fill(1e9);
+    Choices choices = random_choices(graph, random);
+    // Persistent values stay in memory, where this test looks at them.
+    std::vector<Tier*> homes = {&choices.gradients, &choices.optimizer_state};
+    for (BlockChoice& block : choices.blocks) {
+      homes.push_back(&block.frozen_weights);
+      homes.push_back(&block.trainable_weights);
+    }
+    for (Tier* home : homes) *home = *home == Tier::kDisk ? Tier::kHost : *home;
+    return plan_for(graph, machine, choices);
+  }
+
+  const TemporaryFolder folder_;
+  MemoryDisk disk_;
+  std::optional<Scratch> scratch_;
+  TinyTraining training_;
+};
+
+constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
+
+}  // namespace
+
+TEST_CASE("no choice of tiers changes a bit of a job's training, in any order that the waits permit") {
+  for (const char* adapter : {"", "adapter"}) {
+    for (const DType dtype : kDTypes) {
+      const TinySetup setup{.adapter = adapter, .dtype = dtype, .dropout = *adapter ? 0.1 : 0, .threads = 1};
+      TinyTraining plain(kGoldenModels / "qwen3", setup);
+      const Outcome expected = outcome_of(plain);
+      for (uint64_t seed = 0; seed < 20; ++seed) {
+        CAPTURE(adapter);
+        CAPTURE(name_of(dtype));
+        CAPTURE(seed);
+        RandomStream random(seed, 33);
+        RandomlyPlanned scripted(setup, seed, scripted_by(random));
+        REQUIRE(outcome_of(scripted.training()) == expected);
+        RandomlyPlanned threaded(setup, seed, make_lane_threads);
+        REQUIRE(outcome_of(threaded.training()) == expected);
+      }
+    }
+  }
+}
