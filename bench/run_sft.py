@@ -24,13 +24,13 @@ ROOT = os.path.dirname(HERE)
 ROWS_PER_STEP, ROW_TOKENS, WARMUP_STEPS = 4, 512, 2
 
 
-def write_rows(path, rows, vocabulary):
+def write_rows(path, rows, vocabulary, tokens=ROW_TOKENS):
     """Writes already tokenised rows of random tokens: what a step costs does not depend on what they say."""
     rng = random.Random(1)
     with open(path, "w", encoding="utf-8") as file:
         for _ in range(rows):
-            ids = [rng.randrange(100, vocabulary) for _ in range(ROW_TOKENS)]
-            file.write(json.dumps({"input_ids": ids, "labels": ids, "attention_mask": [1] * ROW_TOKENS}) + "\n")
+            ids = [rng.randrange(100, vocabulary) for _ in range(tokens)]
+            file.write(json.dumps({"input_ids": ids, "labels": ids, "attention_mask": [1] * tokens}) + "\n")
 
 
 def run(command, threads):
