@@ -16,6 +16,7 @@
 #include "runtime/measure.h"
 #include "runtime/memory.h"
 #include "train/measure_job.h"
+#include "train/tiers.h"
 #include "train/trainer.h"
 #include "train/training_data.h"
 
@@ -40,7 +41,8 @@ class TrainingRun {
         output_(job.config.output_dir),
         initial_(job),
         pool_(machine.threads),
-        session_(job, planned, pool_),
+        tiers_(job, planned),
+        session_(job, planned, pool_, tiers_.options()),
         trainer_(job, session_, data, listeners()),
         progress_({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(job.config.logging_steps))}) {
     const Budget& budget = planned.context.budget;
@@ -125,6 +127,7 @@ class TrainingRun {
   fs::path output_;
   train::InitialState initial_;
   ThreadPool pool_;
+  train::JobTiers tiers_;
   train::TrainingSession session_;
   train::Trainer trainer_;
   Progress progress_;

@@ -47,6 +47,7 @@ Cost program_cost(const Graph& graph, const Program& program, Phase phase) {
 std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& program, const Executor& executor) {
   std::map<std::string_view, OperationTime> by_name;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
+    if (program.instructions[i].kind != Instruction::Kind::kRun) continue;
     const std::string_view name = graph.op(program.instructions[i].op).def->name;
     OperationTime& time = by_name[name];
     time.name = name;

@@ -97,6 +97,15 @@ std::vector<PlanContext::Change> nearest_changes(const Job& job, const Machine& 
   return changes;
 }
 
+// A folder without weights can be planned for, too.
+StoredWeights stored_weights(const Job& job, const Graph& graph) {
+  const std::filesystem::path folder = job.config.base_model;
+  if (!std::filesystem::exists(folder / "model.safetensors") &&
+      !std::filesystem::exists(folder / "model.safetensors.index.json"))
+    return {};
+  return find_stored_weights(graph, SafetensorsFolder(folder));
+}
+
 }  // namespace
 
 Job make_job(const Config& config, const Machine& machine) {
@@ -116,11 +125,16 @@ Job make_job(const Config& config, const Machine& machine) {
 PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points) {
   PlannedJob result{.training = build_training_graph(job.model, job.graph)};
   const Graph& graph = result.training.graph;
-  result.plan = make_plan(graph, machine, job.budget, job.policy, job.config.gradient_accumulation_steps);
+  Policy policy = job.policy;
+  if (job.budget.disk.value_or(0) > 0) {
+    result.stored = stored_weights(job, graph);
+    policy.in_files = result.stored.in_files(graph.values.size());
+  }
+  result.plan = make_plan(graph, machine, job.budget, policy, job.config.gradient_accumulation_steps);
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
   if (frontier_points > 0) {
     result.context.frontier =
-        frontier(graph, machine, job.budget, job.policy, job.config.gradient_accumulation_steps, frontier_points);
+        frontier(graph, machine, job.budget, policy, job.config.gradient_accumulation_steps, frontier_points);
   }
   if (!result.plan.fits) result.context.nearest = nearest_changes(job, machine);
   return result;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "model/config.h"
+#include "model/stored_weights.h"
 #include "plan/print.h"
 #include "train/config.h"
 #include "train/training_graph.h"
@@ -28,6 +29,7 @@ struct Job {
 // do.
 struct PlannedJob {
   TrainingGraph training;
+  StoredWeights stored;  // where the plan may use the disk
   Plan plan;
   PlanContext context;
 };
