@@ -14,7 +14,7 @@ namespace {
 // treatment of activations; all others are packed above them.
 void place_tier(Plan& plan, Tier tier, PackEffort effort) {
   const std::vector<Buffer>& buffers = plan.schedule.buffers;
-  int64_t bottom = 0;
+  int64_t bottom = 0, end = 0;
   std::vector<Interval> intervals;
   std::vector<size_t> movable;
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -23,6 +23,7 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort) {
     if (b.fixed) {
       if (tier != Tier::kFiles) bottom = align_up(bottom, b.alignment());
       plan.offsets[i] = bottom;
+      end = bottom + (b.meets_disk ? b.padded_bytes() : b.bytes);
       bottom += b.padded_bytes();
     } else {
       intervals.push_back({b.bytes, b.begin, b.end, b.alignment()});
@@ -36,7 +37,8 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort) {
   for (size_t k = 0; k < movable.size(); ++k) plan.offsets[movable[k]] = bottom + packing.offsets[k];
 
   TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
-  peak = {bottom + packing.bytes, bottom + packing.lower_bound, peak.step};
+  // The padding of what stands highest is not part of the arena.
+  peak = {movable.empty() ? end : bottom + packing.bytes, bottom + packing.lower_bound, peak.step};
 }
 
 }  // namespace
