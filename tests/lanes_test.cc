@@ -32,12 +32,12 @@ Outcome outcome_of(TinyTraining& training) {
   for (int64_t step = 0; step < kSteps; ++step) {
     const auto micro_batches =
         std::span(kMicroBatches).subspan(static_cast<size_t>(step) * kAccumulation, kAccumulation);
-    outcome.losses.push_back(training.accumulate(micro_batches, step));
-    outcome.norms.push_back(training.update(0.01, step));
+    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
+    outcome.norms.push_back(training.update());
   }
-  for (const train::TrainedWeight& t : training.trained()) {
-    for (const ValueId id : {t.weight, t.master, t.m, t.v})
-      if (id != kNone) outcome.state.push_back(training.bytes(id));
+  const Graph& graph = training.training().graph;
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    if (graph.is_persistent(id)) outcome.state.push_back(training.bytes(id));
   }
   return outcome;
 }
@@ -67,15 +67,7 @@ class RandomlyPlanned {
   static Plan plan_at_random(const Graph& graph, int threads, RandomStream& random) {
     Machine machine{.threads = threads};
     machine.link_bytes_per_second.fill(1e9);
-    Choices choices = random_choices(graph, random);
-    // Persistent values stay in memory, where this test looks at them.
-    std::vector<Tier*> homes = {&choices.gradients, &choices.optimizer_state};
-    for (BlockChoice& block : choices.blocks) {
-      homes.push_back(&block.frozen_weights);
-      homes.push_back(&block.trainable_weights);
-    }
-    for (Tier* home : homes) *home = *home == Tier::kDisk ? Tier::kHost : *home;
-    return plan_for(graph, machine, choices);
+    return plan_for(graph, machine, random_choices(graph, random));
   }
 
   const TemporaryFolder folder_;

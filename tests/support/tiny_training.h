@@ -139,9 +139,13 @@ class TinyTraining {
     const TensorView view = session_->home(id);
     return {view.as<float>(), view.as<float>() + view.elems()};
   }
+  // Of a persistent value, wherever it lives.
   [[nodiscard]] std::vector<std::byte> bytes(ValueId id) const {
-    const TensorView view = session_->home(id);
-    return {view.as<std::byte>(), view.as<std::byte>() + view.bytes()};
+    std::vector<std::byte> result;
+    session_->store().read(id, [&](const TensorView& piece, int64_t) {
+      result.insert(result.end(), piece.as<std::byte>(), piece.as<std::byte>() + piece.bytes());
+    });
+    return result;
   }
 
  private:
