@@ -13,9 +13,9 @@ namespace spillway {
 
 // How far transfers run ahead of and behind the computation. It costs device memory and saves waiting.
 enum class Overlap : uint8_t {
-  kNone,    // compute waits for every transfer
-  kNarrow,  // twice what one operation needs may be under way
-  kWide,    // eight times
+  kSynchronous,  // compute waits for every transfer
+  kNarrow,       // twice what one operation needs may be under way
+  kWide,         // eight times
 };
 
 struct BlockChoice {

@@ -247,7 +247,7 @@ Plan PlanSearch::run() {
   for (const Homes& homes : home_settings()) consider_homes(homes, settings);
   if (found_) settle_weights();
   change_blocks(settings);
-  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kNone}) {
+  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
     if (found_) break;
     Choices tighter = nearest_;
     tighter.overlap = overlap;

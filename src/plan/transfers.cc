@@ -156,7 +156,7 @@ class TransferPlanner {
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {
-    return overlap_ == Overlap::kNone || placement_.synchronous[static_cast<size_t>(stay.storage)];
+    return overlap_ == Overlap::kSynchronous || placement_.synchronous[static_cast<size_t>(stay.storage)];
   }
 
   void place_loads(size_t section, Lane lane) {
