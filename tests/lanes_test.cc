@@ -46,7 +46,7 @@ Outcome outcome_of(TinyTraining& training) {
 class RandomlyPlanned {
  public:
   RandomlyPlanned(const TinySetup& setup, uint64_t seed, MakeLaneRunner lanes)
-      : training_(tiny_job(kGoldenModels / "qwen3", setup), setup.threads, [&](train::PlannedJob& planned) {
+      : training_(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads}, [&](train::PlannedJob& planned) {
           RandomStream random(seed, 31);
           planned.plan = plan_at_random(planned.training.graph, setup.threads, random);
           ExecutorOptions options{.lanes = std::move(lanes)};

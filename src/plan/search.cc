@@ -116,6 +116,7 @@ bool PlanSearch::consider(const Choices& choices) {
   Plan plan = builder_.schedule(choices);
   last_seconds_ = builder_.least_seconds(plan.schedule, accumulation_);
   int64_t short_by = missing(plan);
+  const int64_t distance = distance_to_fitting(plan);
   if (short_by == 0 && !(found_ && last_seconds_ >= seconds(best_))) {
     builder_.complete(plan, PackEffort::kQuick);
     if (missing(plan) > 0 && may_pack_thoroughly(plan)) builder_.complete(plan, PackEffort::kThorough);
@@ -125,8 +126,8 @@ bool PlanSearch::consider(const Choices& choices) {
   if (short_by == 0) {
     if (!found_ || last_seconds_ < seconds(best_)) best_ = std::move(plan);
     found_ = true;
-  } else if (!found_ && short_by < least_missing_) {
-    least_missing_ = short_by;
+  } else if (!found_ && distance < least_distance_) {
+    least_distance_ = distance;
     nearest_ = choices;
   }
   return short_by == 0;
@@ -195,13 +196,25 @@ void PlanSearch::pack_better() {
   if (smaller && seconds(packed) <= seconds(best_)) best_ = std::move(packed);
 }
 
+// By what is alive, before packing, and below zero where only the packing is in the way: so the way down to the least
+// plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
+int64_t PlanSearch::distance_to_fitting(const Plan& plan) const {
+  constexpr int64_t kFar = int64_t{1} << 50;
+  int64_t distance = plan.peaks[0].bytes - budget_.device.value_or(0);
+  for (size_t tier = 1; tier < kBudgetedTiers; ++tier) {
+    const std::optional<int64_t> budget = budget_of(budget_, tier);
+    if (budget && plan.peaks[tier].bytes > *budget) distance += kFar + plan.peaks[tier].bytes - *budget;
+  }
+  return distance;
+}
+
 bool PlanSearch::improves(const Choices& choices) {
   if (--trials_ < 0) return false;
   const bool had = found_;
   const double before = had ? seconds(best_) : 0;
-  const int64_t short_before = least_missing_;
+  const int64_t distance_before = least_distance_;
   (void)consider(choices);
-  return had ? seconds(best_) < before : found_ || least_missing_ < short_before;
+  return had ? seconds(best_) < before : found_ || least_distance_ < distance_before;
 }
 
 bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {

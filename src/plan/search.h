@@ -58,6 +58,8 @@ class PlanSearch {
 
   [[nodiscard]] double seconds(const Plan& plan) const { return plan.simulation.step_seconds(accumulation_); }
   [[nodiscard]] int64_t missing(const Plan& plan) const;
+  // REQUIRES: the plan is a schedule that has not been packed.
+  [[nodiscard]] int64_t distance_to_fitting(const Plan& plan) const;
 
   const PlanBuilder& builder_;
   Budget budget_;
@@ -67,7 +69,7 @@ class PlanSearch {
   bool found_ = false;  // best_ fits
   Plan best_;
   Choices nearest_;  // to fitting, while nothing fits
-  int64_t least_missing_ = std::numeric_limits<int64_t>::max();
+  int64_t least_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at
   double last_seconds_ = 0;         // of the plan considered last; where it cannot win, no more than it would take

@@ -101,15 +101,16 @@ class TinyTraining {
       : TinyTraining(tiny_job(model, setup), setup.threads) {}
 
   TinyTraining(train::Job job, int threads)
-      : TinyTraining(std::move(job), threads, [&](const train::PlannedJob& planned) {
+      : TinyTraining(std::move(job), Machine{.threads = threads}, [&](const train::PlannedJob& planned) {
           REQUIRE(planned.plan.fits);
           return ExecutorOptions{};
         }) {}
 
   // `prepare` may change the plan, and says how to execute it.
   template <typename Prepare>
-  TinyTraining(train::Job job, int threads, const Prepare& prepare) : pool_(threads), job_(std::move(job)) {
-    planned_ = train::plan_job(job_, Machine{.threads = threads}, 0);
+  TinyTraining(train::Job job, const Machine& machine, const Prepare& prepare)
+      : pool_(machine.threads), job_(std::move(job)) {
+    planned_ = train::plan_job(job_, machine, 0);
     session_ = std::make_unique<train::TrainingSession>(job_, planned_, pool_, prepare(planned_));
     const train::InitialState initial(job_);
     initial.load(job_, planned_.training, session_->store());
