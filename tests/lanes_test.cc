@@ -46,20 +46,21 @@ Outcome outcome_of(TinyTraining& training) {
 class RandomlyPlanned {
  public:
   RandomlyPlanned(const TinySetup& setup, uint64_t seed, MakeLaneRunner lanes)
-      : training_(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads}, [&](train::PlannedJob& planned) {
-          RandomStream random(seed, 31);
-          planned.plan = plan_at_random(planned.training.graph, setup.threads, random);
-          ExecutorOptions options{.lanes = std::move(lanes)};
-          options.tiers.disk_backend =
-              with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
-          const int64_t bytes = planned.plan.program.arena_bytes[static_cast<size_t>(Tier::kDisk)];
-          if (bytes > 0) {
-            scratch_.emplace(ScratchOptions{
-                .folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment), .checksums = true});
-            options.tiers.scratch = &*scratch_;
-          }
-          return options;
-        }) {}
+      : training_(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads},
+                  [&](train::PlannedJob& planned) {
+                    RandomStream random(seed, 31);
+                    planned.plan = plan_at_random(planned.training.graph, setup.threads, random);
+                    ExecutorOptions options{.lanes = std::move(lanes)};
+                    options.tiers.disk_backend =
+                        with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
+                    const int64_t bytes = planned.plan.program.arena_bytes[static_cast<size_t>(Tier::kDisk)];
+                    if (bytes > 0) {
+                      scratch_.emplace(ScratchOptions{
+                          .folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment), .checksums = true});
+                      options.tiers.scratch = &*scratch_;
+                    }
+                    return options;
+                  }) {}
 
   TinyTraining& training() { return training_; }
 
