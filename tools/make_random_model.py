@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Writes a Hugging Face folder with random weights of a named shape, one layer at a time, for benchmarks.
+
+    tools/make_random_model.py qwen2.5-0.5b FOLDER [--tokenizer MODEL_FOLDER]
+
+Needs numpy only. A shard holds one layer, so memory stays at one layer whatever the model's size. Weights are normal with
+deviation 0.02, rounded to bf16. The tokenizer files of another folder can be copied along.
+"""
+
+import argparse
+import json
+import os
+import shutil
+
+import numpy as np
+
+SHAPES = {
+    "qwen2.5-0.5b": {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936, "hidden_size": 896,
+                     "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
+                     "num_key_value_heads": 2, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
+                     "rope_theta": 1000000.0, "tie_word_embeddings": True},
+    "qwen2.5-7b": {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 152064, "hidden_size": 3584,
+                   "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
+                   "num_key_value_heads": 4, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
+                   "rope_theta": 1000000.0, "tie_word_embeddings": False},
+    "llama-2-7b": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 32000, "hidden_size": 4096,
+                   "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+                   "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+                   "rope_theta": 10000.0, "tie_word_embeddings": False},
+}
+
+
+def layer_tensors(config, layer):
+    hidden, middle = config["hidden_size"], config["intermediate_size"]
+    key_width = hidden // config["num_attention_heads"] * config["num_key_value_heads"]
+    prefix = f"model.layers.{layer}."
+    tensors = {
+        "self_attn.q_proj.weight": (hidden, hidden), "self_attn.k_proj.weight": (key_width, hidden),
+        "self_attn.v_proj.weight": (key_width, hidden), "self_attn.o_proj.weight": (hidden, hidden),
+        "mlp.gate_proj.weight": (middle, hidden), "mlp.up_proj.weight": (middle, hidden),
+        "mlp.down_proj.weight": (hidden, middle), "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,)}
+    if config["model_type"] == "qwen2":
+        tensors.update({"self_attn.q_proj.bias": (hidden,), "self_attn.k_proj.bias": (key_width,),
+                        "self_attn.v_proj.bias": (key_width,)})
+    return {prefix + name: shape for name, shape in tensors.items()}
+
+
+def random_bytes(rng, name, shape):
+    """bf16, as the upper halves of rounded f32."""
+    if name.endswith("norm.weight"):
+        values = np.ones(shape, np.float32)
+    elif name.endswith("bias"):
+        values = np.zeros(shape, np.float32)
+    else:
+        values = rng.standard_normal(shape, np.float32) * np.float32(0.02)
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
+
+
+def write_shard(path, tensors, rng):
+    header, offset = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape in tensors.items():
+        size = 2 * int(np.prod(shape))
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name, shape in tensors.items():
+            file.write(random_bytes(rng, name, shape))
+    return offset
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shape", choices=SHAPES)
+    parser.add_argument("folder")
+    parser.add_argument("--tokenizer", help="folder whose tokenizer files are copied")
+    args = parser.parse_args()
+
+    config = dict(SHAPES[args.shape], hidden_act="silu", torch_dtype="bfloat16", bos_token_id=1, eos_token_id=2)
+    os.makedirs(args.folder)
+    rng = np.random.default_rng(1)
+    shards = [layer_tensors(config, layer) for layer in range(config["num_hidden_layers"])]
+    ends = {"model.embed_tokens.weight": (config["vocab_size"], config["hidden_size"]),
+            "model.norm.weight": (config["hidden_size"],)}
+    if not config["tie_word_embeddings"]:
+        ends["lm_head.weight"] = (config["vocab_size"], config["hidden_size"])
+    shards.append(ends)
+    total, places = 0, {}
+    for number, tensors in enumerate(shards, 1):
+        name = f"model-{number:05}-of-{len(shards):05}.safetensors"
+        total += write_shard(os.path.join(args.folder, name), tensors, rng)
+        places.update(dict.fromkeys(tensors, name))
+        print(f"{name} ({number} of {len(shards)})", flush=True)
+    with open(os.path.join(args.folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
+        json.dump({"metadata": {"total_size": total}, "weight_map": places}, file, indent=1)
+    with open(os.path.join(args.folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=1)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if args.tokenizer and os.path.exists(os.path.join(args.tokenizer, name)):
+            shutil.copy(os.path.join(args.tokenizer, name), args.folder)
+
+
+if __name__ == "__main__":
+    main()
