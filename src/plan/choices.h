@@ -14,7 +14,7 @@ namespace spillway {
 // How far transfers run ahead of and behind the computation. It costs device memory and saves waiting.
 enum class Overlap : uint8_t {
   kSynchronous,  // compute waits for every transfer
-  kNarrow,       // twice what one operation needs may be under way
+  kNarrow,       // twice what an operation needs on average may be under way, or all that one operation needs
   kWide,         // eight times
 };
 

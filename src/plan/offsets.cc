@@ -16,6 +16,19 @@ constexpr int64_t kFirstFitWork = 100'000'000;
 // A packing this close to the bound is not worth improving.
 constexpr int64_t kCloseShare = 200;
 
+// The padding of what stands highest is not part of the arena, except where transfers write it.
+int64_t end_of(const Interval& item, int64_t offset) {
+  return offset + (item.alignment > kArenaAlignment ? align_up(item.bytes, item.alignment) : item.bytes);
+}
+
+int64_t top_of(std::span<const Interval> intervals, std::span<const int64_t> offsets) {
+  int64_t top = 0;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    if (intervals[i].bytes > 0) top = std::max(top, end_of(intervals[i], offsets[i]));
+  }
+  return top;
+}
+
 // First fit in a given order. What is placed is indexed by time, so that an interval looks only at those it meets.
 class FirstFit {
  public:
@@ -36,7 +49,7 @@ class FirstFit {
       const int64_t size = align_up(item.bytes, item.alignment);
       const int64_t offset = lowest_gap(item, size);
       packing.offsets[static_cast<size_t>(id)] = offset;
-      packing.bytes = std::max(packing.bytes, offset + (item.alignment > kArenaAlignment ? size : item.bytes));
+      packing.bytes = std::max(packing.bytes, end_of(item, offset));
       born_at_[static_cast<size_t>(item.begin)].push_back({offset, offset + size});
       for (int32_t t = item.begin; t < item.end; ++t)
         alive_at_[static_cast<size_t>(t)].push_back({offset, offset + size});
@@ -177,7 +190,10 @@ std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64
   for (const int64_t share : kShares) {
     const int64_t height = share == 0 ? bound : bound + align_up(bound / share, kArenaAlignment);
     for (const int32_t short_steps : kShortSteps) {
-      if (auto offsets = packer.run(height, short_steps)) return Packing{std::move(*offsets), height, bound};
+      if (auto offsets = packer.run(height, short_steps)) {
+        const int64_t top = top_of(intervals, *offsets);
+        return Packing{std::move(*offsets), top, bound};
+      }
     }
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 
@@ -147,12 +148,15 @@ class TransferPlanner {
     return std::max(low, static_cast<int32_t>(found - starts_.begin()) - 1);
   }
 
-  // What may be under way at once: some times the most that one execution needs.
+  // What may be under way at once: some times the mean of what one execution needs. One that needs more gets more.
   [[nodiscard]] int64_t window_bytes(const std::vector<Stay*>& stays, int32_t Stay::*at) const {
-    std::map<int32_t, int64_t> needed;
-    int64_t most = 0;
-    for (const Stay* stay : stays) most = std::max(most, needed[stay->*at] += bytes_of(*stay));
-    return most * (overlap_ == Overlap::kWide ? 8 : 2);
+    std::set<int32_t> executions;
+    int64_t sum = 0;
+    for (const Stay* stay : stays) {
+      executions.insert(stay->*at);
+      sum += bytes_of(*stay);
+    }
+    return executions.empty() ? 0 : sum / std::ssize(executions) * (overlap_ == Overlap::kWide ? 8 : 2);
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {
@@ -184,7 +188,7 @@ class TransferPlanner {
     for (size_t i = 0; i < loads.size(); ++i) {
       under_way += bytes_of(*loads[i]);
       int32_t earliest = loads[i]->load_before;
-      for (; under_way > window; ++oldest) {
+      for (; under_way > window && loads[oldest]->first < loads[i]->first; ++oldest) {
         under_way -= bytes_of(*loads[oldest]);
         earliest = std::max(earliest, loads[oldest]->first + 1);
       }
@@ -206,13 +210,14 @@ class TransferPlanner {
     double free = start(begin);
     size_t oldest = 0;
     int64_t under_way = 0;
-    for (Stay* stay : stores) {
+    for (size_t i = 0; i < stores.size(); ++i) {
+      Stay* stay = stores[i];
       const double made = start(stay->store_after + 1);
       free = std::max(free, made) + costs_.transfer_seconds(lane, bytes_of(*stay));
       const auto after = std::upper_bound(starts_.begin() + stay->store_after + 1, starts_.begin() + end, free);
       stay->stored_by = is_synchronous(*stay) ? stay->store_after + 1 : static_cast<int32_t>(after - starts_.begin());
       under_way += bytes_of(*stay);
-      for (; under_way > window; ++oldest) {
+      for (; under_way > window && oldest < i; ++oldest) {
         under_way -= bytes_of(*stores[oldest]);
         stores[oldest]->stored_by = std::min(stores[oldest]->stored_by, stay->store_after + 1);
       }
