@@ -19,22 +19,8 @@ const Value& tenant_at(const Graph& graph, const Buffer& buffer, int32_t step) {
 
 MemoryClass class_of(const Graph& graph, const Schedule& schedule, const Buffer& buffer, int32_t step) {
   if (buffer.tenants.empty()) return MemoryClass::kTransient;
-  switch (tenant_at(graph, buffer, step).kind) {
-    case ValueKind::kFrozenWeight:
-      return MemoryClass::kFrozenWeight;
-    case ValueKind::kTrainableWeight:
-      return MemoryClass::kTrainableWeight;
-    case ValueKind::kOptimizerState:
-      return MemoryClass::kOptimizerState;
-    case ValueKind::kGradient:
-      return MemoryClass::kGradient;
-    case ValueKind::kBatch:
-      return MemoryClass::kBatch;
-    case ValueKind::kCache:
-      return MemoryClass::kCache;
-    case ValueKind::kActivation:
-      break;
-  }
+  const Value& tenant = tenant_at(graph, buffer, step);
+  if (tenant.kind != ValueKind::kActivation) return class_of_moved(tenant);
   const int32_t forward_end = schedule.sections[0].end;
   return buffer.begin < forward_end && buffer.end > forward_end ? MemoryClass::kSavedActivation
                                                                 : MemoryClass::kTransient;
@@ -64,6 +50,26 @@ std::string_view name_of(MemoryClass memory_class) {
   report_bug(__FILE__, __LINE__, "memory class", "unknown");
 }
 
+MemoryClass class_of_moved(const Value& value) {
+  switch (value.kind) {
+    case ValueKind::kFrozenWeight:
+      return MemoryClass::kFrozenWeight;
+    case ValueKind::kTrainableWeight:
+      return MemoryClass::kTrainableWeight;
+    case ValueKind::kOptimizerState:
+      return MemoryClass::kOptimizerState;
+    case ValueKind::kGradient:
+      return MemoryClass::kGradient;
+    case ValueKind::kActivation:
+      return MemoryClass::kSavedActivation;
+    case ValueKind::kBatch:
+      return MemoryClass::kBatch;
+    case ValueKind::kCache:
+      return MemoryClass::kCache;
+  }
+  report_bug(__FILE__, __LINE__, "value kind", "unknown");
+}
+
 std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   std::vector<LiveBuffer> result;
   for (const Buffer& b : schedule.buffers) {
@@ -88,6 +94,32 @@ ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int
     result[static_cast<size_t>(class_of(graph, schedule, b, step))] += b.bytes;
   }
   return result;
+}
+
+std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& schedule, Tier tier) {
+  // First the changes, then their running sums.
+  std::vector<ClassBytes> usage(schedule.steps.size() + 1);
+  const auto change = [&](int32_t step, MemoryClass memory_class, int64_t bytes) {
+    usage[static_cast<size_t>(step)][static_cast<size_t>(memory_class)] += bytes;
+  };
+  for (const Buffer& b : schedule.buffers) {
+    if (b.tier != tier || b.begin >= b.end) continue;
+    MemoryClass now = class_of(graph, schedule, b, b.begin);
+    change(b.begin, now, b.bytes);
+    for (const Tenant& tenant : b.tenants) {
+      if (tenant.begin <= b.begin || tenant.begin >= b.end) continue;
+      const MemoryClass next = class_of(graph, schedule, b, tenant.begin);
+      change(tenant.begin, now, -b.bytes);
+      change(tenant.begin, next, b.bytes);
+      now = next;
+    }
+    change(b.end, now, -b.bytes);
+  }
+  for (size_t step = 1; step < usage.size(); ++step) {
+    for (size_t c = 0; c < kMemoryClasses; ++c) usage[step][c] += usage[step - 1][c];
+  }
+  usage.pop_back();
+  return usage;
 }
 
 std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step) {

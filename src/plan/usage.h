@@ -31,6 +31,12 @@ using ClassBytes = std::array<int64_t, kMemoryClasses>;
 // Bytes of the buffers of `tier` that are alive at `step`.
 [[nodiscard]] ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
 
+// The same for every step at once: one entry a step.
+[[nodiscard]] std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& schedule, Tier tier);
+
+// What a value counts as where a copy moves it: an activation that moves is a saved one.
+[[nodiscard]] MemoryClass class_of_moved(const Value& value);
+
 // Where a step is: "backward, layer 23, attention_grad".
 [[nodiscard]] std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step);
 

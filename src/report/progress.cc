@@ -34,11 +34,29 @@ class TextBuffer {
   size_t size_ = 0;
 };
 
-void append_tier(TextBuffer& out, const TierMemory& tier) {
-  const bool large = tier.budget_bytes >= kGiB;
-  const double unit = static_cast<double>(large ? kGiB : kMiB);
-  out.append("{} {:.{}f}/{:.{}f} {}", tier.name, static_cast<double>(tier.peak_bytes) / unit, large ? 2 : 1,
-             static_cast<double>(tier.budget_bytes) / unit, large ? 2 : 1, large ? "GiB" : "MiB");
+struct Unit {
+  double size;
+  int digits;
+  std::string_view name;
+};
+
+Unit unit_for(int64_t bytes) {
+  return bytes >= kGiB ? Unit{static_cast<double>(kGiB), 2, "GiB"} : Unit{static_cast<double>(kMiB), 1, "MiB"};
+}
+
+// "380.0/400.0 MiB"; without a limit "380.0 MiB".
+void append_share(TextBuffer& out, int64_t bytes, int64_t limit) {
+  const Unit unit = unit_for(limit > 0 ? limit : bytes);
+  out.append("{:.{}f}", static_cast<double>(bytes) / unit.size, unit.digits);
+  if (limit > 0) out.append("/{:.{}f}", static_cast<double>(limit) / unit.size, unit.digits);
+  out.append(" {}", unit.name);
+}
+
+void append_tiers(TextBuffer& out, std::span<const TierMemory> tiers) {
+  for (size_t i = 0; i < tiers.size(); ++i) {
+    out.append("{}{} ", i > 0 ? "  " : "", tiers[i].name);
+    append_share(out, tiers[i].peak_bytes, tiers[i].budget_bytes);
+  }
 }
 
 void append_time(TextBuffer& out, double seconds) {
@@ -50,9 +68,7 @@ void append_time(TextBuffer& out, double seconds) {
   }
 }
 
-bool has_time(const ProgressState& state) {
-  return state.seconds_left >= 0 && state.seconds_left < 1e7 && state.step < state.total_steps;
-}
+bool has_time(double seconds_left) { return seconds_left >= 0 && seconds_left < 1e7; }
 
 // The parts of the bar's line behind the bar, the most important first.
 constexpr int kParts = 5;
@@ -66,44 +82,49 @@ void append_part(TextBuffer& out, const ProgressState& state, int part) {
       out.append("loss {:.4f}", state.loss);
       break;
     case 2:
-      if (has_time(state)) append_time(out, state.seconds_left);
+      if (has_time(state.seconds_left) && state.step < state.total_steps) append_time(out, state.seconds_left);
       break;
     case 3:
       out.append("{:.0f} tokens/s", state.tokens_per_second);
       break;
     case 4:
-      for (size_t i = 0; i < state.tiers.size(); ++i) {
-        if (i > 0) out.append("  ");
-        append_tier(out, state.tiers[i]);
-      }
+      append_tiers(out, state.tiers);
       break;
     default:
       break;
   }
 }
 
-int terminal_columns(int file) {
-  winsize size{};
-  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+void append_part(TextBuffer& out, const LoadState& state, int part) {
+  switch (part) {
+    case 0:
+      out.append("{} ", state.what);
+      append_share(out, state.bytes, state.total_bytes);
+      break;
+    case 2:
+      if (has_time(state.seconds_left) && state.bytes < state.total_bytes) append_time(out, state.seconds_left);
+      break;
+    case 4:
+      append_tiers(out, state.tiers);
+      break;
+    default:
+      break;
+  }
 }
 
-void write_all(int file, std::string_view text) {
-  [[maybe_unused]] const auto written = ::write(file, text.data(), text.size());
+double share_of(int64_t done, int64_t total) {
+  return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
 }
 
-}  // namespace
-
-std::string_view format_bar(const ProgressState& state, int columns, std::span<char> buffer) {
+template <typename State>
+std::string_view bar_of(const State& state, double done, int columns, std::span<char> buffer) {
   constexpr int kLeastBar = 10, kMostBar = 40;
-  const double share =
-      state.total_steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.total_steps) : 0;
-  const double done = std::clamp(share, 0.0, 1.0);
   std::array<char, 256> memory;
   TextBuffer parts(memory);
   int taken = 0;
   const int room = std::max(0, columns - 5);  // "100% "
   for (int part = 0; part < kParts; ++part) {
-    std::array<char, 128> one_memory;
+    std::array<char, 160> one_memory;
     TextBuffer one(one_memory);
     append_part(one, state, part);
     const int needed = static_cast<int>(one.text().size()) + 2;
@@ -125,10 +146,11 @@ std::string_view format_bar(const ProgressState& state, int columns, std::span<c
   return out.text();
 }
 
-std::string_view format_progress_line(const ProgressState& state, std::span<char> buffer) {
+template <typename State>
+std::string_view line_of(const State& state, std::span<char> buffer) {
   TextBuffer out(buffer);
   for (int part : {0, 1, 3, 4, 2}) {
-    std::array<char, 128> one_memory;
+    std::array<char, 160> one_memory;
     TextBuffer one(one_memory);
     append_part(one, state, part);
     if (!one.text().empty()) out.append("{}{}", out.text().empty() ? "" : "  ", one.text());
@@ -136,21 +158,48 @@ std::string_view format_progress_line(const ProgressState& state, std::span<char
   return out.text();
 }
 
+int terminal_columns(int file) {
+  winsize size{};
+  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void write_all(int file, std::string_view text) {
+  [[maybe_unused]] const auto written = ::write(file, text.data(), text.size());
+}
+
+}  // namespace
+
+std::string_view format_bar(const ProgressState& state, int columns, std::span<char> buffer) {
+  return bar_of(state, share_of(state.step, state.total_steps), columns, buffer);
+}
+
+std::string_view format_bar(const LoadState& state, int columns, std::span<char> buffer) {
+  return bar_of(state, share_of(state.bytes, state.total_bytes), columns, buffer);
+}
+
+std::string_view format_progress_line(const ProgressState& state, std::span<char> buffer) {
+  return line_of(state, buffer);
+}
+
+std::string_view format_progress_line(const LoadState& state, std::span<char> buffer) { return line_of(state, buffer); }
+
 Progress::Progress(const Options& options) : options_(options), is_terminal_(isatty(options.file) != 0) {}
 
 Progress::~Progress() {
   if (has_bar_) write_all(options_.file, "\n");
 }
 
-void Progress::update(ProgressState state, double now) {
-  if (first_step_ < 0) {
-    first_step_ = state.step;
-    first_time_ = now;
-  } else if (state.step > first_step_) {
-    const double per_step = (now - first_time_) / static_cast<double>(state.step - first_step_);
-    state.seconds_left = per_step * static_cast<double>(state.total_steps - state.step);
+double Progress::Pace::seconds_left(int64_t done, int64_t total, double now) {
+  if (first < 0) {
+    first = done;
+    since = now;
   }
-  const bool is_last = state.step >= state.total_steps;
+  if (done <= first) return -1;
+  return (now - since) / static_cast<double>(done - first) * static_cast<double>(total - done);
+}
+
+template <typename State>
+void Progress::show(const State& state, bool is_last, bool is_due_in_pipe, double now) {
   std::array<char, 512> memory;
   TextBuffer out(memory);
   std::array<char, 400> text;
@@ -160,10 +209,36 @@ void Progress::update(ProgressState state, double now) {
     has_bar_ = true;
     last_draw_ = now;
   } else {
-    if (!is_last && state.step % std::max<int64_t>(1, options_.steps_per_line) != 0) return;
+    if (!is_last && !is_due_in_pipe) return;
     out.append("{}\n", format_progress_line(state, text));
   }
   write_all(options_.file, out.text());
+}
+
+void Progress::say(std::string_view what) {
+  std::array<char, 128> memory;
+  TextBuffer out(memory);
+  out.append("{}{} ...{}", is_terminal_ ? "\r\033[K" : "", what, is_terminal_ ? "" : "\n");
+  write_all(options_.file, out.text());
+}
+
+void Progress::load(LoadState state, double now) {
+  state.seconds_left = bytes_.seconds_left(state.bytes, state.total_bytes, now);
+  if (bytes_.first == state.bytes) last_load_line_ = now;
+  const bool is_due = now - last_load_line_ >= options_.seconds_per_load;
+  if (is_due) last_load_line_ = now;
+  show(state, state.bytes >= state.total_bytes, is_due, now);
+}
+
+void Progress::update(ProgressState state, double now) {
+  state.seconds_left = steps_.seconds_left(state.step, state.total_steps, now);
+  const bool is_due = state.step % std::max<int64_t>(1, options_.steps_per_line) == 0;
+  show(state, state.step >= state.total_steps, is_due, now);
+}
+
+void Progress::clear() {
+  if (is_terminal_) write_all(options_.file, "\r\033[K");
+  has_bar_ = false;
 }
 
 }  // namespace spillway

@@ -1,6 +1,11 @@
 // How far a run is: a bar that stays on one line of a terminal, plain lines in a pipe; on standard error.
 //
 // Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps.
+//
+//     Progress progress({});
+//     progress.say("planning");                 // a phase that has no measure
+//     progress.load({.what = "weights", ...});  // one that is measured in bytes
+//     progress.update({.step = 1, ...});        // training
 #pragma once
 
 #include <cstdint>
@@ -22,12 +27,22 @@ struct ProgressState {
   double seconds_left = -1;           // negative: not known
 };
 
+// Reading or writing so many bytes before or after training.
+struct LoadState {
+  std::string_view what;  // "weights"
+  int64_t bytes = 0, total_bytes = 0;
+  std::span<const TierMemory> tiers;
+  double seconds_left = -1;
+};
+
 // "45% [####      ] step 45/100 · loss 1.2345 · ..." of at most `columns` characters, written into `buffer`; what there
 // is no room for is left out, the least important first.
 [[nodiscard]] std::string_view format_bar(const ProgressState& state, int columns, std::span<char> buffer);
+[[nodiscard]] std::string_view format_bar(const LoadState& state, int columns, std::span<char> buffer);
 
 // "step 45/100 loss 1.2345 1234 tokens/s device 398.6/400.0 MiB 1:23 left", for a pipe.
 [[nodiscard]] std::string_view format_progress_line(const ProgressState& state, std::span<char> buffer);
+[[nodiscard]] std::string_view format_progress_line(const LoadState& state, std::span<char> buffer);
 
 class Progress {
  public:
@@ -35,6 +50,7 @@ class Progress {
     int file = 2;                   // descriptor to draw on
     int64_t steps_per_line = 1;     // in a pipe
     double seconds_per_draw = 0.1;  // on a terminal
+    double seconds_per_load = 5;    // in a pipe, while bytes are loaded
   };
 
   explicit Progress(const Options& options);
@@ -42,16 +58,30 @@ class Progress {
   ~Progress();
   Progress(Progress&&) = delete;
 
-  // Shows the state, if it is time to. `now` is a clock in seconds; what is left is judged by the steps since the first
-  // call. One thread.
+  // Names what goes on now; on a terminal until the next call of any.
+  void say(std::string_view what);
+  // Shows the state, if it is time to; the last one always. `now` is a clock in seconds; what is left is judged by what
+  // has been done since the first call. One thread.
+  void load(LoadState state, double now);
   void update(ProgressState state, double now);
+  // Takes the bar off the terminal, for text that is to stand there.
+  void clear();
 
  private:
+  // When work of one sort began, for what is left of it.
+  struct Pace {
+    int64_t first = -1;
+    double since = 0;
+    [[nodiscard]] double seconds_left(int64_t done, int64_t total, double now);
+  };
+  template <typename State>
+  void show(const State& state, bool is_last, bool is_due_in_pipe, double now);
+
   Options options_;
   bool is_terminal_;
   bool has_bar_ = false;
-  double first_time_ = 0, last_draw_ = 0;
-  int64_t first_step_ = -1;
+  double last_draw_ = 0, last_load_line_ = 0;
+  Pace steps_, bytes_;
 };
 
 }  // namespace spillway

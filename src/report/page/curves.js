@@ -1,0 +1,112 @@
+// The loss over the run, and the frontier of step time against device memory.
+
+const kCurve = { width: 520, height: 260, left: 64, right: 16, top: 16, bottom: 40 };
+
+// An empty chart with both axes: {chart, x, y}.
+function axes(label, xTicks, yTicks, xRange, yRange, xTitle) {
+  const { width, height, left, right, top, bottom } = kCurve;
+  const scale = ([low, high], from, to) => (value) => from + (to - from) * (value - low) / (high - low || 1);
+  const x = scale(xRange, left, width - right), y = scale(yRange, height - bottom, top);
+  const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  for (const tick of yTicks) {
+    chart.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(tick.at), y2: y(tick.at) }),
+      svg("text", { x: left - 8, y: y(tick.at) + 4, "text-anchor": "end" }, tick.text));
+  }
+  for (const tick of xTicks) {
+    chart.append(svg("text", { x: x(tick.at), y: height - bottom + 18, "text-anchor": "middle" }, tick.text));
+  }
+  chart.append(svg("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, xTitle));
+  return { chart, x, y };
+}
+
+function linePath(points) {
+  return points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
+}
+
+function drawLoss() {
+  const target = document.querySelector("#loss .chart");
+  const finite = (points) => points.filter((point) => point[1] !== null);
+  const training = finite(report.loss), evaluation = finite(report.eval_loss);
+  if (!training.length) {
+    target.replaceChildren(element("p", { class: "empty" }, "No step has been trained."));
+    return;
+  }
+  const all = [...training, ...evaluation], losses = all.map((point) => point[1]), steps = all.map((point) => point[0]);
+  const low = Math.min(...losses), high = Math.max(...losses), margin = (high - low || Math.abs(high) || 1) * 0.08;
+  const yRange = [low - margin, high + margin], xRange = [Math.min(...steps), Math.max(...steps)];
+  const plain = (value) => ({ at: value, text: `${+value.toPrecision(5)}` });
+  const xTicks = ticks(xRange[0], xRange[1], 6).filter((value) => Number.isInteger(value)).map(plain);
+  const { chart, x, y } = axes("Loss over the run", xTicks, ticks(...yRange, 5).map(plain), xRange, yRange, "optimizer step");
+  const place = ([step, loss]) => [xRange[0] === xRange[1] ? (kCurve.left + kCurve.width) / 2 : x(step), y(loss)];
+  chart.append(svg("path", { d: linePath(training.map(place)), fill: "none", stroke: "var(--accent)", "stroke-width": 1.8,
+    "stroke-linejoin": "round" }));
+  const dot = (point, name, text) => {
+    const [cx, cy] = place(point);
+    const mark = svg("circle", { cx, cy, r: 3.6, fill: `var(--${name})` });
+    mark.addEventListener("pointermove", (event) => tip.show(event, `step ${point[0]}`, [[text, point[1].toFixed(5)]]));
+    mark.addEventListener("pointerleave", () => tip.hide());
+    chart.append(mark);
+  };
+  if (training.length <= 60) training.forEach((point) => dot(point, "accent", "loss"));
+  if (evaluation.length > 1) {
+    chart.append(svg("path", { d: linePath(evaluation.map(place)), fill: "none", stroke: "var(--gradient)", "stroke-width": 1.5,
+      "stroke-dasharray": "4 3" }));
+  }
+  evaluation.forEach((point) => dot(point, "gradient", "eval_loss"));
+  const names = element("div", { class: "legend" });
+  const texts = { accent: `loss, last ${training.at(-1)[1].toFixed(4)}` };
+  if (evaluation.length) texts.gradient = `eval_loss, last ${evaluation.at(-1)[1].toFixed(4)}`;
+  legend(names, Object.keys(texts), texts);
+  target.replaceChildren(names, chart);
+}
+
+function drawFrontier() {
+  const target = document.querySelector("#frontier .chart"), points = report.frontier;
+  if (points.length < 2) {
+    target.replaceChildren(element("p", { class: "empty" }, points.length
+      ? "There is only one plan: less memory is not possible, more is of no use."
+      : "Not computed for this run; `spillway plan` shows it."));
+    return;
+  }
+  const chosen = [report.tiers.device.planned_peak_bytes, report.step.predicted_seconds];
+  const measured = report.step.median_seconds;
+  const seconds = [...points.map((point) => point.step_seconds), chosen[1], ...(measured === null ? [] : [measured])];
+  const bytes = [...points.map((point) => point.device_bytes), chosen[0]];
+  const yRange = [0, Math.max(...seconds) * 1.12], xRange = [0, Math.max(...bytes) * 1.06];
+  const { chart, x, y } = axes("Step time against device memory", byteTicks(xRange[1], 4), secondTicks(0, yRange[1], 4), xRange,
+    yRange, "device memory");
+  const budget = report.tiers.device.budget_bytes;
+  if (budget > 0 && budget <= xRange[1]) {
+    chart.append(svg("line", { x1: x(budget), x2: x(budget), y1: kCurve.top, y2: kCurve.height - kCurve.bottom, stroke: "var(--budget)" }));
+  }
+  // Between two plans nothing is promised but the slower one's time.
+  const sorted = [...points].sort((a, b) => a.device_bytes - b.device_bytes);
+  let path = "";
+  sorted.forEach((point, i) => {
+    const px = x(point.device_bytes).toFixed(1), py = y(point.step_seconds).toFixed(1);
+    path += i ? `H${px}V${py}` : `M${px},${py}`;
+  });
+  chart.append(svg("path", { d: `${path}H${kCurve.width - kCurve.right}`, fill: "none", stroke: "var(--backward)", "stroke-width": 1.6 }));
+  const mark = (attributes, title, rows) => {
+    const circle = svg("circle", attributes);
+    circle.addEventListener("pointermove", (event) => tip.show(event, title, rows));
+    circle.addEventListener("pointerleave", () => tip.hide());
+    chart.append(circle);
+  };
+  for (const point of sorted) {
+    mark({ cx: x(point.device_bytes), cy: y(point.step_seconds), r: 3.6, fill: "var(--backward)" }, "a plan",
+      [["step, predicted", formatSeconds(point.step_seconds)], ["device", formatBytes(point.device_bytes)],
+        ["host", formatBytes(point.host_bytes)], ["disk", formatBytes(point.disk_bytes)]]);
+  }
+  mark({ cx: x(chosen[0]), cy: y(chosen[1]), r: 6, fill: "var(--accent)" }, "the plan that ran",
+    [["step, predicted", formatSeconds(chosen[1])], ["device", formatBytes(chosen[0])]]);
+  if (measured !== null) {
+    mark({ cx: x(chosen[0]), cy: y(measured), r: 5.2, fill: "var(--card)", stroke: "var(--accent)", "stroke-width": 2 },
+      "the plan that ran", [["step, measured", formatSeconds(measured)], ["device", formatBytes(chosen[0])]]);
+  }
+  const names = element("div", { class: "legend" });
+  const texts = { backward: "fastest plan for the memory", accent: measured === null ? "chosen plan" : "chosen plan (ring: measured)" };
+  if (budget > 0 && budget <= xRange[1]) texts.budget = `budget ${formatBytes(budget)}`;
+  legend(names, Object.keys(texts), texts);
+  target.replaceChildren(names, chart);
+}

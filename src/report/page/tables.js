@@ -1,0 +1,128 @@
+// Headline numbers, the strip of choices, and the tables.
+
+function number(label, value, unit, details, share, bad) {
+  const box = element("div", { class: bad ? "number bad" : "number" }, element("div", { class: "label" }, label),
+    element("div", { class: "value" }, value, ...(unit ? [" ", element("small", {}, unit)] : [])));
+  if (share !== undefined) {
+    box.append(element("div", { class: "meter" }, element("i", { style: `width: ${Math.min(100, 100 * share).toFixed(1)}%` })));
+  }
+  box.append(...details.map((text) => element("div", { class: "detail" }, text)));
+  return box;
+}
+
+function tierNumber(tier) {
+  const { budget_bytes: budget, planned_peak_bytes: planned, measured_peak_bytes: measured } = report.tiers[tier];
+  const shown = measured ?? planned, [value, unit] = formatBytes(shown).split(" ");
+  const details = [];
+  if (measured !== null) details.push(measured === planned ? "measured peak, exactly as planned" : `measured peak; planned ${formatBytes(planned)}`);
+  else details.push("planned peak");
+  details.push(budget > 0 ? `${formatShare(shown / budget)} of the budget of ${formatBytes(budget)}` : "no budget");
+  return number(`${tier} memory`, value, unit, details, budget > 0 ? shown / budget : undefined,
+    measured > planned || (budget > 0 && shown > budget));
+}
+
+function drawNumbers() {
+  const step = report.step, boxes = [];
+  const tokens = report.micro_steps_per_step * report.tokens_per_micro_step;
+  if (report.tokens_per_second !== null) {
+    boxes.push(number("throughput", formatNumber(report.tokens_per_second, report.tokens_per_second < 100 ? 1 : 0), "tokens/s",
+      [`${formatNumber(report.steps)} ${report.steps === 1 ? "step" : "steps"} of up to ${formatNumber(tokens)} tokens`]));
+  } else {
+    boxes.push(number("throughput", formatNumber(tokens / step.predicted_seconds), "tokens/s", ["predicted"]));
+  }
+  const [value, unit] = formatSeconds(step.median_seconds ?? step.predicted_seconds).split(" ");
+  if (step.median_seconds !== null) {
+    const off = step.median_seconds / step.predicted_seconds - 1;
+    const word = Math.abs(off) < 0.0005 ? "as predicted" : `${formatShare(Math.abs(off))} ${off > 0 ? "slower" : "faster"} than the prediction`;
+    boxes.push(number("step, median", value, unit, [`predicted ${formatSeconds(step.predicted_seconds)}`, word]));
+    const share = step.median_seconds > 0 ? step.compute_stall_seconds / step.median_seconds : 0;
+    const [wait, waitUnit] = formatSeconds(step.compute_stall_seconds).split(" ");
+    boxes.push(number("compute waits, per step", wait, waitUnit, [`${formatShare(share)} of the step`, "for other lanes"]));
+  } else {
+    boxes.push(number("step, predicted", value, unit, []));
+  }
+  for (const tier of ["device", "host", "disk"]) {
+    if (report.tiers[tier].planned_peak_bytes > 0) boxes.push(tierNumber(tier));
+  }
+  if (report.process) {
+    const [rss, rssUnit] = formatBytes(report.process.peak_rss_bytes).split(" ");
+    boxes.push(number("process, peak RSS", rss, rssUnit, [`${formatBytes(report.process.outside_arenas_bytes)} outside the arenas`]));
+  }
+  document.getElementById("numbers").replaceChildren(...boxes);
+}
+
+const kTreatments = { keep: "kept on the device", recompute: "recomputed", host: "in host memory", disk: "on disk" };
+// A home on the device is what a treatment of "keep" is.
+const kRows = [
+  ["attention outputs", (block) => block.saved.attention], ["product outputs", (block) => block.saved.product],
+  ["elementwise outputs", (block) => block.saved.elementwise], ["block outputs", (block) => block.saved.boundary],
+  ["frozen weights", (block) => block.frozen_weights], ["trainable weights", (block) => block.trainable_weights],
+];
+
+function drawChoices() {
+  const { blocks } = report.choices, target = document.getElementById("strip");
+  const treatment = (name) => (name === "device" ? "keep" : name === "files" ? "disk" : name);
+  if (!blocks.length) {
+    target.replaceChildren(element("p", { class: "empty" }, "The model has no blocks."));
+  } else {
+    const grid = element("div", { class: "strip", style: `grid-template-columns: max-content repeat(${blocks.length}, minmax(7px, 1fr))` });
+    for (const [label, choice] of kRows) {
+      grid.append(element("div", { class: "row" }, label));
+      blocks.forEach((block) => {
+        const name = treatment(choice(block));
+        const cell = element("div", name === "recompute" ? { class: "cell hatched" } : { class: "cell", style: `background: var(--${name})` });
+        cell.addEventListener("pointermove", (event) => tip.show(event, block.block, [[label, kTreatments[name], name]]));
+        cell.addEventListener("pointerleave", () => tip.hide());
+        grid.append(cell);
+      });
+    }
+    grid.append(element("div", { class: "row" }, ""));
+    const every = Math.max(1, Math.ceil(blocks.length / 16));
+    blocks.forEach((_, i) => grid.append(element("div", { class: "tick" }, i % every ? "" : `${i}`)));
+    const seen = new Set(blocks.flatMap((block) => kRows.map(([, choice]) => treatment(choice(block)))));
+    const names = element("div", { class: "legend", style: "margin-bottom: .7rem" });
+    legend(names, Object.keys(kTreatments).filter((name) => seen.has(name)), kTreatments);
+    target.replaceChildren(names, grid);
+  }
+  const { gradients, optimizer_state: state, update } = report.choices;
+  document.getElementById("homes").textContent =
+    `Between steps the optimizer's state lives on the ${state} tier and gradients on the ${gradients} tier; the update computes on the ${update}.`;
+}
+
+function table(head, rows) {
+  return element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
+    element("tbody", {}, ...rows));
+}
+
+function drawMoved() {
+  const target = document.querySelector("#moved .scroll"), rows = report.moved_bytes_per_step;
+  if (!rows.length) {
+    target.replaceChildren(element("p", { class: "empty" }, "Nothing moves: everything the step needs stays on the device."));
+    return;
+  }
+  const lanes = kLanes.filter((lane) => rows.some((row) => row[lane]));
+  const cell = (bytes) => element("td", {}, bytes ? formatBytes(bytes) : "");
+  const body = rows.map((row) => element("tr", {}, element("td", {}, swatch(row.kind), kNames[row.kind]), ...lanes.map((lane) => cell(row[lane]))));
+  const sums = lanes.map((lane) => rows.reduce((sum, row) => sum + (row[lane] ?? 0), 0));
+  body.push(element("tr", { class: "total" }, element("td", {}, "together"), ...sums.map(cell)));
+  target.replaceChildren(table(["kind of value", ...lanes.map((lane) => kNames[lane])], body));
+}
+
+function drawOperations() {
+  const target = document.querySelector("#operations .scroll");
+  const whole = report.operations.reduce((sum, operation) => sum + operation.seconds, 0);
+  if (!(whole > 0)) {
+    target.replaceChildren(element("p", { class: "empty" }, "No step has been trained."));
+    return;
+  }
+  const shown = report.operations.slice(0, 9), rest = report.operations.slice(9);
+  if (rest.length) {
+    shown.push({ name: `${rest.length} others`, calls: rest.reduce((sum, operation) => sum + operation.calls, 0),
+      seconds: rest.reduce((sum, operation) => sum + operation.seconds, 0) });
+  }
+  target.replaceChildren(table(["operation", "", "share", "calls", "time"], shown.map((operation) => element("tr", {},
+    element("td", {}, operation.name),
+    element("td", { class: "bar" }, element("i", { style: `width: ${(100 * operation.seconds / whole).toFixed(1)}%` })),
+    element("td", {}, formatShare(operation.seconds / whole)), element("td", {}, formatNumber(operation.calls)),
+    element("td", {}, formatSeconds(operation.seconds))))));
+}

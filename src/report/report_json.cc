@@ -1,0 +1,233 @@
+#include "report/report_json.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "graph/operation.h"
+#include "report/memory_over_step.h"
+#include "report/moved_bytes.h"
+#include "report/timeline.h"
+#include "report/timeline_json.h"
+
+namespace spillway {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kMemoryPoints = 600, kLossPoints = 1000;
+
+ordered_json tiers_json(const train::PlannedJob& planned, const Executor* executor) {
+  const Budget& budget = planned.context.budget;
+  const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
+  ordered_json tiers;
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const auto tier = static_cast<Tier>(i);
+    ordered_json& entry = tiers[std::string(name_of(tier))];
+    entry = {{"budget_bytes", budgets[i].value_or(0)}, {"planned_peak_bytes", planned.plan.peaks[i].bytes}};
+    entry["measured_peak_bytes"] = executor ? ordered_json(executor->measured_peak_bytes(tier)) : ordered_json(nullptr);
+    if (planned.plan.peaks[i].bytes == 0) continue;
+    entry["peak_at"] = describe_step(planned.training.graph, planned.plan.schedule, planned.plan.peaks[i].step);
+  }
+  return tiers;
+}
+
+// What libraries, buffers and the program itself take beside the arenas that are memory.
+ordered_json process_json(const Program& program, int64_t peak_rss) {
+  const int64_t arenas =
+      program.arena_bytes[static_cast<size_t>(Tier::kDevice)] + program.arena_bytes[static_cast<size_t>(Tier::kHost)];
+  return {{"peak_rss_bytes", peak_rss}, {"outside_arenas_bytes", peak_rss - arenas}};
+}
+
+ordered_json lanes_json(const Executor* executor) {
+  ordered_json lanes;
+  for (int i = 0; i < kLanes; ++i) {
+    const auto lane = static_cast<Lane>(i);
+    const LaneTotals totals = executor ? executor->lanes().totals(lane) : LaneTotals{};
+    lanes[std::string(name_of(lane))] = {{"bytes", totals.bytes}, {"busy_seconds", totals.busy_seconds}};
+  }
+  return lanes;
+}
+
+ordered_json choices_json(const Graph& graph, const Choices& choices) {
+  ordered_json blocks = ordered_json::array();
+  for (size_t i = 0; i < choices.blocks.size(); ++i) {
+    const BlockChoice& choice = choices.blocks[i];
+    ordered_json saved;
+    for (int group = 0; group < kSavedGroups; ++group) {
+      const auto which = static_cast<SavedGroup>(group);
+      saved[std::string(name_of(which))] = name_of(choice[which]);
+    }
+    blocks.push_back({{"block", graph.blocks[i].name},
+                      {"saved", saved},
+                      {"frozen_weights", name_of(choice.frozen_weights)},
+                      {"trainable_weights", name_of(choice.trainable_weights)}});
+  }
+  return {{"blocks", blocks},
+          {"gradients", name_of(choices.gradients)},
+          {"optimizer_state", name_of(choices.optimizer_state)},
+          {"update", choices.update_site == Tier::kHost ? "host" : "device"}};
+}
+
+ordered_json moved_json(const Graph& graph, const Program& program, int64_t accumulation) {
+  const MovedBytes moved = moved_bytes(graph, program, accumulation);
+  ordered_json rows = ordered_json::array();
+  for (int c = 0; c < kMemoryClasses; ++c) {
+    ordered_json row = {{"kind", name_of(static_cast<MemoryClass>(c))}};
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const int64_t bytes = moved[lane][static_cast<size_t>(c)];
+      if (bytes > 0) row[std::string(name_of(static_cast<Lane>(lane)))] = bytes;
+    }
+    if (row.size() > 1) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+ordered_json memory_json(const train::PlannedJob& planned, const Timeline& predicted,
+                         const std::optional<Timeline>& measured) {
+  const Plan& plan = planned.plan;
+  const std::vector<double> predicted_clock = clock_of(plan.program, predicted);
+  const std::vector<double> measured_clock = measured ? clock_of(plan.program, *measured) : std::vector<double>();
+  ordered_json tiers;
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    if (plan.peaks[i].bytes == 0) continue;
+    const auto tier = static_cast<Tier>(i);
+    const MemoryCurve curve = memory_over_step(planned.training.graph, plan.schedule, tier, kMemoryPoints);
+    ordered_json& entry = tiers[std::string(name_of(tier))];
+    for (const int32_t step : curve.steps) {
+      entry["predicted_seconds"].push_back(predicted_clock[static_cast<size_t>(step)]);
+      if (measured) entry["measured_seconds"].push_back(measured_clock[static_cast<size_t>(step)]);
+    }
+    for (size_t c = 0; c < kMemoryClasses; ++c) {
+      const bool is_used =
+          std::any_of(curve.bytes.begin(), curve.bytes.end(), [&](const ClassBytes& bytes) { return bytes[c] > 0; });
+      if (!is_used) continue;
+      ordered_json& kind = entry["kinds"][std::string(name_of(static_cast<MemoryClass>(c)))];
+      for (const ClassBytes& bytes : curve.bytes) kind.push_back(bytes[c]);
+    }
+  }
+  return tiers;
+}
+
+ordered_json frontier_json(const PlanContext& context) {
+  ordered_json points = ordered_json::array();
+  for (const FrontierPoint& point : context.frontier) {
+    points.push_back({{"device_bytes", point.bytes[0]},
+                      {"host_bytes", point.bytes[1]},
+                      {"disk_bytes", point.bytes[2]},
+                      {"step_seconds",
+                       static_cast<double>(context.accumulation) * point.micro_step_seconds + point.update_seconds}});
+  }
+  return points;
+}
+
+ordered_json losses_json(const std::vector<LossPoint>& curve) {
+  ordered_json points = ordered_json::array();
+  for (const LossPoint& point : thinned(curve, kLossPoints)) points.push_back({point.step, point.loss});
+  return points;
+}
+
+// The arithmetic of matrix products that one micro-step costs by its operations' own account.
+double flops_per_micro_step(const Graph& graph, const Program& program) {
+  double sum = 0;
+  for (const Section& section : program.sections) {
+    if (section.phase == Phase::kUpdate) continue;
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
+      if (instruction.kind != Instruction::Kind::kRun) continue;
+      const Cost cost = cost_of(graph, instruction.op);
+      sum += cost.matrix_product ? cost.flops : 0;
+    }
+  }
+  return sum;
+}
+
+// The parts that are equal before and after a run, but for what `executor` has measured.
+ordered_json report_of(const train::PlannedJob& planned, const Machine& machine, const Executor* executor) {
+  const Graph& graph = planned.training.graph;
+  const Plan& plan = planned.plan;
+  const int64_t accumulation = planned.context.accumulation;
+  const Timeline predicted = predicted_timeline(plan.program, CostModel(graph, machine));
+  const std::optional<Timeline> measured =
+      executor ? measured_timeline(plan.program, executor->lanes()) : std::optional<Timeline>();
+  ordered_json report = {{"title", planned.context.title},
+                         {"tiers", tiers_json(planned, executor)},
+                         {"process", nullptr},
+                         {"lanes", lanes_json(executor)},
+                         {"step",
+                          {{"predicted_seconds", plan.simulation.step_seconds(accumulation)},
+                           {"median_seconds", nullptr},
+                           {"compute_stall_seconds", nullptr}}},
+                         {"tokens_per_second", nullptr},
+                         {"steps", 0},
+                         {"micro_steps_per_step", accumulation},
+                         {"tokens_per_micro_step", graph.tokens},
+                         {"planned_flops_per_micro_step", flops_per_micro_step(graph, plan.program)},
+                         {"operations", ordered_json::array()}};
+  report["choices"] = choices_json(graph, plan.choices);
+  report["moved_bytes_per_step"] = moved_json(graph, plan.program, accumulation);
+  report["frontier"] = frontier_json(planned.context);
+  report["loss"] = ordered_json::array();
+  report["eval_loss"] = ordered_json::array();
+  report["memory_over_step"] = memory_json(planned, predicted, measured);
+  report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
+  return report;
+}
+
+}  // namespace
+
+std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& program, const Executor& executor) {
+  std::map<std::string_view, OperationTime> by_name;
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    if (program.instructions[i].kind != Instruction::Kind::kRun) continue;
+    const std::string_view name = graph.op(program.instructions[i].op).def->name;
+    OperationTime& time = by_name[name];
+    time.name = name;
+    time.calls += executor.profile()[i].calls;
+    time.seconds += executor.profile()[i].seconds;
+  }
+  std::vector<OperationTime> result;
+  for (const auto& [name, time] : by_name) result.push_back(time);
+  std::stable_sort(result.begin(), result.end(),
+                   [](const OperationTime& a, const OperationTime& b) { return a.seconds > b.seconds; });
+  return result;
+}
+
+ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
+  return report_of(planned, machine, nullptr);
+}
+
+ordered_json run_report(const train::PlannedJob& planned, const Machine& machine, const Executor& executor,
+                        const train::TrainingOutcome& outcome, const RunRecord& record, int64_t peak_rss) {
+  ordered_json report = report_of(planned, machine, &executor);
+  report["process"] = process_json(planned.plan.program, peak_rss);
+  report["step"]["median_seconds"] = outcome.median_step_seconds;
+  report["step"]["compute_stall_seconds"] =
+      outcome.steps > 0 ? record.stall_seconds() / static_cast<double>(outcome.steps) : 0.0;
+  report["tokens_per_second"] =
+      outcome.step_seconds_sum > 0 ? static_cast<double>(outcome.tokens) / outcome.step_seconds_sum : 0.0;
+  report["steps"] = outcome.steps;
+  for (const OperationTime& time : time_by_operation(planned.training.graph, planned.plan.program, executor))
+    report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
+  report["loss"] = losses_json(record.losses());
+  report["eval_loss"] = losses_json(record.evaluations());
+  return report;
+}
+
+std::string print_report(const ordered_json& report) {
+  constexpr auto kReplace = ordered_json::error_handler_t::replace;
+  constexpr std::string_view kCompact[] = {"loss", "eval_loss", "memory_over_step", "timeline"};
+  std::string text = "{";
+  for (const auto& [key, value] : report.items()) {
+    const bool is_compact = std::find(std::begin(kCompact), std::end(kCompact), key) != std::end(kCompact);
+    text += text.size() == 1 ? "\n  " : ",\n  ";
+    text += ordered_json(key).dump() + ": ";
+    for (const char c : value.dump(is_compact ? -1 : 2, ' ', false, kReplace)) {
+      text += c;
+      if (c == '\n') text += "  ";
+    }
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+// report.json: what was predicted, and what a run measured. report.html shows the same document (report_html.h).
+//
+// docs/report.md describes the fields.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/run_record.h"
+#include "train/session.h"
+#include "train/trainer.h"
+
+namespace spillway {
+
+// Where the time of the computing lanes went, by operation.
+struct OperationTime {
+  std::string_view name;
+  int64_t calls = 0;
+  double seconds = 0;
+};
+// Most time first.
+[[nodiscard]] std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& program,
+                                                           const Executor& executor);
+
+// What is known before a run: whatever a run measures is null. REQUIRES: the plan fits.
+[[nodiscard]] nlohmann::ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine);
+
+// What a run leaves beside its model. `peak_rss`: of the process, until the end of training.
+[[nodiscard]] nlohmann::ordered_json run_report(const train::PlannedJob& planned, const Machine& machine,
+                                                const Executor& executor, const train::TrainingOutcome& outcome,
+                                                const RunRecord& record, int64_t peak_rss);
+
+// As text: indented, but the long lists of numbers each on one line.
+[[nodiscard]] std::string print_report(const nlohmann::ordered_json& report);
+
+}  // namespace spillway

@@ -1,0 +1,37 @@
+// When each instruction of one step runs: as the simulator predicts it, and as a trace of the executor shows it.
+//
+// With several micro-steps, a timeline shows one of them and the update, so that the two can be laid side by side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plan/simulate.h"
+#include "runtime/lane_profile.h"
+
+namespace spillway {
+
+// The compute lane stands still because another lane has not finished.
+struct Stall {
+  double start = 0, finish = 0;
+  int32_t waits_for = 0;  // the instruction that finished last, of those that were waited for
+  int32_t next = kNone;   // what the compute lane goes on with; kNone: its section ends
+};
+
+struct Timeline {
+  std::vector<LaneTime> times;  // by instruction, in seconds since the step began
+  std::vector<Stall> stalls;
+  double seconds = 0;  // to the end of the last instruction
+};
+
+[[nodiscard]] Timeline predicted_timeline(const Program& program, const CostModel& costs);
+
+// The last micro-step and the update of the step that was traced; absent where an instruction has no event.
+[[nodiscard]] std::optional<Timeline> measured_timeline(const Program& program, const LaneProfile& lanes);
+
+// By instruction: when the computation reaches its place in the program, in seconds. Never falls. A transfer may run
+// earlier or later than that; what is alive at its place is alive then.
+[[nodiscard]] std::vector<double> clock_of(const Program& program, const Timeline& timeline);
+
+}  // namespace spillway

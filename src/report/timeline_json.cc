@@ -1,0 +1,164 @@
+#include "report/timeline_json.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "graph/operation.h"
+#include "plan/usage.h"
+
+namespace spillway {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kUnitSeconds = 1e-7;
+
+int64_t units(double seconds) { return std::llround(seconds / kUnitSeconds); }
+
+class StringTable {
+ public:
+  int64_t index(const std::string& text) {
+    const auto [entry, added] = indices_.try_emplace(text, std::ssize(indices_));
+    if (added) strings_.push_back(text);
+    return entry->second;
+  }
+  [[nodiscard]] ordered_json take() { return std::move(strings_); }
+
+ private:
+  std::map<std::string, int64_t> indices_;
+  ordered_json strings_ = ordered_json::array();
+};
+
+// Neighbours of one lane that are shown as one.
+struct Group {
+  int32_t first = 0, last = 0, count = 1;
+  int32_t section = 0;
+  int64_t bytes = 0;
+};
+
+class TimelineWriter {
+ public:
+  TimelineWriter(const Graph& graph, const Program& program) : graph_(graph), program_(program) {}
+
+  // Nothing is merged across a stall of `timeline`.
+  void keep_apart(const Timeline& timeline) {
+    after_stall_.resize(program_.instructions.size());
+    for (const Stall& stall : timeline.stalls) {
+      if (stall.next != kNone) after_stall_[static_cast<size_t>(stall.next)] = true;
+    }
+  }
+
+  void make_groups(size_t most) {
+    const size_t size = program_.instructions.size();
+    const auto limit = static_cast<int32_t>((size + most - 1) / most);
+    group_of_.resize(size);
+    std::array<int32_t, kLanes> open;
+    open.fill(kNone);
+    for (int32_t section = 0; section < std::ssize(program_.sections); ++section) {
+      const Section& range = program_.sections[static_cast<size_t>(section)];
+      for (int32_t i = range.begin; i < range.end; ++i) {
+        int32_t& group = open[static_cast<size_t>(at(static_cast<size_t>(i)).lane)];
+        if (group == kNone || !joins(i, section, groups_[static_cast<size_t>(group)], limit)) {
+          group = static_cast<int32_t>(groups_.size());
+          groups_.push_back({.first = i, .last = i, .count = 0, .section = section});
+        }
+        Group& g = groups_[static_cast<size_t>(group)];
+        g.last = i;
+        ++g.count;
+        g.bytes += bytes_of(i);
+        group_of_[static_cast<size_t>(i)] = group;
+      }
+    }
+  }
+
+  [[nodiscard]] ordered_json instructions(StringTable& strings) const {
+    ordered_json rows = ordered_json::array();
+    for (const Group& group : groups_) {
+      const Instruction& instruction = at(static_cast<size_t>(group.first));
+      const ValueId value = instruction.outputs[0].value;
+      rows.push_back({static_cast<int>(instruction.lane), class_of(group.first, group.section),
+                      strings.index(what(instruction)), strings.index(graph_.value(value).name), block_of(group.first),
+                      group.bytes, group.count});
+    }
+    return rows;
+  }
+
+  [[nodiscard]] ordered_json times(const Timeline& timeline) const {
+    ordered_json start = ordered_json::array(), duration = ordered_json::array(), stalls = ordered_json::array();
+    for (const Group& group : groups_) {
+      const double begin = timeline.times[static_cast<size_t>(group.first)].start;
+      start.push_back(units(begin));
+      duration.push_back(units(timeline.times[static_cast<size_t>(group.last)].finish - begin));
+    }
+    for (const Stall& stall : timeline.stalls) {
+      stalls.push_back(
+          {units(stall.start), units(stall.finish - stall.start), group_of_[static_cast<size_t>(stall.waits_for)]});
+    }
+    return {{"seconds", timeline.seconds}, {"start", start}, {"duration", duration}, {"stalls", stalls}};
+  }
+
+ private:
+  [[nodiscard]] const Instruction& at(size_t i) const { return program_.instructions[i]; }
+
+  [[nodiscard]] bool joins(int32_t i, int32_t section, const Group& group, int32_t limit) const {
+    return group.count < limit && group.section == section && !after_stall_[static_cast<size_t>(i)] &&
+           block_of(i) == block_of(group.first) && class_of(i, section) == class_of(group.first, section);
+  }
+
+  [[nodiscard]] int class_of(int32_t i, int32_t section) const {
+    const Instruction& instruction = at(static_cast<size_t>(i));
+    if (instruction.kind == Instruction::Kind::kCopy)
+      return static_cast<int>(class_of_moved(graph_.value(instruction.inputs[0].value)));
+    if (instruction.recompute) return kMemoryClasses + 2;
+    const Phase phase = program_.sections[static_cast<size_t>(section)].phase;
+    return kMemoryClasses + (phase == Phase::kUpdate ? 3 : static_cast<int>(phase));
+  }
+
+  [[nodiscard]] int64_t bytes_of(int32_t i) const {
+    int64_t sum = 0;
+    for (const Operand& output : at(static_cast<size_t>(i)).outputs) sum += output.place.bytes;
+    return sum;
+  }
+
+  [[nodiscard]] BlockId block_of(int32_t i) const {
+    const Instruction& instruction = at(static_cast<size_t>(i));
+    return instruction.op != kNone ? graph_.op(instruction.op).block : graph_.value(instruction.inputs[0].value).block;
+  }
+
+  [[nodiscard]] std::string what(const Instruction& instruction) const {
+    if (instruction.op != kNone) return std::string(graph_.op(instruction.op).def->name);
+    return fmt::format("{} to {}", name_of(instruction.inputs[0].place.tier),
+                       name_of(instruction.outputs[0].place.tier));
+  }
+
+  const Graph& graph_;
+  const Program& program_;
+  std::vector<bool> after_stall_;
+  std::vector<Group> groups_;
+  std::vector<int32_t> group_of_;  // by instruction
+};
+
+}  // namespace
+
+ordered_json timeline_json(const Graph& graph, const Program& program, const Timeline& predicted,
+                           const std::optional<Timeline>& measured, size_t most) {
+  TimelineWriter writer(graph, program);
+  writer.keep_apart(predicted);
+  if (measured) writer.keep_apart(*measured);
+  writer.make_groups(most);
+  StringTable strings;
+  const ordered_json instructions = writer.instructions(strings);
+  ordered_json blocks = ordered_json::array();
+  for (const Block& block : graph.blocks) blocks.push_back(block.name);
+  return {{"unit_seconds", kUnitSeconds},
+          {"strings", strings.take()},
+          {"blocks", blocks},
+          {"instructions", instructions},
+          {"predicted", writer.times(predicted)},
+          {"measured", measured ? writer.times(*measured) : ordered_json(nullptr)}};
+}
+
+}  // namespace spillway
