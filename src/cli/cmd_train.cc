@@ -1,6 +1,6 @@
 #include "cli/cmd_train.h"
 
-#include <chrono>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
@@ -10,9 +10,12 @@
 #include "cli/config_arguments.h"
 #include "io/file.h"
 #include "plan/print.h"
+#include "report/load_progress.h"
 #include "report/metrics.h"
 #include "report/progress.h"
-#include "report/run_report.h"
+#include "report/report_html.h"
+#include "report/report_json.h"
+#include "report/run_record.h"
 #include "runtime/measure.h"
 #include "runtime/memory.h"
 #include "train/measure_job.h"
@@ -27,27 +30,35 @@ namespace fs = std::filesystem;
 using train::EvaluationRecord;
 using train::StepRecord;
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+std::vector<TierMemory> tiers_in_use(const train::PlannedJob& planned) {
+  const Budget& budget = planned.context.budget;
+  const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
+  std::vector<TierMemory> tiers;
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const auto tier = static_cast<Tier>(i);
+    const int64_t peak = planned.plan.peaks[i].bytes;
+    if (peak > 0) tiers.push_back({name_of(tier), peak, budgets[i].value_or(0)});
+  }
+  return tiers;
 }
 
 // One run of a planned job, from loading to the report.
 class TrainingRun {
  public:
-  TrainingRun(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
-              const Machine& machine)
+  TrainingRun(const train::Job& job, train::PlannedJob& planned, const train::TrainingData& data,
+              const Machine& machine, Progress& progress, double planning_seconds)
       : job_(job),
         planned_(planned),
+        machine_(machine),
         output_(job.config.output_dir),
         initial_(job),
         pool_(machine.threads),
         tiers_(job, planned),
         session_(job, planned, pool_, tiers_.options()),
         trainer_(job, session_, data, listeners()),
-        progress_({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(job.config.logging_steps))}) {
-    const Budget& budget = planned.context.budget;
-    tier_ = {"device", planned.plan.peaks[0].bytes, budget.device.value_or(0)};
-  }
+        progress_(progress),
+        tiers_(tiers_in_use(planned)),
+        planning_seconds_(planning_seconds) {}
 
   int run() {
     load();
@@ -56,17 +67,19 @@ class TrainingRun {
     write_file(output_ / "plan.json",
                plan_json(planned_.training.graph, planned_.plan, planned_.context).dump(2) + "\n");
     if (job_.config.metrics) metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
+    record_ = RunRecord(trainer_.length().total_steps - trainer_.step());
     const train::TrainingOutcome outcome = trainer_.run();
     if (metrics_) metrics_->sync();
-    const nlohmann::ordered_json report = run_report(planned_, session_, outcome);
-    write_file(output_ / "report.json", report.dump(2) + "\n");
-    say_goodbye(outcome, report);
+    write_report(outcome);
+    say_goodbye(outcome);
     return outcome.interrupted ? kInterrupted : kDone;
   }
 
  private:
   void load() {
-    initial_.load(job_, planned_.training, session_.store());
+    LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tiers_);
+    initial_.load(job_, planned_.training, store);
+    store.finish();
     fs::path checkpoint = job_.config.resume_from_checkpoint;
     if (checkpoint.empty() && job_.config.auto_resume_from_checkpoints) {
       checkpoint = train::last_checkpoint(output_).value_or(fs::path());
@@ -77,7 +90,12 @@ class TrainingRun {
   }
 
   train::TrainingListeners listeners() {
-    return {.step = [this](const StepRecord& record) { on_step(record); },
+    return {.before_step =
+                [this] {
+                  record_.begin_step(session_.executor().lanes().stall_seconds());
+                  session_.start_trace();
+                },
+            .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
             .before_checkpoint =
                 [this] {
@@ -86,6 +104,8 @@ class TrainingRun {
   }
 
   void on_step(const StepRecord& r) {
+    session_.stop_trace();
+    record_.end_step(r.step, r.loss, session_.executor().lanes().stall_seconds());
     if (metrics_) {
       metrics_->write({{"step", r.step},
                        {"epoch", r.epoch},
@@ -100,21 +120,51 @@ class TrainingRun {
                       .total_steps = r.total_steps,
                       .loss = r.loss,
                       .tokens_per_second = r.tokens_per_second,
-                      .tiers = {&tier_, 1}},
+                      .tiers = tiers_},
                      now_seconds());
   }
 
   void on_evaluation(const EvaluationRecord& r) {
     if (metrics_) metrics_->write({{"step", r.step}, {"epoch", r.epoch}, {"eval_loss", r.loss}});
+    record_.add_evaluation(r.step, r.loss);
     log_info("step {}: eval_loss {:.4f}", r.step, r.loss);
   }
 
-  void say_goodbye(const train::TrainingOutcome& outcome, const nlohmann::ordered_json& report) const {
-    log_info("device {} planned, {} measured; {} outside the arena; {:.0f} tokens/s",
-             format_bytes(planned_.plan.peaks[0].bytes),
-             format_bytes(session_.executor().measured_peak_bytes(Tier::kDevice)),
-             format_bytes(report["process"]["outside_arenas_bytes"].get<int64_t>()),
-             report["tokens_per_second"].get<double>());
+  // The frontier is for the report alone, so that it may cost a small part of what the run took.
+  void find_frontier(const train::TrainingOutcome& outcome) {
+    constexpr double kShare = 0.05;
+    constexpr int kFewest = 3, kMost = 9;
+    const double affordable = kShare * outcome.step_seconds_sum / std::max(1e-3, planning_seconds_);
+    const int points = affordable >= kMost ? kMost : static_cast<int>(affordable);
+    if (outcome.interrupted || points < kFewest) return;
+    progress_.say("comparing plans for the report");
+    planned_.context.frontier =
+        frontier(planned_.training.graph, machine_, job_.budget, job_.policy, planned_.context.accumulation, points);
+    progress_.clear();
+  }
+
+  void write_report(const train::TrainingOutcome& outcome) {
+    peak_rss_ = peak_rss_bytes();
+    find_frontier(outcome);
+    const nlohmann::ordered_json report =
+        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
+    write_file(output_ / "report.json", print_report(report));
+    write_file(output_ / "report.html", report_html(report));
+  }
+
+  void say_goodbye(const train::TrainingOutcome& outcome) const {
+    const Executor& executor = session_.executor();
+    for (int i = 0; i < kBudgetedTiers; ++i) {
+      const auto tier = static_cast<Tier>(i);
+      const int64_t planned = planned_.plan.peaks[static_cast<size_t>(i)].bytes;
+      if (planned == 0) continue;
+      log_info("{} {} planned, {} measured", name_of(tier), format_bytes(planned),
+               format_bytes(executor.measured_peak_bytes(tier)));
+    }
+    log_info("{} outside the arenas; {:.0f} tokens/s; pictures in {}",
+             format_bytes(outside_arenas_bytes(planned_.plan.program, peak_rss_)),
+             static_cast<double>(outcome.tokens) / std::max(1e-9, outcome.step_seconds_sum),
+             (output_ / "report.html").string());
     if (outcome.interrupted) {
       log_info("interrupted after step {}; go on with auto_resume_from_checkpoints: true", trainer_.step());
     } else {
@@ -123,15 +173,19 @@ class TrainingRun {
   }
 
   const train::Job& job_;
-  const train::PlannedJob& planned_;
+  train::PlannedJob& planned_;  // the report adds the frontier
+  const Machine& machine_;
   fs::path output_;
   train::InitialState initial_;
   ThreadPool pool_;
   train::JobTiers tiers_;
   train::TrainingSession session_;
   train::Trainer trainer_;
-  Progress progress_;
-  TierMemory tier_;
+  Progress& progress_;
+  std::vector<TierMemory> tiers_;
+  RunRecord record_;
+  double planning_seconds_;
+  int64_t peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
 };
 
@@ -141,15 +195,21 @@ int cmd_train(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments("train", "Trains what the config says.", {}, args);
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
+  Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
+  progress.say("planning");
   Machine machine = this_machine(train::disk_paths(loaded.config).front());
   const train::Job job = train::make_job(loaded.config, machine);
   train::measure_job(job, machine);
-  const train::PlannedJob planned = train::plan_job(job, machine, 0);
+  const double start = now_seconds();
+  train::PlannedJob planned = train::plan_job(job, machine, 0);
+  const double planning_seconds = now_seconds() - start;
+  progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
+  progress.say("reading the data");
   const train::TrainingData data = train::load_training_data(loaded.config, job.model);
   release_free_memory();
-  return TrainingRun(job, planned, data, machine).run();
+  return TrainingRun(job, planned, data, machine, progress, planning_seconds).run();
 }
 
 }  // namespace spillway

@@ -32,13 +32,6 @@ ordered_json tiers_json(const train::PlannedJob& planned, const Executor* execut
   return tiers;
 }
 
-// What libraries, buffers and the program itself take beside the arenas that are memory.
-ordered_json process_json(const Program& program, int64_t peak_rss) {
-  const int64_t arenas =
-      program.arena_bytes[static_cast<size_t>(Tier::kDevice)] + program.arena_bytes[static_cast<size_t>(Tier::kHost)];
-  return {{"peak_rss_bytes", peak_rss}, {"outside_arenas_bytes", peak_rss - arenas}};
-}
-
 ordered_json lanes_json(const Executor* executor) {
   ordered_json lanes;
   for (int i = 0; i < kLanes; ++i) {
@@ -193,6 +186,11 @@ std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& 
   return result;
 }
 
+int64_t outside_arenas_bytes(const Program& program, int64_t peak_rss) {
+  return peak_rss - program.arena_bytes[static_cast<size_t>(Tier::kDevice)] -
+         program.arena_bytes[static_cast<size_t>(Tier::kHost)];
+}
+
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
   return report_of(planned, machine, nullptr);
 }
@@ -200,7 +198,8 @@ ordered_json plan_report(const train::PlannedJob& planned, const Machine& machin
 ordered_json run_report(const train::PlannedJob& planned, const Machine& machine, const Executor& executor,
                         const train::TrainingOutcome& outcome, const RunRecord& record, int64_t peak_rss) {
   ordered_json report = report_of(planned, machine, &executor);
-  report["process"] = process_json(planned.plan.program, peak_rss);
+  report["process"] = {{"peak_rss_bytes", peak_rss},
+                       {"outside_arenas_bytes", outside_arenas_bytes(planned.plan.program, peak_rss)}};
   report["step"]["median_seconds"] = outcome.median_step_seconds;
   report["step"]["compute_stall_seconds"] =
       outcome.steps > 0 ? record.stall_seconds() / static_cast<double>(outcome.steps) : 0.0;

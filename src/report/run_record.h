@@ -1,6 +1,7 @@
 // What a run notes while it goes on, for its report: the loss, and how long computation waited.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct LossPoint {
 class RunRecord {
  public:
   // Makes room for `steps`, so that noting them allocates nothing.
-  explicit RunRecord(int64_t steps) { losses_.reserve(static_cast<size_t>(steps > 0 ? steps : 0)); }
+  explicit RunRecord(int64_t steps = 0) { losses_.reserve(static_cast<size_t>(steps > 0 ? steps : 0)); }
 
   // Before and after each step; `stall_seconds` is what the executor has counted so far.
   void begin_step(double stall_seconds) { stall_before_ = stall_seconds; }

@@ -39,6 +39,9 @@ class TrainingSession {
   // The contents of all persistent values, between steps.
   [[nodiscard]] ValueStore& store() { return executor_.values(); }
   [[nodiscard]] const Executor& executor() const { return executor_; }
+  // Between the two, the executor notes the times of every instruction: of one step.
+  void start_trace() { executor_.start_trace(); }
+  void stop_trace() { executor_.stop_trace(); }
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
 
  private:

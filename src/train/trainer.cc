@@ -130,6 +130,7 @@ TrainingOutcome Trainer::run() {
   std::vector<double> seconds;
   seconds.reserve(static_cast<size_t>(std::max<int64_t>(0, length_.total_steps - position_.step)));
   while (position_.step < length_.total_steps && !outcome.interrupted) {
+    if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
     seconds.push_back(record.step_seconds);
     outcome.step_seconds_sum += record.step_seconds;

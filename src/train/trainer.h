@@ -30,6 +30,7 @@ struct EvaluationRecord {
 
 // Whom to tell. Absent functions are not called.
 struct TrainingListeners {
+  std::function<void()> before_step;
   std::function<void(const StepRecord&)> step;
   std::function<void(const EvaluationRecord&)> evaluation;
   std::function<void()> before_checkpoint;
