@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using train::EvaluationRecord;
 using train::StepRecord;
 
-std::vector<TierMemory> tiers_in_use(const train::PlannedJob& planned) {
+std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   const Budget& budget = planned.context.budget;
   const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
   std::vector<TierMemory> tiers;
@@ -40,6 +40,12 @@ std::vector<TierMemory> tiers_in_use(const train::PlannedJob& planned) {
     if (peak > 0) tiers.push_back({name_of(tier), peak, budgets[i].value_or(0)});
   }
   return tiers;
+}
+
+// With room for the trace of one step.
+ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned) {
+  options.traced_micro_steps = planned.context.accumulation;
+  return options;
 }
 
 // One run of a planned job, from loading to the report.
@@ -54,10 +60,10 @@ class TrainingRun {
         initial_(job),
         pool_(machine.threads),
         tiers_(job, planned),
-        session_(job, planned, pool_, tiers_.options()),
+        session_(job, planned, pool_, traced(tiers_.options(), planned)),
         trainer_(job, session_, data, listeners()),
         progress_(progress),
-        tiers_(tiers_in_use(planned)),
+        tier_memory_(memory_of_tiers(planned)),
         planning_seconds_(planning_seconds) {}
 
   int run() {
@@ -77,7 +83,7 @@ class TrainingRun {
 
  private:
   void load() {
-    LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tiers_);
+    LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tier_memory_);
     initial_.load(job_, planned_.training, store);
     store.finish();
     fs::path checkpoint = job_.config.resume_from_checkpoint;
@@ -120,7 +126,7 @@ class TrainingRun {
                       .total_steps = r.total_steps,
                       .loss = r.loss,
                       .tokens_per_second = r.tokens_per_second,
-                      .tiers = tiers_},
+                      .tiers = tier_memory_},
                      now_seconds());
   }
 
@@ -182,7 +188,7 @@ class TrainingRun {
   train::TrainingSession session_;
   train::Trainer trainer_;
   Progress& progress_;
-  std::vector<TierMemory> tiers_;
+  std::vector<TierMemory> tier_memory_;
   RunRecord record_;
   double planning_seconds_;
   int64_t peak_rss_ = 0;

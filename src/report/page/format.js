@@ -32,6 +32,7 @@ function formatBytes(bytes) {
 }
 function formatSeconds(seconds) {
   if (!isFinite(seconds)) return "never";
+  if (seconds === 0) return "0 s";
   if (seconds >= 1) return `${seconds.toFixed(2)} s`;
   if (seconds >= 0.1) return `${(seconds * 1e3).toFixed(0)} ms`;
   if (seconds >= 1e-3) return `${(seconds * 1e3).toFixed(2)} ms`;
@@ -83,11 +84,13 @@ function ticks(low, high, wanted) {
 }
 function byteTicks(high, wanted) {
   const unit = bytesUnit(high);
-  return ticks(0, high / unit.size, wanted).map((value) => ({ at: value * unit.size, text: `${+value.toPrecision(6)} ${unit.name}` }));
+  const text = (value) => (value ? `${+value.toPrecision(6)} ${unit.name}` : "0");
+  return ticks(0, high / unit.size, wanted).map((value) => ({ at: value * unit.size, text: text(value) }));
 }
 function secondTicks(low, high, wanted) {
   const unit = high >= 1 ? [1, "s"] : high >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
-  return ticks(low / unit[0], high / unit[0], wanted).map((value) => ({ at: value * unit[0], text: `${+value.toPrecision(6)} ${unit[1]}` }));
+  const text = (value) => (value ? `${+value.toPrecision(6)} ${unit[1]}` : "0");
+  return ticks(low / unit[0], high / unit[0], wanted).map((value) => ({ at: value * unit[0], text: text(value) }));
 }
 
 const tip = {

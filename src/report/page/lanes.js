@@ -41,7 +41,7 @@ class LanePanel {
     this.listen();
   }
 
-  rowHeight(lane) { return this.lanes[lane].length ? kRow.height : 9; }
+  rowHeight(lane) { return this.lanes[lane].length ? kRow.height : 12; }
   rowTop(lane) {
     let top = kRow.top;
     for (let i = 0; i < lane; ++i) top += this.rowHeight(i) + kRow.gap;
@@ -123,7 +123,9 @@ class LanePanel {
     const { pen } = this, top = this.rowTop(lane), height = this.rowHeight(lane), fills = this.fills();
     const left = kRow.label, right = this.width - kRow.right;
     pen.fillStyle = color("grid");
-    pen.fillRect(left, top + (this.lanes[lane].length ? 0 : height / 2), right - left, this.lanes[lane].length ? height : 1);
+    const end = Math.min(right, this.x(this.timeline.seconds));
+    if (this.lanes[lane].length) pen.fillRect(left, top, end - left, height);
+    else pen.fillRect(left, top + height / 2, end - left, 1);
     pen.save();
     pen.beginPath();
     pen.rect(left, top, right - left, height);

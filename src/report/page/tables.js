@@ -33,8 +33,8 @@ function drawNumbers() {
   const [value, unit] = formatSeconds(step.median_seconds ?? step.predicted_seconds).split(" ");
   if (step.median_seconds !== null) {
     const off = step.median_seconds / step.predicted_seconds - 1;
-    const word = Math.abs(off) < 0.0005 ? "as predicted" : `${formatShare(Math.abs(off))} ${off > 0 ? "slower" : "faster"} than the prediction`;
-    boxes.push(number("step, median", value, unit, [`predicted ${formatSeconds(step.predicted_seconds)}`, word]));
+    const word = Math.abs(off) < 0.0005 ? "as predicted" : `${formatShare(Math.abs(off))} ${off > 0 ? "more" : "less"} than predicted`;
+    boxes.push(number("step, median", value, unit, [word, `predicted ${formatSeconds(step.predicted_seconds)}`]));
     const share = step.median_seconds > 0 ? step.compute_stall_seconds / step.median_seconds : 0;
     const [wait, waitUnit] = formatSeconds(step.compute_stall_seconds).split(" ");
     boxes.push(number("compute waits, per step", wait, waitUnit, [`${formatShare(share)} of the step`, "for other lanes"]));
