@@ -30,6 +30,8 @@ namespace fs = std::filesystem;
 using train::EvaluationRecord;
 using train::StepRecord;
 
+constexpr int kFrontierPoints = 9;
+
 std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   const Budget& budget = planned.context.budget;
   const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
@@ -52,7 +54,7 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, train::PlannedJob& planned, const train::TrainingData& data,
-              const Machine& machine, Progress& progress, double planning_seconds)
+              const Machine& machine, Progress& progress)
       : job_(job),
         planned_(planned),
         machine_(machine),
@@ -64,7 +66,7 @@ class TrainingRun {
         trainer_(job, session_, data, listeners()),
         progress_(progress),
         tier_memory_(memory_of_tiers(planned)),
-        planning_seconds_(planning_seconds) {}
+        record_(planned.plan.program, 0) {}
 
   int run() {
     load();
@@ -73,7 +75,7 @@ class TrainingRun {
     write_file(output_ / "plan.json",
                plan_json(planned_.training.graph, planned_.plan, planned_.context).dump(2) + "\n");
     if (job_.config.metrics) metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
-    record_ = RunRecord(trainer_.length().total_steps - trainer_.step());
+    record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     const train::TrainingOutcome outcome = trainer_.run();
     if (metrics_) metrics_->sync();
     write_report(outcome);
@@ -98,7 +100,7 @@ class TrainingRun {
   train::TrainingListeners listeners() {
     return {.before_step =
                 [this] {
-                  record_.begin_step(session_.executor().lanes().stall_seconds());
+                  record_.begin_step(session_.executor().lanes());
                   session_.start_trace();
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
@@ -111,7 +113,7 @@ class TrainingRun {
 
   void on_step(const StepRecord& r) {
     session_.stop_trace();
-    record_.end_step(r.step, r.loss, session_.executor().lanes().stall_seconds());
+    record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
     if (metrics_) {
       metrics_->write({{"step", r.step},
                        {"epoch", r.epoch},
@@ -136,22 +138,13 @@ class TrainingRun {
     log_info("step {}: eval_loss {:.4f}", r.step, r.loss);
   }
 
-  // The frontier is for the report alone, so that it may cost a small part of what the run took.
-  void find_frontier(const train::TrainingOutcome& outcome) {
-    constexpr double kShare = 0.05;
-    constexpr int kFewest = 3, kMost = 9;
-    const double affordable = kShare * outcome.step_seconds_sum / std::max(1e-3, planning_seconds_);
-    const int points = affordable >= kMost ? kMost : static_cast<int>(affordable);
-    if (outcome.interrupted || points < kFewest) return;
-    progress_.say("comparing plans for the report");
-    planned_.context.frontier =
-        frontier(planned_.training.graph, machine_, job_.budget, job_.policy, planned_.context.accumulation, points);
-    progress_.clear();
-  }
-
   void write_report(const train::TrainingOutcome& outcome) {
     peak_rss_ = peak_rss_bytes();
-    find_frontier(outcome);
+    if (!outcome.interrupted) {
+      progress_.say("comparing plans for the report");
+      train::add_frontier(job_, machine_, kFrontierPoints, planned_);
+      progress_.clear();
+    }
     const nlohmann::ordered_json report =
         run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
     write_file(output_ / "report.json", print_report(report));
@@ -190,7 +183,6 @@ class TrainingRun {
   Progress& progress_;
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
-  double planning_seconds_;
   int64_t peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
 };
@@ -206,16 +198,14 @@ int cmd_train(std::span<const std::string> args) {
   Machine machine = this_machine(train::disk_paths(loaded.config).front());
   const train::Job job = train::make_job(loaded.config, machine);
   train::measure_job(job, machine);
-  const double start = now_seconds();
   train::PlannedJob planned = train::plan_job(job, machine, 0);
-  const double planning_seconds = now_seconds() - start;
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
   progress.say("reading the data");
   const train::TrainingData data = train::load_training_data(loaded.config, job.model);
   release_free_memory();
-  return TrainingRun(job, planned, data, machine, progress, planning_seconds).run();
+  return TrainingRun(job, planned, data, machine, progress).run();
 }
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "base/bytes.h"
@@ -75,6 +76,36 @@ TEST_CASE("a pipe gets a line every so many steps and one for the last") {
         "step 4/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB  0:12 left\n"
         "step 8/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB  0:04 left\n"
         "step 10/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB\n");
+}
+
+TEST_CASE("loading shows the bytes done, a line every few seconds in a pipe and one at its end") {
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  {
+    Progress progress({.file = ends[1], .seconds_per_load = 5});
+    progress.say("planning");
+    LoadState state{.what = "weights", .total_bytes = 4 * kGiB, .tiers = std::span(kTwoTiers).first(1)};
+    for (int i = 0; i <= 8; ++i) {
+      state.bytes = i * kGiB / 2;
+      progress.load(state, 2.0 * i);
+    }
+  }
+  close(ends[1]);
+  std::array<char, 4096> buffer;
+  const ssize_t size = read(ends[0], buffer.data(), buffer.size());
+  close(ends[0]);
+  CHECK(std::string(buffer.data(), static_cast<size_t>(size)) ==
+        "planning ...\n"
+        "weights 1.50/4.00 GiB  device 380.0/400.0 MiB  0:10 left\n"
+        "weights 3.00/4.00 GiB  device 380.0/400.0 MiB  0:04 left\n"
+        "weights 4.00/4.00 GiB  device 380.0/400.0 MiB\n");
+}
+
+TEST_CASE("a tier without a budget shows what it takes alone") {
+  const std::array<TierMemory, 1> tiers = {TierMemory{"device", 380 * kMiB, 0}};
+  std::array<char, 400> buffer;
+  CHECK(format_bar(LoadState{.what = "weights", .bytes = kMiB, .total_bytes = 2 * kMiB, .tiers = tiers}, 70, buffer) ==
+        " 50% [###########           ]  weights 1.0/2.0 MiB  device 380.0 MiB");
 }
 
 TEST_CASE("a terminal gets one line that is drawn again") {

@@ -136,13 +136,12 @@ double flops_per_micro_step(const Graph& graph, const Program& program) {
 }
 
 // The parts that are equal before and after a run, but for what `executor` has measured.
-ordered_json report_of(const train::PlannedJob& planned, const Machine& machine, const Executor* executor) {
+ordered_json report_of(const train::PlannedJob& planned, const Machine& machine, const Executor* executor,
+                       const std::optional<Timeline>& measured) {
   const Graph& graph = planned.training.graph;
   const Plan& plan = planned.plan;
   const int64_t accumulation = planned.context.accumulation;
   const Timeline predicted = predicted_timeline(plan.program, CostModel(graph, machine));
-  const std::optional<Timeline> measured =
-      executor ? measured_timeline(plan.program, executor->lanes()) : std::optional<Timeline>();
   ordered_json report = {{"title", planned.context.title},
                          {"tiers", tiers_json(planned, executor)},
                          {"process", nullptr},
@@ -192,12 +191,15 @@ int64_t outside_arenas_bytes(const Program& program, int64_t peak_rss) {
 }
 
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
-  return report_of(planned, machine, nullptr);
+  return report_of(planned, machine, nullptr, std::nullopt);
 }
 
 ordered_json run_report(const train::PlannedJob& planned, const Machine& machine, const Executor& executor,
                         const train::TrainingOutcome& outcome, const RunRecord& record, int64_t peak_rss) {
-  ordered_json report = report_of(planned, machine, &executor);
+  std::optional<Timeline> measured;
+  if (record.traced_step() != 0) measured = measured_timeline(planned.plan.program, record.trace());
+  ordered_json report = report_of(planned, machine, &executor, measured);
+  if (measured) report["timeline"]["measured"]["step"] = record.traced_step();
   report["process"] = {{"peak_rss_bytes", peak_rss},
                        {"outside_arenas_bytes", outside_arenas_bytes(planned.plan.program, peak_rss)}};
   report["step"]["median_seconds"] = outcome.median_step_seconds;

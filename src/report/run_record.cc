@@ -1,6 +1,9 @@
 #include "report/run_record.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "report/timeline.h"
 
 namespace spillway {
 
@@ -14,6 +17,25 @@ std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t point
     result.push_back({curve[end - 1].step, sum / static_cast<double>(end - begin)});
   }
   return result;
+}
+
+RunRecord::RunRecord(const Program& program, int64_t steps)
+    : trace_(program.instructions.size()), newest_(program.instructions.size()) {
+  losses_.reserve(static_cast<size_t>(std::max<int64_t>(0, steps)));
+  seconds_.reserve(losses_.capacity());
+}
+
+void RunRecord::end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes) {
+  losses_.push_back({step, loss});
+  stall_seconds_ += lanes.stall_seconds() - stall_before_;
+  seconds_.insert(std::upper_bound(seconds_.begin(), seconds_.end(), seconds), seconds);
+  const double median = seconds_[seconds_.size() / 2];
+  const bool is_nearer = std::abs(seconds - median) <= std::abs(traced_seconds_ - median);
+  if (traced_step_ != 0 && !is_nearer) return;
+  if (!read_trace(lanes, newest_)) return;
+  std::swap(trace_, newest_);
+  traced_step_ = step;
+  traced_seconds_ = seconds;
 }
 
 }  // namespace spillway

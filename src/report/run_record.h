@@ -1,9 +1,13 @@
-// What a run notes while it goes on, for its report: the loss, and how long computation waited.
+// What a run notes while it goes on, for its report: the loss, how long computation waited, and the trace of a typical
+// step.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "plan/simulate.h"
+#include "runtime/lane_profile.h"
 
 namespace spillway {
 
@@ -18,24 +22,28 @@ struct LossPoint {
 class RunRecord {
  public:
   // Makes room for `steps`, so that noting them allocates nothing.
-  explicit RunRecord(int64_t steps = 0) { losses_.reserve(static_cast<size_t>(steps > 0 ? steps : 0)); }
+  RunRecord(const Program& program, int64_t steps);
 
-  // Before and after each step; `stall_seconds` is what the executor has counted so far.
-  void begin_step(double stall_seconds) { stall_before_ = stall_seconds; }
-  void end_step(int64_t step, double loss, double stall_seconds) {
-    losses_.push_back({step, loss});
-    stall_seconds_ += stall_seconds - stall_before_;
-  }
+  // Around each step, which the profile traces.
+  void begin_step(const LaneProfile& lanes) { stall_before_ = lanes.stall_seconds(); }
+  void end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes);
   void add_evaluation(int64_t step, double loss) { evaluations_.push_back({step, loss}); }
 
   [[nodiscard]] const std::vector<LossPoint>& losses() const { return losses_; }
   [[nodiscard]] const std::vector<LossPoint>& evaluations() const { return evaluations_; }
   // Of training steps alone, without evaluations.
   [[nodiscard]] double stall_seconds() const { return stall_seconds_; }
+  // The trace of a step that took about as long as the median; step 0: there is none.
+  [[nodiscard]] int64_t traced_step() const { return traced_step_; }
+  [[nodiscard]] const std::vector<LaneTime>& trace() const { return trace_; }
 
  private:
   std::vector<LossPoint> losses_, evaluations_;
+  std::vector<double> seconds_;  // of all steps, in ascending order
   double stall_before_ = 0, stall_seconds_ = 0;
+  int64_t traced_step_ = 0;
+  double traced_seconds_ = 0;
+  std::vector<LaneTime> trace_, newest_;  // by instruction
 };
 
 }  // namespace spillway

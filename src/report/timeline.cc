@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace spillway {
 namespace {
@@ -89,18 +90,20 @@ Timeline predicted_timeline(const Program& program, const CostModel& costs) {
   return timeline;
 }
 
-std::optional<Timeline> measured_timeline(const Program& program, const LaneProfile& lanes) {
-  Timeline timeline{.times = std::vector<LaneTime>(program.instructions.size(), {kNever, kNever})};
+bool read_trace(const LaneProfile& lanes, std::span<LaneTime> times) {
+  std::fill(times.begin(), times.end(), LaneTime{kNever, kNever});
   for (int lane = 0; lane < kLanes; ++lane) {
     // Later micro-steps overwrite earlier ones.
     for (const LaneEvent& event : lanes.trace(static_cast<Lane>(lane)))
-      timeline.times[static_cast<size_t>(event.instruction)] = {event.start, event.finish};
+      times[static_cast<size_t>(event.instruction)] = {event.start, event.finish};
   }
+  return std::none_of(times.begin(), times.end(), [](const LaneTime& time) { return time.start == kNever; });
+}
+
+Timeline measured_timeline(const Program& program, std::vector<LaneTime> times) {
+  Timeline timeline{.times = std::move(times)};
   double begin = kNever;
-  for (const LaneTime& time : timeline.times) {
-    if (time.start == kNever) return std::nullopt;
-    begin = std::min(begin, time.start);
-  }
+  for (const LaneTime& time : timeline.times) begin = std::min(begin, time.start);
   for (LaneTime& time : timeline.times) time = {time.start - begin, time.finish - begin};
   finish(program, timeline);
   return timeline;

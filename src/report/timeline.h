@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "plan/simulate.h"
@@ -27,8 +27,11 @@ struct Timeline {
 
 [[nodiscard]] Timeline predicted_timeline(const Program& program, const CostModel& costs);
 
-// The last micro-step and the update of the step that was traced; absent where an instruction has no event.
-[[nodiscard]] std::optional<Timeline> measured_timeline(const Program& program, const LaneProfile& lanes);
+// When each instruction of a trace ran last, on the trace's clock: in the last micro-step, and in the update. False
+// where some have no event. Allocates nothing. REQUIRES: one entry an instruction.
+[[nodiscard]] bool read_trace(const LaneProfile& lanes, std::span<LaneTime> times);
+// The timeline of such a trace.
+[[nodiscard]] Timeline measured_timeline(const Program& program, std::vector<LaneTime> times);
 
 // By instruction: when the computation reaches its place in the program, in seconds. Never falls. A transfer may run
 // earlier or later than that; what is alive at its place is alive then.

@@ -106,6 +106,13 @@ StoredWeights stored_weights(const Job& job, const Graph& graph) {
   return find_stored_weights(graph, SafetensorsFolder(folder));
 }
 
+// With what the user's files hold.
+Policy policy_of(const Job& job, const PlannedJob& planned) {
+  Policy policy = job.policy;
+  if (job.budget.disk.value_or(0) > 0) policy.in_files = planned.stored.in_files(planned.training.graph.values.size());
+  return policy;
+}
+
 }  // namespace
 
 Job make_job(const Config& config, const Machine& machine) {
@@ -125,19 +132,17 @@ Job make_job(const Config& config, const Machine& machine) {
 PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points) {
   PlannedJob result{.training = build_training_graph(job.model, job.graph)};
   const Graph& graph = result.training.graph;
-  Policy policy = job.policy;
-  if (job.budget.disk.value_or(0) > 0) {
-    result.stored = stored_weights(job, graph);
-    policy.in_files = result.stored.in_files(graph.values.size());
-  }
-  result.plan = make_plan(graph, machine, job.budget, policy, job.config.gradient_accumulation_steps);
+  if (job.budget.disk.value_or(0) > 0) result.stored = stored_weights(job, graph);
+  result.plan = make_plan(graph, machine, job.budget, policy_of(job, result), job.config.gradient_accumulation_steps);
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
-  if (frontier_points > 0) {
-    result.context.frontier =
-        frontier(graph, machine, job.budget, policy, job.config.gradient_accumulation_steps, frontier_points);
-  }
+  if (frontier_points > 0) add_frontier(job, machine, frontier_points, result);
   if (!result.plan.fits) result.context.nearest = nearest_changes(job, machine);
   return result;
+}
+
+void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned) {
+  planned.context.frontier = frontier(planned.training.graph, machine, job.budget, policy_of(job, planned),
+                                      planned.context.accumulation, points);
 }
 
 }  // namespace spillway::train

@@ -34,5 +34,7 @@ struct PlannedJob {
   PlanContext context;
 };
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points);
+// Adds the frontier to a job that was planned without.
+void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned);
 
 }  // namespace spillway::train

@@ -1,10 +1,10 @@
 // The loss over the run, and the frontier of step time against device memory.
 
-const kCurve = { width: 520, height: 260, left: 64, right: 16, top: 16, bottom: 40 };
+const kCurve = { height: 260, left: 64, right: 16, top: 16, bottom: 40 };
 
 // An empty chart with both axes: {chart, x, y}.
-function axes(label, xTicks, yTicks, xRange, yRange, xTitle) {
-  const { width, height, left, right, top, bottom } = kCurve;
+function axes(label, width, xTicks, yTicks, xRange, yRange, xTitle) {
+  const { height, left, right, top, bottom } = kCurve;
   const scale = ([low, high], from, to) => (value) => from + (to - from) * (value - low) / (high - low || 1);
   const x = scale(xRange, left, width - right), y = scale(yRange, height - bottom, top);
   const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
@@ -24,7 +24,7 @@ function linePath(points) {
 }
 
 function drawLoss() {
-  const target = document.querySelector("#loss .chart");
+  const target = document.querySelector("#loss .chart"), width = Math.max(280, target.clientWidth);
   const finite = (points) => points.filter((point) => point[1] !== null);
   const training = finite(report.loss), evaluation = finite(report.eval_loss);
   if (!training.length) {
@@ -36,8 +36,8 @@ function drawLoss() {
   const yRange = [low - margin, high + margin], xRange = [Math.min(...steps), Math.max(...steps)];
   const plain = (value) => ({ at: value, text: `${+value.toPrecision(5)}` });
   const xTicks = ticks(xRange[0], xRange[1], 6).filter((value) => Number.isInteger(value)).map(plain);
-  const { chart, x, y } = axes("Loss over the run", xTicks, ticks(...yRange, 5).map(plain), xRange, yRange, "optimizer step");
-  const place = ([step, loss]) => [xRange[0] === xRange[1] ? (kCurve.left + kCurve.width) / 2 : x(step), y(loss)];
+  const { chart, x, y } = axes("Loss over the run", width, xTicks, ticks(...yRange, 5).map(plain), xRange, yRange, "optimizer step");
+  const place = ([step, loss]) => [xRange[0] === xRange[1] ? (kCurve.left + width) / 2 : x(step), y(loss)];
   chart.append(svg("path", { d: linePath(training.map(place)), fill: "none", stroke: "var(--accent)", "stroke-width": 1.8,
     "stroke-linejoin": "round" }));
   const dot = (point, name, text) => {
@@ -61,7 +61,8 @@ function drawLoss() {
 }
 
 function drawFrontier() {
-  const target = document.querySelector("#frontier .chart"), points = report.frontier;
+  const target = document.querySelector("#frontier .chart"), width = Math.max(280, target.clientWidth);
+  const points = report.frontier;
   if (points.length < 2) {
     target.replaceChildren(element("p", { class: "empty" }, points.length
       ? "There is only one plan: less memory is not possible, more is of no use."
@@ -73,8 +74,8 @@ function drawFrontier() {
   const seconds = [...points.map((point) => point.step_seconds), chosen[1], ...(measured === null ? [] : [measured])];
   const bytes = [...points.map((point) => point.device_bytes), chosen[0]];
   const yRange = [0, Math.max(...seconds) * 1.12], xRange = [0, Math.max(...bytes) * 1.06];
-  const { chart, x, y } = axes("Step time against device memory", byteTicks(xRange[1], 4), secondTicks(0, yRange[1], 4), xRange,
-    yRange, "device memory");
+  const { chart, x, y } = axes("Step time against device memory", width, byteTicks(xRange[1], 4), secondTicks(0, yRange[1], 4),
+    xRange, yRange, "device memory");
   const budget = report.tiers.device.budget_bytes;
   if (budget > 0 && budget <= xRange[1]) {
     chart.append(svg("line", { x1: x(budget), x2: x(budget), y1: kCurve.top, y2: kCurve.height - kCurve.bottom, stroke: "var(--budget)" }));
@@ -86,7 +87,7 @@ function drawFrontier() {
     const px = x(point.device_bytes).toFixed(1), py = y(point.step_seconds).toFixed(1);
     path += i ? `H${px}V${py}` : `M${px},${py}`;
   });
-  chart.append(svg("path", { d: `${path}H${kCurve.width - kCurve.right}`, fill: "none", stroke: "var(--backward)", "stroke-width": 1.6 }));
+  chart.append(svg("path", { d: `${path}H${width - kCurve.right}`, fill: "none", stroke: "var(--backward)", "stroke-width": 1.6 }));
   const mark = (attributes, title, rows) => {
     const circle = svg("circle", attributes);
     circle.addEventListener("pointermove", (event) => tip.show(event, title, rows));

@@ -36,7 +36,7 @@ class LanePanel {
     this.canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `Lanes, ${name}` });
     const waiting = timeline.stalls.reduce((sum, stall) => sum + stall[1], 0) * report.timeline.unit_seconds;
     this.box = element("div", { class: "timeline" }, element("div", { class: "caption" },
-      element("h3", {}, name),
+      element("h3", {}, timeline.step ? `${name}, step ${timeline.step}` : name),
       element("span", {}, `${formatSeconds(timeline.seconds)}, of which compute waits ${formatSeconds(waiting)}`)), this.canvas);
     this.listen();
   }

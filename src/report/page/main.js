@@ -35,14 +35,19 @@ if (report.timeline.measured) {
   document.getElementById("clock").remove();
 }
 
+function draw() {
+  drawStep();
+  drawLoss();
+  drawFrontier();
+}
+
 drawNumbers();
 drawChoices();
 drawMoved();
 drawOperations();
-drawLoss();
-drawFrontier();
-showPart(0, view.seconds());
-addEventListener("resize", drawStep);
-addEventListener("beforeprint", drawStep);
-addEventListener("afterprint", drawStep);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawStep);
+view.set(0, view.seconds());
+draw();
+addEventListener("resize", draw);
+addEventListener("beforeprint", draw);
+addEventListener("afterprint", draw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

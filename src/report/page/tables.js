@@ -14,10 +14,10 @@ function tierNumber(tier) {
   const { budget_bytes: budget, planned_peak_bytes: planned, measured_peak_bytes: measured } = report.tiers[tier];
   const shown = measured ?? planned, [value, unit] = formatBytes(shown).split(" ");
   const details = [];
-  if (measured !== null) details.push(measured === planned ? "measured peak, exactly as planned" : `measured peak; planned ${formatBytes(planned)}`);
-  else details.push("planned peak");
-  details.push(budget > 0 ? `${formatShare(shown / budget)} of the budget of ${formatBytes(budget)}` : "no budget");
-  return number(`${tier} memory`, value, unit, details, budget > 0 ? shown / budget : undefined,
+  if (measured !== null) details.push(measured === planned ? "exactly as planned" : `planned ${formatBytes(planned)}`);
+  else details.push("planned");
+  details.push(budget > 0 ? `${formatShare(shown / budget)} of ${formatBytes(budget)}` : "no budget");
+  return number(`${tier} memory, peak`, value, unit, details, budget > 0 ? shown / budget : undefined,
     measured > planned || (budget > 0 && shown > budget));
 }
 
@@ -26,7 +26,7 @@ function drawNumbers() {
   const tokens = report.micro_steps_per_step * report.tokens_per_micro_step;
   if (report.tokens_per_second !== null) {
     boxes.push(number("throughput", formatNumber(report.tokens_per_second, report.tokens_per_second < 100 ? 1 : 0), "tokens/s",
-      [`${formatNumber(report.steps)} ${report.steps === 1 ? "step" : "steps"} of up to ${formatNumber(tokens)} tokens`]));
+      [`${formatNumber(report.steps)} ${report.steps === 1 ? "step" : "steps"},`, `up to ${formatNumber(tokens)} tokens each`]));
   } else {
     boxes.push(number("throughput", formatNumber(tokens / step.predicted_seconds), "tokens/s", ["predicted"]));
   }
@@ -101,6 +101,7 @@ function drawMoved() {
     return;
   }
   const lanes = kLanes.filter((lane) => rows.some((row) => row[lane]));
+  if (lanes.length > 3) target.closest(".pair").classList.add("stacked");
   const cell = (bytes) => element("td", {}, bytes ? formatBytes(bytes) : "");
   const body = rows.map((row) => element("tr", {}, element("td", {}, swatch(row.kind), kNames[row.kind]), ...lanes.map((lane) => cell(row[lane]))));
   const sums = lanes.map((lane) => rows.reduce((sum, row) => sum + (row[lane] ?? 0), 0));
