@@ -6,6 +6,8 @@
 #include "cli/config_arguments.h"
 #include "io/file.h"
 #include "plan/print.h"
+#include "report/report_html.h"
+#include "report/report_json.h"
 #include "runtime/measure.h"
 #include "train/job.h"
 #include "train/measure_job.h"
@@ -19,6 +21,7 @@ constexpr int kFrontierPoints = 9;
 constexpr CommandFlag kFlags[] = {
     {"--check-config", "", "look at keys and values only, not at the model or the data"},
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
+    {"--html", "FILE", "write the page that a run would leave, with predictions only"},
     {"--json", "", "print one JSON document"}};
 
 int print_checked(const ConfigArguments& arguments, const train::LoadedConfig& loaded) {
@@ -60,7 +63,10 @@ int cmd_plan(std::span<const std::string> args) {
   } else {
     fmt::print("{}", print_plan(planned.training.graph, planned.plan, planned.context));
   }
-  if (planned.plan.fits) return kDone;
+  if (planned.plan.fits) {
+    if (arguments->has("--html")) write_file(arguments->value("--html"), report_html(plan_report(planned, machine)));
+    return kDone;
+  }
   throw InputError(shortage_message(planned.plan, planned.context));
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a tier without a budget shows what it takes alone") {
   const std::array<TierMemory, 1> tiers = {TierMemory{"device", 380 * kMiB, 0}};
   std::array<char, 400> buffer;
   CHECK(format_bar(LoadState{.what = "weights", .bytes = kMiB, .total_bytes = 2 * kMiB, .tiers = tiers}, 70, buffer) ==
-        " 50% [###########           ]  weights 1.0/2.0 MiB  device 380.0 MiB");
+        " 50% [############            ]  weights 1.0/2.0 MiB  device 380.0 MiB");
 }
 
 TEST_CASE("a terminal gets one line that is drawn again") {

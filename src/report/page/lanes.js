@@ -136,7 +136,9 @@ class LanePanel {
       if (finish < view.from || start > view.to) continue;
       const from = this.x(start), width = this.x(finish) - from;
       pen.fillStyle = row ? fills[className(row[1])] : stall;
-      pen.fillRect(from, top, Math.max(width - (width > 5 ? 0.7 : 0), row ? 0.5 : 1), height);
+      // A copy or a wait must not vanish, however short; computation has neighbours that it may not cover.
+      const least = row && row[1] >= kKinds.length ? 0.5 : 1;
+      pen.fillRect(from, top, Math.max(width - (width > 5 ? 0.7 : 0), least), height);
     }
     pen.restore();
   }
