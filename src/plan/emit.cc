@@ -86,9 +86,9 @@ class WaitFinder {
     const bool padded =
         instruction.kind == Instruction::Kind::kCopy &&
         (instruction.inputs[0].place.tier == Tier::kDisk || instruction.outputs[0].place.tier == Tier::kDisk);
-    // What is read of the last block beyond the value does not matter; what is written there does.
+    // The last block is read to its end, too: what is there does not matter, but checksums want it to stay.
     const auto access = [&](const Place& place, bool writes) {
-      const int64_t bytes = padded && writes ? align_up(place.bytes, kDiskAlignment) : place.bytes;
+      const int64_t bytes = padded ? align_up(place.bytes, kDiskAlignment) : place.bytes;
       tiers_[static_cast<size_t>(place.tier)].access(place.offset, bytes, writes, instruction.lane, i, needed);
     };
     for (const Operand& input : instruction.inputs) {

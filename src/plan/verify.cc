@@ -297,8 +297,12 @@ class ProgramVerifier {
       if (input.value != kNone) read(i, input);
     }
     if (instruction.workspace.bytes > 0) touch(i, instruction.workspace, kNone);
-    // The rest of the last block is overwritten, too; what it is overwritten with does not matter.
-    if (meets_disk(instruction)) touch(i, padded(instruction.outputs[0].place), kNone);
+    if (meets_disk(instruction)) {
+      // Of the last block all is read and overwritten; what it holds beyond the value does not matter, but must stay
+      // while it is on its way.
+      check_written(i, memory(instruction.inputs[0].place), padded(instruction.inputs[0].place));
+      touch(i, padded(instruction.outputs[0].place), kNone);
+    }
     for (const Operand& output : instruction.outputs) touch(i, output.place, output.value);
   }
 
@@ -308,9 +312,18 @@ class ProgramVerifier {
     if (!found.whole)
       report("{} reads {}, but its bytes hold {}", describe(i), name(operand.value),
              found.instead == kNone ? "nothing" : name(found.instead));
-    for (const int32_t writer : found.writers) {
+    report_unfinished(i, found.writers);
+  }
+
+  // A read of whatever the bytes hold.
+  void check_written(int32_t i, ByteMap& map, const Place& place) {
+    report_unfinished(i, map.read(place.offset, place.bytes, kNone, i).writers);
+  }
+
+  void report_unfinished(int32_t i, const std::vector<int32_t>& writers) {
+    for (const int32_t writer : writers) {
       if (writer != kNone && !finished_before(writer, i))
-        report("{} reads {} without waiting for {}", describe(i), name(operand.value), describe(writer));
+        report("{} reads bytes without waiting for {}", describe(i), describe(writer));
     }
   }
 
