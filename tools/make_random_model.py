@@ -4,7 +4,7 @@
     tools/make_random_model.py qwen2.5-0.5b FOLDER [--tokenizer MODEL_FOLDER]
 
 Needs numpy only. A shard holds one layer, so memory stays at one layer whatever the model's size. Weights are normal with
-deviation 0.02, rounded to bf16. The tokenizer files of another folder can be copied along.
+deviation 0.02, rounded to bf16, repeated after some millions of numbers. The tokenizer files of another folder can be copied along.
 """
 
 import argparse
@@ -46,19 +46,20 @@ def layer_tensors(config, layer):
     return {prefix + name: shape for name, shape in tensors.items()}
 
 
-def random_bytes(rng, name, shape):
-    """bf16, as the upper halves of rounded f32."""
-    if name.endswith("norm.weight"):
-        values = np.ones(shape, np.float32)
-    elif name.endswith("bias"):
-        values = np.zeros(shape, np.float32)
-    else:
-        values = rng.standard_normal(shape, np.float32) * np.float32(0.02)
-    bits = values.view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
+def to_bf16(values):
+    """The upper halves of f32, rounded to even."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
 
 
-def write_shard(path, tensors, rng):
+def random_bytes(numbers, name, shape):
+    size = int(np.prod(shape))
+    if name.endswith(("norm.weight", "bias")):
+        return to_bf16(np.full(size, 0.0 if name.endswith("bias") else 1.0)).tobytes()
+    return np.resize(numbers, size).tobytes()
+
+
+def write_shard(path, tensors, numbers):
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in tensors.items():
         size = 2 * int(np.prod(shape))
@@ -69,7 +70,7 @@ def write_shard(path, tensors, rng):
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name, shape in tensors.items():
-            file.write(random_bytes(rng, name, shape))
+            file.write(random_bytes(numbers, name, shape))
     return offset
 
 
@@ -82,7 +83,8 @@ def main():
 
     config = dict(SHAPES[args.shape], hidden_act="silu", torch_dtype="bfloat16", bos_token_id=1, eos_token_id=2)
     os.makedirs(args.folder)
-    rng = np.random.default_rng(1)
+    # A prime count, so that no two rows of a matrix are alike.
+    numbers = to_bf16(0.02 * np.random.default_rng(1).standard_normal(4_194_301))
     shards = [layer_tensors(config, layer) for layer in range(config["num_hidden_layers"])]
     ends = {"model.embed_tokens.weight": (config["vocab_size"], config["hidden_size"]),
             "model.norm.weight": (config["hidden_size"],)}
@@ -92,7 +94,7 @@ def main():
     total, places = 0, {}
     for number, tensors in enumerate(shards, 1):
         name = f"model-{number:05}-of-{len(shards):05}.safetensors"
-        total += write_shard(os.path.join(args.folder, name), tensors, rng)
+        total += write_shard(os.path.join(args.folder, name), tensors, numbers)
         places.update(dict.fromkeys(tensors, name))
         print(f"{name} ({number} of {len(shards)})", flush=True)
     with open(os.path.join(args.folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:

@@ -21,8 +21,11 @@ std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t point
 
 RunRecord::RunRecord(const Program& program, int64_t steps)
     : trace_(program.instructions.size()), newest_(program.instructions.size()) {
-  losses_.reserve(static_cast<size_t>(std::max<int64_t>(0, steps)));
-  seconds_.reserve(losses_.capacity());
+  // Touched now, not only reserved, so that a long run does not grow page by page.
+  losses_.resize(static_cast<size_t>(std::max<int64_t>(0, steps)));
+  losses_.clear();
+  seconds_.resize(losses_.capacity());
+  seconds_.clear();
 }
 
 void RunRecord::end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes) {

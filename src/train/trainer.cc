@@ -128,7 +128,9 @@ TrainingOutcome Trainer::run() {
   const int64_t evaluate_every = eval_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
   const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
-  seconds.reserve(static_cast<size_t>(std::max<int64_t>(0, length_.total_steps - position_.step)));
+  // Touched now, not only reserved, so that a long run does not grow page by page.
+  seconds.resize(static_cast<size_t>(std::max<int64_t>(0, length_.total_steps - position_.step)));
+  seconds.clear();
   while (position_.step < length_.total_steps && !outcome.interrupted) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
