@@ -172,7 +172,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const double waiting = static_cast<double>(context.accumulation) * s.stall_seconds;
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
-  text += fmt::format("\nlayers   {}\n", ranges_text(plan.choices.blocks));
+  text += fmt::format("\nlayers   {}{}\n", ranges_text(plan.choices.blocks),
+                      plan.fits ? "" : " (the smallest plan found; it does not fit)");
   if (plan.choices.optimizer_state != Tier::kDevice || plan.choices.gradients != Tier::kDevice) {
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));
