@@ -13,6 +13,7 @@
 #include "model/modules.h"
 #include "model/weights.h"
 #include "train/model_card.h"
+#include "train/tokenizer_files.h"
 
 namespace spillway::train {
 namespace {
@@ -130,16 +131,6 @@ void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStor
   }
 }
 
-// Files beside the weights that make a folder complete for generation.
-void copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& to) {
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
-        "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"}) {
-    const std::filesystem::path file = from / name;
-    if (std::filesystem::is_regular_file(file)) write_file(to / name, read_file(file, int64_t{1} << 30));
-  }
-}
-
 void save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                   ValueStore& store) {
   std::vector<TensorSpec> specs;
@@ -213,7 +204,7 @@ void save_model(const std::filesystem::path& folder, const Job& job, const Train
     save_full_model(folder, job, training, store);
   }
   copy_tokenizer_files(job.config.tokenizer_config.empty() ? job.config.base_model : job.config.tokenizer_config,
-                       folder);
+                       folder, job.config.special_tokens);
   write_file(folder / "README.md", model_card(job));
 }
 
