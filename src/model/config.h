@@ -52,13 +52,15 @@ struct ModelConfig {
   std::optional<DType> dtype;  // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;  // generation stops at any of them
+  double repetition_penalty = 1;       // of generation; 1: none
 };
 
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
 // or not supported (architectures, activations, rope types, quantised weights are refused by name).
 [[nodiscard]] ModelConfig parse_model_config(std::string_view json, std::string_view where);
 
-// Reads FOLDER/config.json and, for the tokens that end generation, FOLDER/generation_config.json if it is there.
+// Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
+// FOLDER/generation_config.json if it is there.
 [[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
 
 // The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.

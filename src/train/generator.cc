@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -28,6 +29,15 @@ double log_probability(std::span<const float> logits, int32_t id) {
 }
 
 }  // namespace
+
+void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
+  const std::unordered_set<int32_t> distinct(seen.begin(), seen.end());
+  const auto factor = static_cast<float>(penalty);
+  for (const int32_t id : distinct) {
+    float& logit = logits[static_cast<size_t>(id)];
+    logit = logit < 0 ? logit * factor : logit / factor;
+  }
+}
 
 int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {
   if (sampling.temperature == 0)
@@ -92,6 +102,7 @@ Generated Generator::generate(std::span<const int32_t> prompt, std::span<const i
                               const Sampling& sampling, const std::function<void(int32_t)>& on_token) {
   SPILLWAY_CHECK(!prompt.empty(), "an empty prompt");
   Generated result;
+  std::vector<int32_t> seen(prompt.begin(), prompt.end());
   int64_t start = 0;
   std::span<const float> logits;
   while (!prompt.empty()) {
@@ -102,12 +113,15 @@ Generated Generator::generate(std::span<const int32_t> prompt, std::span<const i
   }
   RandomStream random(sampling.seed, 0);
   while (std::ssize(result.ids) < sampling.max_new_tokens) {
-    const int32_t id = sample(logits, sampling, random.uniform());
+    std::vector<float> scores(logits.begin(), logits.end());
+    if (config_.repetition_penalty != 1) penalise_repetition(scores, seen, config_.repetition_penalty);
+    const int32_t id = sample(scores, sampling, random.uniform());
     if (std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end()) {
       result.stopped = true;
       break;
     }
     result.ids.push_back(id);
+    seen.push_back(id);
     result.logprobs.push_back(log_probability(logits, id));
     if (on_token) on_token(id);
     if (std::ssize(result.ids) < sampling.max_new_tokens) logits = run({&id, 1}, start++);

@@ -26,7 +26,7 @@ struct Sampling {
 
 struct Generated {
   std::vector<int32_t> ids;      // the new tokens, without the one that stopped
-  std::vector<double> logprobs;  // of each, under the model's own distribution (temperature 1)
+  std::vector<double> logprobs;  // of each, under the model's own distribution (temperature 1, no penalty)
   bool stopped = false;          // by a stop token, not by the length
 };
 
@@ -37,8 +37,8 @@ class Generator {
   Generator(const std::filesystem::path& model, const std::filesystem::path& adapter, int64_t context,
             ThreadPool& pool);
 
-  // `on_token` gets each new token as it is chosen. REQUIRES: the prompt is not empty, its ids are in the vocabulary,
-  // and it fits the context with the new tokens.
+  // Applies the model's repetition penalty. `on_token` gets each new token as it is chosen. REQUIRES: the prompt is not
+  // empty, its ids are in the vocabulary, and it fits the context with the new tokens.
   [[nodiscard]] Generated generate(std::span<const int32_t> prompt, std::span<const int32_t> stop_ids,
                                    const Sampling& sampling, const std::function<void(int32_t)>& on_token);
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -53,6 +53,10 @@ class Generator {
   Plan plan_;
   std::optional<Executor> executor_;
 };
+
+// What transformers' repetition penalty makes of the logits: those of the tokens in `seen` are divided by `penalty`
+// where they are positive and multiplied by it where they are negative, once each.
+void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty);
 
 // Chooses a token: greedy, or by temperature, top-k and top-p in that order, as transformers does. `uniform` is a
 // random number in [0, 1).
