@@ -220,6 +220,10 @@ TEST_CASE("an adapter that does not belong to the model is refused") {
       {"other rank", "adapter_model.safetensors", with([](Job& job) {
          job.edit_json(job.path("adapter") / "adapter_config.json", [](json& content) { content["r"] = 64; });
        })},
+      {"rank by config", "lora_r", with([](Job& job) { job.config["lora_r"] = 3; })},
+      {"scale by config", "lora_alpha", with([](Job& job) { job.config["lora_alpha"] = 3; })},
+      {"layers by config", "lora_target_modules",
+       with([](Job& job) { job.config["lora_target_modules"] = {"q_proj"}; })},
       {"of another model", "adapter_model.safetensors", with([](Job& job) {
          fs::remove_all(job.path("adapter"));
          fs::copy(kModels / "qwen3_tied/adapter", job.path("adapter"));

@@ -6,12 +6,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "io/file.h"
-#include "io/quote.h"
 #include "io/safetensors.h"
 #include "model/json_fields.h"
 
@@ -64,6 +65,15 @@ std::set<std::string, std::less<>> stored_targets(const std::filesystem::path& f
                       pattern);
   }
   return result;
+}
+
+// PEFT leaves tensors of layers that target_modules does not name aside: the file and the config are of two trainings.
+void check_listed(const LoraOptions& listed, const std::set<std::string, std::less<>>& stored, std::string_view where) {
+  for (const std::string& module : stored) {
+    if (is_adapted(listed, module)) continue;
+    throw input_error(where, "expected target_modules to name every layer that has tensors, got none for {}; {}",
+                      quote(module), "use the adapter_config.json that belongs to adapter_model.safetensors");
+  }
 }
 
 // A stable number for a name (FNV-1a), to key its random stream by.
@@ -134,13 +144,19 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   lora.alpha = json.real_or("lora_alpha", 8, 0, 1e9);
   lora.dropout = json.real_or("lora_dropout", 0, 0, 1);
   lora.rslora = json.boolean_or("use_rslora", false);
+  if (!json.is_string("target_modules")) {
+    for (std::string& name : json.strings("target_modules")) lora.target_modules.insert(std::move(name));
+  }
   return lora;
 }
 
 LoraOptions read_adapter_options(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "adapter_config.json";
   LoraOptions lora = parse_adapter_config(read_file(path, 4 * kMiB), path.string());
-  lora.target_modules = stored_targets(folder);
+  // The tensors decide, since the file may give a pattern, and may list layers that this model does not have.
+  std::set<std::string, std::less<>> stored = stored_targets(folder);
+  if (!lora.target_modules.empty()) check_listed(lora, stored, path.string());
+  lora.target_modules = std::move(stored);
   return lora;
 }
 

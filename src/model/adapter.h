@@ -26,8 +26,8 @@ namespace spillway {
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone.
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModule& module, uint64_t seed);
 
-// Reads the text of an adapter_config.json, but for its target_modules, which may be patterns. `where` names it in
-// errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
+// Reads the text of an adapter_config.json, its target_modules only where they are a list, not a pattern. `where` names
+// it in errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
 [[nodiscard]] LoraOptions parse_adapter_config(std::string_view json, std::string_view where);
 
 // Reads FOLDER/adapter_config.json; the layers are those that the tensors beside it are for.

@@ -56,7 +56,7 @@ TEST_CASE("targets come in the order of the model, and one that matches nothing 
     const std::string error = error_of([&] {
       (void)lora_targets(config, {.target_modules = {"q_proj", wrong}}, "key");
     });
-    CHECK(error.find(std::string("got \"") + wrong) != std::string::npos);
+    CHECK(error.find(std::string("got '") + wrong) != std::string::npos);
   }
 }
 
@@ -69,6 +69,25 @@ TEST_CASE("an adapter folder of PEFT is read") {
   CHECK(read_adapter_options(kGolden / "llama2/adapter_rslora").rslora);
 }
 
+TEST_CASE("an adapter's tensors are of the layers that its config lists") {
+  const TemporaryFolder folder;
+  std::filesystem::copy(kGolden / "llama32/adapter", folder.path(), std::filesystem::copy_options::recursive);
+  const auto list = [&](const nlohmann::json& targets) {
+    const std::filesystem::path path = folder.path() / "adapter_config.json";
+    nlohmann::json config = nlohmann::json::parse(read_file(path, 1 << 20));
+    config["target_modules"] = targets;
+    write_file(path, config.dump());
+  };
+  list({"q_proj", "v_proj"});
+  CHECK(error_of([&] {
+          (void)read_adapter_options(folder.path());
+        }).find("got none for 'model.layers.0.mlp.down_proj'") != std::string::npos);
+  list({"q_proj", "v_proj", "down_proj", "query_key_value"});
+  CHECK(read_adapter_options(folder.path()).target_modules.size() == 6);
+  list(".*(q|v|down)_proj");
+  CHECK(read_adapter_options(folder.path()).target_modules.size() == 6);
+}
+
 TEST_CASE("adapters of another kind are refused") {
   nlohmann::json config = nlohmann::json::parse(read_file(kGolden / "llama2/adapter/adapter_config.json", 1 << 20));
   const auto error_with = [&](const char* key, const nlohmann::json& value) {
@@ -78,12 +97,12 @@ TEST_CASE("adapters of another kind are refused") {
     return error_of([&] { (void)read_adapter_options(folder.path()); });
   };
   SUBCASE("kind") {
-    CHECK(error_with("peft_type", "IA3").find("expected peft_type LORA, got \"IA3\"") != std::string::npos);
+    CHECK(error_with("peft_type", "IA3").find("expected peft_type LORA, got 'IA3'") != std::string::npos);
   }
   SUBCASE("DoRA") { CHECK(error_with("use_dora", true).find("got one with use_dora") != std::string::npos); }
-  SUBCASE("biases") { CHECK(error_with("bias", "all").find("got \"all\"") != std::string::npos); }
+  SUBCASE("biases") { CHECK(error_with("bias", "all").find("got 'all'") != std::string::npos); }
   SUBCASE("base") {
-    CHECK(error_with("init_lora_weights", "pissa_niter_4").find("got init_lora_weights \"pissa") != std::string::npos);
+    CHECK(error_with("init_lora_weights", "pissa_niter_4").find("got init_lora_weights 'pissa") != std::string::npos);
   }
   SUBCASE("ranks") { CHECK(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern") != std::string::npos); }
   SUBCASE("rank 0") { CHECK(error_with("r", 0).find("expected r to be an integer from 1") != std::string::npos); }

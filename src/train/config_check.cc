@@ -152,7 +152,7 @@ void complete_adapter(Checks& c) {
   if (!c.given("lora_r") && config.lora_model_dir.empty()) {
     throw input_error(c.where("adapter"), "expected lora_r beside adapter: lora, got none; set lora_r, for example 16");
   }
-  if (!c.given("lora_alpha")) config.lora_alpha = static_cast<double>(config.lora_r);
+  if (!c.given("lora_alpha") && config.lora_model_dir.empty()) config.lora_alpha = static_cast<double>(config.lora_r);
 }
 
 void complete_template(std::string_view where, std::string& name, const std::string& jinja) {
@@ -161,7 +161,7 @@ void complete_template(std::string_view where, std::string& name, const std::str
   }
   if (!jinja.empty() && !name.empty() && name != "jinja") {
     throw input_error(where, "expected chat_template: jinja beside chat_template_jinja, got {}; remove one",
-                      spillway::quoted(name));
+                      quote(name));
   }
   if (!jinja.empty()) name = "jinja";
 }
@@ -178,7 +178,7 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
       if (!is_new && mapping->second != *older) {
         throw input_error(fmt::format("{}.message_field_{}", where, name),
                           "expected the name in message_property_mappings.{}, {}, got {}; remove one", name,
-                          spillway::quoted(mapping->second), spillway::quoted(*older));
+                          quote(mapping->second), quote(*older));
       }
     }
     complete_template(where + ".chat_template", dataset.chat_template, dataset.chat_template_jinja);
@@ -245,7 +245,7 @@ void check_machine(const Checks& c) {
   }
   if (config.device == "auto" || config.device == "cpu") return;
   const bool cuda = config.device == "cuda" || config.device.starts_with("cuda:");
-  throw input_error(c.where("device"), "expected auto or cpu, got {}; {}", spillway::quoted(config.device),
+  throw input_error(c.where("device"), "expected auto or cpu, got {}; {}", quote(config.device),
                     cuda ? "CUDA devices are not yet supported, write cpu" : "write one of them");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -12,18 +13,46 @@
 namespace spillway::train {
 namespace {
 
-LoraOptions lora_options(const Config& config, const ModelConfig& model) {
-  if (!config.lora_model_dir.empty()) {
-    LoraOptions lora = read_adapter_options(config.lora_model_dir);
-    lora.dropout = config.lora_dropout;
-    return lora;
-  }
+LoraOptions fresh_lora(const Config& config) {
   LoraOptions lora{
       .r = config.lora_r, .alpha = config.lora_alpha, .rslora = config.peft_use_rslora, .dropout = config.lora_dropout};
   if (!config.lora_target_linear) {
     lora.target_modules = {config.lora_target_modules.begin(), config.lora_target_modules.end()};
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
   }
+  return lora;
+}
+
+std::set<std::string> names_of(const std::vector<LinearModule>& modules) {
+  std::set<std::string> names;
+  for (const LinearModule& module : modules) names.insert(module.name);
+  return names;
+}
+
+// An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
+LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
+  LoraOptions lora = read_adapter_options(config.lora_model_dir);
+  const auto differs = [&config](std::string_view key, const auto& expected, const auto& got) {
+    return input_error(key, "expected {} as in {}/adapter_config.json, got {}; leave the key out", expected,
+                       config.lora_model_dir, got);
+  };
+  if (config.lora_r != 0 && config.lora_r != lora.r) throw differs("lora_r", lora.r, config.lora_r);
+  if (config.lora_alpha != 0 && config.lora_alpha != lora.alpha)
+    throw differs("lora_alpha", lora.alpha, config.lora_alpha);
+  if (config.lora_target_linear || !config.lora_target_modules.empty()) {
+    const std::string_view key = config.lora_target_linear ? "lora_target_linear" : "lora_target_modules";
+    const auto theirs = names_of(lora_targets(model, lora, config.lora_model_dir));
+    const auto ours = names_of(lora_targets(model, fresh_lora(config), key));
+    if (theirs != ours)
+      throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
+  }
+  lora.dropout = config.lora_dropout;
+  return lora;
+}
+
+LoraOptions lora_options(const Config& config, const ModelConfig& model) {
+  if (!config.lora_model_dir.empty()) return continued_lora(config, model);
+  LoraOptions lora = fresh_lora(config);
   (void)lora_targets(model, lora, "lora_target_modules");
   return lora;
 }
