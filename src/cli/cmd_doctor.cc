@@ -7,16 +7,17 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/Version.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "runtime/computer.h"
 #include "runtime/measure.h"
@@ -175,20 +176,12 @@ void print_page(const Findings& found) {
 }  // namespace
 
 int cmd_doctor(std::span<const std::string> args) {
-  CLI::App app("Shows what this machine has and how fast each part is.", "spillway doctor");
+  CommandLine line("spillway doctor", "Shows what this machine has and how fast each part is.");
   std::string folder = ".";
   bool json = false;
-  app.add_option("--disk", folder, "the folder whose disk is measured")->capture_default_str();
-  app.add_flag("--json", json, "print one JSON document");
-  try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return kDone;
-  } catch (const CLI::ParseError& error) {
-    throw input_error("spillway doctor", "expected [--disk FOLDER] [--json], got: {}; see spillway doctor --help",
-                      error.what());
-  }
+  line.option("--disk", folder, "the folder whose disk is measured");
+  line.flag("--json", json, "print one JSON document");
+  if (!line.parse(args)) return kDone;
   if (!std::filesystem::is_directory(folder)) {
     throw input_error("--disk", "expected a folder, got '{}'; name one that is there", folder);
   }
@@ -202,7 +195,7 @@ int cmd_doctor(std::span<const std::string> args) {
   found.missing = missing(found.features, found.measured.disk, folder);
   cache_machine(found.measured.machine);  // the next job measures its operations anew
   if (json) {
-    fmt::print("{}\n", to_json(found).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(to_json(found), 2));
   } else {
     print_page(found);
   }

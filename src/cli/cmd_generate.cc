@@ -2,12 +2,11 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -24,8 +23,6 @@ struct Options {
   bool json = false, json_lines = false, logprobs = false;
   train::Sampling sampling;
 };
-
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 // The token ids of each prompt to answer.
 std::vector<std::vector<int32_t>> read_prompts(const Options& options, const data::Tokenizer& tokenizer) {
@@ -68,7 +65,7 @@ void answer(const Options& options, const data::Tokenizer& tokenizer, train::Gen
   if (streams) {
     fmt::print("{}\n", decoder.finish());
   } else {
-    fmt::print("{}\n", dump(to_json(options, tokenizer, prompt, result), options.json ? 2 : -1));
+    fmt::print("{}\n", json_text(to_json(options, tokenizer, prompt, result), options.json ? 2 : -1));
     std::fflush(stdout);
   }
 }
@@ -88,28 +85,23 @@ void check_tokens(const std::vector<std::vector<int32_t>>& prompts, const ModelC
 
 int cmd_generate(std::span<const std::string> args) {
   Options options;
-  CLI::App app("Continue a text, or answer a conversation.", "spillway generate");
-  app.add_option("MODEL", options.model, "the model folder")->required();
-  app.add_option("--adapter", options.adapter, "a PEFT adapter folder");
-  auto* source = app.add_option_group("source");
-  source->add_option("--prompt", options.prompt, "the text to continue");
-  source->add_option("--messages", options.messages,
-                     "a JSON file: a list of messages, or an object with messages, tools, ...");
-  source->require_option(1);
-  app.add_option("--max-new-tokens", options.sampling.max_new_tokens, "stop after so many (256)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  app.add_option("--temperature", options.sampling.temperature, "0 (default) takes the most likely token")
-      ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--top-p", options.sampling.top_p, "sample from the most likely tokens that together reach P")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--top-k", options.sampling.top_k, "sample from the K most likely tokens")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
-  app.add_option("--seed", options.sampling.seed, "of the sampling");
-  app.add_flag("--json", options.json, "print one JSON document");
-  app.add_flag("--json-lines", options.json_lines,
-               "--messages holds one conversation a line; print one JSON document for each");
-  app.add_flag("--logprobs", options.logprobs, "with --json: the log-probability of each token");
-  if (!parse_command_line(app, args)) return kDone;
+  CommandLine line("spillway generate", "Continue a text, or answer a conversation.");
+  line.required("MODEL", options.model, "the model folder");
+  line.option("--adapter", options.adapter, "a PEFT adapter folder");
+  line.option("--prompt", options.prompt, "the text to continue");
+  line.option("--messages", options.messages,
+              "a JSON file: a list of messages, or an object with messages, tools, ...");
+  line.exactly_one_of({"--prompt", "--messages"});
+  line.option("--max-new-tokens", options.sampling.max_new_tokens, "stop after so many (256)", 1, 1 << 20);
+  line.option("--temperature", options.sampling.temperature, "0 (default) takes the most likely token", 0.0, 100.0);
+  line.option("--top-p", options.sampling.top_p, "sample from the most likely tokens that together reach P", 0.0, 1.0);
+  line.option("--top-k", options.sampling.top_k, "sample from the K most likely tokens", 0, 1 << 30);
+  line.option("--seed", options.sampling.seed, "of the sampling");
+  line.flag("--json", options.json, "print one JSON document");
+  line.flag("--json-lines", options.json_lines,
+            "--messages holds one conversation a line; print one JSON document for each");
+  line.flag("--logprobs", options.logprobs, "with --json: the log-probability of each token");
+  if (!line.parse(args)) return kDone;
 
   const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
   const std::vector<std::vector<int32_t>> prompts = read_prompts(options, tokenizer);

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/chat_prompt.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "data/chat_template.h"
 #include "data/tokenizer.h"
@@ -31,8 +30,6 @@ struct Options {
   bool json = false, json_lines = false, no_special = false, skip_special = false;
 };
 
-std::string dump(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
-
 // One JSON string a line in, one {"ids", "text"} a line out.
 void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
   const std::string content = read_file(options.lines, kMaxInputBytes);
@@ -46,7 +43,7 @@ void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
       throw input_error(where, "expected a JSON string, got something else; write one text a line, in quotes");
     }
     const std::vector<int32_t> ids = tokenizer.encode(line.get_ref<const std::string&>(), !options.no_special);
-    fmt::print("{}\n", dump({{"ids", ids}, {"text", tokenizer.decode(ids, options.skip_special)}}, -1));
+    fmt::print("{}\n", json_text(Json{{"ids", ids}, {"text", tokenizer.decode(ids, options.skip_special)}}));
   }
 }
 
@@ -83,7 +80,7 @@ void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options)
   Json result = {{"ids", ids}, {"tokens", Json::array()}, {"text", rendered.text}};
   for (const int32_t id : ids) result["tokens"].push_back(tokenizer.id_to_token(id));
   if (chat.marks_generation()) result["assistant_mask"] = assistant_mask(tokenizer, rendered, ids);
-  fmt::print("{}\n", dump(result, 2));
+  fmt::print("{}\n", json_text(result, 2));
 }
 
 void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, const Options& options) {
@@ -92,38 +89,28 @@ void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, cons
   for (const int32_t id : ids) tokens.push_back(tokenizer.id_to_token(id));
   if (options.json) {
     const std::string decoded = tokenizer.decode(ids, options.skip_special);
-    fmt::print("{}\n", dump({{"ids", ids}, {"tokens", tokens}, {"text", decoded}}, 2));
+    fmt::print("{}\n", json_text(Json{{"ids", ids}, {"tokens", tokens}, {"text", decoded}}, 2));
     return;
   }
-  for (size_t i = 0; i < ids.size(); ++i) fmt::print("{:>7}  {}\n", ids[i], dump(tokens[i], -1));
+  for (size_t i = 0; i < ids.size(); ++i) fmt::print("{:>7}  {}\n", ids[i], json_text(Json(tokens[i])));
 }
 
 }  // namespace
 
 int cmd_tokenize(std::span<const std::string> args) {
   Options options;
-  CLI::App app("Show the tokens of a text, as a model's tokenizer.json makes them.", "spillway tokenize");
-  app.add_option("MODEL", options.model, "the model folder; tokenizer.json is enough")->required();
-  auto* source = app.add_option_group("source");
-  source->add_option("--text", options.text, "this text");
-  source->add_option("--file", options.file, "the text of a file");
-  source->add_option("--lines", options.lines, "many texts, one JSON string a line; with --json-lines");
-  source->add_option("--messages", options.messages, "a conversation: a JSON list of messages, or an object with them");
-  source->require_option(1);
-  app.add_flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
-  app.add_flag("--json", options.json, R"(print {"ids", "tokens", "text"})");
-  app.add_flag("--no-special", options.no_special, "add no special tokens, such as BOS");
-  app.add_flag("--skip-special", options.skip_special, "leave special tokens out of the decoded text");
-  try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return kDone;
-  } catch (const CLI::ParseError& error) {
-    throw input_error("tokenize",
-                      "expected MODEL and --text, --file, --messages or --lines, got: {}; see spillway tokenize --help",
-                      error.what());
-  }
+  CommandLine line("spillway tokenize", "Show the tokens of a text, as a model's tokenizer.json makes them.");
+  line.required("MODEL", options.model, "the model folder; tokenizer.json is enough");
+  line.option("--text", options.text, "this text");
+  line.option("--file", options.file, "the text of a file");
+  line.option("--lines", options.lines, "many texts, one JSON string a line; with --json-lines");
+  line.option("--messages", options.messages, "a conversation: a JSON list of messages, or an object with them");
+  line.exactly_one_of({"--text", "--file", "--lines", "--messages"});
+  line.flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
+  line.flag("--json", options.json, R"(print {"ids", "tokens", "text"})");
+  line.flag("--no-special", options.no_special, "add no special tokens, such as BOS");
+  line.flag("--skip-special", options.skip_special, "leave special tokens out of the decoded text");
+  if (!line.parse(args)) return kDone;
   if (options.lines.empty() == options.json_lines) {
     throw input_error("--lines", "expected --lines and --json-lines together, got one of them; give both");
   }
