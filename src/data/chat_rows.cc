@@ -60,7 +60,7 @@ class ChatRows : public RowBuilder {
         options_(options),
         tokenizer_(tokenizer),
         template_(choose_chat_template(config, options, tokenizer)),
-        variables_(template_variables(tokenizer, options)),
+        variables_(template_variables(tokenizer)),
         train_on_eot_(config.train_on_eot.value_or(config.train_on_eos)) {
     if (!config.message_field_training_detail.empty()) {
       throw input_error("message_field_training_detail",

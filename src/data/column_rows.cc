@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 class ColumnRows : public RowBuilder {
  public:
   ColumnRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
-      : config_(config), options_(options), tokenizer_(tokenizer), variables_(template_variables(tokenizer, options)) {
+      : config_(config), options_(options), tokenizer_(tokenizer), variables_(template_variables(tokenizer)) {
     const bool has_template = !config.chat_template.empty() || !options.chat_template.empty() ||
                               !config.chat_template_jinja.empty() || !options.chat_template_jinja.empty() ||
                               tokenizer.chat_template();

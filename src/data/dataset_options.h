@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,7 +62,6 @@ struct RowOptions {
   bool assistant_only_loss = false;          // TRL's
   std::string dataset_text_field = "text";   // TRL's
   std::string chat_template, chat_template_jinja;
-  nlohmann::ordered_json chat_template_kwargs = nlohmann::ordered_json::object();
   std::vector<std::string> eot_tokens;
 };
 

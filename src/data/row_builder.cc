@@ -135,7 +135,7 @@ ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions&
       where);
 }
 
-Json template_variables(const Tokenizer& tokenizer, const RowOptions& options) {
+Json template_variables(const Tokenizer& tokenizer) {
   Json variables = Json::object();
   const auto add = [&](const char* name, const std::string& token) {
     if (!token.empty()) variables[name] = token;

@@ -54,7 +54,7 @@ class RowBuilder {
 // The compiled template that dataset, config and tokenizer choose, in this order.
 [[nodiscard]] ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions& options,
                                                 const Tokenizer& tokenizer);
-// bos_token and the like, as templates see them, with the config's chat_template_kwargs.
-[[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer, const RowOptions& options);
+// bos_token and the like, as templates see them.
+[[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer);
 
 }  // namespace spillway::data
