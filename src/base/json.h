@@ -1,10 +1,9 @@
-// JSON that comes from outside.
+// JSON that comes from outside, and JSON that goes there. Compiled once: the library is slow to compile.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
-
-#include "base/error.h"
 
 namespace spillway {
 
@@ -13,15 +12,12 @@ constexpr int kMaxJsonDepth = 200;
 
 // `text` as JSON, with a discarded value for what is none. Throws InputError at `where` for nesting beyond
 // kMaxJsonDepth levels.
+// Json is nlohmann::json or nlohmann::ordered_json; so for json_text.
 template <typename Json = nlohmann::json>
-[[nodiscard]] Json parse_json(std::string_view text, std::string_view where) {
-  const auto check_depth = [where](int depth, typename Json::parse_event_t, Json&) {
-    if (depth > kMaxJsonDepth) {
-      throw input_error(where, "expected at most {} nested levels, got more; correct the file", kMaxJsonDepth);
-    }
-    return true;
-  };
-  return Json::parse(text, check_depth, /*allow_exceptions=*/false);
-}
+[[nodiscard]] Json parse_json(std::string_view text, std::string_view where);
+
+// `json` as text: on one line, or with `indent` spaces a level. Broken UTF-8 becomes U+FFFD, so that it never throws.
+template <typename Json>
+[[nodiscard]] std::string json_text(const Json& json, int indent = -1);
 
 }  // namespace spillway

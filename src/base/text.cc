@@ -8,32 +8,43 @@
 
 namespace spillway {
 
-std::string quoted(std::string_view text) {
-  constexpr size_t kEdge = 40;
-  std::string out = "'";
-  const auto append = [&out](std::string_view part) {
-    for (const char c : part) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '\n') {
+namespace {
+
+// Escapes control bytes and what is no UTF-8.
+void append_shown(std::string& out, std::string_view text) {
+  while (!text.empty()) {
+    const int64_t invalid = first_invalid_utf8(text);
+    const size_t valid = invalid < 0 ? text.size() : static_cast<size_t>(invalid);
+    for (size_t i = 0; i < std::min(valid + 1, text.size()); ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      if (text[i] == '\n') {
         out += "\\n";
-      } else if (byte < 0x20 || byte == 0x7f) {
+      } else if (i == valid || byte < 0x20 || byte == 0x7f) {
         out += fmt::format("\\x{:02x}", byte);
       } else {
-        out += c;
+        out += text[i];
       }
     }
-  };
+    text.remove_prefix(std::min(valid + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+std::string quote(std::string_view text) {
+  constexpr size_t kEdge = 40;
+  std::string out = "'";
   if (text.size() <= 2 * kEdge) {
-    append(text);
+    append_shown(out, text);
   } else {
     // Cut between characters, never inside one.
     const auto continues = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
     size_t head = kEdge, tail = text.size() - kEdge;
     while (head > 0 && continues(head)) --head;
     while (tail < text.size() && continues(tail)) ++tail;
-    append(text.substr(0, head));
+    append_shown(out, text.substr(0, head));
     out += "...";
-    append(text.substr(tail));
+    append_shown(out, text.substr(tail));
   }
   return out + "'";
 }

@@ -7,9 +7,9 @@
 
 namespace spillway {
 
-// `text` in single quotes, on one line and of bounded length: control bytes escaped, the middle of a long text left
-// out.
-[[nodiscard]] std::string quoted(std::string_view text);
+// `text` in single quotes, on one line, valid UTF-8 and of bounded length: control bytes and broken UTF-8 escaped, the
+// middle of a long text left out.
+[[nodiscard]] std::string quote(std::string_view text);
 
 // Edits (insertions, deletions, replacements, swaps of neighbours) from one word to the other. Words longer than 64
 // bytes count by their first 64.

@@ -17,12 +17,13 @@ TEST_CASE("the nearest name is the one with the fewest edits") {
 }
 
 TEST_CASE("a quoted text stays on one line and is bounded") {
-  CHECK(quoted("a b") == "'a b'");
-  CHECK(quoted("a\nb\x01") == "'a\\nb\\x01'");
-  CHECK(quoted(std::string(10000, 'a')).size() < 100);
+  CHECK(quote("a b") == "'a b'");
+  CHECK(quote("a\nb\x01") == "'a\\nb\\x01'");
+  CHECK(quote(std::string(10000, 'a')).size() < 100);
+  CHECK(quote("a\xff\xe2\x99") == "'a\\xff\\xe2\\x99'");
   std::string hearts;
   for (int i = 0; i < 100; ++i) hearts += "\xe2\x99\xa5";
-  CHECK(first_invalid_utf8(quoted(hearts)) == -1);
+  CHECK(first_invalid_utf8(quote(hearts)) == -1);
 }
 
 TEST_CASE("names are joined as in a sentence") {

@@ -27,7 +27,7 @@ constexpr CommandFlag kFlags[] = {
 int print_checked(const ConfigArguments& arguments, const train::LoadedConfig& loaded) {
   if (arguments.has("--json")) {
     const nlohmann::ordered_json document = {{"config", arguments.path}, {"ok", true}, {"ignored", loaded.ignored}};
-    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(document, 2));
   } else {
     fmt::print("{}: all keys and values are fine\n", arguments.path);
   }
@@ -59,7 +59,7 @@ int cmd_plan(std::span<const std::string> args) {
   if (!elsewhere) train::measure_job(job, machine);
   const train::PlannedJob planned = train::plan_job(job, machine, kFrontierPoints);
   if (arguments->has("--json")) {
-    fmt::print("{}\n", plan_json(planned.training.graph, planned.plan, planned.context).dump(2));
+    fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));
   } else {
     fmt::print("{}", print_plan(planned.training.graph, planned.plan, planned.context));
   }

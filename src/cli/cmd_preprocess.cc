@@ -1,9 +1,9 @@
 #include "cli/cmd_preprocess.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
@@ -48,7 +48,7 @@ ordered_json write_all(const fs::path& folder, const train::Config& config, cons
   } else {
     fs::remove(folder / "eval.jsonl");  // of an earlier call
   }
-  write_file(folder / "summary.json", summary.dump(2) + "\n");
+  write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
 }
 
@@ -66,7 +66,7 @@ int cmd_preprocess(std::span<const std::string> args) {
       arguments->has("--out") ? fs::path(arguments->value("--out")) : fs::path(config.output_dir) / "preprocessed";
   const ordered_json summary = write_all(folder, config, data);
   if (arguments->has("--json")) {
-    fmt::print("{}\n", summary.dump(2));
+    fmt::print("{}\n", json_text(summary, 2));
   } else {
     fmt::print("{}\n", folder.string());
   }

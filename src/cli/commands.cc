@@ -57,7 +57,7 @@ int dispatch(std::span<const std::string> args) {
     names.push_back(command.name);
   }
   const std::string_view near = nearest_name(args[0], names);
-  throw input_error("spillway", "expected a command ({}), got {}; {}", joined_names(names), spillway::quoted(args[0]),
+  throw input_error("spillway", "expected a command ({}), got {}; {}", joined_names(names), quote(args[0]),
                     near.empty() ? "see spillway --help" : fmt::format("did you mean {}?", near));
 }
 

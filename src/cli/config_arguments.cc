@@ -49,11 +49,9 @@ class ArgumentReader {
 
   void read_path(const std::string& argument) {
     if (argument.empty()) fail("a config file", "an empty name", "name one, or - for standard input");
-    if (argument.starts_with('-') && argument != "-")
-      fail("--KEY VALUE", spillway::quoted(argument), "write two dashes");
+    if (argument.starts_with('-') && argument != "-") fail("--KEY VALUE", quote(argument), "write two dashes");
     if (!result_.path.empty()) {
-      fail("one config file", fmt::format("{} and {}", spillway::quoted(result_.path), spillway::quoted(argument)),
-           "remove one");
+      fail("one config file", fmt::format("{} and {}", quote(result_.path), quote(argument)), "remove one");
     }
     result_.path = argument;
   }
@@ -64,7 +62,7 @@ class ArgumentReader {
     const auto flag =
         std::find_if(flags_.begin(), flags_.end(), [&](const CommandFlag& one) { return one.name == name; });
     if (flag != flags_.end() && flag->value.empty()) {
-      if (equals != std::string::npos) fail(name, spillway::quoted(argument), "write it without a value");
+      if (equals != std::string::npos) fail(name, quote(argument), "write it without a value");
       result_.flags.emplace(name, "");
       return;
     }

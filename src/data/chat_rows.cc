@@ -9,9 +9,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/row_builder.h"
 #include "data/token_spans.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {

@@ -6,10 +6,10 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/record_reader.h"
 #include "data/row_builder.h"
 #include "io/file.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {

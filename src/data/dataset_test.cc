@@ -174,7 +174,7 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
   const Folder folder;
   const fs::path alpaca = folder.write("a.jsonl", "{\"prompt\": \"x\", \"output\": 5}\n");
   CHECK(error_of(dataset(alpaca, "alpaca"))
-            .find("a.jsonl:1] expected a field 'instruction', got \"prompt\", \"output\"; set field_instruction") !=
+            .find("a.jsonl:1] expected a field 'instruction', got 'prompt', 'output'; set field_instruction") !=
         std::string::npos);
   DatasetConfig renamed = dataset(alpaca, "alpaca");
   renamed.field_instruction = "prompt";

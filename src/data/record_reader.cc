@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/byte_stream.h"
 #include "io/file.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/file.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {
@@ -144,7 +144,6 @@ Json template_variables(const Tokenizer& tokenizer) {
   add("eos_token", tokenizer.eos_token());
   add("unk_token", tokenizer.unk_token());
   add("pad_token", tokenizer.pad_token());
-  for (const auto& [name, value] : options.chat_template_kwargs.items()) variables[name] = value;
   return variables;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/tokenizer/added_tokens.h"
 #include "data/tokenizer/decoder.h"
 #include "data/tokenizer/json_field.h"
@@ -16,7 +17,6 @@
 #include "data/tokenizer/tokenizer_file.h"
 #include "data/tokenizer/utf8.h"
 #include "io/file.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {

@@ -213,9 +213,9 @@ TEST_CASE("a bad tokenizer.json is refused with its place") {
   starts(with("/model/vocab/a", 18'000'000'000'000'000'000u), "[tokenizer.json: model.vocab] expected ids from 0");
   starts(with("/model/vocab/a", 1), "[tokenizer.json: model.vocab] expected one token for each id");
   starts(with("/model/merges", {"a z"}),
-         "[tokenizer.json: model.merges[0]] expected tokens of the vocabulary, got \"z\"");
+         "[tokenizer.json: model.merges[0]] expected tokens of the vocabulary, got 'z'");
   starts(with("/model/merges", {"b c"}),
-         "[tokenizer.json: model.merges[0]] expected tokens of the vocabulary, got \"bc\"");
+         "[tokenizer.json: model.merges[0]] expected tokens of the vocabulary, got 'bc'");
   starts(with("/model/merges", {"ab"}), "[tokenizer.json: model.merges[0]] expected a pair");
   starts(with("/model/merges", {"a b", json::array({"a"})}), "[tokenizer.json: model.merges[1]] expected a pair");
   starts(with("/model/merges", {{{"a", 1}}}), "[tokenizer.json: model.merges[0]] expected a pair");

@@ -9,9 +9,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/math.h"
+#include "base/text.h"
 #include "io/convert.h"
 #include "io/gguf_dequantize.h"
-#include "io/quote.h"
 
 namespace spillway {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "io/convert.h"
-#include "io/quote.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -121,7 +121,7 @@ void SafetensorsFolder::open_shards(const fs::path& index) {
     // A name that leads out of the folder would let a model read any file.
     if (shard.empty() || fs::path(shard).filename() != fs::path(shard)) {
       throw input_error(where, "expected tensor {} in a file of this folder, got {}; download the index again",
-                        quote(name), quote(file.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+                        quote(name), quote(json_text(file)));
     }
     if (shards.contains(shard)) continue;
     std::error_code error;

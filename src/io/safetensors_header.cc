@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "io/quote.h"
+#include "base/text.h"
 #include "io/safetensors.h"
 
 namespace spillway {

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/file.h"
-#include "io/quote.h"
 #include "model/json_fields.h"
 #include "ops/rope/rope.h"
 
@@ -268,12 +268,14 @@ ModelConfig parse_model_config(std::string_view text, std::string_view where) {
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {
   constexpr int64_t kLimitBytes = 4 * kMiB;
+  constexpr double kLeastPenalty = 1e-3, kMostPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
   ModelConfig config = parse_model_config(read_file(path, kLimitBytes), path.string());
   const std::filesystem::path generation = folder / "generation_config.json";
   if (std::filesystem::exists(generation)) {
     const JsonFields json = JsonFields::parse(read_file(generation, kLimitBytes), generation.string());
     if (json.is_set("eos_token_id")) config.eos_token_ids = read_eos(json);
+    config.repetition_penalty = json.real_or("repetition_penalty", 1, kLeastPenalty, kMostPenalty);
   }
   return config;
 }

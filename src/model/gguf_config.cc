@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "io/quote.h"
+#include "base/text.h"
 
 namespace spillway {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "io/quote.h"
+#include "base/text.h"
 
 namespace spillway {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/gguf.h"
-#include "io/quote.h"
 #include "model/gguf_config.h"
 #include "model/gguf_tokenizer.h"
 

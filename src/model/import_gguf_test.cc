@@ -147,7 +147,7 @@ TEST_CASE("every known pre-tokenizer can be made, and others are named with the 
   CHECK_FALSE(gguf_pre_tokenizer("elvish"));
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(import_gguf(altered(folder, "qwen3.gguf", "smollm", "elvish"), folder.path() / "model"),
-                       doctest::Contains("got \"elvish\""), InputError);
+                       doctest::Contains("got 'elvish'"), InputError);
   CHECK_FALSE(fs::exists(folder.path() / "model"));
 }
 
@@ -160,15 +160,15 @@ TEST_CASE("files that cannot become a folder are refused before anything is writ
     CHECK_FALSE(fs::exists(folder.path() / "model"));
   };
   refused("qwen2.gguf", std::string("\5\0\0\0\0\0\0\0qwen2", 13), std::string("\5\0\0\0\0\0\0\0qwen9", 13),
-          "to be llama, qwen2 or qwen3, got \"qwen9\"");
+          "to be llama, qwen2 or qwen3, got 'qwen9'");
   refused("qwen2.gguf", "blk.1.ffn_up.weight", "blk.1.ffn_xp.weight",
           "expected a tensor blk.1.ffn_up.weight of [24, 16], got none");
   refused("qwen2.gguf", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz",
-          "expected the key \"tokenizer.ggml.tokens\", got none");
-  refused("qwen2.gguf", "qwen2.block_count", "qwen2.block_c0unt", "\"qwen2.block_count\"");
+          "expected the key 'tokenizer.ggml.tokens', got none");
+  refused("qwen2.gguf", "qwen2.block_count", "qwen2.block_c0unt", "'qwen2.block_count'");
   refused("qwen2.gguf", "<tool>", "<\xFFool>", "in UTF-8");
-  refused("qwen2.gguf", "Ġ hello", "Ġ hexxo", "expected merges of two tokens into a third, got \"Ġ hexxo\"");
-  refused("llama.gguf", "rope_freqs.weight", "rope_freqz.weight", "got \"rope_freqz.weight\" as well");
+  refused("qwen2.gguf", "Ġ hello", "Ġ hexxo", "expected merges of two tokens into a third, got 'Ġ hexxo'");
+  refused("llama.gguf", "rope_freqs.weight", "rope_freqz.weight", "got 'rope_freqz.weight' as well");
 }
 
 TEST_CASE("a folder with files is not overwritten") {

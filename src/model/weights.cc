@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "io/quote.h"
+#include "base/text.h"
 #include "model/adapter.h"
 
 namespace spillway {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "io/file.h"
 #include "runtime/computer.h"
 
@@ -149,7 +149,7 @@ void cache_machine(const Machine& machine) {
     create_folders(path.parent_path());
     nlohmann::ordered_json json = to_json(machine);
     json["program"] = SPILLWAY_VERSION;
-    write_file(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_file(path, json_text(json, 2) + "\n");
   } catch (const std::runtime_error&) {
     // A home that cannot be written costs a measurement at the next run, no more.
   }

@@ -32,7 +32,7 @@ std::set<std::string_view> group_names(const KeyTable& table) {
   const std::string_view near = nearest_name(name, names);
   const std::string advice = near.empty() ? "" : fmt::format("did you mean {}? ", near);
   throw input_error(place.text(), "expected a known key, got {}; {}`spillway train --help-config` lists them all",
-                    spillway::quoted(name), advice);
+                    quote(name), advice);
 }
 
 // Whether two values say the same: 2 and 2.0, yes and true.
@@ -125,14 +125,14 @@ YamlNode& child_of(YamlNode& node, const std::string& part, const KeyPlace& plac
   if (node.kind == YamlNode::Kind::kList) {
     if (!index || *index > node.items.size()) {
       throw input_error(place.text(), "expected an index from 0 to {}, got {}; change it", node.items.size(),
-                        spillway::quoted(part));
+                        quote(part));
     }
     if (*index == node.items.size()) node.items.emplace_back();
     return node.items[*index];
   }
   if (node.kind != YamlNode::Kind::kMap) {
-    throw input_error(place.text(), "expected a list or a mapping above {}, got {}; shorten the key",
-                      spillway::quoted(part), node.shown());
+    throw input_error(place.text(), "expected a list or a mapping above {}, got {}; shorten the key", quote(part),
+                      node.shown());
   }
   YamlNode* found = node.find(part);
   if (found == nullptr) found = &node.entries.emplace_back(YamlNode::Entry{part, 0, {}}).value;

@@ -279,7 +279,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
     const KeyPlace here = place.at(entry);
     if (std::find(std::begin(kKeys), std::end(kKeys), entry.key) == std::end(kKeys)) {
       const std::string_view near = nearest_name(entry.key, kKeys);
-      throw input_error(here.text(), "expected {}, got {}; {}", joined_names(kKeys), spillway::quoted(entry.key),
+      throw input_error(here.text(), "expected {}, got {}; {}", joined_names(kKeys), quote(entry.key),
                         near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
     }
     if (entry.value.is_null()) continue;

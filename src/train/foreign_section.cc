@@ -49,7 +49,7 @@ class Collector {
       names.push_back(key.name);
     }
     const std::string_view near = nearest_name(name, names);
-    throw input_error(place.text(), "expected a key of {}, got {}; {}", table_.program, spillway::quoted(name),
+    throw input_error(place.text(), "expected a key of {}, got {}; {}", table_.program, quote(name),
                       near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
   }
 

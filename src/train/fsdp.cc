@@ -59,7 +59,7 @@ std::vector<std::string> read_words(const Setting& setting) {
   for (const std::string& word : words) {
     if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) continue;
     const std::string_view near = nearest_name(word, kWords);
-    throw input_error(setting.place.text(), "expected {}, got {}; {}", joined_names(kWords), spillway::quoted(word),
+    throw input_error(setting.place.text(), "expected {}, got {}; {}", joined_names(kWords), quote(word),
                       near.empty() ? "write some of these" : fmt::format("did you mean {}?", near));
   }
   return words;

@@ -117,7 +117,7 @@ class TreeBuilder : public YAML::EventHandler {
     constexpr std::string_view kCore = "tag:yaml.org,2002:";
     const std::string_view short_tag = std::string_view(tag).substr(tag.starts_with(kCore) ? kCore.size() : 0);
     if (std::find(kPlain.begin(), kPlain.end(), short_tag) != kPlain.end()) return;
-    fail(mark, "plain values", fmt::format("the tag {}", spillway::quoted(tag)), "remove the tag");
+    fail(mark, "plain values", fmt::format("the tag {}", quote(tag)), "remove the tag");
   }
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode::Kind kind) {
@@ -169,8 +169,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (node.text != "<<") {
       const auto [first, is_new] = frame.lines.emplace(node.text, line);
       if (!is_new) {
-        fail(mark, "every key once",
-             fmt::format("{} again (first on line {})", spillway::quoted(node.text), first->second),
+        fail(mark, "every key once", fmt::format("{} again (first on line {})", quote(node.text), first->second),
              "remove one of them");
       }
     }
@@ -244,7 +243,7 @@ std::string YamlNode::shown() const {
     case Kind::kNull:
       return "nothing";
     case Kind::kScalar:
-      return spillway::quoted(text);
+      return quote(text);
     case Kind::kList:
       return fmt::format("a list of {}", items.size());
     case Kind::kMap:

@@ -1,9 +1,9 @@
 #include "data/tokenizer/added_tokens.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "data/tokenizer/code_points.h"
 #include "data/tokenizer/utf8.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <functional>
 
+#include "base/text.h"
 #include "data/tokenizer/utf8.h"
-#include "io/quote.h"
 
 namespace spillway::data {
 namespace {

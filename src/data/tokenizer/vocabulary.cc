@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "io/quote.h"
+#include "base/text.h"
 
 namespace spillway::data {
 namespace {

@@ -1,6 +1,6 @@
 #include "data/tokenizer/word_level.h"
 
-#include "io/quote.h"
+#include "base/text.h"
 
 namespace spillway::data {
 
