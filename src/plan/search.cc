@@ -218,7 +218,7 @@ bool PlanSearch::improves(const Choices& choices) {
 }
 
 bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {
-  for (size_t block = 0; block < blocks_; ++block) {
+  for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
     for (const Saved& saved : settings) {
       if (start.blocks[block].saved == saved) continue;
       Choices choices = start;
@@ -231,7 +231,7 @@ bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>
 
 bool PlanSearch::change_two_blocks(const Choices& start, const std::vector<Saved>& settings) {
   for (size_t first = 0; first < blocks_; ++first) {
-    for (size_t second = first + 1; second < blocks_; ++second) {
+    for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
       for (const Saved& saved : settings) {
         Choices choices = start;
         choices.blocks[first].saved = saved;
