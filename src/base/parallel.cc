@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -26,10 +27,18 @@ void relax() {
 
 ThreadPool::ThreadPool(int threads) {
   SPILLWAY_CHECK(threads >= 1, "{} threads", threads);
-  for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw machine_error("threads", "expected to start {}, got \"{}\"; raise the limit on threads (ulimit -u)", threads,
+                        error.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_ = true;
   ++generation_;
   generation_.notify_all();

@@ -15,7 +15,8 @@ namespace spillway {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 runs everything inline. REQUIRES: threads >= 1.
+  // `threads` counts the caller: 1 runs everything inline. Throws MachineError where the system refuses a thread.
+  // REQUIRES: threads >= 1.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -41,6 +42,7 @@ class ThreadPool {
 
   void run(int64_t items, int64_t grain, Function function, const void* context);
   void work(int thread);
+  void stop();
   void take_chunks(int thread);
 
   std::vector<std::thread> workers_;

@@ -1,6 +1,7 @@
 #include "runtime/lane_threads.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -40,16 +41,26 @@ LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook befor
     if (state.instructions.empty() || state.lane == Lane::kCompute) continue;
     threads_.push_back(&state);
   }
-  for (LaneState* state : threads_) state->thread = std::thread([this, state] { live(*state); });
+  try {
+    for (LaneState* state : threads_) state->thread = std::thread([this, state] { live(*state); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw machine_error("lanes", "expected to start {} threads, got \"{}\"; raise the limit on threads (ulimit -u)",
+                        threads_.size(), error.what());
+  }
 }
 
-LaneThreads::~LaneThreads() {
+LaneThreads::~LaneThreads() { stop(); }
+
+void LaneThreads::stop() {
   stop_ = true;
   for (LaneState* state : threads_) {
     ++state->rounds;
     state->rounds.notify_one();
   }
-  for (LaneState* state : threads_) state->thread.join();
+  for (LaneState* state : threads_) {
+    if (state->thread.joinable()) state->thread.join();
+  }
 }
 
 void LaneThreads::run(const Section& section) {

@@ -49,6 +49,7 @@ class LaneThreads final : public LaneRunner {
     return loaded_.program().instructions[static_cast<size_t>(i)];
   }
 
+  void stop();
   void live(LaneState& self);
   void work(LaneState& self);
   void run_in_order(LaneState& self);
