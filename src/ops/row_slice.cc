@@ -19,7 +19,9 @@ RowSlice slice_of(const Attributes& attributes) {
 
 std::vector<RowSlice> slice_rows(const Shape& weight, int64_t most_elems) {
   const int64_t rows = weight[0];
-  const int64_t most_rows = std::max<int64_t>(1, most_elems / std::max<int64_t>(1, row_elems(weight)));
+  // No more than there are: `most_elems` may be the largest number that there is.
+  const int64_t most_rows =
+      std::clamp<int64_t>(most_elems / std::max<int64_t>(1, row_elems(weight)), 1, std::max<int64_t>(1, rows));
   const int64_t slices = std::max<int64_t>(1, div_ceil(rows, most_rows));
   std::vector<RowSlice> result;
   for (int64_t i = 0; i < slices; ++i) {
