@@ -216,9 +216,12 @@ std::vector<Case> all_cases() {
       const ValueId copy = master ? b.input("master", state, ValueKind::kOptimizerState) : kNone;
       const ValueId m = b.input("m", state, ValueKind::kOptimizerState);
       const ValueId g = b.input("g", state, ValueKind::kGradient), rate = b.input("rate", scalar, ValueKind::kBatch);
-      if (!adam) return ops::sgd(b, {w, copy, m, g, kNone, rate}, {.momentum = 0.9});
+      if (!adam) {
+        (void)ops::sgd(b, {w, copy, m, g, kNone, rate}, {.momentum = 0.9});
+        return;
+      }
       const ValueId v = b.input("v", state, ValueKind::kOptimizerState);
-      ops::adamw(b, {w, copy, m, v, g, kNone, rate, b.input("step", {DType::kI32, {1}}, ValueKind::kBatch)}, {});
+      (void)ops::adamw(b, {w, copy, m, v, g, kNone, rate, b.input("step", {DType::kI32, {1}}, ValueKind::kBatch)}, {});
     };
     cases.push_back({"adamw" + suffix, [=](Builder& b) { step_of(b, true); }, "adamw"});
     cases.push_back({"sgd" + suffix, [=](Builder& b) { step_of(b, false); }, "sgd"});
