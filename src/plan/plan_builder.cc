@@ -89,7 +89,7 @@ double PlanBuilder::least_seconds(const Schedule& schedule, int64_t accumulation
       const Step& step = schedule.steps[static_cast<size_t>(i)];
       busy[static_cast<size_t>(step.lane)] +=
           step.op != kNone
-              ? costs_.operation_seconds(step.op)
+              ? costs_.operation_seconds(step.op, step.lane)
               : costs_.transfer_seconds(step.lane, schedule.buffers[static_cast<size_t>(step.inputs[0])].bytes);
     }
     const double times = section.phase == Phase::kUpdate ? 1 : static_cast<double>(accumulation);

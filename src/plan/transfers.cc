@@ -102,7 +102,7 @@ class TransferPlanner {
     const BlockId block = graph_.op(execution(stay.last).op).block;
     const BlockId next_block = graph_.op(execution(next).op).block;
     if (section_of(stay.last) == section_of(next))
-      return block == next_block && block != kNone ? true : next - stay.last <= kCloseUses;
+      return (block == next_block && block != kNone) || next - stay.last <= kCloseUses;
     return section_of(next) == 1 && graph_.is_persistent(storage) && !stay.stores && block == next_block &&
            static_cast<size_t>(block) + 1 == graph_.blocks.size();
   }
@@ -139,7 +139,10 @@ class TransferPlanner {
 
   void time_executions() {
     starts_.push_back(0);
-    for (const Execution& e : sequence_.executions) starts_.push_back(starts_.back() + costs_.operation_seconds(e.op));
+    for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
+      const Lane lane = site(i) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute;
+      starts_.push_back(starts_.back() + costs_.operation_seconds(execution(i).op, lane));
+    }
   }
   [[nodiscard]] double start(int32_t i) const { return starts_[static_cast<size_t>(i)]; }
   // The last execution of [low, high] that starts no later than `time`.
