@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/operation.h"
+#include "graph/recompute.h"
 
 namespace spillway {
 namespace {
@@ -130,24 +131,21 @@ BlockChoice block_choice(Treatment saved) {
 }
 
 std::vector<SavedValue> classify_saved(const Graph& graph) {
+  const std::vector<bool> recomputable = recomputable_values(graph);
   std::vector<SavedValue> result(graph.values.size());
-  const auto forward_made = [&](ValueId v) {
-    if (v == kNone) return false;
-    const Value& value = graph.value(v);
-    return value.producer != kNone && value.updates == kNone && graph.op(value.producer).phase == Phase::kForward;
-  };
-  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
-    const Value& value = graph.value(id);
-    if (!forward_made(id) || value.block == kNone) continue;
-    result[static_cast<size_t>(id)] = {value.block, group_of_producer(graph, value.producer)};
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (recomputable[i]) result[i] = {value.block, group_of_producer(graph, value.producer)};
   }
+  // What else the forward section makes and a block of it reads crosses blocks.
   for (const Operation& op : graph.ops) {
     if (op.phase != Phase::kForward) continue;
     for (const ValueId v : op.inputs) {
-      if (!forward_made(v) || graph.value(v).block == op.block) continue;
+      if (v == kNone || recomputable[static_cast<size_t>(v)]) continue;
+      const Value& value = graph.value(v);
       SavedValue& saved = result[static_cast<size_t>(v)];
-      if (saved.block == kNone) saved.block = op.block;
-      saved.group = SavedGroup::kBoundary;
+      if (value.producer == kNone || value.updates != kNone || saved.block != kNone) continue;
+      saved = {value.block != kNone ? value.block : op.block, SavedGroup::kBoundary};
     }
   }
   for (const ValueId v : graph.results) result[static_cast<size_t>(v)] = {};
