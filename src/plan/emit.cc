@@ -11,6 +11,10 @@ namespace {
 using Clock = std::array<int32_t, kLanes>;  // by lane: an instruction, or kNone
 constexpr Clock kNobody = {kNone, kNone, kNone, kNone, kNone, kNone, kNone};
 
+void raise(Clock& clock, const Clock& other) {
+  for (size_t lane = 0; lane < kLanes; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
+}
+
 // Who touched which bytes of an arena last, by lane. A later instruction of a lane implies all earlier ones.
 class LastAccesses {
  public:
@@ -49,10 +53,6 @@ class LastAccesses {
     Clock readers, writers;
   };
 
-  static void raise(Clock& clock, const Clock& other) {
-    for (size_t lane = 0; lane < kLanes; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
-  }
-
   void split(int64_t offset) {
     auto at = segments_.upper_bound(offset);
     if (at == segments_.begin()) return;
@@ -83,9 +83,7 @@ class WaitFinder {
   void add_waits(int32_t i) {
     Instruction& instruction = program_.instructions[static_cast<size_t>(i)];
     Clock needed = kNobody;
-    const bool padded =
-        instruction.kind == Instruction::Kind::kCopy &&
-        (instruction.inputs[0].place.tier == Tier::kDisk || instruction.outputs[0].place.tier == Tier::kDisk);
+    const bool padded = meets_disk(instruction);
     // The last block is read to its end, too: what is there does not matter, but checksums want it to stay.
     const auto access = [&](const Place& place, bool writes) {
       const int64_t bytes = padded ? align_up(place.bytes, kDiskAlignment) : place.bytes;
@@ -116,10 +114,6 @@ class WaitFinder {
     return std::any_of(instruction.waits.begin(), instruction.waits.end(), [&](int32_t other) {
       return other != wait && finished_[static_cast<size_t>(other)][lane] >= wait;
     });
-  }
-
-  static void raise(Clock& clock, const Clock& other) {
-    for (size_t lane = 0; lane < kLanes; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
   }
 
   Program& program_;

@@ -38,4 +38,9 @@ std::string_view name_of(Lane lane) {
   report_bug(__FILE__, __LINE__, "lane", "unknown");
 }
 
+bool meets_disk(const Instruction& instruction) {
+  return instruction.kind == Instruction::Kind::kCopy &&
+         (instruction.inputs[0].place.tier == Tier::kDisk || instruction.outputs[0].place.tier == Tier::kDisk);
+}
+
 }  // namespace spillway

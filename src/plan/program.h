@@ -59,6 +59,9 @@ struct Instruction {
   std::vector<int32_t> waits;  // instructions of other lanes that must have finished; all before this one in the list
 };
 
+// Whether it is a transfer from or to the scratch file, which moves whole blocks.
+[[nodiscard]] bool meets_disk(const Instruction& instruction);
+
 // A range of instructions [begin, end): the forward section, the backward section, the update section.
 struct Section {
   Phase phase = Phase::kForward;

@@ -12,11 +12,6 @@ namespace {
 
 constexpr size_t kEnoughViolations = 20;
 
-// Transfers from and to the scratch file move whole blocks.
-[[nodiscard]] bool meets_disk(const Instruction& instruction) {
-  return instruction.kind == Instruction::Kind::kCopy &&
-         (instruction.inputs[0].place.tier == Tier::kDisk || instruction.outputs[0].place.tier == Tier::kDisk);
-}
 [[nodiscard]] Place padded(const Place& place) {
   return {place.tier, place.offset, (place.bytes + kDiskAlignment - 1) / kDiskAlignment * kDiskAlignment};
 }
@@ -65,11 +60,11 @@ class ProgramVerifier {
   [[nodiscard]] const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_arenas(const Budget& budget) {
-    const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-      if (budgets[tier] && program_.arena_bytes[tier] > *budgets[tier]) {
+      const std::optional<int64_t> bytes = budget.of(static_cast<Tier>(tier));
+      if (bytes && program_.arena_bytes[tier] > *bytes) {
         report("the {} arena has {} bytes, its budget is {}", name_of(static_cast<Tier>(tier)),
-               program_.arena_bytes[tier], *budgets[tier]);
+               program_.arena_bytes[tier], *bytes);
       }
     }
   }

@@ -207,11 +207,6 @@ TEST_CASE("ten thousand schedules that the waits permit give the same bytes") {
   }
 }
 
-bool meets_disk(const Instruction& instruction) {
-  return instruction.kind == Instruction::Kind::kCopy &&
-         (instruction.inputs[0].place.tier == Tier::kDisk || instruction.outputs[0].place.tier == Tier::kDisk);
-}
-
 TEST_CASE("nearly every missing wait that matters shows in some schedule") {
   int removed = 0, shown = 0;
   for (int n = 0; n < 4; ++n) {
