@@ -34,12 +34,11 @@ constexpr int kFrontierPoints = 9;
 
 std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   const Budget& budget = planned.context.budget;
-  const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
   std::vector<TierMemory> tiers;
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     const int64_t peak = planned.plan.peaks[i].bytes;
-    if (peak > 0) tiers.push_back({name_of(tier), peak, budgets[i].value_or(0)});
+    if (peak > 0) tiers.push_back({name_of(tier), peak, budget.of(tier).value_or(0)});
   }
   return tiers;
 }

@@ -17,6 +17,11 @@ struct Budget {
   std::optional<int64_t> device;
   std::optional<int64_t> host;
   std::optional<int64_t> disk;
+
+  // REQUIRES: a budgeted tier.
+  [[nodiscard]] std::optional<int64_t> of(Tier tier) const {
+    return tier == Tier::kDevice ? device : tier == Tier::kHost ? host : disk;
+  }
 };
 
 // What happens to the activations that a block's backward pass reads.

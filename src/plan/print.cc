@@ -13,10 +13,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::optional<int64_t> budget_of(const Budget& budget, Tier tier) {
-  return tier == Tier::kDevice ? budget.device : tier == Tier::kHost ? budget.host : budget.disk;
-}
-
 std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
 
 std::string usage_text(const ClassBytes& bytes) {
@@ -65,7 +61,7 @@ std::string ranges_text(const std::vector<BlockChoice>& blocks) {
 
 std::string tier_row(const Graph& graph, const Plan& plan, const PlanContext& context, Tier tier) {
   const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
-  const std::optional<int64_t> budget = budget_of(context.budget, tier);
+  const std::optional<int64_t> budget = context.budget.of(tier);
   return fmt::format("{:<8} {:<11} {:<11} {:<40} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
                      format_bytes(peak.bytes), describe_step(graph, plan.schedule, peak.step),
                      usage_text(usage_at(graph, plan.schedule, tier, peak.step)));
@@ -154,7 +150,7 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
     const std::string_view name = name_of(static_cast<Tier>(tier));
     text += fmt::format("[memory.{}] expected at least {} for this job, got {} ({} missing)", name,
                         format_bytes(plan.peaks[static_cast<size_t>(tier)].bytes),
-                        format_bytes(*budget_of(context.budget, static_cast<Tier>(tier))), format_bytes(missing));
+                        format_bytes(*context.budget.of(static_cast<Tier>(tier))), format_bytes(missing));
   }
   if (!context.nearest.empty()) text += "; set " + context.nearest.front().text;
   return text;
@@ -192,7 +188,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   ordered_json json = {{"fits", plan.fits}};
   for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
-    const std::optional<int64_t> budget = budget_of(context.budget, static_cast<Tier>(tier));
+    const std::optional<int64_t> budget = context.budget.of(static_cast<Tier>(tier));
     ordered_json entry = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
                           {"peak_bytes", peak.bytes},
                           {"lower_bound_bytes", peak.lower_bound},

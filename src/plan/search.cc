@@ -8,10 +8,6 @@ namespace {
 
 constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
 
-std::optional<int64_t> budget_of(const Budget& budget, size_t tier) {
-  return tier == 0 ? budget.device : tier == 1 ? budget.host : budget.disk;
-}
-
 }  // namespace
 
 PlanSearch::PlanSearch(const PlanBuilder& builder, const Budget& budget, const Policy& policy, int64_t accumulation)
@@ -99,7 +95,8 @@ Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
 int64_t PlanSearch::missing(const Plan& plan) const {
   int64_t sum = 0;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (const auto budget = budget_of(budget_, tier)) sum += std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
+    if (const auto budget = budget_.of(static_cast<Tier>(tier)))
+      sum += std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
   }
   return sum;
 }
@@ -202,7 +199,7 @@ int64_t PlanSearch::distance_to_fitting(const Plan& plan) const {
   constexpr int64_t kFar = int64_t{1} << 50;
   int64_t distance = plan.peaks[0].bytes - budget_.device.value_or(0);
   for (size_t tier = 1; tier < kBudgetedTiers; ++tier) {
-    const std::optional<int64_t> budget = budget_of(budget_, tier);
+    const std::optional<int64_t> budget = budget_.of(static_cast<Tier>(tier));
     if (budget && plan.peaks[tier].bytes > *budget) distance += kFar + plan.peaks[tier].bytes - *budget;
   }
   return distance;
@@ -270,7 +267,7 @@ Plan PlanSearch::run() {
   pack_better();
   best_.fits = found_ || missing(best_) == 0;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (const auto budget = budget_of(budget_, tier))
+    if (const auto budget = budget_.of(static_cast<Tier>(tier)))
       best_.missing_bytes[tier] = std::max<int64_t>(0, best_.peaks[tier].bytes - *budget);
   }
   return std::move(best_);

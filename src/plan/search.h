@@ -4,7 +4,7 @@
 // state live. The search builds the plan of every uniform setting that could win, and of mixtures in which the first k
 // blocks have one setting and the others a faster one, with k as small as the budget allows: the backward pass reaches
 // the first blocks last, when what all later blocks kept is gone, and their saved values have the longest way to be
-// away. It ends with moves of single blocks. Every candidate is a complete plan with its offsets and its simulated
+// away. It ends with changes of one block or two. Every candidate is a complete plan with its offsets and its simulated
 // time, so what is said to fit fits.
 #pragma once
 

@@ -19,12 +19,11 @@ constexpr size_t kMemoryPoints = 600, kLossPoints = 1000;
 
 ordered_json tiers_json(const train::PlannedJob& planned, const Executor* executor) {
   const Budget& budget = planned.context.budget;
-  const std::optional<int64_t> budgets[kBudgetedTiers] = {budget.device, budget.host, budget.disk};
   ordered_json tiers;
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     ordered_json& entry = tiers[std::string(name_of(tier))];
-    entry = {{"budget_bytes", budgets[i].value_or(0)}, {"planned_peak_bytes", planned.plan.peaks[i].bytes}};
+    entry = {{"budget_bytes", budget.of(tier).value_or(0)}, {"planned_peak_bytes", planned.plan.peaks[i].bytes}};
     entry["measured_peak_bytes"] = executor ? ordered_json(executor->measured_peak_bytes(tier)) : ordered_json(nullptr);
     if (planned.plan.peaks[i].bytes == 0) continue;
     entry["peak_at"] = describe_step(planned.training.graph, planned.plan.schedule, planned.plan.peaks[i].step);
