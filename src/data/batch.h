@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "data/row.h"
+#include "data/rows/row.h"
 
 namespace spillway::data {
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/record_reader.h"
-#include "data/row_builder.h"
+#include "data/files/record_reader.h"
+#include "data/rows/row_builder.h"
 #include "io/file.h"
 
 namespace spillway::data {

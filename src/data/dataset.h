@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
-#include "data/row.h"
+#include "data/rows/row.h"
 #include "data/tokenizer.h"
 
 namespace spillway::data {

@@ -8,8 +8,8 @@
 
 #include "data/chat_template.h"
 #include "data/dataset_options.h"
-#include "data/record_reader.h"
-#include "data/row.h"
+#include "data/files/record_reader.h"
+#include "data/rows/row.h"
 #include "data/tokenizer.h"
 
 namespace spillway::data {

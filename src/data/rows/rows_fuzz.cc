@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/record_reader.h"
-#include "data/row_builder.h"
+#include "data/files/record_reader.h"
+#include "data/rows/row_builder.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "data/record_reader.h"
+#include "data/files/record_reader.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

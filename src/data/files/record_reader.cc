@@ -1,4 +1,4 @@
-#include "data/record_reader.h"
+#include "data/files/record_reader.h"
 
 #include <fmt/format.h>
 #include <utf8proc.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/byte_stream.h"
+#include "data/files/byte_stream.h"
 #include "io/file.h"
 
 namespace spillway::data {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "data/row_builder.h"
+#include "data/rows/row_builder.h"
 
 namespace spillway::data {
 namespace {

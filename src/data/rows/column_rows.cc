@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/row_builder.h"
-#include "data/token_spans.h"
+#include "data/rows/row_builder.h"
+#include "data/rows/token_spans.h"
 
 namespace spillway::data {
 namespace {

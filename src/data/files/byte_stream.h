@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/record_reader.h"
+#include "data/files/record_reader.h"
 
 namespace spillway::data {
 

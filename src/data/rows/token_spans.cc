@@ -1,4 +1,4 @@
-#include "data/token_spans.h"
+#include "data/rows/token_spans.h"
 
 #include <algorithm>
 #include <cstdlib>

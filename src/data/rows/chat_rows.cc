@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/row_builder.h"
-#include "data/token_spans.h"
+#include "data/rows/row_builder.h"
+#include "data/rows/token_spans.h"
 
 namespace spillway::data {
 namespace {

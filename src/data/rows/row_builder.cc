@@ -1,4 +1,4 @@
-#include "data/row_builder.h"
+#include "data/rows/row_builder.h"
 
 #include <fmt/format.h>
 
