@@ -7,14 +7,19 @@ find_package(nlohmann_json REQUIRED)
 
 add_library(spillway_flags INTERFACE)
 target_include_directories(spillway_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(spillway_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -ffp-contract=off)
+target_compile_options(spillway_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -ffp-contract=off>)
 target_link_libraries(spillway_flags INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns falsely of `"literal" + std::string` wherever it inlines it (GCC bug 105651).
-  target_compile_options(spillway_flags INTERFACE -Wno-restrict)
+  target_compile_options(spillway_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(SPILLWAY_CUDA)
+  target_link_libraries(spillway_flags INTERFACE spillway_cuda_flags)
 endif()
 if(SPILLWAY_SANITIZE)
-  target_compile_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(spillway_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SPILLWAY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
   target_link_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE})
 endif()
 if(SPILLWAY_FUZZ)
@@ -51,10 +56,17 @@ endfunction()
 
 # spillway_folder(NAME [KERNELS] [DEPENDS folder...] [LIBRARIES lib...]): a release optimises loops (-O3) only where KERNELS,
 # conversions or measurements are; the rest gets -O2 and compiles a tenth faster.
+# With SPILLWAY_CUDA its .cu files belong to it, too; without, neither they nor what lies in a folder cuda/ is compiled.
 # What lies in a folder testing/ helps the tests of this folder and of those that depend on it.
 function(spillway_folder folder)
   cmake_parse_arguments(arg "KERNELS" "" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  if(SPILLWAY_CUDA)
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cu)
+    list(APPEND sources ${kernels})
+  else()
+    list(FILTER sources EXCLUDE REGEX "(/cuda/[a-z_]+|_cuda)\\.cc$")
+  endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   set(testing ${sources})
@@ -65,7 +77,8 @@ function(spillway_folder folder)
   if(sources)
     add_library(spillway_${folder} STATIC ${sources})
     target_link_libraries(spillway_${folder} PUBLIC ${depends} ${arg_LIBRARIES} spillway_flags)
-    target_compile_options(spillway_${folder} PRIVATE $<$<CONFIG:Release>:-O$<IF:$<BOOL:${arg_KERNELS}>,3,2>>)
+    target_compile_options(spillway_${folder} PRIVATE
+      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O$<IF:$<BOOL:${arg_KERNELS}>,3,2>>)
   else()
     add_library(spillway_${folder} INTERFACE)
     target_link_libraries(spillway_${folder} INTERFACE ${depends} ${arg_LIBRARIES} spillway_flags)

@@ -11,6 +11,9 @@
 namespace spillway {
 
 class ThreadPool;
+namespace cuda {
+class Context;  // backend/cuda/context.h
+}
 
 struct KernelArgs {
   // Per-token tensors have as many rows as the stream holds, which may be fewer than planned. `data` is null where an
@@ -19,8 +22,16 @@ struct KernelArgs {
   std::span<const TensorView> outputs;
   std::byte* workspace = nullptr;  // 64-byte aligned (256 on a GPU), of what OpDef::workspace_bytes asked for
   const Attributes& attributes;
-  ThreadPool* threads = nullptr;  // cpu
-  void* stream = nullptr;         // cuda: a cudaStream_t
+  ThreadPool* threads = nullptr;     // cpu
+  void* stream = nullptr;            // cuda: a cudaStream_t
+  cuda::Context* context = nullptr;  // cuda: the device's library handles and what is known of it
 };
+
+// A CUDA kernel's pointer for an OpDef, null in a build without CUDA: `.cuda = SPILLWAY_CUDA_KERNEL(swiglu_cuda)`.
+#ifdef SPILLWAY_CUDA
+#define SPILLWAY_CUDA_KERNEL(kernel) kernel
+#else
+#define SPILLWAY_CUDA_KERNEL(kernel) nullptr
+#endif
 
 }  // namespace spillway

@@ -4,6 +4,8 @@
 
 namespace spillway {
 
+Attributes::Attributes(std::initializer_list<std::pair<std::string_view, Number>> entries) : entries_(entries) {}
+
 const Attributes::Number* Attributes::find(std::string_view name) const {
   for (const auto& [key, number] : entries_) {
     if (key == name) return &number;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +17,7 @@ class Attributes {
 
   Attributes() = default;
   // Names are string literals: they are stored as views.
-  Attributes(std::initializer_list<std::pair<std::string_view, Number>> entries) : entries_(entries) {}
+  Attributes(std::initializer_list<std::pair<std::string_view, Number>> entries);
 
   // Stops with the name where it is missing or of the other type.
   [[nodiscard]] int64_t integer(std::string_view name) const;

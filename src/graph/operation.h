@@ -50,6 +50,10 @@ struct OpDef {
   // tokens fits any smaller number.
   int64_t (*workspace_bytes)(TypeList inputs, TypeList outputs, const Attributes& attributes, int threads) = nullptr;
 
+  // The same for the CUDA kernel, where it needs other scratch than the CPU's with one thread. It is asked without a
+  // GPU, too, to plan for one that is elsewhere: so it stands in X.cc and looks at nothing but its arguments.
+  int64_t (*cuda_workspace_bytes)(TypeList inputs, TypeList outputs, const Attributes& attributes) = nullptr;
+
   std::vector<InPlace> in_place = {};
 
   // Kernels never allocate and never synchronise; equal inputs give equal bits. Null: not available on that device.

@@ -1,0 +1,27 @@
+# The CUDA compiler and how its files are compiled. Only cudart is linked, statically: it answers with an error code where
+# there is no driver. cuBLASLt and cuDNN are opened when a GPU is first used, so that a machine without them starts.
+# docs/cuda.md lists the versions.
+
+# Real code for the GPUs that have it, and PTX for what comes later. A developer builds for one: -DSPILLWAY_CUDA_ARCHITECTURES=90a-real
+set(SPILLWAY_CUDA_ARCHITECTURES "80-real;89-real;90a-real;100-real;100-virtual" CACHE STRING "GPU architectures to compile for")
+set(CMAKE_CUDA_ARCHITECTURES ${SPILLWAY_CUDA_ARCHITECTURES})
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
+  set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+if(CCACHE)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_package(CUDAToolkit 13.0 REQUIRED)
+
+add_library(spillway_cuda_flags INTERFACE)
+target_compile_definitions(spillway_cuda_flags INTERFACE SPILLWAY_CUDA)
+# Every kernel rounds as its code says: -fmad stays on, since a kernel's bits need only repeat, not equal the CPU's.
+target_compile_options(spillway_cuda_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wno-missing-field-initializers>)
+target_include_directories(spillway_cuda_flags SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(spillway_cuda_flags INTERFACE CUDA::cudart_static)
