@@ -20,7 +20,8 @@ find_package(CUDAToolkit 13.0 REQUIRED)
 
 add_library(spillway_cuda_flags INTERFACE)
 target_compile_definitions(spillway_cuda_flags INTERFACE SPILLWAY_CUDA)
-# Every kernel rounds as its code says: -fmad stays on, since a kernel's bits need only repeat, not equal the CPU's.
+# fmt 9 switches constexpr off for nvcc, halfway; its check of format strings at compile time is what nvcc cannot do.
+target_compile_definitions(spillway_cuda_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1 FMT_CONSTEVAL=>)
 target_compile_options(spillway_cuda_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wno-missing-field-initializers>)
 target_include_directories(spillway_cuda_flags SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
