@@ -10,6 +10,9 @@ if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cu
   set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
 endif()
 enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25.1 does not know that nvcc can
+endif()
 if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
@@ -19,8 +22,7 @@ add_library(spillway_cuda_flags INTERFACE)
 target_compile_definitions(spillway_cuda_flags INTERFACE SPILLWAY_CUDA)
 # fmt 9 switches constexpr off for nvcc, halfway; its check of format strings at compile time is what nvcc cannot do.
 target_compile_definitions(spillway_cuda_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1 FMT_CONSTEVAL=>)
-# CMake 3.25 does not know that nvcc can do C++20.
 target_compile_options(spillway_cuda_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wno-missing-field-initializers>)
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wno-missing-field-initializers>)
 target_include_directories(spillway_cuda_flags SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(spillway_cuda_flags INTERFACE CUDA::cudart_static)
