@@ -9,13 +9,18 @@ chance, so a second run writes other vocabularies, which serve as well.
     pip install tokenizers==0.23.3
     python3 tools/make_tokenizer_goldens.py
 """
+import argparse
+import itertools
 import json
 import pathlib
 import random
+import struct
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "tokenizer"
+
+ONLY = set()  # names of --only
 
 WORDS = """the of and to in is that it was for on are as with his they at be this have from or one had by word but not
 what all were we when your can said there use an each which she do how their if will up other about out many then them
@@ -126,6 +131,46 @@ def roberta(first, last):
     return lambda t: processors.RobertaProcessing((last, t.token_to_id(last)), (first, t.token_to_id(first)))
 
 
+def template_after(token):
+    return lambda t: processors.TemplateProcessing(single=f"$A {token}", special_tokens=[(token, t.token_to_id(token))])
+
+
+def charsmap():
+    """A small table of SentencePiece's kind: white space, half-width and full-width forms, ligatures, some compositions."""
+    table = {"\t": " ", "\n": " ", "\r": " ", "\u00a0": " ", "\u3000": " ", "\u200b": "", "\ufb01": "fi", "\ufb03": "ffi",
+             "\u2126": "\u03a9", "\u00bd": "1\u20442", "\u00b2": "2", "e\u0301": "\u00e9", "n\u0303": "\u00f1", "\u1100\u1161": "\uac00",
+             "\u33a3": "cm3", "\u212b": "\u00c5", "\u1e9e\u0301": "SS", "\uff76\uff9e": "\u30ac"}
+    table.update({chr(c): chr(c - 0xFEE0) for c in range(0xFF01, 0xFF5F)})
+    texts, places = b"", {}
+    for key, value in table.items():
+        places[key.encode()] = len(texts)
+        texts += value.encode() + b"\0"
+    units = double_array(places)
+    blob = struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + texts
+    return normalizers.Precompiled(blob)
+
+
+def double_array(values):
+    """A Darts-clone trie: the child for byte b of a node with offset o stands at (node ^ o) ^ b, its leaf at node ^ o."""
+    units, used = {0: 0}, {0}
+
+    def place(node, prefix):
+        keys = {key[len(prefix)] for key in values if key.startswith(prefix) and len(key) > len(prefix)}
+        leaf = prefix in values
+        labels = sorted(keys) + ([0] if leaf else [])
+        base = next(b for b in itertools.count(1) if all((b ^ label) not in used for label in labels))
+        used.update(base ^ label for label in labels)
+        units[node] |= (node ^ base) << 10 | (1 << 8 if leaf else 0)
+        if leaf:
+            units[base] = values[prefix] | 1 << 31
+        for key in sorted(keys):
+            units[base ^ key] = key
+            place(base ^ key, prefix + bytes([key]))
+
+    place(0, b"")
+    return [units.get(i, 0) for i in range(max(units) + 1)]
+
+
 def texts_with(added):
     """Texts in which the added tokens stand in all kinds of company."""
     if not added:
@@ -151,6 +196,8 @@ def write(name, tokenizer, added=(), post=None, patch=None):
         (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
     if post:
         tokenizer.post_processor = post(tokenizer)
+    if ONLY and name not in ONLY:
+        return
     own = texts_with(list(added))
     golden = {"tokenizer": json.loads(tokenizer.to_str()), "texts": own, "ids": [], "plain_ids": [], "decoded": [], "skipped": []}
     if document["model"].get("type") is None:
@@ -201,6 +248,33 @@ def sentence_piece(name, decoder, normalizer=None, pre_tokenizer=None, added=(),
     write(name, tokenizer, added, post, finish)
 
 
+def unigram(name, normalizer, pre_tokenizer, decoder, added, post=None, byte_fallback=False):
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, pre_tokenizer, decoder
+    latin = ["".join(c for c in line if c < "\u0180") for line in CORPUS]
+    tokenizer.train_from_iterator(latin, trainers.UnigramTrainer(
+        vocab_size=600, unk_token="<unk>", special_tokens=["<pad>", "</s>", "<unk>"], show_progress=False))
+
+    def finish(document):
+        model = document["model"]
+        document["added_tokens"] = []
+        model["vocab"] = [[piece, round(score, 4)] for piece, score in model["vocab"]]
+        model["vocab"] += [[f"<0x{i:02X}>", 0] for i in range(256)] if byte_fallback else []
+        model["byte_fallback"] = byte_fallback
+
+    write(name, tokenizer, added, post, finish)
+
+
+def word_piece(name, normalizer, pre_tokenizer, decoder, added, post=None, **options):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", **options))
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, pre_tokenizer, decoder
+    prefix = options.get("continuing_subword_prefix", "##")
+    tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(
+        vocab_size=500, special_tokens=[token.content for token in added], limit_alphabet=150, show_progress=False,
+        continuing_subword_prefix=prefix))
+    write(name, tokenizer, added, post)
+
+
 def without_type(document):
     document["model"].pop("type")
     document["pre_tokenizer"].pop("use_regex")
@@ -218,6 +292,9 @@ def without_fusing(document):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", nargs="+", help="write these alone, so that the others stay as they are")
+    ONLY.update(parser.parse_args().only or ())
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "texts.json").write_text(json.dumps(TEXTS, indent=0) + "\n")
     end = special("<|endoftext|>")
@@ -285,6 +362,23 @@ def main():
     sentence_piece("byte_holes", LLAMA_DECODER, llama_text, added=sp, patch=with_holes)
     sentence_piece("unfused", {**metaspace, "prepend_scheme": "never"}, None, pre_tokenizers.Metaspace(prepend_scheme="never"),
                    sp, patch=without_fusing)
+
+    metaspace_always = pre_tokenizers.Metaspace()
+    unigram("t5", normalizers.Sequence([charsmap(), normalizers.Strip(left=False), normalizers.Replace(Regex(" {2,}"), "\u2581")]),
+            metaspace_always, decoders.Metaspace(), [special("</s>"), special("<extra_id_0>", lstrip=True, rstrip=True)],
+            template_after("</s>"))
+    unigram("xlm_r", charsmap(), pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace_always]), decoders.Metaspace(),
+            [special("<s>"), special("</s>"), special("<mask>", lstrip=True)], template("<s>", "</s>"))
+    unigram("unigram_bytes", normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents()]), metaspace_always,
+            decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()]), [], byte_fallback=True)
+    bert = [special(f"[{name}]") for name in ("PAD", "UNK", "CLS", "SEP", "MASK")]
+    word_piece("bert", normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer(), decoders.WordPiece(), bert,
+               lambda t: processors.BertProcessing(("[SEP]", t.token_to_id("[SEP]")), ("[CLS]", t.token_to_id("[CLS]"))))
+    word_piece("bert_cased", normalizers.BertNormalizer(lowercase=False), pre_tokenizers.BertPreTokenizer(),
+               decoders.WordPiece(cleanup=False), bert, template("[CLS]", "[SEP]"))
+    word_piece("word_piece", normalizers.BertNormalizer(clean_text=False, strip_accents=True, lowercase=False),
+               pre_tokenizers.CharDelimiterSplit(" "), decoders.WordPiece(prefix="@@"), [special("[UNK]")],
+               max_input_chars_per_word=20, continuing_subword_prefix="@@")
 
     word_level = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     word_level.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

@@ -2,8 +2,8 @@
 """Writes src/data/tokenizer/unicode_tables.cc.
 
 The `tokenizers` library mixes several Unicode versions: its regular expressions follow Unicode 16, its `Punctuation`
-and its normal forms follow Unicode 9, its digits and lower case follow Unicode 17. General categories come from
-unicodedata2 16.0.0; everything else is asked of the library itself, code point by code point.
+and its normal forms follow Unicode 9, what it strips as accents or noise is older still, its digits and lower case
+follow Unicode 17. General categories come from unicodedata2 16.0.0; everything else is asked of the library itself, code point by code point.
 
     pip install unicodedata2==16.0.0 tokenizers==0.23.3
     python3 tools/make_unicode_tables.py > src/data/tokenizer/unicode_tables.cc
@@ -32,6 +32,15 @@ def regex_members(pattern):
 def split_members(pre_tokenizer):
     """The code points that `pre_tokenizer` cuts out of a word."""
     return {c for c in CODE_POINTS if len(pre_tokenizer.pre_tokenize_str("x" + chr(c) + "x")) > 1}
+
+
+def removed_by(normalizer):
+    return {c for c in CODE_POINTS if normalizer.normalize_str("a" + chr(c) + "b") == "ab"}
+
+
+def bert(**options):
+    off = dict.fromkeys(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), False)
+    return normalizers.BertNormalizer(**{**off, **options})
 
 
 def ranges(code_points):
@@ -123,6 +132,13 @@ punctuation, is_p = split_members(pre_tokenizers.Punctuation("isolated")), in_ca
 write_ranges("kPunctuationExtra", punctuation - is_p)
 write_ranges("kNotPunctuation", is_p - punctuation)
 write_ranges("kUnnormalized", unnormalized())
+for name, normalizer, members in (
+        ("Nonspacing", bert(strip_accents=True), in_category(lambda k: k == "Mn")),
+        ("Mark", normalizers.StripAccents(), in_category(lambda k: k[0] == "M"))):
+    removed = removed_by(normalizer)
+    write_ranges(f"k{name}Extra", removed - members)
+    write_ranges(f"kNot{name}", members - removed)
+write_ranges("kNoise", removed_by(bert(clean_text=True)))
 write(("LowercaseRun", "kLowercaseRuns"), lowercase_runs())
 script_ranges = []
 for index, script in enumerate(SCRIPTS):

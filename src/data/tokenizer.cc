@@ -28,7 +28,7 @@ constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 // What one encode() works with; kept between calls.
 struct Scratch {
   RegexScratch regex;
-  BpeScratch bpe;
+  ModelScratch model;
   Words words;
   std::string normalized;
 };
@@ -90,7 +90,7 @@ void Tokenizer::Impl::encode(std::string_view text, Scratch& scratch, std::vecto
   const auto push = [&](int32_t id) { ids.push_back(id); };
   const auto encode_rest = [&](std::string_view rest, bool starts_text) {
     pre_tokenizer.apply(rest, starts_text, scratch.words, scratch.regex);
-    for (const Words::Span& span : scratch.words.spans) model.encode(scratch.words.word(span), scratch.bpe, ids);
+    for (const Words::Span& span : scratch.words.spans) model.encode(scratch.words.word(span), scratch.model, ids);
   };
   const auto encode_raw = [&](size_t raw_begin, size_t raw_end) {
     const std::string_view raw = text.substr(raw_begin, raw_end - raw_begin);

@@ -5,8 +5,8 @@
 //   std::vector<int32_t> ids = tokenizer.encode("Hello", true);
 //   std::string text = tokenizer.decode(ids, true);
 //
-// Read are byte-level BPE, SentencePiece-style BPE with byte fallback, and WordLevel. Truncation and padding that the
-// file may ask for are not applied: they belong to the training job.
+// Read are byte-level BPE, SentencePiece-style BPE with byte fallback, Unigram, WordPiece and WordLevel. Truncation and
+// padding that the file may ask for are not applied: they belong to the training job.
 // Thread rule: all const functions may run at the same time.
 #pragma once
 

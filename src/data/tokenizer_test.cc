@@ -204,7 +204,8 @@ TEST_CASE("a bad tokenizer.json is refused with its place") {
   starts(error_of("[]"), "[tokenizer.json] expected a JSON object");
   starts(error_of("{}"), "[tokenizer.json: model]");
   starts(error_of(std::string(100'000, '[')), "[tokenizer.json] expected at most 64 nested");
-  starts(with("/model/type", "Unigram"), "[tokenizer.json: model.type] expected BPE or WordLevel, got \"Unigram\"");
+  starts(with("/model/type", "Nope"), "[tokenizer.json: model.type] expected BPE, Unigram, WordPiece or WordLevel");
+  starts(with("/model/type", "Unigram"), "[tokenizer.json: model.vocab] expected a list of pieces with scores");
   starts(with("/model/vocab", 3), "[tokenizer.json: model.vocab] expected an object");
   starts(with("/model/vocab/a", "x"), "[tokenizer.json: model.vocab] expected an integer");
   starts(with("/model/vocab/a", 1.5), "[tokenizer.json: model.vocab] expected an integer");
@@ -220,7 +221,11 @@ TEST_CASE("a bad tokenizer.json is refused with its place") {
   starts(with("/model/merges", {"a b", json::array({"a"})}), "[tokenizer.json: model.merges[1]] expected a pair");
   starts(with("/model/merges", {{{"a", 1}}}), "[tokenizer.json: model.merges[0]] expected a pair");
   starts(with("/model/dropout", 0.1), "[tokenizer.json: model.dropout] expected no dropout");
-  starts(with("/normalizer", {{"type", "Precompiled"}}), "[tokenizer.json: normalizer.type]");
+  starts(with("/normalizer", {{"type", "Nmt"}}), "[tokenizer.json: normalizer.type]");
+  starts(with("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "?"}}),
+         "[tokenizer.json: normalizer.precompiled_charsmap] expected base64");
+  starts(with("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "/////w=="}}),
+         "[tokenizer.json: normalizer.precompiled_charsmap] expected the size of a trie and the trie");
   starts(with("/pre_tokenizer", {{"type", "Nope"}}), "[tokenizer.json: pre_tokenizer.type]");
   starts(with("/pre_tokenizer", 7), "[tokenizer.json: pre_tokenizer] expected an object");
   starts(with("/decoder/type", "CTC"), "[tokenizer.json: decoder.type]");

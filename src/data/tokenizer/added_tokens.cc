@@ -24,41 +24,6 @@ AddedToken read_token(const JsonField& field) {
 
 }  // namespace
 
-int32_t ByteTrie::child(int32_t node, unsigned char byte) const {
-  for (const auto& [edge, target] : nodes_[static_cast<size_t>(node)].children) {
-    if (edge == byte) return target;
-  }
-  return -1;
-}
-
-void ByteTrie::add(std::string_view text, int32_t value) {
-  starts_[static_cast<unsigned char>(text[0])] = true;
-  int32_t node = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    int32_t next = child(node, byte);
-    if (next < 0) {
-      next = static_cast<int32_t>(nodes_.size());
-      nodes_[static_cast<size_t>(node)].children.emplace_back(byte, next);
-      nodes_.emplace_back();
-    }
-    node = next;
-  }
-  if (nodes_[static_cast<size_t>(node)].value < 0) nodes_[static_cast<size_t>(node)].value = value;
-}
-
-std::optional<ByteTrie::Found> ByteTrie::longest_at(std::string_view text, size_t position) const {
-  std::optional<Found> result;
-  int32_t node = 0;
-  for (size_t i = position; i < text.size(); ++i) {
-    node = child(node, static_cast<unsigned char>(text[i]));
-    if (node < 0) break;
-    const int32_t value = nodes_[static_cast<size_t>(node)].value;
-    if (value >= 0) result = Found{i + 1 - position, value};
-  }
-  return result;
-}
-
 AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, const Normalizer& normalizer) {
   if (field.is_null()) return;
   std::map<int32_t, std::string> ids_in_file;
@@ -84,18 +49,21 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
   // Special tokens go first where the normalized texts of two are equal.
   std::string buffer;
   RegexScratch scratch;
+  std::vector<std::pair<std::string_view, int32_t>> raw, normalized;
   for (const bool special : {true, false}) {
     for (auto& [id, token] : by_id_) {
       if (token.special != special) continue;
       if (!token.normalized) {
         token.text = token.content;
-        raw_.add(token.content, id);
+        raw.emplace_back(token.content, id);
         continue;
       }
       token.text = normalizer.apply(token.content, buffer, scratch);
-      if (!token.text.empty()) normalized_.add(token.text, id);
+      normalized.emplace_back(token.text, id);
     }
   }
+  raw_ = ByteTrie(std::move(raw));
+  normalized_ = ByteTrie(std::move(normalized));
 }
 
 void AddedTokens::add(AddedToken token, const Vocabulary& vocabulary, const JsonField& field) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/tokenizer/byte_trie.h"
 #include "data/tokenizer/json_field.h"
 #include "data/tokenizer/normalizer.h"
 #include "data/tokenizer/vocabulary.h"
@@ -27,34 +27,6 @@ struct AddedToken {
   bool lstrip = false, rstrip = false;  // swallows white space on that side
   bool normalized = false;              // looked for in the normalized text, and normalized itself
   bool special = false;                 // may be left out of decoded text
-};
-
-// Finds the longest of many strings that starts at a place.
-class ByteTrie {
- public:
-  ByteTrie() : nodes_(1) {}
-  // Of equal strings the first one counts. REQUIRES: not empty.
-  void add(std::string_view text, int32_t value);
-  struct Found {
-    size_t length;
-    int32_t value;
-  };
-  [[nodiscard]] std::optional<Found> longest_at(std::string_view text, size_t position) const;
-  // The next position from `position` on where a string may start.
-  [[nodiscard]] size_t next_start(std::string_view text, size_t position) const {
-    while (position < text.size() && !starts_[static_cast<unsigned char>(text[position])]) ++position;
-    return position;
-  }
-
- private:
-  struct Node {
-    int32_t value = -1;
-    std::vector<std::pair<unsigned char, int32_t>> children;  // few, in the order of arrival
-  };
-  [[nodiscard]] int32_t child(int32_t node, unsigned char byte) const;
-
-  std::array<bool, 256> starts_{};
-  std::vector<Node> nodes_;
 };
 
 // Immutable; any thread may read.

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/text.h"
+#include "data/tokenizer/byte_fallback.h"
 #include "data/tokenizer/utf8.h"
 
 namespace spillway::data {
@@ -44,9 +45,7 @@ Bpe::Bpe(const JsonField& model, TokenizerFile& file) : where_(model.where()) {
     append_utf8(text, c);
     two_byte_ids_[c] = vocabulary_.find(text).value_or(-1);
   }
-  for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
-    byte_ids_[byte] = vocabulary_.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
-  }
+  byte_ids_ = byte_token_ids(vocabulary_);
   cut_before_space_ = can_cut_before_space();
 }
 
@@ -153,45 +152,29 @@ std::optional<int32_t> Bpe::character_id(std::string_view word, size_t begin, si
   return vocabulary_.find(buffer);
 }
 
-bool Bpe::append_bytes(std::string_view character, std::vector<int32_t>& ids) const {
-  const auto id = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
-  if (!std::all_of(character.begin(), character.end(), [&](char c) { return id(c) >= 0; })) return false;
-  for (const char c : character) ids.push_back(id(c));
-  return true;
-}
-
-int32_t Bpe::unknown_id() const {
-  const std::optional<int32_t> id = vocabulary_.find(*unknown_token_);
-  if (!id) {
-    throw input_error(where_ + ".unk_token",
-                      "expected a token of the vocabulary, got {}, and the text has a character "
-                      "that needs it; add it to model.vocab",
-                      quote(*unknown_token_));
-  }
-  return *id;
-}
-
 // An unknown character waits until the next known one (the library's order, which byte fallback does not end).
 void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids) const {
   std::string buffer;
   bool unknown_waits = false;
+  const auto push_unknown = [&] { ids.push_back(vocabulary_.unknown_id(*unknown_token_, word, where_)); };
   for (size_t begin = 0, end = 0; begin < word.size(); begin = end) {
     end = begin + utf8_length(static_cast<unsigned char>(word[begin]));
     if (const std::optional<int32_t> id = character_id(word, begin, end, buffer)) {
-      if (unknown_waits) ids.push_back(unknown_id());
+      if (unknown_waits) push_unknown();
       unknown_waits = false;
       ids.push_back(*id);
       continue;
     }
     if (byte_fallback_) {
       const bool affixed = (begin > 0 && !prefix_.empty()) || (end == word.size() && !suffix_.empty());
-      if (append_bytes(affixed ? std::string_view(buffer) : word.substr(begin, end - begin), ids)) continue;
+      const std::string_view character = affixed ? buffer : word.substr(begin, end - begin);
+      if (append_byte_tokens(byte_ids_, character, ids)) continue;
     }
     if (!unknown_token_) continue;
-    if (unknown_waits && !fuse_unknown_) ids.push_back(unknown_id());
+    if (unknown_waits && !fuse_unknown_) push_unknown();
     unknown_waits = true;
   }
-  if (unknown_waits) ids.push_back(unknown_id());
+  if (unknown_waits) push_unknown();
 }
 
 // Both merge the pair of lowest rank, the leftmost of equals, until no neighbours have a merge.

@@ -68,8 +68,6 @@ class Bpe {
   void split_into_characters(std::string_view word, std::vector<int32_t>& ids) const;
   [[nodiscard]] std::optional<int32_t> character_id(std::string_view word, size_t begin, size_t end,
                                                     std::string& buffer) const;
-  bool append_bytes(std::string_view character, std::vector<int32_t>& ids) const;
-  [[nodiscard]] int32_t unknown_id() const;
   void merge_short(BpeScratch& scratch) const;
   void merge_long(BpeScratch& scratch) const;
 

@@ -157,6 +157,18 @@ bool is_punctuation(char32_t c) {
   return in_ranges(kPunctuationExtra, c);
 }
 
+bool is_mark(char32_t c) {
+  if (category_name(c)[0] == 'M') return !in_ranges(kNotMark, c);
+  return in_ranges(kMarkExtra, c);
+}
+
+bool is_nonspacing_mark(char32_t c) {
+  if (category_name(c) == "Mn") return !in_ranges(kNotNonspacing, c);
+  return in_ranges(kNonspacingExtra, c);
+}
+
+bool is_noise(char32_t c) { return in_ranges(kNoise, c); }
+
 bool is_word(char32_t c) { return is_word_category(category_name(c)) || in_ranges(kWordExtra, c); }
 
 bool is_unnormalized(char32_t c) { return in_ranges(kUnnormalized, c); }

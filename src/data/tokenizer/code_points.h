@@ -58,6 +58,13 @@ class CodePointSet {
 // leave them alone.
 [[nodiscard]] bool is_unnormalized(char32_t c);
 
+// What `StripAccents` removes: category M of an older Unicode.
+[[nodiscard]] bool is_mark(char32_t c);
+// What `BertNormalizer` removes as an accent (category Mn of an older Unicode), and as no text at all: controls,
+// private use, U+FFFD.
+[[nodiscard]] bool is_nonspacing_mark(char32_t c);
+[[nodiscard]] bool is_noise(char32_t c);
+
 void append_lowercase(std::string& text, char32_t c);
 
 }  // namespace spillway::data

@@ -1,10 +1,13 @@
 #include "data/tokenizer/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "data/tokenizer/byte_fallback.h"
 #include "data/tokenizer/byte_level.h"
 #include "data/tokenizer/utf8.h"
 
@@ -15,26 +18,29 @@ constexpr std::string_view kSentencePieceSpace = "\xE2\x96\x81";  // U+2581
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 char32_t read_character(const JsonField& field) {
-  const std::string& text = field.string();
-  if (text.empty() || utf8_length(static_cast<unsigned char>(text[0])) != text.size()) {
-    throw field.bad("one character", "compare with the published file");
-  }
   size_t i = 0;
-  return next_code_point(text, i);
+  return next_code_point(field.character(), i);
 }
 
-// The byte of a token such as <0xE2>.
-std::optional<char> fallback_byte(std::string_view token) {
-  const auto digit = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-  };
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-  const int high = digit(token[3]), low = digit(token[4]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
+// A token that follows a space, without the space that English does not write there.
+std::string cleaned(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {{{" .", "."},
+                                                                                     {" ?", "?"},
+                                                                                     {" !", "!"},
+                                                                                     {" ,", ","},
+                                                                                     {" ' ", "'"},
+                                                                                     {" n't", "n't"},
+                                                                                     {" 'm", "'m"},
+                                                                                     {" do not", " don't"},
+                                                                                     {" 's", "'s"},
+                                                                                     {" 've", "'ve"},
+                                                                                     {" 're", "'re"}}};
+  for (const auto& [spelt, wanted] : kRules) {
+    for (size_t at = 0; (at = text.find(spelt, at)) != std::string::npos; at += wanted.size()) {
+      text.replace(at, spelt.size(), wanted);
+    }
+  }
+  return text;
 }
 
 std::string joined(const std::vector<std::string>& tokens) {
@@ -66,9 +72,12 @@ void Decoder::read(const JsonField& field) {
     steps_.push_back(Metaspace{read_character(field["replacement"]), !never});
   } else if (type == "BPEDecoder") {
     steps_.push_back(WordSuffix{field["suffix"].string_or("</w>")});
+  } else if (type == "WordPiece") {
+    steps_.push_back(WordPrefix{field["prefix"].string_or("##"), field["cleanup"].boolean_or(true)});
   } else {
-    throw field["type"].bad("ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, BPEDecoder or Sequence",
-                            "use a model with such a tokenizer");
+    throw field["type"].bad(
+        "ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, BPEDecoder, WordPiece or Sequence",
+        "use a model with such a tokenizer");
   }
 }
 
@@ -90,7 +99,7 @@ bool Decoder::has_step() const {
 }
 
 bool Decoder::is_open(const std::string& token) const {
-  return has_step<ByteFallback>() && fallback_byte(token).has_value();
+  return has_step<ByteFallback>() && byte_of_token(token).has_value();
 }
 
 std::string Decoder::bytes(const std::string& token) const {
@@ -100,7 +109,7 @@ std::string Decoder::bytes(const std::string& token) const {
     return result;
   }
   if (has_step<ByteFallback>()) {
-    if (const std::optional<char> byte = fallback_byte(token)) return {*byte};
+    if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
   }
   RegexScratch scratch;
   Pattern(std::string(kSentencePieceSpace)).replace(token, " ", scratch, result);
@@ -126,7 +135,7 @@ void Decoder::run(const ByteFallback&, Tokens& tokens) {
     bytes.clear();
   };
   for (std::string& token : tokens) {
-    if (const std::optional<char> byte = fallback_byte(token)) {
+    if (const std::optional<char> byte = byte_of_token(token)) {
       bytes.push_back(*byte);
     } else {
       flush();
@@ -187,6 +196,13 @@ void Decoder::run(const WordSuffix& step, Tokens& tokens) {
     replaced.clear();
     suffix.replace(tokens[t], t + 1 < tokens.size() ? " " : "", scratch, replaced);
     tokens[t] = replaced;
+  }
+}
+
+void Decoder::run(const WordPrefix& step, Tokens& tokens) {
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    if (t > 0) tokens[t] = tokens[t].starts_with(step.prefix) ? tokens[t].substr(step.prefix.size()) : " " + tokens[t];
+    if (step.cleans_up) tokens[t] = cleaned(std::move(tokens[t]));
   }
 }
 

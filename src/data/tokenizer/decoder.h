@@ -42,7 +42,11 @@ class Decoder {
   struct WordSuffix {
     std::string suffix;
   };
-  using Step = std::variant<Bytes, ByteFallback, Fuse, Strip, Replace, Metaspace, WordSuffix>;
+  struct WordPrefix {  // of WordPiece
+    std::string prefix;
+    bool cleans_up;
+  };
+  using Step = std::variant<Bytes, ByteFallback, Fuse, Strip, Replace, Metaspace, WordSuffix, WordPrefix>;
   using Tokens = std::vector<std::string>;
 
   template <typename Kind>
@@ -55,6 +59,7 @@ class Decoder {
   static void run(const Replace& step, Tokens& tokens);
   static void run(const Metaspace& step, Tokens& tokens);
   static void run(const WordSuffix& step, Tokens& tokens);
+  static void run(const WordPrefix& step, Tokens& tokens);
 
   bool present_;
   std::vector<Step> steps_;

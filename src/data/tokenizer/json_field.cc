@@ -1,5 +1,7 @@
 #include "data/tokenizer/json_field.h"
 
+#include "data/tokenizer/utf8.h"
+
 namespace spillway::data {
 namespace {
 
@@ -44,6 +46,12 @@ const std::string& JsonField::string() const {
 
 std::string JsonField::string_or(std::string_view otherwise) const {
   return is_null() ? std::string(otherwise) : string();
+}
+
+const std::string& JsonField::character() const {
+  const std::string& text = string();
+  if (count_characters(text) != 1) throw bad("one character", "compare with the published file");
+  return text;
 }
 
 bool JsonField::boolean() const {

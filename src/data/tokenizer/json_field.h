@@ -33,6 +33,8 @@ class JsonField {
   [[nodiscard]] bool is_array() const { return value_->is_array(); }
   [[nodiscard]] const std::string& string() const;
   [[nodiscard]] std::string string_or(std::string_view otherwise) const;
+  // A string of one character.
+  [[nodiscard]] const std::string& character() const;
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] bool boolean_or(bool otherwise) const { return is_null() ? otherwise : boolean(); }
   [[nodiscard]] double number() const;

@@ -9,27 +9,36 @@
 #include "data/tokenizer/bpe.h"
 #include "data/tokenizer/json_field.h"
 #include "data/tokenizer/tokenizer_file.h"
+#include "data/tokenizer/unigram.h"
 #include "data/tokenizer/vocabulary.h"
 #include "data/tokenizer/word_level.h"
+#include "data/tokenizer/word_piece.h"
 
 namespace spillway::data {
+
+struct ModelScratch {
+  BpeScratch bpe;
+  UnigramScratch unigram;
+};
 
 // Immutable; any thread may encode with a scratch of its own.
 class Model {
  public:
-  // Throws InputError for kinds other than BPE and WordLevel.
+  // Throws InputError for kinds other than BPE, Unigram, WordPiece and WordLevel.
   Model(const JsonField& model, TokenizerFile& file) : kind_(read(model, file)) {}
 
   [[nodiscard]] const Vocabulary& vocabulary() const {
     return std::visit([](const auto& kind) -> const Vocabulary& { return kind.vocabulary(); }, kind_);
   }
-  void encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& ids) const {
-    if (const auto* bpe = std::get_if<Bpe>(&kind_)) return bpe->encode(word, scratch, ids);
+  void encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& ids) const {
+    if (const auto* bpe = std::get_if<Bpe>(&kind_)) return bpe->encode(word, scratch.bpe, ids);
+    if (const auto* unigram = std::get_if<Unigram>(&kind_)) return unigram->encode(word, scratch.unigram, ids);
+    if (const auto* word_piece = std::get_if<WordPiece>(&kind_)) return word_piece->encode(word, ids);
     std::get<WordLevel>(kind_).encode(word, ids);
   }
 
  private:
-  using Kind = std::variant<Bpe, WordLevel>;
+  using Kind = std::variant<Bpe, Unigram, WordPiece, WordLevel>;
   static Kind read(const JsonField& model, TokenizerFile& file);
 
   Kind kind_;

@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -14,6 +15,8 @@
 
 namespace spillway::data {
 namespace {
+
+constexpr int kDecompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
 
 // Appends the normal form of a part whose characters utf8proc and the library treat alike.
 void append_normal_form(std::string_view part, int options, std::string& out) {
@@ -28,6 +31,20 @@ void append_normal_form(std::string_view part, int options, std::string& out) {
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
 }
 
+// CJK ideographs as BERT knows them.
+bool is_ideograph(char32_t c) {
+  constexpr std::array<CodePointRange, 7> kRanges = {{{0x3400, 0x4DBF},
+                                                      {0x4E00, 0x9FFF},
+                                                      {0xF900, 0xFAFF},
+                                                      {0x20000, 0x2A6DF},
+                                                      {0x2A700, 0x2B81F},
+                                                      {0x2B920, 0x2CEAF},
+                                                      {0x2F800, 0x2FA1F}}};
+  if (c < kRanges[0].first) return false;
+  return std::any_of(kRanges.begin(), kRanges.end(),
+                     [c](const CodePointRange& range) { return c >= range.first && c <= range.last; });
+}
+
 // Characters below U+0300 are composed and never reorder or combine.
 bool is_composed(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0xCC; });
@@ -38,17 +55,22 @@ bool is_composed(std::string_view text) {
 void Normalizer::read(const JsonField& field) {
   if (field.is_null()) return;
   const std::string& type = field["type"].string();
-  constexpr int kBase = UTF8PROC_STABLE;
   if (type == "Sequence") {
     for (const JsonField& step : field["normalizers"].elements()) read(step);
   } else if (type == "NFC") {
-    steps_.push_back(NormalForm{kBase | UTF8PROC_COMPOSE, true});
+    steps_.push_back(NormalForm{UTF8PROC_STABLE | UTF8PROC_COMPOSE, true});
   } else if (type == "NFD") {
-    steps_.push_back(NormalForm{kBase | UTF8PROC_DECOMPOSE, false});
+    steps_.push_back(NormalForm{kDecompose, false});
   } else if (type == "NFKC") {
-    steps_.push_back(NormalForm{kBase | UTF8PROC_COMPOSE | UTF8PROC_COMPAT, false});
+    steps_.push_back(NormalForm{UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT, false});
   } else if (type == "NFKD") {
-    steps_.push_back(NormalForm{kBase | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, false});
+    steps_.push_back(NormalForm{kDecompose | UTF8PROC_COMPAT, false});
+  } else if (type == "StripAccents") {
+    steps_.push_back(Drop{is_mark});
+  } else if (type == "BertNormalizer") {
+    read_bert(field);
+  } else if (type == "Precompiled") {
+    steps_.push_back(Precompiled(field["precompiled_charsmap"]));
   } else if (type == "Lowercase") {
     steps_.push_back(Lowercase{});
   } else if (type == "ByteLevel") {
@@ -60,9 +82,23 @@ void Normalizer::read(const JsonField& field) {
   } else if (type == "Replace") {
     steps_.push_back(Replace{Pattern(field["pattern"]), field["content"].string()});
   } else {
-    throw field["type"].bad("NFC, NFD, NFKC, NFKD, Lowercase, ByteLevel, Strip, Prepend, Replace or Sequence",
-                            "use a model with such a tokenizer");
+    throw field["type"].bad(
+        "NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, BertNormalizer, Precompiled, ByteLevel, Strip, Prepend, "
+        "Replace "
+        "or Sequence",
+        "use a model with such a tokenizer");
   }
+}
+
+void Normalizer::read_bert(const JsonField& field) {
+  const bool lowercase = field["lowercase"].boolean_or(true);
+  if (field["clean_text"].boolean_or(true)) steps_.push_back(CleanText{});
+  if (field["handle_chinese_chars"].boolean_or(true)) steps_.push_back(SpaceIdeographs{});
+  if (field["strip_accents"].boolean_or(lowercase)) {
+    steps_.push_back(NormalForm{kDecompose, false});
+    steps_.push_back(Drop{is_nonspacing_mark});
+  }
+  if (lowercase) steps_.push_back(Lowercase{});
 }
 
 std::string_view Normalizer::apply(std::string_view text, std::string& buffer, RegexScratch& scratch) const {
@@ -95,6 +131,39 @@ void Normalizer::run(const NormalForm& step, std::string_view text, std::string&
 
 void Normalizer::run(const Lowercase&, std::string_view text, std::string& out, RegexScratch&) {
   for (size_t i = 0; i < text.size();) append_lowercase(out, next_code_point(text, i));
+}
+
+void Normalizer::run(const Drop& step, std::string_view text, std::string& out, RegexScratch&) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t at = i;
+    if (!step.drops(next_code_point(text, i))) out.append(text.substr(at, i - at));
+  }
+}
+
+void Normalizer::run(const CleanText&, std::string_view text, std::string& out, RegexScratch&) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t at = i;
+    const char32_t c = next_code_point(text, i);
+    if (is_noise(c)) continue;
+    if (is_whitespace(c))
+      out.push_back(' ');
+    else
+      out.append(text.substr(at, i - at));
+  }
+}
+
+void Normalizer::run(const SpaceIdeographs&, std::string_view text, std::string& out, RegexScratch&) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t at = i;
+    const bool spaced = is_ideograph(next_code_point(text, i));
+    if (spaced) out.push_back(' ');
+    out.append(text.substr(at, i - at));
+    if (spaced) out.push_back(' ');
+  }
+}
+
+void Normalizer::run(const Precompiled& step, std::string_view text, std::string& out, RegexScratch&) {
+  step.apply(text, out);
 }
 
 void Normalizer::run(const Bytes&, std::string_view text, std::string& out, RegexScratch&) {

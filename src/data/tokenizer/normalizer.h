@@ -8,13 +8,14 @@
 
 #include "data/tokenizer/json_field.h"
 #include "data/tokenizer/pattern.h"
+#include "data/tokenizer/precompiled.h"
 
 namespace spillway::data {
 
 // Immutable; any thread may use it with a scratch of its own.
 class Normalizer {
  public:
-  // `field` may be null: no steps. Throws InputError for steps that are not read (Precompiled, BertNormalizer, ...).
+  // `field` may be null: no steps. Throws InputError for steps that are not read (Nmt).
   explicit Normalizer(const JsonField& field) { read(field); }
 
   // The normalized text: a view of `text` itself where nothing changes, else of `buffer`. REQUIRES: valid UTF-8.
@@ -26,7 +27,12 @@ class Normalizer {
     bool composes;
   };
   struct Lowercase {};
-  struct Bytes {};  // GPT-2's byte characters
+  struct Drop {
+    bool (*drops)(char32_t);
+  };
+  struct CleanText {};        // of BertNormalizer: no control characters, and all white space is a space
+  struct SpaceIdeographs {};  // of BertNormalizer: a space on both sides of each
+  struct Bytes {};            // GPT-2's byte characters
   struct Strip {
     bool left, right;
   };
@@ -37,11 +43,17 @@ class Normalizer {
     Pattern pattern;
     std::string content;
   };
-  using Step = std::variant<NormalForm, Lowercase, Bytes, Strip, Prepend, Replace>;
+  using Step = std::variant<NormalForm, Lowercase, Drop, CleanText, SpaceIdeographs, Bytes, Strip, Prepend, Replace,
+                            Precompiled>;
 
   void read(const JsonField& field);
+  void read_bert(const JsonField& field);
   static void run(const NormalForm& step, std::string_view text, std::string& out, RegexScratch& scratch);
   static void run(const Lowercase& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Drop& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const CleanText& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const SpaceIdeographs& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const Precompiled& step, std::string_view text, std::string& out, RegexScratch& scratch);
   static void run(const Bytes& step, std::string_view text, std::string& out, RegexScratch& scratch);
   static void run(const Strip& step, std::string_view text, std::string& out, RegexScratch& scratch);
   static void run(const Prepend& step, std::string_view text, std::string& out, RegexScratch& scratch);

@@ -134,21 +134,25 @@ void PreTokenizer::read(const JsonField& field) {
     steps_.push_back(SplitCharacters{is_punctuation, read_behavior(field["behavior"], "Isolated")});
   } else if (type == "WhitespaceSplit") {
     steps_.push_back(SplitCharacters{is_whitespace, SplitBehavior::kRemoved});
+  } else if (type == "BertPreTokenizer") {
+    steps_.push_back(SplitCharacters{is_whitespace, SplitBehavior::kRemoved});
+    steps_.push_back(SplitCharacters{is_punctuation, SplitBehavior::kIsolated});
+  } else if (type == "CharDelimiterSplit") {
+    steps_.push_back(SplitPattern{Pattern(field["delimiter"].character()), SplitBehavior::kRemoved, false});
   } else if (type == "Whitespace") {
     keep_matches(kWhitespacePattern, SplitBehavior::kRemoved, true);
   } else if (type == "Metaspace") {
     read_metaspace(field);
   } else {
-    throw field["type"].bad("ByteLevel, Split, Digits, Punctuation, WhitespaceSplit, Whitespace, Metaspace or Sequence",
-                            "use a model with such a tokenizer");
+    throw field["type"].bad(
+        "ByteLevel, Split, Digits, Punctuation, WhitespaceSplit, Whitespace, BertPreTokenizer, "
+        "CharDelimiterSplit, Metaspace or Sequence",
+        "use a model with such a tokenizer");
   }
 }
 
 void PreTokenizer::read_metaspace(const JsonField& field) {
-  const std::string& replacement = field["replacement"].string();
-  if (replacement.empty() || utf8_length(static_cast<unsigned char>(replacement[0])) != replacement.size()) {
-    throw field["replacement"].bad("one character", "write U+2581");
-  }
+  const std::string& replacement = field["replacement"].character();
   const std::string scheme =
       field["prepend_scheme"].string_or(field["add_prefix_space"].boolean_or(true) ? "always" : "never");
   PrependScheme prepend = PrependScheme::kAlways;

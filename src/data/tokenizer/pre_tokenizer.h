@@ -33,7 +33,8 @@ enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWith
 // Immutable; any thread may use it with `Words` and a scratch of its own.
 class PreTokenizer {
  public:
-  // `field` may be null: a text is one word. Throws InputError for steps that are not read (BertPreTokenizer, ...).
+  // `field` may be null: a text is one word. Throws InputError for steps that are not read
+  // (UnicodeScripts, FixedLength).
   explicit PreTokenizer(const JsonField& field) { read(field); }
 
   // Replaces `words` by the words of `text`; none is empty. `starts_text`: nothing of the user's text stands before it.

@@ -1,5 +1,8 @@
 #include "data/tokenizer/tokenizer_file.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "base/error.h"
@@ -11,6 +14,31 @@ using nlohmann::json;
 
 constexpr size_t kMaxNesting = 64;
 
+// A score as the library's JSON parser reads it, which may be the neighbour of the nearest double: of as many digits as
+// fit into 64 bits it divides or multiplies the integer by a power of ten.
+double score_value(const std::string& text) {
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  bool full = false, behind_point = false;
+  size_t i = text.starts_with('-') ? 1 : 0;
+  for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
+    if (text[i] == '.') {
+      behind_point = true;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(text[i] - '0');
+    full = full || digits > (std::numeric_limits<uint64_t>::max() - digit) / 10;
+    if (!full) digits = digits * 10 + digit;
+    exponent += (full ? 1 : 0) - (behind_point ? 1 : 0);
+  }
+  if (i < text.size()) exponent += std::clamp(std::strtol(text.data() + i + 1, nullptr, 10), -100'000L, 100'000L);
+  auto value = static_cast<double>(digits);
+  for (; exponent < -308 && value != 0; exponent += 308) value /= 1e308;
+  const double power = std::pow(10.0, static_cast<double>(std::min<int64_t>(std::abs(exponent), 308)));
+  value = exponent < 0 ? value / power : value * power;
+  return text.starts_with('-') ? -value : value;
+}
+
 // Receives the parser's events. `open_` holds the containers on the way to the current place; containers of the
 // vocabulary and the merges are streamed and stand there as null.
 class Reader : public nlohmann::json_sax<json> {
@@ -19,12 +47,18 @@ class Reader : public nlohmann::json_sax<json> {
 
   bool null() override { return value(nullptr); }
   bool boolean(bool v) override { return value(v); }
-  bool number_integer(number_integer_t v) override { return part_ == kVocab ? vocab_id(v) : value(v); }
+  bool number_integer(number_integer_t v) override {
+    if (part_ == kPiece) return piece_score(static_cast<double>(v));
+    return part_ == kVocab ? vocab_id(v) : value(v);
+  }
   bool number_unsigned(number_unsigned_t v) override {
+    if (part_ == kPiece) return piece_score(static_cast<double>(v));
     constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
     return part_ == kVocab ? vocab_id(static_cast<int64_t>(v > kLargest ? kLargest : v)) : value(v);
   }
-  bool number_float(number_float_t v, const string_t&) override { return value(v); }
+  bool number_float(number_float_t v, const string_t& text) override {
+    return part_ == kPiece ? piece_score(score_value(text)) : value(v);
+  }
   bool binary(binary_t&) override { return true; }  // JSON text has none
 
   bool string(string_t& v) override {
@@ -35,6 +69,11 @@ class Reader : public nlohmann::json_sax<json> {
       } else if (pair_size_ == 1) {
         file_.merges.back().second = std::move(v);
       }
+      ++pair_size_;
+      return true;
+    }
+    if (part_ == kPiece && pair_size_ == 0) {
+      file_.vocab.emplace_back(std::move(v), static_cast<int64_t>(file_.vocab.size()));
       ++pair_size_;
       return true;
     }
@@ -62,6 +101,15 @@ class Reader : public nlohmann::json_sax<json> {
       pair_size_ = 0;
       return true;
     }
+    if (part_ == kPieces) {
+      part_ = kPiece;
+      pair_size_ = 0;
+      return true;
+    }
+    if (part_ == kRest && in_model() && key_ == "vocab") {
+      part_ = kPieces;
+      return true;
+    }
     if (part_ == kRest && in_model() && key_ == "merges") {
       part_ = kMerges;
       file_.has_merges = true;
@@ -75,6 +123,11 @@ class Reader : public nlohmann::json_sax<json> {
       part_ = kMerges;
       return true;
     }
+    if (part_ == kPiece && pair_size_ != 2) throw bad_piece();
+    if (part_ == kPiece) {
+      part_ = kPieces;
+      return true;
+    }
     return end();
   }
 
@@ -83,7 +136,7 @@ class Reader : public nlohmann::json_sax<json> {
   }
 
  private:
-  enum Part { kRest, kVocab, kMerges, kPair };
+  enum Part { kRest, kVocab, kPieces, kPiece, kMerges, kPair };
 
   // Whether the current place is a member of the top-level member "model".
   [[nodiscard]] bool in_model() const { return open_.size() == 2 && open_[1] == model_; }
@@ -91,6 +144,18 @@ class Reader : public nlohmann::json_sax<json> {
   InputError bad_merge(size_t index) const {
     return input_error(fmt::format("{}: model.merges[{}]", where_, index),
                        "expected a pair of tokens, got something else; compare with the published file");
+  }
+
+  [[nodiscard]] InputError bad_piece() const {
+    return input_error(fmt::format("{}: model.vocab[{}]", where_, file_.scores.size()),
+                       "expected a piece and its score, got something else; compare with the published file");
+  }
+
+  bool piece_score(double score) {
+    if (pair_size_ != 1 || !std::isfinite(score)) throw bad_piece();
+    file_.scores.push_back(score);
+    ++pair_size_;
+    return true;
   }
 
   bool merge_line(const std::string& line) {
@@ -129,13 +194,14 @@ class Reader : public nlohmann::json_sax<json> {
                         "compare with the published file",
                         v.type_name(), json(key_).dump(-1, ' ', true));
     }
+    if (part_ == kPieces || part_ == kPiece) throw bad_piece();
     if (part_ != kRest) throw bad_merge(file_.merges.size());
     place(std::move(v));
     return true;
   }
 
   bool start(json container) {
-    if (part_ == kVocab) return value(std::move(container));
+    if (part_ == kVocab || part_ == kPieces || part_ == kPiece) return value(std::move(container));
     if (part_ != kRest) throw bad_merge(file_.merges.size());
     if (open_.size() >= kMaxNesting) {
       throw input_error(where_, "expected at most {} nested values, got more; fetch the file again", kMaxNesting);

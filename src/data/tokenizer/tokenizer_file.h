@@ -14,13 +14,15 @@ namespace spillway::data {
 
 struct TokenizerFile {
   nlohmann::json rest;  // the document without model.vocab and model.merges where these have the shapes below
-  std::vector<std::pair<std::string, int64_t>> vocab;       // model.vocab as an object, in file order
+  // model.vocab in file order: an object, or a list of pieces with scores, whose ids are their places.
+  std::vector<std::pair<std::string, int64_t>> vocab;
+  std::vector<double> scores;                               // of the pieces of such a list, else empty
   std::vector<std::pair<std::string, std::string>> merges;  // model.merges as pairs or as "left right"
   bool has_vocab = false, has_merges = false;
 };
 
 // Throws InputError naming `where` and the byte for what is no JSON, and the member for a vocabulary that maps to
-// anything but integers and for merges that are no pairs.
+// anything but integers, pieces that have no score, and merges that are no pairs.
 [[nodiscard]] TokenizerFile read_tokenizer_file(std::string_view json, std::string_view where);
 
 }  // namespace spillway::data

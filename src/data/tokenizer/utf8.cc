@@ -1,5 +1,6 @@
 #include "data/tokenizer/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace spillway::data {
@@ -30,6 +31,10 @@ Part part_at(std::string_view text, size_t position) {
 }
 
 }  // namespace
+
+size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
 
 void append_utf8(std::string& text, char32_t c) {
   if (c < 0x80) {

@@ -33,6 +33,8 @@ namespace spillway::data {
   return position;
 }
 
+[[nodiscard]] size_t count_characters(std::string_view text);  // REQUIRES: valid UTF-8
+
 void append_utf8(std::string& text, char32_t code_point);
 
 [[nodiscard]] bool is_ascii(std::string_view text);

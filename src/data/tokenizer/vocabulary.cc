@@ -71,6 +71,17 @@ std::optional<int32_t> Vocabulary::find(std::string_view token) const {
   return slot.id;
 }
 
+int32_t Vocabulary::unknown_id(std::string_view unknown_token, std::string_view text, std::string_view where) const {
+  const std::optional<int32_t> id = find(unknown_token);
+  if (!id) {
+    throw input_error(fmt::format("{}.unk_token", where),
+                      "expected a token of the vocabulary, got {}, and the text has {}, which needs it; add it to "
+                      "model.vocab",
+                      quote(unknown_token), quote(text));
+  }
+  return *id;
+}
+
 std::optional<std::string_view> Vocabulary::token(int64_t id) const {
   if (id < 0 || id >= id_limit() || !spans_[static_cast<size_t>(id)].used) return std::nullopt;
   return text(static_cast<int32_t>(id));

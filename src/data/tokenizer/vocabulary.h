@@ -21,6 +21,8 @@ class Vocabulary {
   [[nodiscard]] std::optional<int32_t> find(std::string_view token) const;
   // The token of `id`; nothing for ids that no token has, negative ones included.
   [[nodiscard]] std::optional<std::string_view> token(int64_t id) const;
+  // The id of `unknown_token`, which `text` needs. Throws InputError at `where`.unk_token where there is none.
+  [[nodiscard]] int32_t unknown_id(std::string_view unknown_token, std::string_view text, std::string_view where) const;
   [[nodiscard]] int64_t size() const { return size_; }
   // One more than the highest id.
   [[nodiscard]] int64_t id_limit() const { return static_cast<int64_t>(spans_.size()); }

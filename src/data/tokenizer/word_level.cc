@@ -1,7 +1,5 @@
 #include "data/tokenizer/word_level.h"
 
-#include "base/text.h"
-
 namespace spillway::data {
 
 WordLevel::WordLevel(const JsonField& model, TokenizerFile& file) : where_(model.where()) {
@@ -11,15 +9,8 @@ WordLevel::WordLevel(const JsonField& model, TokenizerFile& file) : where_(model
 }
 
 void WordLevel::encode(std::string_view word, std::vector<int32_t>& ids) const {
-  std::optional<int32_t> id = vocabulary_.find(word);
-  if (!id) id = vocabulary_.find(unknown_token_);
-  if (!id) {
-    throw input_error(where_ + ".unk_token",
-                      "expected a token of the vocabulary, got {}, and the text has the unknown "
-                      "word {}; add one of them to model.vocab",
-                      quote(unknown_token_), quote(word));
-  }
-  ids.push_back(*id);
+  const std::optional<int32_t> id = vocabulary_.find(word);
+  ids.push_back(id ? *id : vocabulary_.unknown_id(unknown_token_, word, where_));
 }
 
 }  // namespace spillway::data
