@@ -44,15 +44,17 @@ int64_t allocations_of_steps(TinyTraining& training, const std::vector<FlatBatch
 
 // Rows of the golden batches, all in one epoch.
 train::TrainingData rows_of(const nlohmann::json& steps) {
-  train::TrainingData data;
+  std::vector<data::Row> rows;
   for (const nlohmann::json& step : steps) {
     for (const nlohmann::json& micro_batch : step) {
       for (const nlohmann::json& sequence : micro_batch) {
-        data.training.push_back({.input_ids = sequence["input_ids"].get<std::vector<int32_t>>(),
-                                 .labels = sequence["labels"].get<std::vector<int32_t>>()});
+        rows.push_back({.input_ids = sequence["input_ids"].get<std::vector<int32_t>>(),
+                        .labels = sequence["labels"].get<std::vector<int32_t>>()});
       }
     }
   }
+  train::TrainingData data;
+  data.training = data::RowTable(rows);
   return data;
 }
 

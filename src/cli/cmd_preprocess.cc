@@ -1,12 +1,16 @@
 #include "cli/cmd_preprocess.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "data/row_file.h"
 #include "io/file.h"
+#include "report/load_progress.h"
+#include "runtime/lane_profile.h"
 #include "train/training_data.h"
 
 namespace spillway {
@@ -18,33 +22,33 @@ using nlohmann::ordered_json;
 constexpr CommandFlag kFlags[] = {{"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
                                   {"--json", "", "print the summary as one JSON document"}};
 
-// What one file of rows holds. A stream holds no padding, so none of its tokens are lost to it.
-ordered_json describe(const std::vector<data::Row>& rows, size_t lines) {
-  int64_t tokens = 0, targets = 0;
-  for (const data::Row& row : rows) {
-    tokens += static_cast<int64_t>(row.input_ids.size());
-    targets += data::count_targets(row);
-  }
+// Writes the rows in the order of the first epoch: a line is a row, or several that are packed. A stream holds no
+// padding; `unfilled_tokens` is what padding to sequence_len would have added.
+ordered_json write_epoch(const fs::path& path, const data::RowTable& rows, const data::BatchOptions& options,
+                         Progress& progress) {
+  const data::EpochPlan plan = plan_epoch(rows, options, 0, packing_progress(progress));
+  write_lines(path, rows, plan.lines);
+  const std::span<const data::Piece> pieces = plan.lines.pieces;
+  const int64_t tokens = count_tokens(pieces);
   return {
-      {"rows", rows.size()}, {"lines", lines}, {"tokens", tokens}, {"target_tokens", targets}, {"padding_tokens", 0}};
+      {"rows", rows.size()},
+      {"lines", plan.lines.size()},
+      {"sequences", std::count_if(pieces.begin(), pieces.end(), [](const auto& piece) { return !piece.continues; })},
+      {"tokens", tokens},
+      {"target_tokens", count_targets(rows, pieces)},
+      {"padding_tokens", 0},
+      {"unfilled_tokens", plan.lines.size() * options.sequence_len - tokens}};
 }
 
-// Writes the rows in the order of the first epoch: a line is a row, or a bin where rows are packed.
-ordered_json write_epoch(const fs::path& path, const std::vector<data::Row>& rows, data::BatchOptions options) {
-  options.rows = 1;
-  const std::vector<std::vector<int64_t>> lines = plan_epoch(rows, options, 0);
-  write_rows(path, rows, lines);
-  return describe(rows, lines.size());
-}
-
-ordered_json write_all(const fs::path& folder, const train::Config& config, const train::TrainingData& data) {
+ordered_json write_all(const fs::path& folder, const train::Config& config, const train::TrainingData& data,
+                       Progress& progress) {
   create_folders(folder);
   ordered_json summary = to_json(data.training_summary);
-  summary.update(write_epoch(folder / "train.jsonl", data.training, batch_options(config)));
+  summary.update(write_epoch(folder / "train.jsonl", data.training, batch_options(config), progress));
   if (!data.validation.empty()) {
     ordered_json& eval = summary["eval"] = ordered_json::object();
     if (data.validation_summary) eval = to_json(*data.validation_summary);
-    eval.update(write_epoch(folder / "eval.jsonl", data.validation, evaluation_batch_options(config)));
+    eval.update(write_epoch(folder / "eval.jsonl", data.validation, evaluation_batch_options(config), progress));
   } else {
     fs::remove(folder / "eval.jsonl");  // of an earlier call
   }
@@ -61,10 +65,13 @@ int cmd_preprocess(std::span<const std::string> args) {
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kPreprocess);
   const train::Config& config = loaded.config;
-  const train::TrainingData data = load_training_data(config, read_model_config(config.base_model));
+  Progress progress({});
+  const train::TrainingData data =
+      load_training_data(config, read_model_config(config.base_model),
+                         [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
   const fs::path folder =
       arguments->has("--out") ? fs::path(arguments->value("--out")) : fs::path(config.output_dir) / "preprocessed";
-  const ordered_json summary = write_all(folder, config, data);
+  const ordered_json summary = write_all(folder, config, data, progress);
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(summary, 2));
   } else {

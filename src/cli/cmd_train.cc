@@ -57,13 +57,13 @@ class TrainingRun {
       : job_(job),
         planned_(planned),
         machine_(machine),
+        progress_(progress),
         output_(job.config.output_dir),
         initial_(job),
         pool_(machine.threads),
         tiers_(job, planned),
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
         trainer_(job, session_, data, listeners()),
-        progress_(progress),
         tier_memory_(memory_of_tiers(planned)),
         record_(planned.plan.program, 0) {}
 
@@ -107,7 +107,8 @@ class TrainingRun {
             .before_checkpoint =
                 [this] {
                   if (metrics_) metrics_->sync();
-                }};
+                },
+            .packing = packing_progress(progress_)};
   }
 
   void on_step(const StepRecord& r) {
@@ -173,13 +174,13 @@ class TrainingRun {
   const train::Job& job_;
   train::PlannedJob& planned_;  // the report adds the frontier
   const Machine& machine_;
+  Progress& progress_;
   fs::path output_;
   train::InitialState initial_;
   ThreadPool pool_;
   train::JobTiers tiers_;
   train::TrainingSession session_;
   train::Trainer trainer_;
-  Progress& progress_;
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
   int64_t peak_rss_ = 0;
@@ -202,7 +203,8 @@ int cmd_train(std::span<const std::string> args) {
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
   progress.say("reading the data");
-  const train::TrainingData data = train::load_training_data(loaded.config, job.model);
+  const train::TrainingData data = train::load_training_data(
+      loaded.config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
   release_free_memory();
   return TrainingRun(job, planned, data, machine, progress).run();
 }

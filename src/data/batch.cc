@@ -12,124 +12,131 @@ namespace spillway::data {
 namespace {
 
 // Streams of random numbers, so that shuffles of different purpose are independent.
-constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E73000000, kValidationStream = 0x76616C;
+constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E73000000, kValidationStream = 0x76616C,
+                   kBeforePackingStream = 0x7061636B;
 
-// Fisher and Yates.
-template <typename T>
-void shuffle(std::vector<T>& items, RandomStream random) {
+// 0, 1, ..., n - 1 in random order (Fisher and Yates).
+std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream) {
+  std::vector<int64_t> items(static_cast<size_t>(n));
+  std::iota(items.begin(), items.end(), 0);
+  RandomStream random(seed, stream);
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(narrow<uint32_t>(i))]);
+  return items;
 }
 
-int64_t length(const Row& row) { return static_cast<int64_t>(row.input_ids.size()); }
-
-// First fit: each row goes into the first bin that has room. A tree over the bins' free space finds it in log time.
-class FirstFitBins {
- public:
-  FirstFitBins(size_t most_bins, int64_t capacity) {
-    while (leaves_ < most_bins) leaves_ *= 2;
-    free_.assign(2 * leaves_, capacity);
-    bins_.reserve(most_bins);
+// Rows that were left whole for a strategy that splits them are cut where they do not go through it.
+Lines one_row_a_line(const RowTable& rows, int64_t capacity) {
+  Lines lines;
+  lines.pieces.reserve(static_cast<size_t>(rows.size()));
+  lines.ends.reserve(static_cast<size_t>(rows.size()));
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    Piece row = rows.row(i);
+    row.length = static_cast<int32_t>(std::min<int64_t>(row.length, capacity));
+    lines.pieces.push_back(row);
+    lines.end_line();
   }
+  return lines;
+}
 
-  void add(int64_t row, int64_t tokens) {
-    size_t node = 1;
-    while (node < leaves_) node = free_[2 * node] >= tokens ? 2 * node : 2 * node + 1;
-    const size_t bin = node - leaves_;
-    if (bin >= bins_.size()) bins_.resize(bin + 1);
-    bins_[bin].push_back(row);
-    free_[node] -= tokens;
-    for (node /= 2; node >= 1; node /= 2) free_[node] = std::max(free_[2 * node], free_[2 * node + 1]);
+// As transformers groups: stretches of up to 50 steps of the shuffled order, each sorted by length, the longest first;
+// the longest of all comes first, so that a lack of memory shows at once.
+void group_by_length(std::vector<int64_t>& order, const Lines& lines, int64_t lines_per_step) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < lines.size(); ++i) lengths.push_back(count_tokens(lines.line(i)));
+  const int64_t steps = std::clamp<int64_t>(std::ssize(order) / (lines_per_step * 4), 1, 50);
+  const int64_t stretch = steps * lines_per_step;
+  const auto length_of = [&](int64_t line) { return lengths[static_cast<size_t>(line)]; };
+  auto longest = order.begin();
+  for (int64_t begin = 0; begin < std::ssize(order); begin += stretch) {
+    const auto first = order.begin() + begin, last = order.begin() + std::min(std::ssize(order), begin + stretch);
+    std::stable_sort(first, last, [&](int64_t a, int64_t b) { return length_of(a) > length_of(b); });
+    if (length_of(*first) > length_of(*longest)) longest = first;
   }
+  if (!order.empty()) std::iter_swap(order.begin(), longest);
+}
 
-  [[nodiscard]] std::vector<std::vector<int64_t>> take() { return std::move(bins_); }
+bool is_first_fit(const BatchOptions& options) { return options.packing == PackingStrategy::kFirstFit; }
 
- private:
-  size_t leaves_ = 1;
-  std::vector<int64_t> free_;  // a heap-shaped tree of maxima; the leaves are the bins
-  std::vector<std::vector<int64_t>> bins_;
-};
-
-// Positions in `order`, the longest rows first, into bins; inside a bin they come in order.
-std::vector<std::vector<int64_t>> pack(std::span<const Row> rows, std::span<const int64_t> order, int64_t capacity) {
-  const auto length_at = [&](int64_t position) {
-    return length(rows[static_cast<size_t>(order[static_cast<size_t>(position)])]);
-  };
-  std::vector<int64_t> positions(order.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  std::stable_sort(positions.begin(), positions.end(),
-                   [&](int64_t a, int64_t b) { return length_at(a) > length_at(b); });
-  FirstFitBins fit(positions.size(), capacity);
-  for (const int64_t position : positions) fit.add(position, length_at(position));
-  std::vector<std::vector<int64_t>> bins = fit.take();
-  for (std::vector<int64_t>& bin : bins) std::sort(bin.begin(), bin.end());
-  std::sort(bins.begin(), bins.end());
-  return bins;
+// The lines before they are shuffled.
+Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoch,
+                 const std::function<void(int64_t, int64_t)>& progress) {
+  if (!options.packing) return one_row_a_line(rows, options.sequence_len);
+  const PackOptions pack_options{.strategy = *options.packing,
+                                 .capacity = options.sequence_len,
+                                 .scope_rows = options.packing_scope_rows,
+                                 .progress = progress};
+  const auto epoch_stream = kEpochStream + static_cast<uint64_t>(epoch);
+  if (is_first_fit(options) && options.order != RowOrder::kFile)
+    return pack(rows.select(shuffled(rows.size(), options.seed, epoch_stream)), pack_options);
+  if (options.shuffle_before_packing)
+    return pack(rows.select(shuffled(rows.size(), options.seed, kBeforePackingStream)), pack_options);
+  return pack(rows, pack_options);
 }
 
 }  // namespace
 
-void fill_micro_batch(MicroBatch& batch, std::span<const Row> rows, std::span<const int64_t> indices) {
+void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces) {
   for (auto* list : {&batch.ids, &batch.labels, &batch.positions, &batch.seq_offsets}) list->clear();
-  batch.targets = 0;
-  for (const int64_t index : indices) {
-    const Row& row = rows[static_cast<size_t>(index)];
-    batch.seq_offsets.push_back(narrow<int32_t>(batch.ids.size()));
-    for (size_t i = 0; i < row.input_ids.size(); ++i) {
-      const int32_t label = i + 1 < row.labels.size() ? row.labels[i + 1] : kIgnoredLabel;
-      batch.ids.push_back(row.input_ids[i]);
-      batch.labels.push_back(label);
-      batch.positions.push_back(narrow<int32_t>(i));
-      batch.targets += label != kIgnoredLabel;
+  for (const Piece& piece : pieces) {
+    const std::span<const int32_t> ids = rows.ids(piece), labels = rows.labels(piece);
+    int32_t position = 0;
+    if (piece.continues) {
+      batch.labels.back() = labels.front();
+      position = batch.positions.back() + 1;
+    } else {
+      batch.seq_offsets.push_back(narrow<int32_t>(batch.ids.size()));
     }
+    batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
+    batch.labels.insert(batch.labels.end(), labels.begin() + 1, labels.end());
+    batch.labels.push_back(kIgnoredLabel);
+    for (int32_t i = 0; i < piece.length; ++i) batch.positions.push_back(position + i);
   }
   batch.seq_offsets.push_back(narrow<int32_t>(batch.ids.size()));
+  batch.targets = std::ssize(batch.labels) - std::count(batch.labels.begin(), batch.labels.end(), kIgnoredLabel);
 }
 
-int64_t count_targets(const Row& row) {
-  return std::count_if(row.labels.begin() + std::min<std::ptrdiff_t>(1, std::ssize(row.labels)), row.labels.end(),
-                       [](int32_t label) { return label != kIgnoredLabel; });
-}
-
-std::vector<std::vector<int64_t>> plan_epoch(std::span<const Row> rows, const BatchOptions& options, int64_t epoch) {
-  std::vector<int64_t> order(rows.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (options.shuffle) shuffle(order, RandomStream(options.seed, kEpochStream + static_cast<uint64_t>(epoch)));
-  std::vector<std::vector<int64_t>> bins;
-  if (options.packing) {
-    bins = pack(rows, order, options.sequence_len);
-    for (std::vector<int64_t>& bin : bins) {
-      for (int64_t& position : bin) position = order[static_cast<size_t>(position)];
-    }
-    // Bins of many short rows have the earliest of them: without a shuffle they would all come first.
-    if (options.shuffle) shuffle(bins, RandomStream(options.seed, kBinStream + static_cast<uint64_t>(epoch)));
-  } else {
-    for (const int64_t row : order) bins.push_back({row});
+int64_t count_targets(const RowTable& rows, std::span<const Piece> pieces) {
+  int64_t targets = 0;
+  for (const Piece& piece : pieces) {
+    const std::span<const int32_t> labels = rows.labels(piece).subspan(piece.continues ? 0 : 1);
+    targets += std::ssize(labels) - std::count(labels.begin(), labels.end(), kIgnoredLabel);
   }
-  std::vector<std::vector<int64_t>> batches;
-  for (size_t i = 0; i < bins.size(); ++i) {
-    if (static_cast<int64_t>(i) % options.rows == 0) batches.emplace_back();
-    batches.back().insert(batches.back().end(), bins[i].begin(), bins[i].end());
-  }
-  return batches;
+  return targets;
 }
 
-std::vector<Row> split_validation(std::vector<Row>& rows, double share, uint64_t seed) {
-  if (share <= 0) return {};
-  const auto count =
-      share < 1 ? static_cast<size_t>(std::ceil(share * static_cast<double>(rows.size()))) : static_cast<size_t>(share);
+int64_t EpochPlan::micro_batches() const { return div_ceil(lines.size(), lines_per_batch); }
+
+std::span<const Piece> EpochPlan::micro_batch(int64_t index) const {
+  return lines.between(index * lines_per_batch, std::min(lines.size(), (index + 1) * lines_per_batch));
+}
+
+EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t epoch,
+                     const std::function<void(int64_t, int64_t)>& progress) {
+  EpochPlan plan{.lines = make_lines(rows, options, epoch, progress), .lines_per_batch = options.rows};
+  if (options.order == RowOrder::kFile) return plan;
+  // Lines of first fit come by their earliest rows, and lines of many short rows have early ones.
+  const uint64_t stream = is_first_fit(options) ? kBinStream : kEpochStream;
+  std::vector<int64_t> order = shuffled(plan.lines.size(), options.seed, stream + static_cast<uint64_t>(epoch));
+  if (options.order == RowOrder::kGroupedByLength)
+    group_by_length(order, plan.lines, options.rows * options.group_batches);
+  plan.lines = plan.lines.in_order(order);
+  return plan;
+}
+
+std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed) {
+  if (share <= 0) return {rows, RowTable()};
+  const auto count = share < 1 ? static_cast<int64_t>(std::ceil(share * static_cast<double>(rows.size())))
+                               : static_cast<int64_t>(share);
   if (count >= rows.size()) {
     throw input_error("val_set_size", "expected fewer than the {} rows there are, got {}; lower it", rows.size(),
                       count);
   }
-  std::vector<int64_t> order(rows.size());
-  std::iota(order.begin(), order.end(), 0);
-  shuffle(order, RandomStream(seed, kValidationStream));
-  std::vector<bool> validates(rows.size(), false);
-  for (size_t i = 0; i < count; ++i) validates[static_cast<size_t>(order[i])] = true;
-  std::vector<Row> validation, training;
-  for (size_t i = 0; i < rows.size(); ++i) (validates[i] ? validation : training).push_back(std::move(rows[i]));
-  rows = std::move(training);
-  return validation;
+  const std::vector<int64_t> order = shuffled(rows.size(), seed, kValidationStream);
+  std::vector<bool> validates(static_cast<size_t>(rows.size()), false);
+  for (int64_t i = 0; i < count; ++i) validates[static_cast<size_t>(order[static_cast<size_t>(i)])] = true;
+  std::vector<int64_t> training, validation;
+  for (int64_t i = 0; i < rows.size(); ++i) (validates[static_cast<size_t>(i)] ? validation : training).push_back(i);
+  return {rows.select(std::move(training)), rows.select(std::move(validation))};
 }
 
 }  // namespace spillway::data

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "data/rows/row.h"
+#include "data/packing/pack.h"
 
 namespace spillway::data {
 
@@ -18,29 +21,46 @@ struct MicroBatch {
   int64_t targets = 0;               // labels that are not -100
 };
 
-// Puts the rows side by side, in their order, over what the micro-batch held; allocates only to grow.
-void fill_micro_batch(MicroBatch& batch, std::span<const Row> rows, std::span<const int64_t> indices);
+// Puts the pieces side by side, in their order, over what the micro-batch held; allocates only to grow.
+void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces);
 
-// The tokens of a row that have a target: its labels but the first.
-[[nodiscard]] int64_t count_targets(const Row& row);
+// The tokens of the pieces that have a target: of each sequence the labels but the first.
+[[nodiscard]] int64_t count_targets(const RowTable& rows, std::span<const Piece> pieces);
+
+enum class RowOrder {
+  kShuffled,  // each epoch in another order
+  kFile,
+  kGroupedByLength,  // shuffled, then sorted within stretches of many micro-batches
+};
 
 struct BatchOptions {
-  int64_t rows = 1;            // micro_batch_size: rows a micro-batch, or bins with packing
-  int64_t sequence_len = 512;  // a row is no longer; the capacity of a bin
-  bool packing = false;        // fill each bin with several rows
-  bool shuffle = true;         // each epoch in another order; false: file order
+  int64_t rows = 1;            // micro_batch_size: lines of a micro-batch; a line is a row, or several with packing
+  int64_t sequence_len = 512;  // the capacity of a line
+  std::optional<PackingStrategy> packing;
+  int64_t packing_scope_rows = 0;       // of TRL's strategies, as in PackOptions
+  bool shuffle_before_packing = false;  // of TRL's strategies: other rows share a line than in file order
+  RowOrder order = RowOrder::kShuffled;
+  int64_t group_batches = 1;  // kGroupedByLength: micro-batches of a step
   uint64_t seed = 42;
 };
 
-// Which rows go into which micro-batch of an epoch: a pure function of lengths, options and epoch, so that resuming
-// needs nothing but a position. Packing is first fit with the longest rows first, so that every epoch has equally many
-// micro-batches; without shuffling, bins and the rows in them come in file order.
-[[nodiscard]] std::vector<std::vector<int64_t>> plan_epoch(std::span<const Row> rows, const BatchOptions& options,
-                                                           int64_t epoch);
+// What an epoch feeds, in order.
+struct EpochPlan {
+  Lines lines;
+  int64_t lines_per_batch = 1;
 
-// Splits off what validates: `share` below 1 is a share of the rows, else their number. Which ones depends on the seed
-// alone. Returns the validation rows and leaves the others, in their order. Throws InputError where nothing would
-// remain.
-[[nodiscard]] std::vector<Row> split_validation(std::vector<Row>& rows, double share, uint64_t seed);
+  [[nodiscard]] int64_t micro_batches() const;
+  [[nodiscard]] std::span<const Piece> micro_batch(int64_t index) const;
+};
+
+// A pure function of lengths, options and epoch, so that resuming needs nothing but a position. Every epoch has equally
+// many micro-batches. First fit packs anew for each epoch; TRL's strategies give the same lines in every epoch, in
+// another order. `progress` is for large data, as in PackOptions.
+[[nodiscard]] EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t epoch,
+                                   const std::function<void(int64_t rows, int64_t of)>& progress = {});
+
+// Training rows and those that validate: `share` below 1 is a share of the rows, else their number. Which ones depends
+// on the seed alone; both keep their order. Throws InputError where nothing would remain to train on.
+[[nodiscard]] std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed);
 
 }  // namespace spillway::data

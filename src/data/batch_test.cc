@@ -23,10 +23,23 @@ std::vector<Row> rows_of_lengths(const std::vector<int>& lengths) {
   return rows;
 }
 
-MicroBatch make_micro_batch(const std::vector<Row>& rows, const std::vector<int64_t>& indices) {
+MicroBatch make_micro_batch(const RowTable& rows, const std::vector<int64_t>& indices) {
+  std::vector<Piece> pieces;
+  for (const int64_t index : indices) pieces.push_back(rows.row(index));
   MicroBatch batch{.ids = {9, 9}, .targets = 7};  // what was there must be gone
-  fill_micro_batch(batch, rows, indices);
+  fill_micro_batch(batch, rows, pieces);
+  CHECK(count_targets(rows, pieces) == batch.targets);
   return batch;
+}
+
+// The rows of each line; rows of one length begin at its multiples.
+std::vector<std::vector<int64_t>> rows_of_lines(const EpochPlan& plan, int64_t row_length) {
+  std::vector<std::vector<int64_t>> result;
+  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
+    auto& rows = result.emplace_back();
+    for (const Piece& piece : plan.micro_batch(i)) rows.push_back(piece.begin / row_length);
+  }
+  return result;
 }
 
 }  // namespace
@@ -34,76 +47,103 @@ MicroBatch make_micro_batch(const std::vector<Row>& rows, const std::vector<int6
 TEST_CASE("a token predicts the next one of its own sequence, the last predicts nothing") {
   std::vector<Row> rows = rows_of_lengths({3, 2});
   rows[0].labels = {-100, 1, 2};
-  const MicroBatch batch = make_micro_batch(rows, {0, 1});
+  const MicroBatch batch = make_micro_batch(RowTable(rows), {0, 1});
   CHECK(batch.ids == std::vector<int32_t>{0, 1, 2, 3, 4});
   CHECK(batch.labels == std::vector<int32_t>{1, 2, -100, 4, -100});
   CHECK(batch.positions == std::vector<int32_t>{0, 1, 2, 0, 1});
   CHECK(batch.seq_offsets == std::vector<int32_t>{0, 3, 5});
   CHECK(batch.targets == 3);
-  CHECK(count_targets(rows[0]) + count_targets(rows[1]) == 3);
 }
 
 TEST_CASE("the label of a sequence's first token is never a target") {
   std::vector<Row> rows = rows_of_lengths({2});
   rows[0].labels = {0, -100};
-  CHECK(make_micro_batch(rows, {0}).targets == 0);
+  CHECK(make_micro_batch(RowTable(rows), {0}).targets == 0);
+}
+
+TEST_CASE("a sequence of several pieces goes on in position and target") {
+  const RowTable rows(rows_of_lengths({3, 2, 2}));
+  const std::vector<Piece> pieces = {
+      {.begin = 1, .length = 2}, {.begin = 3, .length = 2, .continues = true}, rows.row(2)};
+  MicroBatch batch;
+  fill_micro_batch(batch, rows, pieces);
+  CHECK(batch.ids == std::vector<int32_t>{1, 2, 3, 4, 5, 6});
+  CHECK(batch.labels == std::vector<int32_t>{2, 3, 4, -100, 6, -100});
+  CHECK(batch.positions == std::vector<int32_t>{0, 1, 2, 3, 0, 1});
+  CHECK(batch.seq_offsets == std::vector<int32_t>{0, 4, 6});
+  CHECK(batch.targets == 4);
+  CHECK(count_targets(rows, pieces) == 4);
 }
 
 TEST_CASE("without shuffling rows come in file order, the last micro-batch may be short") {
-  const auto batches = plan_epoch(rows_of_lengths({4, 4, 4, 4, 4}), {.rows = 2, .shuffle = false}, 0);
-  CHECK(batches == std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}, {4}});
+  const auto plan = plan_epoch(RowTable(rows_of_lengths({4, 4, 4, 4, 4})), {.rows = 2, .order = RowOrder::kFile}, 0);
+  CHECK(rows_of_lines(plan, 4) == std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}, {4}});
 }
 
 TEST_CASE("every epoch has each row once, in an order of its own that the seed decides") {
-  const std::vector<Row> rows = rows_of_lengths(std::vector<int>(50, 3));
-  const auto order = [&](uint64_t seed, int64_t epoch) {
-    std::vector<int64_t> flat;
-    for (const auto& batch : plan_epoch(rows, {.rows = 4, .seed = seed}, epoch))
-      flat.insert(flat.end(), batch.begin(), batch.end());
-    return flat;
-  };
-  CHECK(order(1, 0) == order(1, 0));
-  CHECK(order(1, 0) != order(1, 1));
-  CHECK(order(1, 0) != order(2, 0));
-  std::vector<int64_t> sorted = order(1, 5);
-  std::sort(sorted.begin(), sorted.end());
-  for (int64_t i = 0; i < 50; ++i) CHECK(sorted[static_cast<size_t>(i)] == i);
-}
-
-TEST_CASE("packing takes the longest rows first and leaves bins and their rows in file order") {
-  const auto bins = plan_epoch(rows_of_lengths({2, 3, 5, 4, 6, 10}),
-                               {.rows = 1, .sequence_len = 10, .packing = true, .shuffle = false}, 0);
-  CHECK(bins == std::vector<std::vector<int64_t>>{{0, 1, 2}, {3, 4}, {5}});
-}
-
-TEST_CASE("every epoch packs all rows into equally many bins, none over its capacity") {
-  std::vector<int> lengths;
-  for (int i = 0; i < 200; ++i) lengths.push_back(1 + i * i % 31);
-  const std::vector<Row> rows = rows_of_lengths(lengths);
-  std::vector<size_t> counts;
-  for (int64_t epoch = 0; epoch < 3; ++epoch) {
-    std::vector<int64_t> seen;
-    const auto bins = plan_epoch(rows, {.rows = 1, .sequence_len = 40, .packing = true}, epoch);
-    for (const std::vector<int64_t>& bin : bins) {
-      int64_t tokens = 0;
-      for (const int64_t row : bin) tokens += lengths[static_cast<size_t>(row)];
-      CHECK(tokens <= 40);
-      seen.insert(seen.end(), bin.begin(), bin.end());
-    }
-    std::sort(seen.begin(), seen.end());
-    REQUIRE(seen.size() == rows.size());
-    for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == static_cast<int64_t>(i));
-    counts.push_back(bins.size());
+  const RowTable rows(rows_of_lengths(std::vector<int>(50, 3)));
+  for (const auto packing : {std::optional<PackingStrategy>(), {PackingStrategy::kBfd}, {PackingStrategy::kFirstFit}}) {
+    const auto order = [&](uint64_t seed, int64_t epoch) {
+      std::vector<int64_t> flat;
+      const auto plan = plan_epoch(rows, {.rows = 4, .sequence_len = 7, .packing = packing, .seed = seed}, epoch);
+      for (const auto& batch : rows_of_lines(plan, 3)) flat.insert(flat.end(), batch.begin(), batch.end());
+      return flat;
+    };
+    CHECK(order(1, 0) == order(1, 0));
+    CHECK(order(1, 0) != order(1, 1));
+    CHECK(order(1, 0) != order(2, 0));
+    std::vector<int64_t> sorted = order(1, 5);
+    std::sort(sorted.begin(), sorted.end());
+    REQUIRE(sorted.size() == 50);
+    for (int64_t i = 0; i < 50; ++i) CHECK(sorted[static_cast<size_t>(i)] == i);
   }
-  CHECK(counts == std::vector<size_t>(3, counts[0]));
+}
+
+TEST_CASE("first fit takes the longest rows first and leaves lines and their rows in file order") {
+  const RowTable rows(rows_of_lengths({2, 3, 5, 4, 6, 10}));
+  const auto plan = plan_epoch(
+      rows, {.rows = 1, .sequence_len = 10, .packing = PackingStrategy::kFirstFit, .order = RowOrder::kFile}, 0);
+  std::vector<std::vector<int64_t>> begins;
+  for (int64_t i = 0; i < plan.lines.size(); ++i) {
+    auto& line = begins.emplace_back();
+    for (const Piece& piece : plan.lines.line(i)) line.push_back(piece.begin);
+  }
+  CHECK(begins == std::vector<std::vector<int64_t>>{{0, 2, 5}, {10, 14}, {20}});
+}
+
+TEST_CASE("grouping by length brings rows of like length together, the longest first") {
+  std::vector<int> lengths;
+  for (int i = 0; i < 400; ++i) lengths.push_back(1 + i * 37 % 101);
+  const RowTable rows(rows_of_lengths(lengths));
+  const auto spread = [&](RowOrder order) {
+    const auto plan = plan_epoch(rows, {.rows = 4, .sequence_len = 128, .order = order}, 1);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < plan.micro_batches(); ++i) {
+      const auto batch = plan.micro_batch(i);
+      const auto [least, most] =
+          std::minmax_element(batch.begin(), batch.end(), [](auto& a, auto& b) { return a.length < b.length; });
+      sum += most->length - least->length;
+    }
+    return sum;
+  };
+  CHECK(spread(RowOrder::kGroupedByLength) * 5 < spread(RowOrder::kShuffled));
+  const auto plan = plan_epoch(rows, {.rows = 4, .sequence_len = 128, .order = RowOrder::kGroupedByLength}, 1);
+  CHECK(plan.lines.pieces.front().length == 101);
+  CHECK(plan.lines.size() == 400);
+}
+
+TEST_CASE("rows that are too long for a line of their own are cut to it") {
+  const auto plan = plan_epoch(RowTable(rows_of_lengths({9})), {.sequence_len = 4}, 0);
+  CHECK(plan.lines.pieces == std::vector<Piece>{{.begin = 0, .length = 4}});
 }
 
 TEST_CASE("validation rows are taken by share or number, the same for one seed, and no row is lost") {
-  std::vector<Row> rows = rows_of_lengths(std::vector<int>(10, 2)), again = rows;
-  const std::vector<Row> validation = split_validation(rows, 0.25, 3);
+  const RowTable rows(rows_of_lengths(std::vector<int>(10, 2)));
+  const auto [training, validation] = split_validation(rows, 0.25, 3);
   CHECK(validation.size() == 3);
-  CHECK(rows.size() == 7);
-  CHECK(split_validation(again, 3, 3)[0].input_ids == validation[0].input_ids);
-  CHECK_THROWS_WITH_AS((void)split_validation(rows, 7, 3),
+  CHECK(training.size() == 7);
+  CHECK(split_validation(rows, 3, 3).second.row(0) == validation.row(0));
+  CHECK(split_validation(rows, 0, 3).first.size() == 10);
+  CHECK_THROWS_WITH_AS((void)split_validation(training, 7, 3),
                        "[val_set_size] expected fewer than the 7 rows there are, got 7; lower it", InputError);
 }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <memory>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/files/record_reader.h"
 #include "data/rows/row_builder.h"
-#include "io/file.h"
+#include "data/rows/row_pipeline.h"
 
 namespace spillway::data {
 namespace {
@@ -46,92 +46,6 @@ std::vector<fs::path> files_in(const fs::path& folder, const std::string& split)
   return files;
 }
 
-// Two independent 64-bit hashes of ids and labels: enough that no two of 2^40 rows meet by chance.
-struct RowHash {
-  uint64_t first = 0x9E3779B97F4A7C15, second = 0xC2B2AE3D27D4EB4F;
-  void add(uint32_t value) {
-    first = (first ^ value) * 0xFF51AFD7ED558CCD;
-    first ^= first >> 32;
-    second = (second + value) * 0xC4CEB9FE1A85EC53;
-    second ^= second >> 29;
-  }
-  bool operator==(const RowHash&) const = default;
-};
-struct RowHashOf {
-  size_t operator()(const RowHash& hash) const { return hash.first; }
-};
-RowHash hash_of(const Row& row) {
-  RowHash hash;
-  for (const int32_t id : row.input_ids) hash.add(static_cast<uint32_t>(id));
-  for (const int32_t label : row.labels) hash.add(static_cast<uint32_t>(label));
-  return hash;
-}
-
-// Takes built rows in, by the length rules.
-class Collector {
- public:
-  explicit Collector(const RowOptions& options) : options_(options) {}
-
-  void add(Row row, const std::string& where) {
-    DatasetSummary& summary = dataset.summary;
-    if (row.input_ids.empty()) {
-      ++summary.dropped.empty;
-      return;
-    }
-    if (!fit(row, where)) return;
-    row.labels.front() = kIgnoredLabel;
-    const bool no_targets =
-        std::all_of(row.labels.begin(), row.labels.end(), [](int32_t label) { return label == kIgnoredLabel; });
-    const bool keep_anyway = options_.length_rules == LengthRules::kTrl && options_.packing;
-    if (no_targets && !keep_anyway) {
-      ++summary.dropped.no_targets;
-      return;
-    }
-    if (options_.deduplicate && !seen_.insert(hash_of(row)).second) {
-      ++summary.dropped.duplicate;
-      return;
-    }
-    summary.tokens += static_cast<int64_t>(row.input_ids.size());
-    dataset.rows.push_back(std::move(row));
-  }
-
-  Dataset dataset;
-
- private:
-  // Cuts the row to length; false where it is dropped.
-  bool fit(Row& row, const std::string& where) {
-    const auto length = static_cast<int64_t>(row.input_ids.size());
-    const bool axolotl = options_.length_rules == LengthRules::kAxolotl;
-    if (axolotl && length < options_.min_sample_len) {
-      ++dataset.summary.dropped.too_short;
-      return false;
-    }
-    if (length <= options_.sequence_len) return true;
-    if (axolotl && options_.excess_length_strategy == ExcessLength::kRaise) {
-      throw input_error(where,
-                        "expected a row of at most {} tokens, got {}; raise sequence_len or set "
-                        "excess_length_strategy: drop or truncate",
-                        options_.sequence_len, length);
-    }
-    if (axolotl && options_.excess_length_strategy == ExcessLength::kDrop) {
-      ++dataset.summary.dropped.too_long;
-      return false;
-    }
-    const auto cut = [&](std::vector<int32_t>& values) {
-      if (options_.truncation_mode == TruncationMode::kKeepEnd)
-        values.erase(values.begin(), values.end() - options_.sequence_len);
-      values.resize(static_cast<size_t>(options_.sequence_len));
-    };
-    cut(row.input_ids);
-    cut(row.labels);
-    ++dataset.summary.truncated;
-    return true;
-  }
-
-  const RowOptions& options_;
-  std::unordered_set<RowHash, RowHashOf> seen_;
-};
-
 std::string why_none(const DatasetSummary& summary) {
   const auto& dropped = summary.dropped;
   return fmt::format("{} rows read; {} empty, {} too short, {} too long, {} without targets", summary.rows_read,
@@ -158,58 +72,40 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config) {
   return {path};
 }
 
-Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options, const Tokenizer& tokenizer) {
-  Collector collector(options);
-  std::vector<Row> built;
-  Record record;
-  for (const DatasetConfig& config : configs) {
-    const auto builder = make_row_builder(config, options, tokenizer);
-    for (const fs::path& file : dataset_files(config)) {
-      RecordReader reader(file, format_for(config, file));
-      while (reader.next(record)) {
-        ++collector.dataset.summary.rows_read;
-        built.clear();
-        builder->build(record, built);
-        for (Row& row : built) collector.add(std::move(row), record.where);
-      }
+DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
+                             const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink) {
+  RowCollector collector(options, sink);
+  std::vector<std::unique_ptr<RowBuilder>> builders;
+  for (const DatasetConfig& config : configs) builders.push_back(make_row_builder(config, options, tokenizer));
+  RowPipeline pipeline(preparation.threads, collector, preparation.progress);
+  for (size_t i = 0; i < configs.size(); ++i) {
+    for (const fs::path& file : dataset_files(configs[i])) {
+      RecordReader reader(file, format_for(configs[i], file));
+      pipeline.read(reader, *builders[i]);
     }
   }
-  if (collector.dataset.rows.empty()) {
+  pipeline.finish();
+  if (collector.summary().rows == 0) {
     throw input_error(
         "datasets",
         "expected at least one row to train on, got none ({}); look at the data, sequence_len and roles_to_train",
-        why_none(collector.dataset.summary));
+        why_none(collector.summary()));
   }
-  return std::move(collector.dataset);
+  return collector.summary();
 }
 
-void write_rows(const fs::path& path, std::span<const Row> rows, std::span<const std::vector<int64_t>> lines) {
-  AtomicFile file(path);
-  const auto append = [](std::string& list, int64_t number) {
-    if (list.size() > 1) list += ", ";
-    list += std::to_string(number);
-  };
-  for (const std::vector<int64_t>& line : lines) {
-    std::string ids = "[", labels = "[", positions = "[", lengths = "[";
-    for (const int64_t index : line) {
-      const Row& row = rows[static_cast<size_t>(index)];
-      for (size_t i = 0; i < row.input_ids.size(); ++i) {
-        append(ids, row.input_ids[i]);
-        append(labels, i == 0 ? kIgnoredLabel : row.labels[i]);
-        append(positions, static_cast<int64_t>(i));
-      }
-      append(lengths, static_cast<int64_t>(row.input_ids.size()));
-    }
-    file.append(fmt::format("{{\"input_ids\": {}], \"labels\": {}], \"position_ids\": {}], \"seq_lengths\": {}]}}\n",
-                            ids, labels, positions, lengths));
-  }
-  file.commit();
+Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options, const Tokenizer& tokenizer,
+                      const Preparation& preparation) {
+  const auto rows = std::make_shared<MemoryRows>();
+  const DatasetSummary summary = read_datasets(configs, options, tokenizer, preparation, *rows);
+  return {RowTable(rows), summary};
 }
 
 Json to_json(const DatasetSummary& summary) {
   const auto& dropped = summary.dropped;
   return {{"rows_read", summary.rows_read},
           {"truncated", summary.truncated},
+          {"rows", summary.rows},
           {"tokens", summary.tokens},
           {"dropped",
            {{"empty", dropped.empty},
@@ -217,6 +113,19 @@ Json to_json(const DatasetSummary& summary) {
             {"too_long", dropped.too_long},
             {"no_targets", dropped.no_targets},
             {"duplicate", dropped.duplicate}}}};
+}
+
+DatasetSummary summary_from_json(const Json& json) {
+  const Json& dropped = json.at("dropped");
+  return {.rows_read = json.at("rows_read"),
+          .truncated = json.at("truncated"),
+          .rows = json.at("rows"),
+          .tokens = json.at("tokens"),
+          .dropped = {.empty = dropped.at("empty"),
+                      .too_short = dropped.at("too_short"),
+                      .too_long = dropped.at("too_long"),
+                      .no_targets = dropped.at("no_targets"),
+                      .duplicate = dropped.at("duplicate")}};
 }
 
 }  // namespace spillway::data

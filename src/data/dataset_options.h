@@ -16,6 +16,15 @@ enum class TrainOnEos { kTurn, kAll, kLast, kNone };
 // Whose rules cut long rows: `sequence_len` brings axolotl's, `max_length` TRL's.
 enum class LengthRules { kAxolotl, kTrl };
 
+// How rows share a line of sequence_len tokens: TRL's three strategies; axolotl's sample_packing (the longest rows
+// first, each into the first line with room); and its sequential kind (a line ends where the next row has no room).
+enum class PackingStrategy { kBfd, kBfdSplit, kWrapped, kFirstFit, kSequential };
+
+// Whether a strategy cuts rows into several sequences, so that none is too long.
+[[nodiscard]] constexpr bool splits_rows(PackingStrategy strategy) {
+  return strategy == PackingStrategy::kBfdSplit || strategy == PackingStrategy::kWrapped;
+}
+
 // `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already.
 struct DatasetType {
   bool given = false;
@@ -55,7 +64,8 @@ struct RowOptions {
   ExcessLength excess_length_strategy = ExcessLength::kDrop;
   TruncationMode truncation_mode = TruncationMode::kKeepStart;
   int64_t min_sample_len = 2;
-  bool packing = false;  // TRL keeps rows without targets when it packs
+  int64_t max_prompt_length = 0, max_completion_length = 0;  // TRL's limits of preference rows; 0: none
+  std::optional<PackingStrategy> packing;                    // none: rows stay by themselves
   bool train_on_inputs = false;
   bool deduplicate = false;                  // dataset_exact_deduplication
   std::optional<bool> completion_only_loss;  // TRL's; by default where rows have prompt and completion

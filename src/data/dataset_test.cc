@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "data/row_file.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 
@@ -83,6 +84,16 @@ std::string error_of(const DatasetConfig& config, const RowOptions& options = {}
 }
 
 // Rows as the golden file writes them; the first label is never a target.
+std::vector<Row> rows_of(const RowTable& table) {
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < table.size(); ++i) {
+    const Piece piece = table.row(i);
+    const auto ids = table.ids(piece), labels = table.labels(piece);
+    rows.push_back({{ids.begin(), ids.end()}, {labels.begin(), labels.end()}});
+  }
+  return rows;
+}
+
 Json as_json(const Row& row) {
   Json labels = row.labels;
   if (!labels.empty()) labels[0] = kIgnoredLabel;
@@ -127,7 +138,7 @@ TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
     config.path = folder.write("rows.jsonl", lines).string();
     const Dataset loaded = load_datasets(std::span(&config, 1), options_of(c["options"]), tokenizer());
     Json made = Json::array();
-    for (const Row& row : loaded.rows) made.push_back(as_json(row));
+    for (const Row& row : rows_of(loaded.rows)) made.push_back(as_json(row));
     CHECK(made == c["all"]);
     ++compared;
   }
@@ -152,22 +163,22 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   Dataset loaded = load_datasets(std::span(&config, 1), options, tokenizer());
   CHECK(
       to_json(loaded.summary).dump() ==
-      R"({"rows_read":7,"truncated":0,"tokens":7,"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");
+      R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");
   REQUIRE(loaded.rows.size() == 2);
-  CHECK(loaded.rows[1].input_ids == std::vector<int32_t>{5, 6, 7});
-  CHECK(loaded.rows[1].labels == std::vector<int32_t>{-100, 6, 7});
+  CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{5, 6, 7});
+  CHECK(rows_of(loaded.rows)[1].labels == std::vector<int32_t>{5, 6, 7});
 
   options.deduplicate = false;
   options.excess_length_strategy = ExcessLength::kTruncate;
   loaded = load_datasets(std::span(&config, 1), options, tokenizer());
   CHECK(loaded.summary.truncated == 1);
-  CHECK(loaded.rows[1].input_ids == std::vector<int32_t>{5, 6, 7, 8});
+  CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{5, 6, 7, 8});
   options.excess_length_strategy = ExcessLength::kRaise;
   CHECK(error_of(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") != std::string::npos);
   options.length_rules = LengthRules::kTrl;
   options.truncation_mode = TruncationMode::kKeepEnd;
   loaded = load_datasets(std::span(&config, 1), options, tokenizer());
-  CHECK(loaded.rows[1].input_ids == std::vector<int32_t>{7, 8, 9, 10});
+  CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{7, 8, 9, 10});
 }
 
 TEST_CASE("what is wrong with a dataset is said with its place") {
@@ -202,20 +213,54 @@ TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised")
   const DatasetConfig config = dataset(folder.path, "");
   const Dataset loaded = load_datasets(std::span(&config, 1), {}, tokenizer());
   REQUIRE(loaded.rows.size() == 2);
-  CHECK(loaded.rows[0].input_ids == std::vector<int32_t>{8, 9});
-  CHECK(loaded.rows[1].labels == std::vector<int32_t>{-100, 6, 7});
+  CHECK(rows_of(loaded.rows)[0].input_ids == std::vector<int32_t>{8, 9});
+  CHECK(rows_of(loaded.rows)[1].labels == std::vector<int32_t>{-100, 6, 7});
 }
 
-TEST_CASE("written rows have ids, labels, positions and lengths of every sequence") {
+TEST_CASE("written lines have ids, labels, positions and lengths of every sequence") {
   const Folder folder;
-  const std::vector<Row> rows = {{{5, 6}, {5, 6}}, {{7, 8, 9}, {-100, 8, -100}}};
-  write_rows(folder.path / "train.jsonl", rows, std::vector<std::vector<int64_t>>{{1, 0}, {0}});
+  const RowTable rows(std::vector<Row>{{{5, 6}, {5, 6}}, {{7, 8, 9}, {-100, 8, -100}}});
+  Piece goes_on = rows.row(0);
+  goes_on.continues = true;
+  Lines lines;
+  lines.pieces = {rows.row(1), rows.row(0)};
+  lines.end_line();
+  lines.pieces.insert(lines.pieces.end(), {rows.row(0), goes_on});
+  lines.end_line();
+  write_lines(folder.path / "train.jsonl", rows, lines);
   std::ifstream file(folder.path / "train.jsonl");
   std::string line;
   REQUIRE(std::getline(file, line));
   CHECK(
       line ==
       R"({"input_ids": [7, 8, 9, 5, 6], "labels": [-100, 8, -100, -100, 6], "position_ids": [0, 1, 2, 0, 1], "seq_lengths": [3, 2]})");
+  REQUIRE(std::getline(file, line));
+  CHECK(line ==
+        R"({"input_ids": [5, 6, 5, 6], "labels": [-100, 6, 5, 6], "position_ids": [0, 1, 2, 3], "seq_lengths": [4]})");
+}
+
+TEST_CASE("rows come in the order of the file whatever the number of threads, and the first error is told") {
+  const Folder folder;
+  std::string lines;
+  for (int i = 0; i < 3000; ++i)
+    lines += "{\"instruction\": \"Repeat " + std::to_string(i) + "\", \"output\": \"" + std::string(i % 50, 'x') + " " +
+             std::to_string(i) + "\"}\n";
+  const DatasetConfig good = dataset(folder.write("good.jsonl", lines), "alpaca");
+  const Dataset one = load_datasets(std::span(&good, 1), {}, tokenizer(), {.threads = 1});
+  int64_t told = 0;
+  const Dataset many = load_datasets(std::span(&good, 1), {}, tokenizer(),
+                                     {.threads = 4, .progress = [&](int64_t records) { told = records; }});
+  CHECK(told == 3000);
+  const std::vector<Row> expected = rows_of(one.rows), got = rows_of(many.rows);
+  REQUIRE(got.size() == 3000);
+  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i].input_ids == expected[i].input_ids);
+
+  // A record that is no JSON stands behind one that lacks a field.
+  const DatasetConfig bad = dataset(folder.write("bad.jsonl", lines + "{\"output\": \"x\"}\n" + lines + "{"), "alpaca");
+  for (const int threads : {1, 4}) {
+    CHECK_THROWS_WITH_AS((void)load_datasets(std::span(&bad, 1), {}, tokenizer(), {.threads = threads}),
+                         doctest::Contains("bad.jsonl:3001] expected a field 'instruction'"), InputError);
+  }
 }
 
 TEST_CASE("the place of each token in a text is known, for characters of several tokens too") {

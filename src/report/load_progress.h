@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "plan/program.h"
@@ -9,6 +10,9 @@
 #include "runtime/value_store.h"
 
 namespace spillway {
+
+// Shows a bar while many rows are packed; borrows `progress`.
+[[nodiscard]] std::function<void(int64_t rows, int64_t of)> packing_progress(Progress& progress);
 
 class LoadProgress final : public ValueStore {
  public:

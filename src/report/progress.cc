@@ -99,7 +99,11 @@ void append_part(TextBuffer& out, const LoadState& state, int part) {
   switch (part) {
     case 0:
       out.append("{} ", state.what);
-      append_share(out, state.bytes, state.total_bytes);
+      if (state.unit.empty()) {
+        append_share(out, state.bytes, state.total_bytes);
+      } else {
+        out.append("{}/{} {}", state.bytes, state.total_bytes, state.unit);
+      }
       break;
     case 2:
       if (has_time(state.seconds_left) && state.bytes < state.total_bytes) append_time(out, state.seconds_left);
@@ -222,12 +226,23 @@ void Progress::say(std::string_view what) {
   write_all(options_.file, out.text());
 }
 
+void Progress::count(std::string_view what, int64_t done, double now) {
+  const double pause = is_terminal_ ? options_.seconds_per_draw : options_.seconds_per_load;
+  if (now - last_count_ < pause) return;
+  last_count_ = now;
+  std::array<char, 128> memory;
+  TextBuffer out(memory);
+  out.append("{}: {}", what, done);
+  say(out.text());
+}
+
 void Progress::load(LoadState state, double now) {
   state.seconds_left = bytes_.seconds_left(state.bytes, state.total_bytes, now);
   if (bytes_.first == state.bytes) last_load_line_ = now;
   const bool is_due = now - last_load_line_ >= options_.seconds_per_load;
   if (is_due) last_load_line_ = now;
   show(state, state.bytes >= state.total_bytes, is_due, now);
+  if (state.bytes >= state.total_bytes) bytes_ = {};  // what comes next has a pace of its own
 }
 
 void Progress::update(ProgressState state, double now) {

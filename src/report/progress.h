@@ -27,10 +27,11 @@ struct ProgressState {
   double seconds_left = -1;           // negative: not known
 };
 
-// Reading or writing so many bytes before or after training.
+// Going through so many bytes, or things of another unit, before or after training.
 struct LoadState {
   std::string_view what;  // "weights"
   int64_t bytes = 0, total_bytes = 0;
+  std::string_view unit{};  // "rows"; empty: bytes
   std::span<const TierMemory> tiers;
   double seconds_left = -1;
 };
@@ -60,6 +61,8 @@ class Progress {
 
   // Names what goes on now; on a terminal until the next call of any.
   void say(std::string_view what);
+  // Counts what grows to no known end, if it is time to.
+  void count(std::string_view what, int64_t done, double now);
   // Shows the state, if it is time to; the last one always. `now` is a clock in seconds; what is left is judged by what
   // has been done since the first call. One thread.
   void load(LoadState state, double now);
@@ -80,7 +83,7 @@ class Progress {
   Options options_;
   bool is_terminal_;
   bool has_bar_ = false;
-  double last_draw_ = 0, last_load_line_ = 0;
+  double last_draw_ = 0, last_load_line_ = 0, last_count_ = 0;
   Pace steps_, bytes_;
 };
 

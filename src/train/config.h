@@ -27,12 +27,15 @@ enum class Offload { kNone, kHost, kDisk, kAuto };  // kAuto: the plan decides, 
 enum class SavedOutputs { kAttention, kProducts };  // entries of selective_checkpointing.save
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class PlanMode { kAuto, kFixed };
+enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
+enum class Sampling { kRandom, kSequential, kGroupByLength };
 
 // What concerns the data is declared beside the code that reads it.
 using data::DatasetConfig;
 using data::DatasetType;
 using data::ExcessLength;
 using data::LengthRules;
+using data::PackingStrategy;
 using SpecialTokens = data::SpecialTokenNames;
 using data::TrainOnEos;
 using data::TruncationMode;
@@ -84,7 +87,9 @@ struct Config {
   bool assistant_only_loss = false;
   std::string dataset_text_field = "text";
   bool dataset_exact_deduplication = false;
-  bool shuffle_merged_datasets = true;
+  std::optional<bool> shuffle_merged_datasets;  // left out: yes, but for TRL's packing
+  std::string dataset_prepared_path;            // empty: rows are not kept
+  std::optional<int64_t> dataset_processes;     // threads; left out: one a core
   bool curriculum_sampling = false;
 
   // Length and batches
@@ -94,7 +99,12 @@ struct Config {
   ExcessLength excess_length_strategy = ExcessLength::kDrop;
   TruncationMode truncation_mode = TruncationMode::kKeepStart;
   int64_t min_sample_len = 2;
-  bool sample_packing = false;
+  bool sample_packing = false, sample_packing_sequentially = false;
+  bool packing = false;  // TRL's
+  PackingStrategy packing_strategy = PackingStrategy::kBfd;
+  PackingScope packing_scope = PackingScope::kBatch;
+  bool group_by_length = false;
+  Sampling train_sampling_strategy = Sampling::kRandom;
   std::optional<bool> eval_sample_packing;
   AutoBool padding_free = AutoBool::kAuto;
   int64_t micro_batch_size = 1;

@@ -65,6 +65,8 @@ void complete_batch(Checks& c) {
     }
     c.config.gradient_accumulation_steps = rows / micro;
   }
+  c.exclude("sample_packing", c.config.sample_packing, "packing", c.config.packing);
+  c.exclude("curriculum_sampling", c.config.curriculum_sampling, "group_by_length", c.config.group_by_length);
   c.exclude("sample_packing", c.config.sample_packing, "padding_free", c.config.padding_free == AutoBool::kTrue);
 }
 

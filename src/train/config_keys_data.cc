@@ -38,32 +38,24 @@ KeySection data_section() {
       not_yet("dataset_kwargs", "TRL's options of a dataset"),
       not_yet("dataset_shard_num", "a part of the rows"),
       not_yet("dataset_shard_idx", "a part of the rows"),
-      not_yet("group_by_length", "batches of rows of like length"),
-      not_yet("train_sampling_strategy", "another order of rows").or_values({"random"}),
+      key<&Config::group_by_length>("group_by_length", "the rows of a step are of like length"),
+      key<&Config::train_sampling_strategy>("train_sampling_strategy",
+                                            "TRL's: the order of rows; sequential is curriculum_sampling"),
+      key<&Config::dataset_prepared_path>("dataset_prepared_path",
+                                          "a folder that keeps tokenised rows from run to run"),
+      key<&Config::dataset_processes>("dataset_processes", "threads that tokenise; left out: one a core")
+          .alias({"dataset_num_proc"})
+          .least(1)
+          .most(1024),
       not_yet("use_pose", "positions that skip (PoSE)"),
       not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
   };
-  add_ignored(section, "rows are prepared when a run starts, in this process",
-              {"dataset_prepared_path",
-               "dataset_processes",
-               "dataset_num_proc",
-               "dataset_keep_in_memory",
-               "dataloader_*",
-               "remove_unused_columns",
-               "preprocess_iterable",
-               "is_preprocess",
-               "push_dataset_to_hub",
-               "num_workers",
-               "dataset_load_from_cache_file",
-               "accelerator_config",
-               "pose_*",
-               "label_names",
-               "length_column_name",
-               "ignore_data_skip",
-               "pretraining_sample_concatenation",
-               "pretrain_multipack_*",
-               "streaming_multipack_buffer_size",
-               "dataset_config"});
+  add_ignored(
+      section, "rows are prepared when a run starts, in this process",
+      {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable", "is_preprocess",
+       "push_dataset_to_hub", "num_workers", "dataset_load_from_cache_file", "accelerator_config", "pose_*",
+       "label_names", "length_column_name", "ignore_data_skip", "pretraining_sample_concatenation",
+       "pretrain_multipack_*", "streaming_multipack_buffer_size", "dataset_config"});
   return section;
 }
 
@@ -100,16 +92,21 @@ KeySection length_section() {
           .alias({"per_device_eval_batch_size"})
           .least(1)
           .most(1 << 20),
-      not_yet("packing", "TRL's packing (axolotl's is sample_packing)"),
-      not_yet("packing_strategy", "TRL's packing (axolotl's is sample_packing)").or_values({"bfd"}),
-      not_yet("sample_packing_sequentially", "packing in file order"),
-      not_yet("multipack_real_batches", "several packed sequences a batch"),
+      key<&Config::sample_packing_sequentially>("sample_packing_sequentially",
+                                                "sample_packing in the order of the rows"),
+      key<&Config::packing>("packing", "TRL's packing: the lines that trl makes, in place of sample_packing"),
+      key<&Config::packing_strategy>("packing_strategy",
+                                     "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
+                                     "wrapped joins all rows and cuts where a line is full"),
+      key<&Config::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
       not_yet("pad_to_multiple_of", "padding to a multiple"),
       not_yet("auto_find_batch_size", "a batch size by trial (`spillway plan` says what fits)"),
       not_yet("max_prompt_len", "preference rows").alias({"max_prompt_length"}).or_values({"512"}),
   };
   add_ignored(section, "a batch is a stream of tokens, which needs no padding; the result is the same",
               {"pad_to_sequence_len"});
+  add_ignored(section, "a micro-batch holds micro_batch_size packed lines, each of at most sequence_len tokens",
+              {"multipack_real_batches"});
   add_ignored(section, "packing looks at all rows at once", {"sample_packing_group_size", "sample_packing_bin_size"});
   add_ignored(section, "it is found by the program",
               {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});

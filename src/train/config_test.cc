@@ -54,7 +54,8 @@ TEST_CASE("what a config leaves out has axolotl's default") {
   CHECK(config.optimizer == Optimizer::kAdamW);
   CHECK(config.bf16 == AutoBool::kAuto);
   CHECK(config.max_grad_norm == 1);
-  CHECK(config.shuffle_merged_datasets);
+  CHECK(!config.shuffle_merged_datasets);
+  CHECK(config.packing_scope == PackingScope::kBatch);
   CHECK(config.output_dir == "./model-out");
   CHECK(config.adapter == Adapter::kNone);
   CHECK(config.datasets.at(0).type.name == "alpaca");

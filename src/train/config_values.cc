@@ -98,6 +98,14 @@ constexpr Word<SavedOutputs> kSavedOutputs[] = {{"attention", SavedOutputs::kAtt
 constexpr Word<ExcessLength> kExcessLengths[] = {
     {"drop", ExcessLength::kDrop}, {"truncate", ExcessLength::kTruncate}, {"raise", ExcessLength::kRaise}};
 
+constexpr Word<PackingStrategy> kPackingStrategies[] = {{"bfd", PackingStrategy::kBfd},
+                                                        {"bfd_split", PackingStrategy::kBfdSplit},
+                                                        {"bfd-requeue", PackingStrategy::kBfdSplit},  // its old name
+                                                        {"wrapped", PackingStrategy::kWrapped}};
+constexpr Word<PackingScope> kPackingScopes[] = {{"batch", PackingScope::kBatch}, {"dataset", PackingScope::kDataset}};
+constexpr Word<Sampling> kSamplings[] = {{"random", Sampling::kRandom},
+                                         {"sequential", Sampling::kSequential},
+                                         {"group_by_length", Sampling::kGroupByLength}};
 constexpr Word<TruncationMode> kTruncationModes[] = {{"keep_start", TruncationMode::kKeepStart},
                                                      {"keep_end", TruncationMode::kKeepEnd}};
 
@@ -142,6 +150,9 @@ void read_saved_outputs(const YamlNode& node, const KeyPlace& place, std::vector
 
 }  // namespace
 
+std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPackingStrategies; }
+std::span<const Word<PackingScope>> words_of(PackingScope) { return kPackingScopes; }
+std::span<const Word<Sampling>> words_of(Sampling) { return kSamplings; }
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }

@@ -61,8 +61,8 @@ DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
   DecoderOptions options{.dtype = config.bf16 == AutoBool::kFalse ? DType::kF32 : DType::kBF16};
   options.tokens = config.micro_batch_size * config.sequence_len;
   options.sequence_len = config.sequence_len;
-  // A sequence has two tokens at least, or it has no target.
-  options.max_sequences = std::max<int64_t>(1, options.tokens / 2);
+  // A sequence has two tokens at least, or it has no target; TRL's packing keeps such rows.
+  options.max_sequences = std::max<int64_t>(1, config.packing ? options.tokens : options.tokens / 2);
   if (config.adapter == Adapter::kLora) {
     options.lora = lora_options(config, model);
   } else {

@@ -29,8 +29,9 @@ Stream stream_of(const data::MicroBatch& batch) {
 
 }  // namespace
 
-TrainingLength training_length(const Config& config, const std::vector<data::Row>& rows) {
-  const auto micro_batches = std::ssize(plan_epoch(rows, batch_options(config), 0));
+TrainingLength training_length(const Config& config, const data::RowTable& rows,
+                               const std::function<void(int64_t, int64_t)>& packing) {
+  const int64_t micro_batches = plan_epoch(rows, batch_options(config), 0, packing).micro_batches();
   const int64_t per_epoch = div_ceil(micro_batches, config.gradient_accumulation_steps);
   const auto total =
       config.max_steps.value_or(static_cast<int64_t>(std::ceil(config.num_epochs * static_cast<double>(per_epoch))));
@@ -41,10 +42,10 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     : job_(job), session_(session), data_(data), listeners_(std::move(listeners)) {
   if (data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
-  length_ = training_length(job.config, data.training);
+  length_ = training_length(job.config, data.training, listeners_.packing);
   schedule_ = {job.config.lr_scheduler, job.config.learning_rate, warmup_interval(job.config, length_.total_steps),
                length_.total_steps};
-  position_ = {.rows = std::ssize(data.training), .steps_per_epoch = length_.steps_per_epoch};
+  position_ = {.rows = data.training.size(), .steps_per_epoch = length_.steps_per_epoch};
   const auto tokens = static_cast<size_t>(session.training().graph.tokens);
   for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);
   batch_.seq_offsets.reserve(tokens + 1);
@@ -61,7 +62,7 @@ double Trainer::epoch_at(int64_t step) const {
 void Trainer::begin_epoch(int64_t epoch) {
   if (epoch == epoch_) return;
   epoch_ = epoch;
-  batches_ = plan_epoch(data_.training, batch_options(job_.config), epoch);
+  plan_ = plan_epoch(data_.training, batch_options(job_.config), epoch, listeners_.packing);
 }
 
 StepRecord Trainer::train_step() {
@@ -69,22 +70,18 @@ StepRecord Trainer::train_step() {
   const int64_t step = position_.step;
   begin_epoch(step / length_.steps_per_epoch);
   const int64_t accumulation = job_.config.gradient_accumulation_steps;
-  const int64_t first = std::min(step % length_.steps_per_epoch * accumulation, std::ssize(batches_));
-  const std::span<const std::vector<int64_t>> micro_batches = std::span(batches_).subspan(
-      static_cast<size_t>(first), static_cast<size_t>(std::min(accumulation, std::ssize(batches_) - first)));
+  const int64_t first = std::min(step % length_.steps_per_epoch * accumulation, plan_.micro_batches());
+  const int64_t last = std::min(first + accumulation, plan_.micro_batches());
 
   int64_t targets = 0, tokens = 0;
-  for (const std::vector<int64_t>& rows : micro_batches) {
-    for (const int64_t row : rows) targets += data::count_targets(data_.training[static_cast<size_t>(row)]);
-  }
+  for (int64_t i = first; i < last; ++i) targets += data::count_targets(data_.training, plan_.micro_batch(i));
   const double learning_rate = schedule_.at(step);
   session_.begin_step(learning_rate, step);
   double loss = 0;
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    data::fill_micro_batch(batch_, data_.training, micro_batches[i]);
+  for (int64_t i = first; i < last; ++i) {
+    data::fill_micro_batch(batch_, data_.training, plan_.micro_batch(i));
     tokens += std::ssize(batch_.ids);
-    loss += session_.micro_step(stream_of(batch_), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)),
-                                static_cast<int64_t>(i));
+    loss += session_.micro_step(stream_of(batch_), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), i - first);
   }
   const double norm = session_.update();
   position_.step = step + 1;
@@ -105,8 +102,9 @@ void Trainer::evaluate() {
   if (data_.validation.empty()) return;
   double sum = 0;
   int64_t targets = 0;
-  for (const std::vector<int64_t>& rows : plan_epoch(data_.validation, evaluation_batch_options(job_.config), 0)) {
-    data::fill_micro_batch(batch_, data_.validation, rows);
+  const data::EpochPlan plan = plan_epoch(data_.validation, evaluation_batch_options(job_.config), 0);
+  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
+    data::fill_micro_batch(batch_, data_.validation, plan.micro_batch(i));
     sum += session_.evaluate(stream_of(batch_));
     targets += batch_.targets;
   }

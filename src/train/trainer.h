@@ -34,6 +34,7 @@ struct TrainingListeners {
   std::function<void(const StepRecord&)> step;
   std::function<void(const EvaluationRecord&)> evaluation;
   std::function<void()> before_checkpoint;
+  std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
 };
 
 struct TrainingOutcome {
@@ -51,7 +52,8 @@ struct TrainingLength {
   int64_t total_steps = 0;
 };
 // As transformers counts: an epoch ends with a step of however many micro-batches are left.
-[[nodiscard]] TrainingLength training_length(const Config& config, const std::vector<data::Row>& rows);
+[[nodiscard]] TrainingLength training_length(const Config& config, const data::RowTable& rows,
+                                             const std::function<void(int64_t rows, int64_t of)>& packing = {});
 
 class Trainer {
  public:
@@ -80,7 +82,7 @@ class Trainer {
   LrSchedule schedule_;
   TrainingPosition position_;
   int64_t epoch_ = -1;
-  std::vector<std::vector<int64_t>> batches_;  // of the epoch
+  data::EpochPlan plan_;  // of the epoch
   data::MicroBatch batch_;
 };
 

@@ -1,13 +1,20 @@
 #include "train/training_data.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/parallel.h"
+#include "data/prepared/identity.h"
+#include "data/prepared/prepared_rows.h"
 #include "data/tokenizer.h"
 
 namespace spillway::train {
 namespace {
+
+// What the datasets library maps at once, and so what TRL packs together.
+constexpr int64_t kMapBatchRows = 1000;
 
 data::RowOptions row_options(const Config& config) {
   return {.sequence_len = config.sequence_len,
@@ -15,7 +22,6 @@ data::RowOptions row_options(const Config& config) {
           .excess_length_strategy = config.excess_length_strategy,
           .truncation_mode = config.truncation_mode,
           .min_sample_len = config.min_sample_len,
-          .packing = config.sample_packing,
           .train_on_inputs = config.train_on_inputs,
           .deduplicate = config.dataset_exact_deduplication,
           .completion_only_loss = config.completion_only_loss,
@@ -27,68 +33,117 @@ data::RowOptions row_options(const Config& config) {
 }
 
 // A tokenizer of another model may have ids that the embedding has no row for.
-void check_ids(const std::vector<data::Row>& rows, const ModelConfig& model, const std::string& tokenizer) {
-  for (const data::Row& row : rows) {
-    for (const int32_t id : row.input_ids) {
-      if (id >= 0 && id < model.vocab_size) continue;
-      throw input_error(
-          tokenizer,
-          "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to the model",
-          model.vocab_size, id);
-    }
-  }
+void check_ids(const data::RowTable& rows, const ModelConfig& model, const std::string& tokenizer) {
+  if (rows.largest_id() < model.vocab_size) return;
+  throw input_error(
+      tokenizer,
+      "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to the model",
+      model.vocab_size, rows.largest_id());
 }
 
-void say_what_was_read(std::string_view key, const data::Dataset& dataset) {
-  const data::DatasetSummary& s = dataset.summary;
-  const int64_t dropped =
-      s.dropped.empty + s.dropped.too_short + s.dropped.too_long + s.dropped.no_targets + s.dropped.duplicate;
-  log_info("{}: {} rows, {} tokens{}{}", key, dataset.rows.size(), s.tokens,
-           dropped > 0
-               ? fmt::format(", {} dropped ({} empty, {} too short, {} too long, {} without targets, {} duplicates)",
-                             dropped, s.dropped.empty, s.dropped.too_short, s.dropped.too_long, s.dropped.no_targets,
-                             s.dropped.duplicate)
-               : "",
-           s.truncated > 0 ? fmt::format(", {} truncated", s.truncated) : "");
+void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
+  const data::DatasetSummary& s = rows.dataset.summary;
+  const auto& dropped = s.dropped;
+  std::string more;
+  if (s.dropped_rows() > 0) {
+    more = fmt::format(", {} dropped ({} empty, {} too short, {} too long, {} without targets, {} duplicates)",
+                       s.dropped_rows(), dropped.empty, dropped.too_short, dropped.too_long, dropped.no_targets,
+                       dropped.duplicate);
+  }
+  if (s.truncated > 0) more += fmt::format(", {} truncated", s.truncated);
+  if (!rows.folder.empty()) more += fmt::format("; {} {}", rows.reused ? "from" : "kept in", rows.folder.string());
+  log_info("{}: {} rows, {} tokens{}", key, s.rows, s.tokens, more);
+}
+
+// Rows in memory, or those of dataset_prepared_path.
+class RowLoader {
+ public:
+  RowLoader(const Config& config, const std::function<void(int64_t)>& progress)
+      : config_(config),
+        folder_(config.tokenizer_config.empty() ? config.base_model : config.tokenizer_config),
+        tokenizer_(data::Tokenizer::load(folder_)),
+        preparation_{static_cast<int>(config.dataset_processes.value_or(available_cpus())), progress} {
+    tokenizer_.set_special_tokens(config.special_tokens, "special_tokens");
+  }
+
+  [[nodiscard]] data::Dataset load(std::string_view key, const std::vector<DatasetConfig>& datasets,
+                                   const data::RowOptions& options) const {
+    const data::PreparedRows rows = prepare(datasets, options);
+    say_what_was_read(key, rows);
+    return rows.dataset;
+  }
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  [[nodiscard]] data::PreparedRows prepare(const std::vector<DatasetConfig>& datasets,
+                                           const data::RowOptions& options) const {
+    if (config_.dataset_prepared_path.empty())
+      return {data::load_datasets(datasets, options, tokenizer_, preparation_), {}, false};
+    return data::prepare_rows(
+        config_.dataset_prepared_path, data::rows_identity(datasets, options, folder_, config_.special_tokens),
+        [&](data::RowSink& sink) { return data::read_datasets(datasets, options, tokenizer_, preparation_, sink); });
+  }
+
+  const Config& config_;
+  std::string folder_;
+  data::Tokenizer tokenizer_;
+  data::Preparation preparation_;
+};
+
+// The strategy that a job packs with, if it packs.
+data::PackingStrategy packing_strategy(const Config& config) {
+  const bool trl = config.packing || (!config.sample_packing && config.length_rules == LengthRules::kTrl);
+  if (trl) return config.packing_strategy;
+  return config.sample_packing_sequentially ? data::PackingStrategy::kSequential : data::PackingStrategy::kFirstFit;
 }
 
 }  // namespace
 
-TrainingData load_training_data(const Config& config, const ModelConfig& model) {
-  const std::string folder = config.tokenizer_config.empty() ? config.base_model : config.tokenizer_config;
-  data::Tokenizer tokenizer = data::Tokenizer::load(folder);
-  tokenizer.set_special_tokens(config.special_tokens, "special_tokens");
-  const data::RowOptions options = row_options(config);
-  data::Dataset training = data::load_datasets(config.datasets, options, tokenizer);
-  say_what_was_read("datasets", training);
-  TrainingData result{.training = std::move(training.rows), .training_summary = training.summary};
-  if (!config.test_datasets.empty()) {
-    data::Dataset validation = data::load_datasets(config.test_datasets, options, tokenizer);
-    say_what_was_read("test_datasets", validation);
-    result.validation = std::move(validation.rows);
-    result.validation_summary = validation.summary;
-  } else {
-    result.validation =
-        data::split_validation(result.training, config.val_set_size, static_cast<uint64_t>(config.seed));
+TrainingData load_training_data(const Config& config, const ModelConfig& model,
+                                const std::function<void(int64_t)>& progress) {
+  const RowLoader loader(config, progress);
+  data::RowOptions options = row_options(config);
+  options.packing = batch_options(config).packing;
+  const data::Dataset training = loader.load("datasets", config.datasets, options);
+  check_ids(training.rows, model, loader.folder());
+  TrainingData result{.training_summary = training.summary};
+  if (config.test_datasets.empty()) {
+    std::tie(result.training, result.validation) =
+        data::split_validation(training.rows, config.val_set_size, static_cast<uint64_t>(config.seed));
+    return result;
   }
-  check_ids(result.training, model, folder);
-  check_ids(result.validation, model, folder);
+  options.packing = evaluation_batch_options(config).packing;
+  const data::Dataset validation = loader.load("test_datasets", config.test_datasets, options);
+  check_ids(validation.rows, model, loader.folder());
+  result.training = training.rows;
+  result.validation = validation.rows;
+  result.validation_summary = validation.summary;
   return result;
 }
 
 data::BatchOptions batch_options(const Config& config) {
-  return {.rows = config.micro_batch_size,
-          .sequence_len = config.sequence_len,
-          .packing = config.sample_packing,
-          .shuffle = !config.curriculum_sampling,
-          .seed = static_cast<uint64_t>(config.seed)};
+  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == Sampling::kSequential;
+  const bool grouped = config.group_by_length || config.train_sampling_strategy == Sampling::kGroupByLength;
+  data::BatchOptions options{.rows = config.micro_batch_size,
+                             .sequence_len = config.sequence_len,
+                             .packing_scope_rows = config.packing_scope == PackingScope::kBatch ? kMapBatchRows : 0,
+                             .shuffle_before_packing = config.packing && config.shuffle_merged_datasets.value_or(false),
+                             .order = in_order  ? data::RowOrder::kFile
+                                      : grouped ? data::RowOrder::kGroupedByLength
+                                                : data::RowOrder::kShuffled,
+                             .group_batches = config.gradient_accumulation_steps,
+                             .seed = static_cast<uint64_t>(config.seed)};
+  if (config.sample_packing || config.packing) options.packing = packing_strategy(config);
+  return options;
 }
 
 data::BatchOptions evaluation_batch_options(const Config& config) {
   data::BatchOptions options = batch_options(config);
   options.rows = std::min(options.rows, config.eval_batch_size.value_or(options.rows));
-  options.packing = config.eval_sample_packing.value_or(options.packing);
-  options.shuffle = false;
+  options.order = data::RowOrder::kFile;
+  options.packing.reset();
+  if (config.eval_sample_packing.value_or(config.sample_packing || config.packing))
+    options.packing = packing_strategy(config);
   return options;
 }
 

@@ -1,8 +1,9 @@
 // The rows of a job: its datasets, read, tokenised and split, and how they are put into batches.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
-#include <vector>
 
 #include "data/batch.h"
 #include "data/dataset.h"
@@ -12,14 +13,17 @@
 namespace spillway::train {
 
 struct TrainingData {
-  std::vector<data::Row> training, validation;
+  data::RowTable training, validation;
   data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are
 };
 
 // Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the model's tokenizer. Throws
 // InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
-[[nodiscard]] TrainingData load_training_data(const Config& config, const ModelConfig& model);
+// `progress`, where there is one, is told now and then how many records have been read. With dataset_prepared_path rows
+// come from there, or go there.
+[[nodiscard]] TrainingData load_training_data(const Config& config, const ModelConfig& model,
+                                              const std::function<void(int64_t records)>& progress = {});
 
 // How plan_epoch() fills the micro-batches of training and of an evaluation.
 [[nodiscard]] data::BatchOptions batch_options(const Config& config);

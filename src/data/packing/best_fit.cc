@@ -1,0 +1,125 @@
+#include "data/packing/best_fit.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "base/math.h"
+
+namespace spillway::data {
+namespace {
+
+constexpr int32_t kNobody = -1;
+constexpr int64_t kPiecesPerReport = int64_t{1} << 18;
+
+}  // namespace
+
+NextSet::NextSet(int64_t size) {
+  do {
+    size = div_ceil(size, 64);
+    levels_.emplace_back(static_cast<size_t>(size));
+  } while (size > 1);
+}
+
+void NextSet::insert(int64_t value) {
+  for (auto& level : levels_) {
+    level[static_cast<size_t>(value >> 6)] |= uint64_t{1} << (value & 63);
+    value >>= 6;
+  }
+}
+
+void NextSet::erase(int64_t value) {
+  for (auto& level : levels_) {
+    uint64_t& word = level[static_cast<size_t>(value >> 6)];
+    word &= ~(uint64_t{1} << (value & 63));
+    if (word != 0) return;
+    value >>= 6;
+  }
+}
+
+int64_t NextSet::next(int64_t value) const {
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    const auto index = static_cast<size_t>(value >> 6);
+    if (index >= levels_[level].size()) return -1;
+    const uint64_t rest = levels_[level][index] >> (value & 63);
+    if (rest == 0) {
+      value = (value >> 6) + 1;
+      continue;
+    }
+    value += std::countr_zero(rest);
+    while (level > 0) {
+      --level;
+      value = (value << 6) + std::countr_zero(levels_[level][static_cast<size_t>(value)]);
+    }
+    return value;
+  }
+  return -1;
+}
+
+BestFitPacker::BestFitPacker(int64_t capacity)
+    : capacity_(capacity),
+      rooms_(capacity + 1),
+      first_(static_cast<size_t>(capacity), kNobody),
+      last_(static_cast<size_t>(capacity), kNobody) {
+  SPILLWAY_CHECK(capacity >= 1 && capacity < (int64_t{1} << 31), "lines of {} tokens", capacity);
+  rooms_.insert(capacity);
+}
+
+void BestFitPacker::wait(int32_t line, int64_t room) {
+  const auto at = static_cast<size_t>(room);
+  behind_[static_cast<size_t>(line)] = kNobody;
+  if (first_[at] == kNobody) {
+    first_[at] = line;
+    rooms_.insert(room);
+  } else {
+    behind_[static_cast<size_t>(last_[at])] = line;
+  }
+  last_[at] = line;
+}
+
+int32_t BestFitPacker::take(int64_t room) {
+  const auto at = static_cast<size_t>(room);
+  const int32_t line = first_[at];
+  first_[at] = behind_[static_cast<size_t>(line)];
+  if (first_[at] == kNobody) rooms_.erase(room);
+  return line;
+}
+
+void BestFitPacker::forget_waiting() {
+  for (int64_t room = rooms_.next(0); room < capacity_; room = rooms_.next(room + 1)) {
+    first_[static_cast<size_t>(room)] = kNobody;
+    rooms_.erase(room);
+  }
+  behind_.clear();
+}
+
+void BestFitPacker::pack(std::span<const Piece> sequences, Lines& lines, const std::function<void(int64_t)>& progress) {
+  SPILLWAY_CHECK(sequences.size() < (size_t{1} << 31), "{} sequences at once", sequences.size());
+  // Sorted as numbers: what is missing to the capacity above, the place below.
+  by_length_.resize(sequences.size());
+  for (size_t i = 0; i < sequences.size(); ++i)
+    by_length_[i] = (static_cast<uint64_t>(capacity_ - sequences[i].length) << 32) | i;
+  std::sort(by_length_.begin(), by_length_.end());
+
+  line_of_.resize(sequences.size());
+  for (size_t i = 0; i < by_length_.size(); ++i) {
+    const int64_t length = capacity_ - static_cast<int64_t>(by_length_[i] >> 32);
+    int64_t room = rooms_.next(length);
+    int32_t line = 0;
+    if (room < capacity_) {
+      line = take(room);
+    } else {
+      line = static_cast<int32_t>(behind_.size());
+      behind_.push_back(kNobody);
+    }
+    line_of_[i] = line;
+    room -= length;
+    if (room > 0) wait(line, room);
+    if (progress && static_cast<int64_t>(i + 1) % kPiecesPerReport == 0) progress(static_cast<int64_t>(i + 1));
+  }
+  const auto piece = [&](size_t i) { return sequences[static_cast<size_t>(by_length_[i] & 0xFFFFFFFF)]; };
+  append_lines(line_of_, std::ssize(behind_), piece, lines);
+  forget_waiting();
+}
+
+}  // namespace spillway::data

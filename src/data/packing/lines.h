@@ -1,0 +1,51 @@
+// Lines: what stands together in a micro-batch's row. A line holds whole sequences, each made of one piece of tokens
+// or, where rows are wrapped, of several.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "data/rows/row_table.h"
+
+namespace spillway::data {
+
+struct Lines {
+  std::vector<Piece> pieces;  // line after line
+  std::vector<int64_t> ends;  // of each line, in `pieces`
+
+  [[nodiscard]] int64_t size() const { return std::ssize(ends); }
+  // The pieces of lines [first, last).
+  [[nodiscard]] std::span<const Piece> between(int64_t first, int64_t last) const {
+    const int64_t begin = end_before(first), end = end_before(last);
+    return std::span(pieces).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+  }
+  [[nodiscard]] std::span<const Piece> line(int64_t index) const { return between(index, index + 1); }
+  void end_line() { ends.push_back(std::ssize(pieces)); }
+  // The same lines in another order.
+  [[nodiscard]] Lines in_order(std::span<const int64_t> order) const;
+
+ private:
+  [[nodiscard]] int64_t end_before(int64_t line) const { return line == 0 ? 0 : ends[static_cast<size_t>(line - 1)]; }
+};
+
+// Appends `count` lines: piece(i) goes to the end of line line_of[i] of them. Each gets at least one.
+template <typename PieceAt>
+void append_lines(std::span<const int32_t> line_of, int64_t count, const PieceAt& piece, Lines& lines) {
+  std::vector<int64_t> places(static_cast<size_t>(count));  // how many, then where the next one goes
+  for (const int32_t line : line_of) ++places[static_cast<size_t>(line)];
+  int64_t end = std::ssize(lines.pieces);
+  for (int64_t& place : places) {
+    const int64_t pieces = std::exchange(place, end);
+    end += pieces;
+    lines.ends.push_back(end);
+  }
+  lines.pieces.resize(static_cast<size_t>(end));
+  for (size_t i = 0; i < line_of.size(); ++i)
+    lines.pieces[static_cast<size_t>(places[static_cast<size_t>(line_of[i])]++)] = piece(i);
+}
+
+[[nodiscard]] int64_t count_tokens(std::span<const Piece> pieces);
+
+}  // namespace spillway::data

@@ -1,0 +1,26 @@
+// Rows into lines of at most so many tokens, by one of the strategies.
+//
+// Working memory is about 40 bytes a row of the scope, and 16 bytes a sequence for the result; tokens stay where they
+// are. One thread; deterministic.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "data/dataset_options.h"
+#include "data/packing/lines.h"
+
+namespace spillway::data {
+
+struct PackOptions {
+  PackingStrategy strategy = PackingStrategy::kBfd;
+  int64_t capacity = 512;  // tokens of a line
+  int64_t scope_rows = 0;  // TRL's strategies pack so many rows at a time, the datasets library's map batch; 0: all
+  std::function<void(int64_t rows, int64_t of)> progress{};  // where there is one: told now and then
+};
+
+// TRL's strategies give the lines of trl.pack_dataset, in its order; rows without tokens are left out, and `bfd` cuts
+// longer rows. REQUIRES: no row longer than the capacity for kFirstFit and kSequential.
+[[nodiscard]] Lines pack(const RowTable& rows, const PackOptions& options);
+
+}  // namespace spillway::data

@@ -1,0 +1,119 @@
+#include "data/prepared/identity.h"
+
+#include <algorithm>
+#include <chrono>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "data/dataset.h"
+#include "io/checksum.h"
+#include "io/mapped_file.h"
+
+namespace spillway::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Raised when the same input gives other rows than before.
+constexpr int kRowsVersion = 1;
+
+template <typename T>
+Json value_of(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return static_cast<int>(value);
+  } else {
+    return value;
+  }
+}
+template <typename T>
+Json value_of(const std::optional<T>& value) {
+  return value ? value_of(*value) : Json();
+}
+Json value_of(const DatasetType& type) { return type.given ? Json(type.name) : Json(); }
+
+template <typename... Members>
+Json list_of(const Members&... members) {
+  return Json::array({value_of(members)...});
+}
+
+// Structured bindings name every member, so that a new one cannot be forgotten.
+Json members_of(const DatasetConfig& config) {
+  const auto& [path, type, ds_type, data_files, split, field, field_system, field_instruction, field_input,
+               field_output, field_messages, field_tools, field_thinking, message_property_mappings, roles,
+               roles_to_train, train_on_eos, train_on_eot, message_field_training, message_field_training_detail,
+               drop_system_message, split_thinking, chat_template, chat_template_jinja, message_field_role,
+               message_field_content] = config;
+  return list_of(path, type, ds_type, data_files, split, field, field_system, field_instruction, field_input,
+                 field_output, field_messages, field_tools, field_thinking, message_property_mappings, roles,
+                 roles_to_train, train_on_eos, train_on_eot, message_field_training, message_field_training_detail,
+                 drop_system_message, split_thinking, chat_template, chat_template_jinja, message_field_role,
+                 message_field_content);
+}
+
+Json members_of(const RowOptions& options) {
+  const auto& [sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len, max_prompt_length,
+               max_completion_length, packing, train_on_inputs, deduplicate, completion_only_loss, assistant_only_loss,
+               dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
+  // Strategies differ in the rows that they are given only by whether they split them.
+  const Json packs = packing ? Json(splits_rows(*packing) ? "splits" : "packs") : Json();
+  return list_of(sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len, max_prompt_length,
+                 max_completion_length, packs, train_on_inputs, deduplicate, completion_only_loss, assistant_only_loss,
+                 dataset_text_field, chat_template, chat_template_jinja, eot_tokens);
+}
+
+Json data_file(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) throw input_error(path.string(), "expected a file, got \"{}\"; check the path", error.message());
+  const auto changed =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(fs::last_write_time(path, error).time_since_epoch());
+  return Json::array({fs::absolute(path).lexically_normal().string(), size, changed.count()});
+}
+
+// Nothing for a template that is no file but its own text.
+void add_content(Json& list, const fs::path& path) {
+  std::error_code ignored;
+  if (!path.empty() && fs::is_regular_file(path, ignored))
+    list.push_back({path.filename().string(), checksum_text(MappedFile(path).bytes())});
+}
+
+Json tokenizer_files(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    for (const char* prefix :
+         {"tokenizer", "special_tokens_map", "added_tokens", "chat_template", "generation_config", "vocab", "merges"}) {
+      if (name.starts_with(prefix)) paths.push_back(entry.path());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  Json list = Json::array();
+  for (const fs::path& path : paths) add_content(list, path);
+  return list;
+}
+
+}  // namespace
+
+std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptions& options, const fs::path& tokenizer,
+                          const SpecialTokenNames& special) {
+  Json datasets = Json::array(), files = Json::array(), templates = Json::array();
+  for (const DatasetConfig& config : configs) {
+    datasets.push_back(members_of(config));
+    for (const fs::path& file : dataset_files(config)) files.push_back(data_file(file));
+    add_content(templates, config.chat_template_jinja);
+  }
+  add_content(templates, options.chat_template_jinja);
+  const auto& [bos, eos, pad, unk] = special;
+  return json_text(Json{{"version", kRowsVersion},
+                        {"datasets", datasets},
+                        {"options", members_of(options)},
+                        {"special_tokens", list_of(bos, eos, pad, unk)},
+                        {"files", files},
+                        {"tokenizer", tokenizer_files(tokenizer)},
+                        {"templates", templates}});
+}
+
+}  // namespace spillway::data

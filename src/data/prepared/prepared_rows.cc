@@ -1,0 +1,165 @@
+#include "data/prepared/prepared_rows.h"
+
+#include <array>
+#include <optional>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/mapped_file.h"
+
+namespace spillway::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kIndex = "prepared.json";
+constexpr int64_t kMostIndexBytes = int64_t{64} << 20;
+// The form of these files; raised when it changes.
+constexpr int kFormat = 1;
+
+// Bytes on their way to a file, with their checksum.
+class SummedFile {
+ public:
+  explicit SummedFile(const fs::path& path) : file_(path) {}
+
+  template <typename T>
+  void append(std::span<const T> numbers) {
+    const auto bytes = std::as_bytes(numbers);
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    if (buffer_.size() >= kBufferBytes) flush();
+  }
+  // Name, size and checksum for the index.
+  [[nodiscard]] Json finish() {
+    flush();
+    file_.commit();
+    return {{"name", file_.path().filename().string()}, {"bytes", bytes_}, {"xxh3", sum_.text()}};
+  }
+
+ private:
+  static constexpr size_t kBufferBytes = size_t{1} << 20;
+
+  void flush() {
+    sum_.add(buffer_);
+    file_.append(buffer_);
+    bytes_ += std::ssize(buffer_);
+    buffer_.clear();
+  }
+
+  AtomicFile file_;
+  std::vector<std::byte> buffer_;
+  Checksum sum_;
+  int64_t bytes_ = 0;
+};
+
+class PreparedWriter final : public RowSink {
+ public:
+  explicit PreparedWriter(const fs::path& target)
+      : folder_(target),
+        ids_(folder_.path() / "ids.bin"),
+        labels_(folder_.path() / "labels.bin"),
+        offsets_(folder_.path() / "offsets.bin") {
+    offsets_.append(std::span<const int64_t>(&end_, 1));
+  }
+
+  void add(const Row& row) override {
+    ids_.append(std::span(row.input_ids));
+    labels_.append(std::span(row.labels));
+    end_ += std::ssize(row.input_ids);
+    offsets_.append(std::span<const int64_t>(&end_, 1));
+    for (const int32_t id : row.input_ids) largest_id_ = std::max(largest_id_, id);
+  }
+
+  void publish(std::string_view identity, const DatasetSummary& summary) {
+    const Json index = {{"format", kFormat},
+                        {"rows", summary.rows},
+                        {"largest_id", largest_id_},
+                        {"summary", to_json(summary)},
+                        {"files", {ids_.finish(), labels_.finish(), offsets_.finish()}},
+                        {"made_from", identity}};
+    write_file(folder_.path() / kIndex, json_text(index, 2) + "\n");
+    folder_.publish();
+  }
+
+ private:
+  AtomicFolder folder_;
+  SummedFile ids_, labels_, offsets_;
+  int64_t end_ = 0;
+  int32_t largest_id_ = -1;
+};
+
+class MappedRows final : public RowTokens {
+ public:
+  MappedRows(std::array<MappedFile, 3> files, int32_t largest) : files_(std::move(files)) {
+    ids = numbers<int32_t>(files_[0]);
+    labels = numbers<int32_t>(files_[1]);
+    offsets = numbers<int64_t>(files_[2]);
+    largest_id = largest;
+  }
+
+ private:
+  template <typename T>
+  static std::span<const T> numbers(const MappedFile& file) {
+    return {reinterpret_cast<const T*>(file.bytes().data()), file.bytes().size() / sizeof(T)};
+  }
+
+  std::array<MappedFile, 3> files_;
+};
+
+MappedFile open_checked(const fs::path& folder, const Json& file) {
+  MappedFile mapped(folder / file.at("name").get<std::string>());
+  const auto expected = file.at("bytes").get<int64_t>(), got = std::ssize(mapped.bytes());
+  const std::string name = file.at("name");
+  if (got != expected) throw input_error(name, "expected {} bytes, got {}; prepare it again", expected, got);
+  if (checksum_text(mapped.bytes()) != file.at("xxh3").get<std::string>())
+    throw input_error(name, "expected the bytes that were written, got others; prepare it again");
+  mapped.forget();
+  return mapped;
+}
+
+// Throws InputError, or what the JSON library throws, where something is not as it was written.
+Dataset open_prepared(const fs::path& folder, std::string_view identity) {
+  const Json index = parse_json<Json>(read_file(folder / kIndex, kMostIndexBytes), kIndex);
+  if (index.at("format") != kFormat) throw input_error(kIndex, "expected format {}, got another", kFormat);
+  if (index.at("made_from") != identity) throw input_error(kIndex, "expected rows of this job, got another's");
+  const Json& files = index.at("files");
+  auto tokens =
+      std::make_shared<MappedRows>(std::array{open_checked(folder, files.at(0)), open_checked(folder, files.at(1)),
+                                              open_checked(folder, files.at(2))},
+                                   index.at("largest_id").get<int32_t>());
+  const auto run = std::ssize(tokens->ids);
+  const bool fits = std::ssize(tokens->labels) == run && !tokens->offsets.empty() && tokens->offsets.back() == run;
+  if (!fits) throw input_error(kIndex, "expected files of one length, got others");
+  return {RowTable(std::move(tokens)), summary_from_json(index.at("summary"))};
+}
+
+std::optional<Dataset> try_open(const fs::path& folder, std::string_view identity) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return {};
+  try {
+    return open_prepared(folder, identity);
+  } catch (const InputError& error) {
+    log_info("{} is damaged and made again: {}", folder.string(), error.what());
+  } catch (const nlohmann::json::exception&) {
+    log_info("{} is damaged and made again: [{}] expected what was written, got something else", folder.string(),
+             kIndex);
+  }
+  return {};
+}
+
+}  // namespace
+
+PreparedRows prepare_rows(const fs::path& base, std::string_view identity,
+                          const std::function<DatasetSummary(RowSink&)>& read) {
+  const fs::path folder = base / checksum_text(std::as_bytes(std::span(identity)));
+  if (auto dataset = try_open(folder, identity)) return {std::move(*dataset), folder, true};
+  PreparedWriter writer(folder);
+  const DatasetSummary summary = read(writer);
+  writer.publish(identity, summary);
+  return {open_prepared(folder, identity), folder, false};
+}
+
+}  // namespace spillway::data

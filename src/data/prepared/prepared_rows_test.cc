@@ -1,0 +1,137 @@
+#include "data/prepared/prepared_rows.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "data/prepared/identity.h"
+#include "data/rows/row_collector.h"
+#include "io/file.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::data;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Makes two rows and counts how often it is asked to.
+struct Source {
+  int reads = 0;
+
+  PreparedRows prepare(const fs::path& base, std::string_view identity = "rows") {
+    return prepare_rows(base, identity, [&](RowSink& sink) {
+      ++reads;
+      RowCollector collector({}, sink);
+      collector.add({{5, 6, 7}, {5, -100, 7}}, "");
+      collector.add({{8, 9}, {8, 9}}, "");
+      return collector.summary();
+    });
+  }
+};
+
+void change_byte(const fs::path& path, int64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(offset);
+  const int byte = file.get();
+  file.seekp(offset);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+}  // namespace
+
+TEST_CASE("prepared rows come back as they were, without being made again") {
+  const TemporaryFolder folder;
+  Source source;
+  const PreparedRows first = source.prepare(folder.path()), second = source.prepare(folder.path());
+  CHECK(source.reads == 1);
+  CHECK(!first.reused);
+  CHECK(second.reused);
+  CHECK(first.folder == second.folder);
+  const RowTable& rows = second.dataset.rows;
+  REQUIRE(rows.size() == 2);
+  CHECK(rows.largest_id() == 9);
+  const auto ids = rows.ids(rows.row(1)), labels = rows.labels(rows.row(0));
+  CHECK(std::vector(ids.begin(), ids.end()) == std::vector<int32_t>{8, 9});
+  CHECK(std::vector(labels.begin(), labels.end()) == std::vector<int32_t>{5, -100, 7});
+  CHECK(to_json(second.dataset.summary) == to_json(first.dataset.summary));
+  CHECK(second.dataset.summary.tokens == 5);
+  (void)source.prepare(folder.path(), "other rows");
+  CHECK(source.reads == 2);
+}
+
+TEST_CASE("rows that are damaged on disk are noticed, told and made again") {
+  const TemporaryFolder folder;
+  Source source;
+  const fs::path made = source.prepare(folder.path()).folder;
+  int reads = 1;
+  const auto check_made_again = [&] {
+    CHECK(!source.prepare(folder.path()).reused);
+    CHECK(source.reads == ++reads);
+    CHECK(source.prepare(folder.path()).reused);
+  };
+  for (const char* name : {"ids.bin", "labels.bin", "offsets.bin"}) {
+    CAPTURE(name);
+    change_byte(made / name, 3);
+    check_made_again();
+    fs::resize_file(made / name, 4);
+    check_made_again();
+    fs::remove(made / name);
+    check_made_again();
+  }
+  for (const char* text :
+       {"", "{", "[]", "{\"format\": 1}", "{\"format\": 1, \"made_from\": \"rows\", \"files\": 3}"}) {
+    CAPTURE(text);
+    write_file(made / "prepared.json", text);
+    check_made_again();
+  }
+}
+
+TEST_CASE("rows that could not be made leave nothing behind") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS((void)prepare_rows(folder.path() / "base", "rows",
+                                     [](RowSink& sink) -> DatasetSummary {
+                                       sink.add({{1, 2}, {1, 2}});
+                                       throw input_error("data.jsonl:7", "expected a row, got none; correct it");
+                                     }),
+                  InputError);
+  CHECK((!fs::exists(folder.path() / "base") || fs::is_empty(folder.path() / "base")));
+}
+
+TEST_CASE("what changes the rows changes their identity") {
+  const TemporaryFolder folder;
+  const fs::path data = folder.path() / "data.jsonl", tokenizer = folder.path() / "model";
+  fs::create_directory(tokenizer);
+  write_file(data, "{\"text\": \"a\"}\n");
+  write_file(tokenizer / "tokenizer.json", "{}");
+  DatasetConfig config;
+  config.path = data.string();
+  RowOptions options;
+  SpecialTokenNames special;
+  const auto identity = [&] { return rows_identity(std::span(&config, 1), options, tokenizer, special); };
+  const std::string before = identity();
+  CHECK(identity() == before);
+  options.packing = PackingStrategy::kBfd;
+  const std::string packed = identity();
+  CHECK(packed != before);
+  options.packing = PackingStrategy::kFirstFit;
+  CHECK(identity() == packed);
+  options.packing.reset();
+  options.sequence_len = 7;
+  CHECK(identity() != before);
+  options = {};
+  config.roles["user"] = {"human"};
+  CHECK(identity() != before);
+  config.roles.clear();
+  special.eos_token = "<end>";
+  CHECK(identity() != before);
+  special = {};
+  CHECK(identity() == before);
+  write_file(tokenizer / "tokenizer.json", "{ }");
+  CHECK(identity() != before);
+  write_file(tokenizer / "tokenizer.json", "{}");
+  write_file(data, "{\"text\": \"ab\"}\n");
+  CHECK(identity() != before);
+}

@@ -1,0 +1,82 @@
+// Many tokenised rows in one run of tokens, in memory or in mapped files, and pieces of that run, from which packing
+// and batches are made without copying a token.
+//
+//   RowTable table(rows);
+//   const RowTable validation = table.select({3, 1});   // shares the tokens
+//   for (const int32_t id : table.ids(validation.row(0))) ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/rows/row.h"
+
+namespace spillway::data {
+
+// Tokens [begin, begin + length) of a run.
+struct Piece {
+  int64_t begin = 0;
+  int32_t length = 0;
+  bool continues = false;  // the sequence of the piece before goes on here; else a sequence begins
+
+  bool operator==(const Piece&) const = default;
+};
+
+// Where rows go as they are made, one thread at a time.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  virtual void add(const Row& row) = 0;
+};
+
+// The run itself: who owns it also owns what the spans see.
+class RowTokens {
+ public:
+  virtual ~RowTokens() = default;
+  std::span<const int32_t> ids, labels;
+  std::span<const int64_t> offsets;  // [rows + 1]
+  int32_t largest_id = -1;
+};
+
+class MemoryRows final : public RowTokens, public RowSink {
+ public:
+  MemoryRows();
+  void add(const Row& row) override;
+
+ private:
+  std::vector<int32_t> ids_, labels_;
+  std::vector<int64_t> offsets_;
+};
+
+// Immutable; any thread. Copies share the tokens.
+class RowTable {
+ public:
+  RowTable();  // without rows
+  explicit RowTable(std::shared_ptr<const RowTokens> tokens) : tokens_(std::move(tokens)) {}
+  explicit RowTable(std::span<const Row> rows);
+
+  [[nodiscard]] int64_t size() const;
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] Piece row(int64_t index) const;
+  [[nodiscard]] int32_t length(int64_t index) const { return row(index).length; }
+  [[nodiscard]] std::span<const int32_t> ids(const Piece& piece) const { return part(tokens_->ids, piece); }
+  // The first label of a row is as its type made it; who begins a sequence with it ignores it.
+  [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const { return part(tokens_->labels, piece); }
+  // Of all tokens, also of rows that were not selected; -1 where there are none.
+  [[nodiscard]] int32_t largest_id() const { return tokens_->largest_id; }
+  // These rows of the table, in this order.
+  [[nodiscard]] RowTable select(std::vector<int64_t> rows) const;
+
+ private:
+  static std::span<const int32_t> part(std::span<const int32_t> run, const Piece& piece) {
+    return run.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.length));
+  }
+
+  std::shared_ptr<const RowTokens> tokens_;
+  std::optional<std::vector<int64_t>> selection_;  // none: all rows
+};
+
+}  // namespace spillway::data
