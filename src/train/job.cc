@@ -62,7 +62,8 @@ DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
   options.tokens = config.micro_batch_size * config.sequence_len;
   options.sequence_len = config.sequence_len;
   // A sequence has two tokens at least, or it has no target; TRL's packing keeps such rows.
-  options.max_sequences = std::max<int64_t>(1, config.packing ? options.tokens : options.tokens / 2);
+  const bool keeps_all = config.packing || config.eval_sample_packing.value_or(false);
+  options.max_sequences = std::max<int64_t>(1, keeps_all ? options.tokens : options.tokens / 2);
   if (config.adapter == Adapter::kLora) {
     options.lora = lora_options(config, model);
   } else {
