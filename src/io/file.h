@@ -1,8 +1,8 @@
 // Files as Spillway reads and writes them.
 //
-// Reading goes through pread, never through a mapping: a mapped file counts as resident memory. Only regular files are
-// opened; a pipe, a folder or a device is refused without blocking. Writing is atomic: a name holds the old content or
-// the whole new one, whatever is killed when.
+// Reading goes through pread and not through a mapping, which counts as resident memory (io/mapped_file.h is the
+// exception, for training data). Only regular files are opened; a pipe, a folder or a device is refused without
+// blocking. Writing is atomic: a name holds the old content or the whole new one, whatever is killed when.
 //
 // Errors: what a user can put right (no such file, a folder given as a file, a file cut short) is an InputError; what
 // the machine failed at (full disk, EIO, no file descriptors left) is a MachineError. Both name the path.
