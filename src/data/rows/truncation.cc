@@ -39,11 +39,11 @@ LongRows long_rows_of(const RowOptions& options) {
   return LongRows::kDrop;
 }
 
-using Completions = std::span<std::vector<int32_t>* const>;
+using Completions = std::span<std::vector<int32_t>>;
 
 int64_t longest_of(Completions completions) {
   int64_t most = 0;
-  for (const std::vector<int32_t>* ids : completions) most = std::max(most, length_of(*ids));
+  for (const std::vector<int32_t>& ids : completions) most = std::max(most, length_of(ids));
   return most;
 }
 
@@ -54,16 +54,16 @@ bool limit_sides(std::vector<int32_t>& prompt, Completions completions, const Pr
     keep_end(prompt, rule.max_prompt_length);
     truncated = true;
   }
-  for (std::vector<int32_t>* ids : completions) {
-    if (rule.max_completion_length <= 0 || length_of(*ids) <= rule.max_completion_length) continue;
-    keep_start(*ids, rule.max_completion_length);
+  for (std::vector<int32_t>& ids : completions) {
+    if (rule.max_completion_length <= 0 || length_of(ids) <= rule.max_completion_length) continue;
+    keep_start(ids, rule.max_completion_length);
     truncated = true;
   }
   return truncated;
 }
 
 void keep_ends(std::vector<int32_t>& prompt, Completions completions, int64_t limit) {
-  for (std::vector<int32_t>* ids : completions) keep_end(*ids, std::min(length_of(*ids), limit));
+  for (std::vector<int32_t>& ids : completions) keep_end(ids, std::min(length_of(ids), limit));
   keep_end(prompt, std::min(length_of(prompt), limit - longest_of(completions)));
 }
 
@@ -108,10 +108,10 @@ PreferenceRule preference_rule(const RowOptions& options) {
           .truncation_mode = options.truncation_mode};
 }
 
-Fit fit_preference(std::vector<int32_t>& prompt, std::span<std::vector<int32_t>* const> completions,
+Fit fit_preference(std::vector<int32_t>& prompt, std::span<std::vector<int32_t>> completions,
                    const PreferenceRule& rule, std::string_view where) {
   const bool limited = limit_sides(prompt, completions, rule);
-  if (std::any_of(completions.begin(), completions.end(), [](const auto* ids) { return ids->empty(); }))
+  if (std::any_of(completions.begin(), completions.end(), [](const auto& ids) { return ids.empty(); }))
     return Fit::kNoTargets;
   const int64_t length = length_of(prompt) + longest_of(completions);
   if (length <= rule.sequence_len) return limited ? Fit::kTruncated : Fit::kWhole;
@@ -124,7 +124,7 @@ Fit fit_preference(std::vector<int32_t>& prompt, std::span<std::vector<int32_t>*
   }
   const int64_t room = rule.sequence_len - length_of(prompt);
   if (room <= 0) return trl ? Fit::kNoTargets : Fit::kTooLong;
-  for (std::vector<int32_t>* ids : completions) keep_start(*ids, std::min(length_of(*ids), room));
+  for (std::vector<int32_t>& ids : completions) keep_start(ids, std::min(length_of(ids), room));
   return Fit::kTruncated;
 }
 

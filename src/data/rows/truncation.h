@@ -51,7 +51,7 @@ struct PreferenceRule {
 // the start of a completion that is too long by itself. axolotl's rule drops or refuses rows in which prompt and any
 // completion are too long, or cuts the ends of completions and drops rows whose prompt leaves no room (kTooLong).
 // Throws InputError at `where` under kRaise.
-[[nodiscard]] Fit fit_preference(std::vector<int32_t>& prompt, std::span<std::vector<int32_t>* const> completions,
+[[nodiscard]] Fit fit_preference(std::vector<int32_t>& prompt, std::span<std::vector<int32_t>> completions,
                                  const PreferenceRule& rule, std::string_view where);
 
 }  // namespace spillway::data

@@ -24,12 +24,10 @@ Row row_of(int length, int first_target = 0) {
 }
 
 struct Pair {
-  Ids prompt{1, 2, 3, 4}, chosen{5, 6, 7}, rejected{8, 9};
+  Ids prompt{1, 2, 3, 4};
+  std::vector<Ids> completions{{5, 6, 7}, {8, 9}};
 
-  Fit fit(const PreferenceRule& rule) {
-    const std::vector<Ids*> completions = {&chosen, &rejected};
-    return fit_preference(prompt, completions, rule, "rows.jsonl:3");
-  }
+  Fit fit(const PreferenceRule& rule) { return fit_preference(prompt, completions, rule, "rows.jsonl:3"); }
 };
 
 }  // namespace
@@ -88,28 +86,28 @@ TEST_CASE("preference rows are cut as TRL cuts them") {
   CHECK(pair.fit({.sequence_len = 7}) == Fit::kWhole);
   CHECK(pair.fit({.sequence_len = 5}) == Fit::kTruncated);
   CHECK(pair.prompt == Ids{1, 2, 3, 4});
-  CHECK(pair.chosen == Ids{5});
-  CHECK(pair.rejected == Ids{8});
+  CHECK(pair.completions[0] == Ids{5});
+  CHECK(pair.completions[1] == Ids{8});
   CHECK(Pair().fit({.sequence_len = 4}) == Fit::kNoTargets);
 
   Pair end;
   CHECK(end.fit({.sequence_len = 5, .truncation_mode = TruncationMode::kKeepEnd}) == Fit::kTruncated);
   CHECK(end.prompt == Ids{3, 4});
-  CHECK(end.chosen == Ids{5, 6, 7});
+  CHECK(end.completions[0] == Ids{5, 6, 7});
   Pair short_end;
   CHECK(short_end.fit({.sequence_len = 2, .truncation_mode = TruncationMode::kKeepEnd}) == Fit::kTruncated);
   CHECK(short_end.prompt.empty());
-  CHECK(short_end.chosen == Ids{6, 7});
+  CHECK(short_end.completions[0] == Ids{6, 7});
 }
 
 TEST_CASE("the older limits keep a prompt's end and a completion's start") {
   Pair pair;
   CHECK(pair.fit({.sequence_len = 9, .max_prompt_length = 2, .max_completion_length = 1}) == Fit::kTruncated);
   CHECK(pair.prompt == Ids{3, 4});
-  CHECK(pair.chosen == Ids{5});
-  CHECK(pair.rejected == Ids{8});
+  CHECK(pair.completions[0] == Ids{5});
+  CHECK(pair.completions[1] == Ids{8});
   Pair empty;
-  empty.rejected.clear();
+  empty.completions[1].clear();
   CHECK(empty.fit({.sequence_len = 9}) == Fit::kNoTargets);
 }
 
@@ -122,8 +120,8 @@ TEST_CASE("axolotl drops or refuses long preference rows, or cuts completions wh
   rule.long_rows = LongRows::kTruncate;
   Pair pair;
   CHECK(pair.fit(rule) == Fit::kTruncated);
-  CHECK(pair.chosen == Ids{5, 6});
-  CHECK(pair.rejected == Ids{8, 9});
+  CHECK(pair.completions[0] == Ids{5, 6});
+  CHECK(pair.completions[1] == Ids{8, 9});
   rule.sequence_len = 4;
   CHECK(Pair().fit(rule) == Fit::kTooLong);
 }
