@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -30,21 +31,28 @@ struct Options {
   bool json = false, json_lines = false, no_special = false, skip_special = false;
 };
 
-// One JSON string a line in, one {"ids", "text"} a line out.
-void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
-  const std::string content = read_file(options.lines, kMaxInputBytes);
+// Calls use(line, where) for each line of a file.
+template <typename Use>
+void each_line(const std::string& path, const Use& use) {
+  const std::string content = read_file(path, kMaxInputBytes);
   std::string_view rest = content;
   for (int64_t number = 1; !rest.empty(); ++number) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string where = fmt::format("{}:{}", options.lines, number);
-    const auto line = parse_json<Json>(rest.substr(0, end), where);
+    use(rest.substr(0, end), fmt::format("{}:{}", path, number));
     rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+// One JSON string a line in, one {"ids", "text"} a line out.
+void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
+  each_line(options.lines, [&](std::string_view text, const std::string& where) {
+    const auto line = parse_json<Json>(text, where);
     if (!line.is_string()) {
       throw input_error(where, "expected a JSON string, got something else; write one text a line, in quotes");
     }
     const std::vector<int32_t> ids = tokenizer.encode(line.get_ref<const std::string&>(), !options.no_special);
     fmt::print("{}\n", json_text(Json{{"ids", ids}, {"text", tokenizer.decode(ids, options.skip_special)}}));
-  }
+  });
 }
 
 // 1 for each token that overlaps a {% generation %} block.
@@ -59,28 +67,60 @@ std::vector<int> assistant_mask(const data::Tokenizer& tokenizer, const data::Ch
   return mask;
 }
 
-void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options) {
-  const data::ChatInput input =
-      chat_input(read_file(options.messages, kMaxInputBytes), tokenizer, false, options.messages);
+// The folder's template for conversations with or without tools.
+data::ChatTemplate template_for(const data::Tokenizer& tokenizer, bool with_tools, const std::string& model) {
   std::optional<std::string> source;
-  if (input.tools.is_array() && !input.tools.empty()) source = tokenizer.chat_template("tool_use");
+  if (with_tools) source = tokenizer.chat_template("tool_use");
   if (!source) source = tokenizer.chat_template();
   if (!source) {
-    throw input_error(options.model,
+    throw input_error(model,
                       "expected a chat template in chat_template.jinja or tokenizer_config.json, got none; "
                       "add one");
   }
-  const auto chat = data::ChatTemplate::compile(*source, "chat template of " + options.model);
+  return data::ChatTemplate::compile(*source, "chat template of " + model);
+}
+
+bool has_tools(const data::ChatInput& input) { return input.tools.is_array() && !input.tools.empty(); }
+
+Json tokenized_messages(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat,
+                        const data::ChatInput& input) {
   const data::ChatTemplate::Rendered rendered = data::render_chat(chat, input);
   const std::vector<int32_t> ids = tokenizer.encode(rendered.text, false);
-  if (!options.json) {
-    fmt::print("{}\n", rendered.text);
-    return;
-  }
   Json result = {{"ids", ids}, {"tokens", Json::array()}, {"text", rendered.text}};
   for (const int32_t id : ids) result["tokens"].push_back(tokenizer.id_to_token(id));
   if (chat.marks_generation()) result["assistant_mask"] = assistant_mask(tokenizer, rendered, ids);
-  fmt::print("{}\n", json_text(result, 2));
+  return result;
+}
+
+void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options) {
+  const data::ChatInput input =
+      chat_input(read_file(options.messages, kMaxInputBytes), tokenizer, false, options.messages);
+  const data::ChatTemplate chat = template_for(tokenizer, has_tools(input), options.model);
+  const Json result = tokenized_messages(tokenizer, chat, input);
+  fmt::print("{}\n", options.json ? json_text(result, 2) : result["text"].get_ref<const std::string&>());
+}
+
+// One conversation a line in; a line out for each, with an error where the template refuses it.
+void tokenize_message_lines(const data::Tokenizer& tokenizer, const Options& options) {
+  const std::array chats = {template_for(tokenizer, false, options.model),
+                            template_for(tokenizer, true, options.model)};
+  int64_t count = 0, refused = 0;
+  each_line(options.messages, [&](std::string_view line, const std::string& where) {
+    const data::ChatInput input = chat_input(line, tokenizer, false, where);
+    ++count;
+    try {
+      fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats[has_tools(input) ? 1 : 0], input)));
+    } catch (const InputError& error) {
+      ++refused;
+      fmt::print("{}\n", json_text(Json{{"error", error.what()}}));
+    }
+  });
+  if (refused > 0) {
+    throw input_error(options.messages,
+                      "expected conversations that the template takes, got {} of {} that it refuses; "
+                      "see their lines",
+                      refused, count);
+  }
 }
 
 void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, const Options& options) {
@@ -104,20 +144,24 @@ int cmd_tokenize(std::span<const std::string> args) {
   line.option("--text", options.text, "this text");
   line.option("--file", options.file, "the text of a file");
   line.option("--lines", options.lines, "many texts, one JSON string a line; with --json-lines");
-  line.option("--messages", options.messages, "a conversation: a JSON list of messages, or an object with them");
+  line.option("--messages", options.messages,
+              "a conversation: a JSON list of messages, or an object with them; with --json-lines one on each line");
   line.exactly_one_of({"--text", "--file", "--lines", "--messages"});
   line.flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
   line.flag("--json", options.json, R"(print {"ids", "tokens", "text"})");
   line.flag("--no-special", options.no_special, "add no special tokens, such as BOS");
   line.flag("--skip-special", options.skip_special, "leave special tokens out of the decoded text");
   if (!line.parse(args)) return kDone;
-  if (options.lines.empty() == options.json_lines) {
-    throw input_error("--lines", "expected --lines and --json-lines together, got one of them; give both");
+  if (options.json_lines ? options.lines.empty() && options.messages.empty() : !options.lines.empty()) {
+    throw input_error("--json-lines",
+                      "expected it with --lines, or with --messages, got one without the other; give both");
   }
 
   const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
-  if (options.json_lines) {
+  if (!options.lines.empty()) {
     tokenize_lines(tokenizer, options);
+  } else if (options.json_lines) {
+    tokenize_message_lines(tokenizer, options);
   } else if (!options.messages.empty()) {
     tokenize_messages(tokenizer, options);
   } else {
