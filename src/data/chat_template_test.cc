@@ -38,6 +38,15 @@ std::tm golden_time() {
   return now;
 }
 
+ChatInput golden_input(const Json& c) {
+  return {.messages = c["messages"],
+          .tools = c["tools"],
+          .documents = c["documents"],
+          .add_generation_prompt = c["add_generation_prompt"],
+          .continue_final_message = c["continue_final_message"],
+          .variables = c["variables"]};
+}
+
 }  // namespace
 
 TEST_CASE("templates render as jinja2 renders them in transformers' environment") {
@@ -65,13 +74,30 @@ TEST_CASE("conversations render as transformers renders them") {
   for (const Json& c : golden["cases"]) {
     CAPTURE(c["name"].dump());
     const ChatTemplate chat = ChatTemplate::compile(golden["templates"][c["template"].get<std::string>()], "test");
-    ChatInput input;
-    input.messages = c["messages"];
-    input.tools = c["tools"];
-    input.documents = c["documents"];
-    input.add_generation_prompt = c["add_generation_prompt"];
-    input.continue_final_message = c["continue_final_message"];
-    input.variables = c["variables"];
+    const ChatInput input = golden_input(c);
+    if (c.contains("error")) {
+      CHECK_THROWS_AS((void)render_chat(chat, input, golden_time()), InputError);
+      continue;
+    }
+    const ChatTemplate::Rendered rendered = render_chat(chat, input, golden_time());
+    CHECK(rendered.text == c["text"].get<std::string>());
+    CHECK(Json(rendered.generation_spans) == c["generation_spans"]);
+  }
+}
+
+TEST_CASE("named templates render as the public ones do") {
+  const Json golden = read_json("named_chats.json");
+  REQUIRE(golden["cases"].size() > 300);
+  for (const Json& c : golden["cases"]) {
+    const auto name = c["template"].get<std::string>(), conversation = c["conversation"].get<std::string>();
+    CAPTURE(name);
+    CAPTURE(conversation);
+    const auto source = builtin_chat_template(name);
+    REQUIRE(source);
+    const ChatTemplate chat = ChatTemplate::compile(std::string(*source), name);
+    Json all = golden["options"][c["option"].get<size_t>()];
+    all["messages"] = golden["conversations"][conversation];
+    const ChatInput input = golden_input(all);
     if (c.contains("error")) {
       CHECK_THROWS_AS((void)render_chat(chat, input, golden_time()), InputError);
       continue;

@@ -3,51 +3,46 @@
 #include <array>
 
 #include "data/chat_template.h"
+#include "data/chat_templates/sources.h"
 
 namespace spillway::data {
 namespace {
 
 struct Builtin {
   std::string_view name;
-  std::string_view source;
+  const std::string_view& source;
 };
-
-constexpr std::string_view kChatml = R"({%- for message in messages -%}
-{{ '<|im_start|>' ~ message.role ~ '\n' ~ message.content ~ '<|im_end|>\n' }}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-{{ '<|im_start|>assistant\n' }}
-{%- endif -%})";
-
-constexpr std::string_view kLlama3 = R"({%- for message in messages -%}
-{%- if loop.first %}{{ bos_token }}{% endif -%}
-{%- set text = message.content if message.content is string
-               else message.content | selectattr('text', 'defined') | map(attribute='text') | join -%}
-{{ '<|start_header_id|>' ~ message.role ~ '<|end_header_id|>\n\n' ~ text | trim ~ '<|eot_id|>' }}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
-{%- endif -%})";
-
-constexpr std::string_view kAlpaca = R"({{- bos_token -}}
-{%- for message in messages -%}
-{%- if message.role == 'system' and loop.first -%}
-{{ message.content }}
-{%- elif message.role == 'user' -%}
-{{ '### Instruction:\n' ~ message.content }}
-{%- elif message.role == 'assistant' -%}
-{{ '### Response:\n' ~ message.content ~ eos_token }}
-{%- endif -%}
-{%- if not loop.last %}{{ '\n\n' }}{% endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-{{ '\n\n### Response:\n' }}
-{%- endif -%})";
 
 constexpr std::array kBuiltins = {
     Builtin{"alpaca", kAlpaca},
+    Builtin{"aya", kCohere},
     Builtin{"chatml", kChatml},
+    Builtin{"cohere", kCohere},
+    Builtin{"deepseek_v2", kDeepseekV2},
+    Builtin{"deepseek_v3", kDeepseekV3},
+    Builtin{"exaone", kExaone},
+    Builtin{"exaone4", kExaone4},
+    Builtin{"falcon_h1", kFalconH1},
+    Builtin{"gemma", kGemma},
+    Builtin{"gemma3", kGemma3},
+    Builtin{"gemma3n", kGemma3n},
+    Builtin{"jamba", kJamba},
     Builtin{"llama3", kLlama3},
+    Builtin{"llama4", kLlama4},
+    Builtin{"llava", kLlava},
+    Builtin{"metharme", kMetharme},
+    Builtin{"mistral_v1", kMistralV1},
+    Builtin{"mistral_v2v3", kMistralV2v3},
+    Builtin{"mistral_v3_tekken", kMistralV3Tekken},
+    Builtin{"mistral_v7_tekken", kMistralV7Tekken},
+    Builtin{"nemotron_h", kNemotronH},
+    Builtin{"phi_3", kPhi3},
+    Builtin{"phi_35", kPhi35},
+    Builtin{"phi_4", kPhi4},
+    Builtin{"pixtral", kPixtral},
+    Builtin{"qwen2_vl", kQwen2Vl},
+    Builtin{"qwen3", kQwen3},
+    Builtin{"qwen_25", kQwen25},
 };
 
 }  // namespace
