@@ -1,5 +1,7 @@
 #include "cli/cmd_plan.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/commands.h"
@@ -24,13 +26,49 @@ constexpr CommandFlag kFlags[] = {
     {"--html", "FILE", "write the page that a run would leave, with predictions only"},
     {"--json", "", "print one JSON document"}};
 
-int print_checked(const ConfigArguments& arguments, const train::LoadedConfig& loaded) {
-  if (arguments.has("--json")) {
-    const nlohmann::ordered_json document = {{"config", arguments.path}, {"ok", true}, {"ignored", loaded.ignored}};
-    fmt::print("{}\n", json_text(document, 2));
-  } else {
-    fmt::print("{}: all keys and values are fine\n", arguments.path);
+void print_verdicts_json(const std::string& path, const train::LoadedConfig& loaded) {
+  auto keys = nlohmann::ordered_json::array();
+  auto problems = nlohmann::ordered_json::array();
+  for (const train::KeyVerdict& key : loaded.verdicts.keys()) {
+    keys.push_back(
+        {{"key", key.key}, {"name", key.name}, {"verdict", train::name_of(key.verdict)}, {"note", key.note}});
+    if (!key.message.empty()) problems.push_back(key.message);
   }
+  if (!loaded.conflict.empty()) problems.push_back(loaded.conflict);
+  const nlohmann::ordered_json document = {{"config", path},
+                                           {"ok", problems.empty()},
+                                           {"ignored", loaded.ignored},
+                                           {"keys", std::move(keys)},
+                                           {"problems", std::move(problems)}};
+  fmt::print("{}\n", json_text(document, 2));
+}
+
+void print_verdicts(const std::string& path, const train::LoadedConfig& loaded, bool is_fine) {
+  size_t width = 0;
+  for (const train::KeyVerdict& key : loaded.verdicts.keys()) width = std::max(width, key.key.size());
+  for (const train::KeyVerdict& key : loaded.verdicts.keys()) {
+    fmt::print("  {:<{}}  {}{}\n", key.key, width, train::name_of(key.verdict),
+               key.note.empty() ? "" : ": " + key.note);
+  }
+  if (is_fine) {
+    fmt::print("{}: all keys and values are fine\n", path);
+  } else if (!loaded.conflict.empty()) {
+    fmt::print("  {}\n", loaded.conflict);
+  }
+}
+
+// The verdict on every key; then the first that is not fine is the command's error.
+int check_keys(const ConfigArguments& arguments) {
+  const train::LoadedConfig loaded =
+      train::check_config_file(arguments.path, arguments.overrides, train::ConfigUse::kTrain);
+  const std::string problem = train::first_problem(loaded);
+  if (arguments.has("--json")) {
+    print_verdicts_json(arguments.path, loaded);
+  } else {
+    print_verdicts(arguments.path, loaded, problem.empty());
+  }
+  if (!problem.empty()) throw InputError(problem);
+  log_notes(loaded);
   return kDone;
 }
 
@@ -49,8 +87,8 @@ int cmd_plan(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(
       "plan", "Shows where every byte will live and what a step costs; trains nothing.", kFlags, args);
   if (!arguments) return kDone;
+  if (arguments->has("--check-config")) return check_keys(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
-  if (arguments->has("--check-config")) return print_checked(*arguments, loaded);
 
   const bool elsewhere = arguments->has("--machine");
   Machine machine =

@@ -90,9 +90,16 @@ TEST_CASE("--check-config looks at keys and values and writes nothing") {
   CHECK(fine.err == "ignored: wandb_project (they cannot matter here)\n");
   const Captured wrong = run({"plan", config.path, "--check-config", "--micro_batch_size=0"});
   CHECK(wrong.status == 2);
-  CHECK(wrong.out.empty());
+  CHECK(wrong.out.find("  wandb_project     ignored: no experiment tracker") != std::string::npos);
+  CHECK(wrong.out.find("  micro_batch_size  wrong: expected an integer") != std::string::npos);
   CHECK(wrong.err ==
         "[--micro_batch_size] expected an integer of at least 1 and at most 1048576, got '0'; change the value\n");
+  const Captured to_come = run({"plan", config.path, "--check-config", "--load_in_4bit", "true", "--json"});
+  CHECK(to_come.status == 2);
+  const auto report = nlohmann::json::parse(to_come.out);
+  CHECK(report["ok"] == false);
+  CHECK(report["problems"].size() == 1);
+  CHECK(report["keys"].back()["verdict"] == "not yet");
 }
 
 TEST_CASE("what is wrong with the arguments themselves is said in one line") {

@@ -116,9 +116,13 @@ std::optional<ConfigArguments> parse_config_arguments(std::string_view command, 
 
 train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use) {
   train::LoadedConfig loaded = train::load_config_file(arguments.path, arguments.overrides, use);
+  log_notes(loaded);
+  return loaded;
+}
+
+void log_notes(const train::LoadedConfig& loaded) {
   if (const std::string line = train::ignored_line(loaded); !line.empty()) log_line(line);
   for (const std::string& note : loaded.notes) log_line(note);
-  return loaded;
 }
 
 }  // namespace spillway

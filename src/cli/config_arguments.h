@@ -41,4 +41,7 @@ struct ConfigArguments {
 // Loads the config that the arguments name, and says on standard error which of its keys are ignored.
 [[nodiscard]] train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use);
 
+// The keys that are ignored in one line, and a line for each key that was taken to mean something else.
+void log_notes(const train::LoadedConfig& loaded);
+
 }  // namespace spillway

@@ -9,10 +9,12 @@ namespace spillway::train {
 namespace {
 
 // Steps below 1 are a share of all steps, rounded up as transformers does.
-int64_t steps_of(double steps, int64_t total_steps) {
-  const double absolute = steps < 1 ? std::ceil(steps * static_cast<double>(total_steps)) : steps;
-  return std::max<int64_t>(1, static_cast<int64_t>(absolute));
+int64_t steps_or_share(double steps, int64_t total_steps) {
+  return static_cast<int64_t>(steps < 1 ? std::ceil(steps * static_cast<double>(total_steps)) : steps);
 }
+
+// The same of something that happens every so many steps.
+int64_t steps_of(double steps, int64_t total_steps) { return std::max<int64_t>(1, steps_or_share(steps, total_steps)); }
 
 struct Interval {
   std::optional<double> steps;
@@ -43,7 +45,7 @@ int64_t eval_interval(const Config& config, int64_t total_steps, int64_t steps_p
 }
 
 int64_t warmup_interval(const Config& config, int64_t total_steps) {
-  if (config.warmup_steps) return *config.warmup_steps;
+  if (config.warmup_steps) return steps_or_share(*config.warmup_steps, total_steps);
   return static_cast<int64_t>(std::ceil(config.warmup_ratio.value_or(0) * static_cast<double>(total_steps)));
 }
 

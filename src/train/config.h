@@ -19,6 +19,7 @@ namespace spillway::train {
 enum class Adapter { kNone, kLora };
 enum class Optimizer { kAdamW, kSgd };
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
+enum class WeightType { kAuto, kF32, kBf16 };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class ActivationOffloading { kOff, kHost, kLegacy, kDisk, kHiddenStates };
@@ -67,6 +68,7 @@ struct Config {
 
   // Adapter
   Adapter adapter = Adapter::kNone;
+  std::optional<bool> use_peft;  // TRL's; loading makes it the adapter
   int64_t lora_r = 0;
   double lora_alpha = 0;
   double lora_dropout = 0;
@@ -119,12 +121,13 @@ struct Config {
   double sgd_momentum = 0;  // optim_args.momentum
   double learning_rate = 0;
   LrScheduler lr_scheduler = LrScheduler::kCosine;
-  std::optional<int64_t> warmup_steps;
+  std::optional<double> warmup_steps;  // below 1 a share of all steps
   std::optional<double> warmup_ratio;
   double weight_decay = 0;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   double max_grad_norm = 1;  // 0: no clipping
   AutoBool bf16 = AutoBool::kAuto;
+  WeightType dtype = WeightType::kAuto;  // TRL's; loading makes kBf16 `bf16: true`
   int64_t seed = 42;
   Checkpointing gradient_checkpointing = Checkpointing::kAuto;  // kOff, kOn or kAuto once loaded
   SelectiveCheckpointing selective_checkpointing;

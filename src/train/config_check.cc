@@ -27,6 +27,8 @@ struct Checks {
 };
 
 void complete_length(Checks& c) {
+  // TRL's way to name a dataset brings TRL's default length.
+  if (!c.config.max_length && c.given("dataset_name") && !c.given("sequence_len")) c.config.max_length = 1024;
   if (!c.config.max_length) {
     if (c.config.truncation_mode == TruncationMode::kKeepEnd) {
       throw input_error(
@@ -64,6 +66,12 @@ void complete_batch(Checks& c) {
                         "expected a multiple of micro_batch_size, {}, got {}; change one of them", micro, rows);
     }
     c.config.gradient_accumulation_steps = rows / micro;
+    if (!c.given("micro_batch_size")) {
+      c.loaded.notes.push_back(
+          fmt::format("batch_size: {} is micro_batch_size: 1 with gradient_accumulation_steps: {}; axolotl wants one "
+                      "of them beside it",
+                      rows, rows));
+    }
   }
   c.exclude("sample_packing", c.config.sample_packing, "packing", c.config.packing);
   c.exclude("curriculum_sampling", c.config.curriculum_sampling, "group_by_length", c.config.group_by_length);
@@ -83,7 +91,7 @@ void complete_schedule(Checks& c) {
     c.config.warmup_steps.reset();
     c.config.warmup_ratio.reset();
     for (const char* key : {"warmup_steps", "warmup_ratio"}) {
-      if (c.given(key)) c.loaded.ignored.emplace_back(key);
+      c.loaded.verdicts.ignore(key, "the constant schedule has no warmup");
     }
   }
 }
@@ -117,6 +125,7 @@ void complete_output(Checks& c) {
   check_number_of_steps(c, "save_steps", config.save_steps);
   check_number_of_steps(c, "eval_steps", config.eval_steps);
   check_number_of_steps(c, "logging_steps", config.logging_steps);
+  check_number_of_steps(c, "warmup_steps", config.warmup_steps);
 
   const bool no_rows = c.given("val_set_size") && config.val_set_size == 0 && config.test_datasets.empty();
   const bool strategy = config.eval_strategy && *config.eval_strategy != IntervalStrategy::kNo;
@@ -138,6 +147,23 @@ void complete_output(Checks& c) {
   }
 }
 
+// TRL's switch for adapters brings TRL's defaults.
+void complete_peft(Checks& c) {
+  Config& config = c.config;
+  const bool has_adapter = config.adapter != Adapter::kNone;
+  if (!config.use_peft || (!*config.use_peft && !has_adapter)) return;
+  if (*config.use_peft != has_adapter && c.given("adapter")) {
+    throw input_error(c.where("use_peft"), "expected the same as adapter, got {} and {}; remove one", *config.use_peft,
+                      print_value(config.adapter));
+  }
+  if (has_adapter) return;
+  config.adapter = Adapter::kLora;
+  c.loaded.given.emplace("adapter", c.where("use_peft"));
+  if (c.loaded.given.emplace("lora_r", c.where("use_peft")).second) config.lora_r = 16;
+  if (c.loaded.given.emplace("lora_alpha", c.where("use_peft")).second) config.lora_alpha = 32;
+  if (!c.given("lora_dropout")) config.lora_dropout = 0.05;
+}
+
 void complete_adapter(Checks& c) {
   Config& config = c.config;
   if (config.lora_target_modules == std::vector<std::string>{"all-linear"}) {
@@ -148,6 +174,10 @@ void complete_adapter(Checks& c) {
     if (!config.lora_model_dir.empty()) {
       throw input_error(c.where("lora_model_dir"),
                         "expected adapter: lora beside lora_model_dir, got none; set adapter");
+    }
+    for (const char* key :
+         {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "peft_use_rslora"}) {
+      c.loaded.verdicts.ignore(key, "adapter is off");
     }
     return;
   }
@@ -194,13 +224,25 @@ void complete_data(Checks& c) {
     config.datasets.emplace_back().path = config.dataset_name;
     c.loaded.given.emplace("datasets", c.where("dataset_name"));
   }
-  if (config.datasets.empty()) {
+  if (c.given("pretraining_dataset") && !config.max_steps) {
+    throw input_error(c.where("pretraining_dataset"),
+                      "expected max_steps beside it, got none; a stream has no end of its own: set max_steps");
+  }
+  if (config.datasets.empty() && !c.given("pretraining_dataset")) {
     throw input_error(c.where("datasets"),
                       "expected at least one dataset, got none; write `- path: FILE` below `datasets:`");
   }
   complete_datasets(c, "datasets", config.datasets);
   complete_datasets(c, "test_datasets", config.test_datasets);
   complete_template(c.where("chat_template"), config.chat_template, config.chat_template_jinja);
+}
+
+void complete_types(Checks& c) {
+  if (c.config.dtype != WeightType::kBf16) return;
+  if (c.config.bf16 == AutoBool::kFalse) {
+    throw input_error(c.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
+  }
+  c.config.bf16 = AutoBool::kTrue;
 }
 
 // Older spellings put offloading into gradient_checkpointing.
@@ -222,7 +264,17 @@ void complete_checkpointing(Checks& c) {
     config.gradient_checkpointing = Checkpointing::kOn;
     config.activation_offloading = meant;
   }
+  const bool offloads = config.activation_offloading.value_or(ActivationOffloading::kOff) != ActivationOffloading::kOff;
+  if (offloads && config.gradient_checkpointing == Checkpointing::kOff) {
+    c.loaded.notes.emplace_back(
+        "activation_offloading without gradient_checkpointing: every saved activation moves; axolotl refuses it");
+  }
   if (!config.selective_checkpointing.enabled) return;
+  if (offloads && config.activation_offloading != ActivationOffloading::kHiddenStates) {
+    c.loaded.notes.emplace_back(
+        "selective_checkpointing with activation_offloading: what is kept moves, the rest is computed again; axolotl "
+        "refuses it");
+  }
   if (config.gradient_checkpointing == Checkpointing::kOff) {
     throw input_error(c.where("selective_checkpointing"),
                       "expected gradient_checkpointing: true beside it, got false; remove one of them");
@@ -268,8 +320,10 @@ void complete_config(LoadedConfig& loaded, ConfigUse use) {
   complete_data(checks);
   complete_length(checks);
   complete_batch(checks);
+  complete_peft(checks);
   complete_adapter(checks);
   complete_schedule(checks);
+  complete_types(checks);
   complete_checkpointing(checks);
   note_layers(checks);
   complete_output(checks);

@@ -1,5 +1,5 @@
-// Any bytes as a config: an InputError of one line or a Config, in bounded time and memory. Leading lines `--KEY=VALUE`
-// stand for the command line.
+// Any bytes as a config: an InputError of one line, or verdicts with such messages, in bounded time and memory. Leading
+// lines `--KEY=VALUE` stand for the command line.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -21,14 +21,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     text.remove_prefix(std::min(text.size(), line.size() + 3));
   }
+  const auto check_message = [](std::string_view message) {
+    SPILLWAY_CHECK(message.starts_with('[') && message.find('\n') == std::string_view::npos, "{}", message);
+  };
   try {
-    const auto loaded = train::load_config(text, "c.yml", overrides, train::ConfigUse::kTrain);
+    const auto loaded = train::check_config(text, "c.yml", overrides, train::ConfigUse::kTrain);
+    for (const train::KeyVerdict& key : loaded.verdicts.keys()) {
+      if (!key.message.empty()) check_message(key.message);
+    }
+    if (const std::string problem = train::first_problem(loaded); !problem.empty()) check_message(problem);
     (void)train::save_interval(loaded.config, 1000, 100);
     (void)train::eval_interval(loaded.config, 1000, 100);
     (void)train::warmup_interval(loaded.config, 1000);
   } catch (const InputError& error) {
-    const std::string_view message = error.what();
-    SPILLWAY_CHECK(message.starts_with('[') && message.find('\n') == std::string_view::npos, "{}", message);
+    check_message(error.what());
   }
   return 0;
 }

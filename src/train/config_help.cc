@@ -89,9 +89,12 @@ void print_text(std::string& out, const KeySection& section, const void* default
 std::string code(std::string_view text) { return text.empty() ? "" : fmt::format("`{}`", text); }
 
 void print_markdown(std::string& out, const KeySection& section, const void* defaults) {
-  out += fmt::format("\n## {}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n", section.title);
+  out += fmt::format("\n## {}\n", section.title);
+  bool is_first = true;
   for (const ConfigKey& row : section.keys) {
     if (row.status != KeyStatus::kSupported) continue;
+    if (is_first) out += "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
+    is_first = false;
     std::string names = code(row.name);
     for (const std::string_view alias : row.aliases) names += ", " + code(alias);
     out += fmt::format("| {} | {} | {} | {} |\n", names, type_text(row, defaults),
@@ -119,8 +122,11 @@ things are accepted and stand beside them here. A relative path is relative to t
 be set on the command line, too, as `--KEY VALUE` or `--KEY=VALUE`: a nested key is written with dots
 (`--datasets.0.path x.jsonl`), and `-` and `_` are the same.
 
-An unknown key is an error that names the nearest known one. A key that is listed as not yet or refused is accepted as long as it is
-off. Ignored keys are listed in one line when a run starts.
+An unknown key is an error that names the nearest known one, and two names of a key that say different things are an
+error that shows both. A key that is listed as not yet or refused is accepted as long as it is off. Ignored keys are
+listed in one line when a run starts; a `*` stands for any rest of a name. `spillway plan CONFIG.yml --check-config`
+shows what becomes of each key, and touches neither the model nor the data. [Configs you
+have](configs-you-have.md) goes through five of them.
 )";
 
 }  // namespace

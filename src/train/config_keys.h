@@ -35,6 +35,8 @@ struct ConfigKey {
   std::vector<std::string_view> aliases{};  // other spellings: TRL's, and older ones
   KeyBinding binding{};                     // of a supported key
   Range range{};
+  // Of a key whose value is a list of datasets: where they go. Each entry's keys have a table of their own.
+  std::vector<DatasetConfig>& (*entries)(void* owner) = nullptr;
   // Values that may be given to a key that is not yet done or refused, beside null, false and none.
   std::vector<std::string_view> harmless{};
   bool takes_null = false;   // an empty value means something
@@ -85,6 +87,10 @@ struct KeySection {
 [[nodiscard]] const ConfigKey* find_key(std::string_view name);
 [[nodiscard]] const ConfigKey* find_dataset_key(std::string_view name);
 
+// Whether `name` is no key, but holds some: `memory` of `memory.device`.
+[[nodiscard]] bool is_key_group(std::string_view name);
+[[nodiscard]] bool is_dataset_key_group(std::string_view name);
+
 // All spellings, for the nearest known name.
 [[nodiscard]] std::vector<std::string_view> key_names();
 [[nodiscard]] std::vector<std::string_view> dataset_key_names();
@@ -94,6 +100,7 @@ struct KeySection {
 [[nodiscard]] std::vector<KeySection> data_sections();
 [[nodiscard]] std::vector<KeySection> training_sections();
 [[nodiscard]] std::vector<KeySection> memory_sections();
+[[nodiscard]] std::vector<KeySection> preference_sections();
 [[nodiscard]] std::vector<KeySection> other_sections();
 
 // key<&Config::memory, &MemoryConfig::device>("memory.device", "...") binds a name to a member.
@@ -106,12 +113,10 @@ template <auto First, auto... Rest>
 [[nodiscard]] inline ConfigKey refused(std::string_view name, std::string_view meaning) {
   return {.name = name, .status = KeyStatus::kRefused, .meaning = meaning};
 }
-// One row a name: those that are ignored share their reason.
-inline void add_ignored(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    section.keys.push_back({.name = name, .status = KeyStatus::kIgnored, .meaning = why});
-  }
-}
+// One row a name, all with the same reason.
+void add_ignored(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names);
+void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names);
+void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names);
 
 namespace internal {
 
@@ -132,11 +137,15 @@ template <auto First, auto... Rest>
 ConfigKey key(std::string_view name, std::string_view meaning) {
   using Owner = decltype(internal::owner_of(First));
   using Path = internal::MemberPath<First, Rest...>;
+  using Member = std::remove_reference_t<decltype(Path::reach(std::declval<Owner&>()))>;
   ConfigKey row{.name = name, .meaning = meaning};
   row.binding.read = [](const YamlNode& node, const KeyPlace& place, const Range& range, void* owner) {
     read_value(node, place, range, Path::reach(*static_cast<Owner*>(owner)));
   };
   row.binding.print = [](const void* owner) { return print_value(Path::reach(*static_cast<const Owner*>(owner))); };
+  if constexpr (std::is_same_v<Member, std::vector<DatasetConfig>>) {
+    row.entries = [](void* owner) -> std::vector<DatasetConfig>& { return Path::reach(*static_cast<Owner*>(owner)); };
+  }
   row.binding.type = [](const void* owner) { return type_of(Path::reach(*static_cast<const Owner*>(owner))); };
   return row;
 }

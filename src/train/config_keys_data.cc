@@ -48,14 +48,16 @@ KeySection data_section() {
           .least(1)
           .most(1024),
       not_yet("use_pose", "positions that skip (PoSE)"),
+      not_yet("fix_untrained_tokens", "other values for embeddings that were never trained"),
+      not_yet("test_split_size", "TRL's share of rows for evaluation; val_set_size is axolotl's"),
       not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
   };
-  add_ignored(
-      section, "rows are prepared when a run starts, in this process",
-      {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable", "is_preprocess",
-       "push_dataset_to_hub", "num_workers", "dataset_load_from_cache_file", "accelerator_config", "pose_*",
-       "label_names", "length_column_name", "ignore_data_skip", "pretraining_sample_concatenation",
-       "pretrain_multipack_*", "streaming_multipack_buffer_size", "dataset_config"});
+  add_ignored(section, "rows are prepared when a run starts, in this process",
+              {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable",
+               "is_preprocess", "push_dataset_to_hub", "num_workers", "num_dataset_shards_to_save",
+               "dataset_load_from_cache_file", "accelerator_config", "pose_*", "label_names", "length_column_name",
+               "ignore_data_skip", "pretraining_sample_concatenation", "pretrain_multipack_*",
+               "streaming_multipack_buffer_size", "dataset_config"});
   return section;
 }
 
@@ -99,6 +101,8 @@ KeySection length_section() {
                                      "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
                                      "wrapped joins all rows and cuts where a line is full"),
       key<&Config::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
+      not_yet("eval_sequence_len", "another length for evaluation"),
+      refused("max_packed_sequence_len", "sample_packing fills sequences of sequence_len"),
       not_yet("pad_to_multiple_of", "padding to a multiple"),
       not_yet("auto_find_batch_size", "a batch size by trial (`spillway plan` says what fits)"),
       not_yet("max_prompt_len", "preference rows").alias({"max_prompt_length"}).or_values({"512"}),
@@ -107,7 +111,8 @@ KeySection length_section() {
               {"pad_to_sequence_len"});
   add_ignored(section, "a micro-batch holds micro_batch_size packed lines, each of at most sequence_len tokens",
               {"multipack_real_batches"});
-  add_ignored(section, "packing looks at all rows at once", {"sample_packing_group_size", "sample_packing_bin_size"});
+  add_ignored(section, "packing looks at all rows at once",
+              {"sample_packing_group_size", "sample_packing_bin_size", "sample_packing_mp_start_method"});
   add_ignored(section, "it is found by the program",
               {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});
   return section;
@@ -154,6 +159,12 @@ const KeySection& dataset_section() {
         key<&D::split_thinking>("split_thinking", "take reasoning out of the content into its own property"),
         key<&D::chat_template>("chat_template", "this dataset's own template"),
         key<&D::chat_template_jinja>("chat_template_jinja", "this dataset's own template: a file, or its text"),
+        not_yet("weight", "more or fewer rows of a dataset than it has"),
+        not_yet("fraction", "more or fewer rows of a dataset than it has"),
+        not_yet("data_dir", "a folder inside the dataset"),
+        not_yet("columns", "a choice of columns"),
+        not_yet("text_column", "another spelling of field,"),
+        not_yet("skip", "leaving out first rows"),
         not_yet("shards", "a part of the rows"),
         not_yet("shards_idx", "a part of the rows"),
         not_yet("input_format", "prompts of your own"),
@@ -172,6 +183,9 @@ const KeySection& dataset_section() {
         refused("field_human", "sharegpt rows are read with type: chat_template and message_property_mappings"),
         refused("field_model", "sharegpt rows are read with type: chat_template and message_property_mappings"),
     };
+    add_not_yet(section, "rows of random tokens (type: _synthetic)",
+                {"length", "sequence_length", "min_input_id", "max_input_id", "input_fraction", "min_turn_length",
+                 "min_turns", "max_turns", "seed"});
     add_ignored(section, "datasets are files on this machine",
                 {"name", "revision", "trust_remote_code", "preprocess_shards", "storage_options"});
     return section;

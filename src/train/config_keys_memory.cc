@@ -36,13 +36,16 @@ std::vector<KeySection> memory_sections() {
       not_yet("tensor_parallel_size", "weights split over ranks").or_values({"1"}),
       not_yet("dp_shard_size", "sharding over ranks").or_values({"1"}),
       not_yet("dp_replicate_size", "replicas over ranks").or_values({"1"}),
+      not_yet("expert_parallel_size", "experts split over ranks").or_values({"1"}),
+      not_yet("context_parallel.size", "sequences split over ranks").or_values({"1"}),
       not_yet("gpu_memory_limit", "another spelling of memory.device,"),
       not_yet("max_memory", "another spelling of memory.device,"),
   };
   add_ignored(
       section, "the plan places everything, on one rank",
       {"fsdp_version", "device_map", "low_cpu_mem_usage", "world_size", "local_rank", "ddp", "ddp_*", "heads_k_stride",
-       "ring_attn_func", "parallelism_config", "use_cpu", "use_ray", "ray_*", "resources_per_worker", "torch_dist_*"});
+       "ring_attn_func", "context_parallel.*", "expert_parallel_*", "parallelism_config", "capabilities",
+       "env_capabilities", "use_cpu", "use_ray", "ray_*", "resources_per_worker", "torch_dist_*"});
   return {section};
 }
 

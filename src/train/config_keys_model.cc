@@ -25,9 +25,14 @@ KeySection model_section() {
       not_yet("overrides_of_model_config", "other values than those of config.json").alias({"model_config"}),
       not_yet("model_init_kwargs", "other values than those of config.json"),
       refused("base_model_config", "config.json is read from the model's folder"),
-      refused("processor_type", "models here read text"),
-      refused("is_multimodal", "models here read text"),
+      refused("rope_scaling", "write it below model_config"),
+      refused("is_encoder_decoder", "models here are decoders"),
+      refused("use_onebitllms", "models with ternary weights are not read"),
   };
+  add_refused(section, "models here read text",
+              {"processor_type", "processor_kwargs", "is_multimodal", "image_size", "image_resize_algorithm",
+               "freeze_mm_modules", "role_boundaries"});
+  add_not_yet(section, "norms in f32 beside bf16 weights", {"fp32_norms", "fp32_norm_classes"});
   add_ignored(
       section, "the architecture is that of config.json",
       {"model_type", "type_of_model", "cls_model_config", "tokenizer_type", "tokenizer_use_fast", "tokenizer_legacy",
@@ -44,6 +49,8 @@ KeySection adapter_section() {
   KeySection section{"Adapter", {}};
   section.keys = {
       key<&Config::adapter>("adapter", "what is trained: all weights, or a LoRA adapter"),
+      key<&Config::use_peft>("use_peft",
+                             "TRL's: adapter: lora, with TRL's defaults of lora_r, lora_alpha, lora_dropout"),
       key<&Config::lora_r>("lora_r", "rank of the adapter").least(1).most(65536),
       key<&Config::lora_alpha>("lora_alpha", "the adapter's product is scaled by alpha / r; left out: r").above(0),
       key<&Config::lora_dropout>("lora_dropout", "share of the adapter's inputs that is dropped").least(0).most(0.999),
@@ -62,26 +69,35 @@ KeySection adapter_section() {
       not_yet("peft_trainable_token_indices", "training single tokens' embeddings"),
       not_yet("peft_ensure_weight_tying", "tied adapters"),
       not_yet("peft_autocast_adapter_dtype", "adapters below f32").or_values({"true"}),
-      not_yet("peft", "adapters of quantised weights"),
+      not_yet("peft.loftq_config.loftq_bits", "adapters of quantised weights"),
+      not_yet("lora_rank_pattern", "another rank for some modules"),
+      not_yet("lora_alpha_pattern", "another scale for some modules"),
       not_yet("loraplus_lr_ratio", "another learning rate for B (LoRA+)"),
       not_yet("loraplus_lr_embedding", "another learning rate for embeddings (LoRA+)").or_values({"1e-6", "0.000001"}),
       not_yet("relora", "restarts of the adapter"),
       not_yet("relora_steps", "restarts of the adapter"),
+      not_yet("mora", "adapters with square matrices (MoRA)"),
       not_yet("unfrozen_parameters", "training some weights in full"),
       not_yet("lora_fan_in_fan_out", "transposed weights"),
       not_yet("load_in_4bit", "4-bit base weights"),
       not_yet("load_in_8bit", "8-bit base weights"),
-      not_yet("gptq", "GPTQ base weights"),
+      not_yet("quantize_moe_experts", "4-bit and 8-bit experts"),
       not_yet("model_quantization_config", "quantised base weights"),
-      not_yet("qat", "training for quantised weights"),
-      not_yet("quantization", "quantised weights"),
   };
+  add_not_yet(section, "GPTQ base weights", {"gptq", "gptq_disable_exllama", "gptq_groupsize", "gptq_model_v1"});
+  add_not_yet(section, "training for quantised weights",
+              {"qat.activation_dtype", "qat.weight_dtype", "qat.quantize_embedding", "qat.group_size",
+               "qat.fake_quant_after_n_steps", "nvfp4_merge_aware", "nvfp4_merge_aware_start_step"});
+  add_not_yet(section, "quantised weights",
+              {"quantization.weight_dtype", "quantization.activation_dtype", "quantization.quantize_embedding",
+               "quantization.group_size"});
   add_ignored(section, "it sets a key that is off",
-              {"relora_*", "bnb_config_kwargs", "bnb_4bit_*", "use_bnb_nested_quant",
-               "model_quantization_config_kwargs", "jagged_restart_*"});
-  add_ignored(
-      section, "merging is `spillway merge`; loading needs no hint",
-      {"merge_lora", "merge_method", "lora_on_cpu", "qlora_sharded_model_loading", "use_peft", "lora_task_type"});
+              {"relora_*", "bnb_config_kwargs", "bnb_4bit_*", "use_bnb_nested_quant", "nf4_backend",
+               "model_quantization_config_kwargs", "jagged_restart_*", "mixlora_*"});
+  add_ignored(section, "merging is `spillway merge`; loading needs no hint",
+              {"merge_lora", "merge_method", "lora_on_cpu", "qlora_sharded_model_loading", "lora_task_type",
+               "ple_cpu_offload"});
+  add_ignored(section, "adapters and their gradients are f32", {"lora_fp32_gradients", "embeddings_skip_upcast"});
   return section;
 }
 

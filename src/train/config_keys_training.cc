@@ -15,15 +15,22 @@ KeySection optimisation_section() {
           .most(1e3)
           .required(),
       key<&Config::lr_scheduler>("lr_scheduler", "how the learning rate falls").alias({"lr_scheduler_type"}),
-      key<&Config::warmup_steps>("warmup_steps", "steps over which the learning rate rises").least(0).most(1e12),
+      key<&Config::warmup_steps>("warmup_steps",
+                                 "steps over which the learning rate rises; below 1 a share of all steps")
+          .least(0)
+          .most(1e12),
       key<&Config::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
       key<&Config::weight_decay>("weight_decay", "decay of all weights but norms and biases").least(0).most(1e3),
       key<&Config::adam_beta1>("adam_beta1", "decay of the mean of gradients").least(0).most(0.999999),
       key<&Config::adam_beta2>("adam_beta2", "decay of the mean of squared gradients").least(0).most(0.99999999),
-      key<&Config::adam_epsilon>("adam_epsilon", "added to the root of the squared gradients").above(0).most(1),
+      key<&Config::adam_epsilon>("adam_epsilon", "added to the root of the squared gradients")
+          .alias({"adam_eps"})
+          .above(0)
+          .most(1),
       key<&Config::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never").least(0),
       key<&Config::bf16>("bf16", "keep frozen weights, working copies and activations in bf16; false is f32 throughout")
           .alias({"bfloat16"}),
+      key<&Config::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 in any case").alias({"torch_dtype"}),
       key<&Config::seed>("seed", "of everything random").least(0),
       key<&Config::gradient_checkpointing>("gradient_checkpointing",
                                            "compute activations again in the backward pass; auto: the plan decides; "
@@ -33,14 +40,15 @@ KeySection optimisation_section() {
           "selective_checkpointing",
           "checkpointing that keeps the outputs of attention; a mapping says which ({save: [attention, matmul]}) and "
           "whether they leave device memory ({offload: true})"),
-      not_yet("fp16", "f16").alias({"float16"}),
+      not_yet("fp16", "f16"),
+      not_yet("float16", "f16 weights"),
       not_yet("fp8", "8-bit products"),
       not_yet("float32", "another spelling of bf16: false,"),
-      not_yet("dtype", "another spelling of bf16,").alias({"torch_dtype"}).or_values({"auto"}),
       not_yet("data_seed", "a second seed"),
       not_yet("embedding_lr", "another learning rate for embeddings"),
       not_yet("embedding_lr_scale", "another learning rate for embeddings"),
       not_yet("lr_groups", "learning rates by module"),
+      not_yet("optim_args.*", "options of an optimizer"),
       not_yet("lr_scheduler_kwargs", "options of a schedule"),
       not_yet("lr_quadratic_warmup", "a quadratic warmup"),
       not_yet("cosine_min_lr_ratio", "a least learning rate"),
@@ -52,12 +60,20 @@ KeySection optimisation_section() {
       not_yet("label_smoothing_factor", "smoothed targets").or_values({"0", "0.0"}),
       not_yet("neftune_noise_alpha", "noise on embeddings (NEFTune)").alias({"noisy_embedding_alpha"}),
       not_yet("loss_type", "another loss").or_values({"nll", "chunked_nll"}),
+      not_yet("use_dft", "another loss"),
+      not_yet("use_eaft", "another loss"),
       not_yet("loss_watchdog_threshold", "stopping at a high loss"),
       not_yet("loss_watchdog_patience", "stopping at a high loss").or_values({"3"}),
       not_yet("early_stopping_patience", "stopping when evaluation gets no better"),
       not_yet("lisa_n_layers", "training sampled layers (LISA)"),
       not_yet("lisa_step_interval", "training sampled layers (LISA)"),
+      not_yet("spectrum_top_fraction", "training chosen layers (Spectrum)"),
+      refused("s2_attention", "axolotl dropped it"),
+      refused("eta_min", "axolotl reads cosine_min_lr_ratio"),
   };
+  add_ignored(section, "it sets a key that is off",
+              {"eaft_*", "spectrum_model_name", "dion_*", "qgalore_*", "fp8_config.recipe",
+               "fp8_enable_fsdp_float8_all_gather"});
   add_ignored(section, "it concerns kernels of other trainers; here the result is the same",
               {"tf32",
                "gradient_checkpointing_kwargs",
@@ -87,6 +103,16 @@ KeySection optimisation_section() {
                "use_eager_attention",
                "full_determinism",
                "gc_steps",
+               "gc_collect_steps",
+               "sage_attention",
+               "sdpa_varlen",
+               "fused_attn_kernel",
+               "fa_varlen_kwargs_in_collator",
+               "large_head_attention",
+               "lora_embedding_kernel",
+               "autotune_*",
+               "deepcompile",
+               "sync_profiler_*",
                "torch_empty_cache_steps",
                "average_tokens_across_devices",
                "llama4_linearized_experts",
@@ -124,7 +150,6 @@ KeySection output_section() {
       not_yet("do_causal_lm_eval", "metrics of generated text"),
       not_yet("do_bench_eval", "benchmarks during training"),
       not_yet("save_first_step", "a checkpoint after the first step"),
-      not_yet("dynamic_checkpoint", "checkpoints on demand"),
       refused("push_to_hub", "nothing leaves this machine"),
       refused("hub_model_id", "nothing leaves this machine"),
   };

@@ -36,26 +36,53 @@ std::string read_standard_input() {
 
 }  // namespace
 
-LoadedConfig load_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
-                         ConfigUse use) {
+LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
+                          ConfigUse use) {
   const YamlNode root = parse_yaml(text, name);
-  std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""});
-  apply_overrides(settings, overrides);
   LoadedConfig loaded;
-  merge_deepspeed(settings, loaded);
-  merge_fsdp(settings, loaded);
-  const std::vector<std::string> ignored = read_settings(settings, &loaded.config);
-  loaded.ignored.insert(loaded.ignored.begin(), ignored.begin(), ignored.end());
+  std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""}, loaded.verdicts);
+  apply_overrides(settings, overrides, loaded.verdicts);
+  Verdicts sections;
+  sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
+  sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
+  read_settings(settings, &loaded.config, loaded.verdicts);
+  loaded.verdicts.append(std::move(sections));
   for (const Setting& setting : settings) {
     if (!setting.value.is_null()) loaded.given.emplace(setting.key->name, setting.place.text());
   }
-  complete_config(loaded, use);
+  // A value that could not be read would make a conflict out of nothing.
+  if (!loaded.verdicts.has(Verdict::kWrong)) {
+    try {
+      complete_config(loaded, use);
+    } catch (const InputError& error) {
+      loaded.conflict = error.what();
+    }
+  }
+  loaded.ignored = loaded.verdicts.spelled(Verdict::kIgnored);
+  return loaded;
+}
+
+LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
+  if (path == "-") return check_config(read_standard_input(), "standard input", overrides, use);
+  return check_config(read_file(path, kLargestConfig), path, overrides, use);
+}
+
+std::string first_problem(const LoadedConfig& loaded) {
+  const std::string problem = loaded.verdicts.first_problem();
+  return problem.empty() ? loaded.conflict : problem;
+}
+
+LoadedConfig load_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
+                         ConfigUse use) {
+  LoadedConfig loaded = check_config(text, name, overrides, use);
+  if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
   return loaded;
 }
 
 LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
-  if (path == "-") return load_config(read_standard_input(), "standard input", overrides, use);
-  return load_config(read_file(path, kLargestConfig), path, overrides, use);
+  LoadedConfig loaded = check_config_file(path, overrides, use);
+  if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
+  return loaded;
 }
 
 std::string ignored_line(const LoadedConfig& loaded) {

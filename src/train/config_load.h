@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/config.h"
+#include "train/config_verdict.h"
 
 namespace spillway::train {
 
@@ -21,6 +22,10 @@ enum class ConfigUse { kTrain, kPreprocess };
 
 struct LoadedConfig {
   Config config;
+  // Every key with a value, as the file and the command line say it; then those of sections like `deepspeed`.
+  Verdicts verdicts;
+  // What is wrong with keys that are fine by themselves; empty where nothing is.
+  std::string conflict;
   // Keys without any effect here, as spelled, in the order of the file.
   std::vector<std::string> ignored;
   // What a key was taken to mean, a sentence each.
@@ -30,11 +35,21 @@ struct LoadedConfig {
 };
 
 // Reads, applies overrides, and checks values and combinations; touches no other file but the one that `deepspeed:`
-// names. `name` is the file's, for messages. Throws InputError at the first thing that is wrong.
-[[nodiscard]] LoadedConfig load_config(std::string_view text, std::string_view name,
-                                       std::span<const ConfigOverride> overrides, ConfigUse use);
+// names. `name` is the file's, for messages. Throws InputError for what is no config at all; what is wrong with a key
+// is its verdict. The config is complete only where first_problem() is empty.
+[[nodiscard]] LoadedConfig check_config(std::string_view text, std::string_view name,
+                                        std::span<const ConfigOverride> overrides, ConfigUse use);
 
 // The same from a file; `-` reads standard input. Throws InputError, also for what is no regular file.
+[[nodiscard]] LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
+                                             ConfigUse use);
+
+// What a user should mend first, a whole message; empty where the config can be used.
+[[nodiscard]] std::string first_problem(const LoadedConfig& loaded);
+
+// check_config that throws the first problem as an InputError.
+[[nodiscard]] LoadedConfig load_config(std::string_view text, std::string_view name,
+                                       std::span<const ConfigOverride> overrides, ConfigUse use);
 [[nodiscard]] LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
                                             ConfigUse use);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 
 namespace spillway::train {
 namespace {
@@ -12,23 +11,14 @@ namespace {
 // The two tables have one way of being looked up.
 struct KeyTable {
   const ConfigKey* (*find)(std::string_view);
+  bool (*is_group)(std::string_view);
   std::vector<std::string_view> (*names)();
 };
-constexpr KeyTable kConfigTable{find_key, key_names};
-constexpr KeyTable kDatasetTable{find_dataset_key, dataset_key_names};
-
-// `memory` of `memory.device`: what holds keys and is none itself.
-std::set<std::string_view> group_names(const KeyTable& table) {
-  std::set<std::string_view> groups;
-  for (const std::string_view name : table.names()) {
-    if (const size_t dot = name.find('.'); dot != std::string_view::npos) groups.insert(name.substr(0, dot));
-  }
-  return groups;
-}
+constexpr KeyTable kConfigTable{find_key, is_key_group, key_names};
+constexpr KeyTable kDatasetTable{find_dataset_key, is_dataset_key_group, dataset_key_names};
 
 [[noreturn]] void fail_unknown(const KeyTable& table, const KeyPlace& place, std::string_view name) {
-  std::vector<std::string_view> names = table.names();
-  for (const std::string_view group : group_names(table)) names.push_back(group);
+  const std::vector<std::string_view> names = table.names();
   const std::string_view near = nearest_name(name, names);
   const std::string advice = near.empty() ? "" : fmt::format("did you mean {}? ", near);
   throw input_error(place.text(), "expected a known key, got {}; {}`spillway train --help-config` lists them all",
@@ -44,22 +34,22 @@ bool same_value(const YamlNode& a, const YamlNode& b) {
   return p && q && *p == *q;
 }
 
-void add_setting(std::vector<Setting>& settings, Setting setting) {
+void add_setting(std::vector<Setting>& settings, Setting setting, Verdicts& verdicts) {
   if (setting.key->name.ends_with('*')) {
     settings.push_back(std::move(setting));
     return;
   }
   const auto same_key = [&](const Setting& other) {
-    return other.key == setting.key && other.spelled != setting.spelled && other.key->binding.read;
+    return other.key == setting.key && other.spelled != setting.spelled;
   };
   const auto other = std::find_if(settings.begin(), settings.end(), same_key);
   if (other == settings.end()) {
     settings.push_back(std::move(setting));
     return;
   }
-  if (setting.value.is_null() || same_value(other->value, setting.value)) return;
-  if (other->value.is_null()) {
-    *other = std::move(setting);
+  if (other->value.is_null()) std::swap(*other, setting);
+  if (setting.value.is_null() || same_value(other->value, setting.value)) {
+    verdicts.add(setting.spelled, setting.key->name, Verdict::kSupported, fmt::format("another {}", other->spelled));
     return;
   }
   throw input_error(setting.place.text(),
@@ -67,31 +57,34 @@ void add_setting(std::vector<Setting>& settings, Setting setting) {
                     other->spelled, setting.spelled, other->value.shown(), setting.value.shown());
 }
 
-void collect(const KeyTable& table, const std::set<std::string_view>& groups, const YamlNode& map,
-             const KeyPlace& place, const std::string& prefix, std::vector<Setting>& settings) {
+void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, const std::string& prefix,
+             std::vector<Setting>& settings, Verdicts& verdicts) {
   for (const auto& entry : map.entries) {
     const std::string name = prefix + entry.key;
     const KeyPlace here = place.at(entry);
-    if (const ConfigKey* row = table.find(name)) {
-      add_setting(settings, {row, name, here, entry.value});
-    } else if (groups.count(name) == 0) {
-      fail_unknown(table, here, name);
-    } else if (entry.value.kind == YamlNode::Kind::kMap) {
-      collect(table, groups, entry.value, here, name + ".", settings);
-    } else if (!entry.value.is_null()) {
-      throw input_error(here.text(), "expected a mapping, got {}; write `name: value` lines below the key",
-                        entry.value.shown());
-    }
+    verdicts.attempt(here.path, name, [&] {
+      if (const ConfigKey* row = table.find(name)) {
+        add_setting(settings, {row, name, here, entry.value}, verdicts);
+      } else if (!table.is_group(name)) {
+        fail_unknown(table, here, name);
+      } else if (entry.value.kind == YamlNode::Kind::kMap) {
+        collect(table, entry.value, here, name + ".", settings, verdicts);
+      } else if (!is_off(entry.value)) {
+        throw input_error(here.text(), "expected a mapping, got {}; write `name: value` lines below the key",
+                          entry.value.shown());
+      }
+    });
   }
 }
 
-std::vector<Setting> collect_map(const KeyTable& table, const YamlNode& root, const KeyPlace& place) {
+std::vector<Setting> collect_map(const KeyTable& table, const YamlNode& root, const KeyPlace& place,
+                                 Verdicts& verdicts) {
   if (root.kind != YamlNode::Kind::kMap && !root.is_null()) {
     throw input_error(place.path.empty() ? std::string(place.file) : place.text(),
                       "expected `key: value` lines, got {}; write a mapping", root.shown());
   }
   std::vector<Setting> settings;
-  collect(table, group_names(table), root, place, "", settings);
+  collect(table, root, place, "", settings, verdicts);
   return settings;
 }
 
@@ -170,7 +163,7 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
   const ConfigKey* row = find_key(spelled);
 
   auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& other) {
-    return other.key == row && (other.spelled == spelled || row->binding.read);
+    return other.key == row && (other.spelled == spelled || !row->name.ends_with('*'));
   });
   if (setting == settings.end()) setting = settings.insert(settings.end(), Setting{row, spelled, place, {}});
   setting->spelled = spelled;
@@ -185,70 +178,19 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
 
 // Reading
 
+// Whether a value that is not off is what happens anyway.
 bool is_harmless(const ConfigKey& row, const YamlNode& value) {
-  switch (value.kind) {
-    case YamlNode::Kind::kNull:
-      return true;
-    case YamlNode::Kind::kMap:
-      return value.entries.empty();
-    case YamlNode::Kind::kList:
-      return std::all_of(value.items.begin(), value.items.end(),
-                         [&](const YamlNode& item) { return is_harmless(row, item); });
-    case YamlNode::Kind::kScalar:
-      break;
+  if (is_off(value)) return true;
+  if (value.kind == YamlNode::Kind::kList) {
+    return std::all_of(value.items.begin(), value.items.end(),
+                       [&](const YamlNode& item) { return is_harmless(row, item); });
   }
-  if (value.text.empty() || value.text == "none" || boolean_of(value) == false) return true;
   return std::any_of(row.harmless.begin(), row.harmless.end(),
                      [&](std::string_view known) { return same_value(value, YamlNode::scalar(std::string(known))); });
 }
 
-}  // namespace
-
-std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& place) {
-  return collect_map(kConfigTable, root, place);
-}
-
-std::vector<Setting> collect_dataset_settings(const YamlNode& entry, const KeyPlace& place) {
-  return collect_map(kDatasetTable, entry, place);
-}
-
-void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides) {
-  // Two spellings on one command line must agree, as in a file; the same spelling twice means the last.
-  std::vector<Setting> said;
-  for (const ConfigOverride& one : overrides) {
-    const std::string name = join_path(split_path(one.key));
-    const ConfigKey* row = find_key(name);
-    if (row == nullptr) continue;
-    std::erase_if(said, [&](const Setting& other) { return other.spelled == name; });
-    add_setting(said, {row, name, KeyPlace{"", 0, name}, override_value(one.value, {})});
-  }
-  for (const ConfigOverride& one : overrides) apply_override(settings, one);
-}
-
-std::vector<std::string> read_settings(std::span<const Setting> settings, void* owner) {
-  std::vector<std::string> ignored;
-  for (const auto& [row, spelled, place, value] : settings) {
-    switch (row->status) {
-      case KeyStatus::kSupported:
-        if (!value.is_null() || row->takes_null) row->binding.read(value, place, row->range, owner);
-        break;
-      case KeyStatus::kIgnored:
-        ignored.push_back(spelled);
-        break;
-      case KeyStatus::kNotYet:
-        if (is_harmless(*row, value)) break;
-        throw input_error(place.text(), "expected no value or false, got {}; {} not yet supported: remove the key",
-                          value.shown(), row->meaning);
-      case KeyStatus::kRefused:
-        if (is_harmless(*row, value)) break;
-        throw input_error(place.text(), "expected no value or false, got {}; {}: remove the key", value.shown(),
-                          row->meaning);
-    }
-  }
-  return ignored;
-}
-
-void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<DatasetConfig>& value) {
+// `- path: FILE` entries, each with its own owner.
+void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<DatasetConfig>& value, Verdicts& verdicts) {
   if (node.kind != YamlNode::Kind::kList) {
     throw input_error(place.text(), "expected a list, got {}; write `- path: FILE` lines", node.shown());
   }
@@ -256,14 +198,96 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::
   for (size_t i = 0; i < node.items.size(); ++i) {
     const YamlNode& item = node.items[i];
     const KeyPlace here = place.at(i);
-    if (item.kind != YamlNode::Kind::kMap) {
-      throw input_error(here.text(), "expected a mapping with a path, got {}; write `- path: FILE`", item.shown());
-    }
-    DatasetConfig dataset;
-    const auto settings = collect_dataset_settings(item, here);
-    read_settings(settings, &dataset);
-    value.push_back(std::move(dataset));
+    DatasetConfig& dataset = value.emplace_back();
+    verdicts.attempt(here.path, here.path, [&] {
+      if (item.kind != YamlNode::Kind::kMap) {
+        throw input_error(here.text(), "expected a mapping with a path, got {}; write `- path: FILE`", item.shown());
+      }
+      read_settings(collect_map(kDatasetTable, item, here, verdicts), &dataset, verdicts);
+    });
   }
+}
+
+void read_supported(const Setting& setting, void* owner, Verdicts& verdicts) {
+  const auto& [row, spelled, place, value] = setting;
+  if (!value.is_null() || row->takes_null) {
+    if (row->entries != nullptr) return read_entries(value, place, row->entries(owner), verdicts);
+    row->binding.read(value, place, row->range, owner);
+  }
+  if (spelled == row->name) return verdicts.add(place.path, row->name, Verdict::kSupported);
+  // A key of another program's section has its verdict there.
+  if (std::find(row->aliases.begin(), row->aliases.end(), spelled) == row->aliases.end()) return;
+  verdicts.add(place.path, row->name, Verdict::kSupported, fmt::format("is {}", row->name));
+}
+
+void read_setting(const Setting& setting, void* owner, Verdicts& verdicts) {
+  const auto& [row, spelled, place, value] = setting;
+  switch (row->status) {
+    case KeyStatus::kSupported:
+      return read_supported(setting, owner, verdicts);
+    case KeyStatus::kIgnored:
+      return verdicts.add(place.path, row->name, Verdict::kIgnored, row->meaning);
+    case KeyStatus::kNotYet:
+      if (is_off(value)) {
+        return verdicts.add(place.path, row->name, Verdict::kOff, fmt::format("{} not yet supported", row->meaning));
+      }
+      if (is_harmless(*row, value)) {
+        return verdicts.add(place.path, row->name, Verdict::kSupported, "what happens anyway");
+      }
+      throw NotYetError(fmt::format("[{}] expected no value or false, got {}; {} not yet supported: remove the key",
+                                    place.text(), value.shown(), row->meaning));
+    case KeyStatus::kRefused:
+      if (is_harmless(*row, value)) return verdicts.add(place.path, row->name, Verdict::kOff, row->meaning);
+      throw RefusedError(fmt::format("[{}] expected no value or false, got {}; {}: remove the key", place.text(),
+                                     value.shown(), row->meaning));
+  }
+}
+
+}  // namespace
+
+bool is_off(const YamlNode& value) {
+  switch (value.kind) {
+    case YamlNode::Kind::kNull:
+      return true;
+    case YamlNode::Kind::kMap:
+      return value.entries.empty();
+    case YamlNode::Kind::kList:
+      return value.items.empty();
+    case YamlNode::Kind::kScalar:
+      break;
+  }
+  return value.text.empty() || value.text == "none" || boolean_of(value) == false;
+}
+
+std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {
+  return collect_map(kConfigTable, root, place, verdicts);
+}
+
+void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides, Verdicts& verdicts) {
+  // Two spellings on one command line must agree, as in a file; the same spelling twice means the last.
+  std::vector<Setting> said;
+  for (const ConfigOverride& one : overrides) {
+    const std::string name = join_path(split_path(one.key));
+    verdicts.attempt(name, name, [&] {
+      if (const ConfigKey* row = find_key(name)) {
+        std::erase_if(said, [&](const Setting& other) { return other.spelled == name; });
+        add_setting(said, {row, name, KeyPlace{"", 0, name}, override_value(one.value, {})}, verdicts);
+      }
+      apply_override(settings, one);
+    });
+  }
+}
+
+void read_settings(std::span<const Setting> settings, void* owner, Verdicts& verdicts) {
+  for (const Setting& setting : settings) {
+    verdicts.attempt(setting.place.path, setting.key->name, [&] { read_setting(setting, owner, verdicts); });
+  }
+}
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<DatasetConfig>& value) {
+  Verdicts verdicts;
+  read_entries(node, place, value, verdicts);
+  if (const std::string problem = verdicts.first_problem(); !problem.empty()) throw InputError(problem);
 }
 
 }  // namespace spillway::train

@@ -8,6 +8,7 @@
 
 #include "train/config_keys.h"
 #include "train/config_load.h"
+#include "train/config_verdict.h"
 #include "train/yaml.h"
 
 namespace spillway::train {
@@ -19,16 +20,17 @@ struct Setting {
   YamlNode value;
 };
 
-// The settings of a mapping: the whole config, or one entry of `datasets`. An unknown key, and two spellings of a key
-// that say different things, are InputErrors.
-[[nodiscard]] std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& place);
-[[nodiscard]] std::vector<Setting> collect_dataset_settings(const YamlNode& entry, const KeyPlace& place);
+// Whether a value asks for nothing: empty, false, none, an empty list or mapping.
+[[nodiscard]] bool is_off(const YamlNode& value);
+
+// The settings of the whole config. An unknown key, and two spellings of a key that say different things, are wrong;
+// only what is no mapping at all throws.
+[[nodiscard]] std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts);
 
 // Puts what the command line says in place of what the file says.
-void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides);
+void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides, Verdicts& verdicts);
 
-// Reads every supported setting into `owner` (a Config or a DatasetConfig), refuses those that ask for what is not
-// there, and returns the spellings of those that are ignored.
-std::vector<std::string> read_settings(std::span<const Setting> settings, void* owner);
+// Reads every supported setting into `owner` (a Config or a DatasetConfig), with a verdict on each.
+void read_settings(std::span<const Setting> settings, void* owner, Verdicts& verdicts);
 
 }  // namespace spillway::train

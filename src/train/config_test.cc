@@ -96,6 +96,33 @@ TEST_CASE("TRL's names mean the same as axolotl's") {
   CHECK(config.sequence_len == 1024);
   CHECK(config.length_rules == LengthRules::kTrl);
   CHECK(config.eval_batch_size == 2);
+  const std::string shortest = "model_name_or_path: ./m\ndataset_name: a.jsonl\nlearning_rate: 1e-5\n";
+  CHECK(load_config(shortest, "c.yml", {}, ConfigUse::kTrain).config.sequence_len == 1024);
+}
+
+TEST_CASE("the type of weights is TRL's word for bf16") {
+  CHECK(load("dtype: bfloat16\n").config.bf16 == AutoBool::kTrue);
+  CHECK(load("torch_dtype: float32\n").config.bf16 == AutoBool::kAuto);
+  CHECK(error_of("dtype: bfloat16\nbf16: false\n") ==
+        "[c.yml:6: dtype] expected bf16: true beside dtype: bfloat16, got false; remove one");
+  CHECK(error_of("dtype: float16\n").find("f16 weights are not yet supported") != std::string::npos);
+}
+
+TEST_CASE("TRL's switch for adapters brings TRL's defaults") {
+  const Config plain = load("use_peft: true\n").config;
+  CHECK(plain.adapter == Adapter::kLora);
+  CHECK(plain.lora_r == 16);
+  CHECK(plain.lora_alpha == 32);
+  CHECK(plain.lora_dropout == 0.05);
+  const Config given = load("use_peft: true\nlora_r: 4\nlora_alpha: 8\nlora_dropout: 0\n").config;
+  CHECK(given.lora_r == 4);
+  CHECK(given.lora_alpha == 8);
+  CHECK(given.lora_dropout == 0);
+  CHECK(load("use_peft: true\nadapter: lora\nlora_r: 4\n").config.lora_alpha == 4);
+  CHECK(load("use_peft: false\nlora_r: 4\n").ignored == std::vector<std::string>{"lora_r"});
+  CHECK(error_of("use_peft: false\nadapter: lora\nlora_r: 4\n") ==
+        "[c.yml:6: use_peft] expected the same as adapter, got false and lora; remove one");
+  CHECK(error_of("use_peft: true\nadapter: none\n").find("got true and none") != std::string::npos);
 }
 
 TEST_CASE("an empty dataset type means tokenised rows, none means TRL's rules") {
@@ -344,6 +371,10 @@ TEST_CASE("saving, evaluating and warming up come out in steps") {
   CHECK(save_interval(config, 100, 25) == 13);
   CHECK(eval_interval(config, 100, 25) == 11);
   CHECK(warmup_interval(config, 100) == 4);
+  config.warmup_steps = 0.05;
+  CHECK(warmup_interval(config, 100) == 5);
+  config.warmup_steps = 7;
+  CHECK(warmup_interval(config, 100) == 7);
   config.saves_per_epoch.reset();
   config.save_strategy = IntervalStrategy::kSteps;
   CHECK(save_interval(config, 1000, 25) == 500);

@@ -12,40 +12,79 @@ namespace {
 
 constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
                                        {"lora", Adapter::kLora},
-                                       {"qlora", {}, "4-bit base weights are"},
-                                       {"llama-adapter", {}, "prompt adapters are"}};
+                                       {"qlora", Adapter::kLora, "4-bit base weights are"},
+                                       {"llama-adapter", {}, "prompt adapters are"},
+                                       {"mora", Adapter::kLora, "adapters with square matrices are"},
+                                       {"mixlora", Adapter::kLora, "mixtures of adapters are"}};
 
+// Names of transformers and axolotl.
 constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer::kAdamW},
                                            {"adamw_torch", Optimizer::kAdamW},
                                            {"adamw", Optimizer::kAdamW},
                                            {"adamw_hf", Optimizer::kAdamW},
                                            {"adamw_apex_fused", Optimizer::kAdamW},
+                                           {"adamw_torch_xla", Optimizer::kAdamW},
+                                           {"adamw_torch_npu_fused", Optimizer::kAdamW},
+                                           // Where its state lives is the plan's choice, whatever the name.
+                                           {"paged_adamw_32bit", Optimizer::kAdamW},
+                                           {"paged_adamw", Optimizer::kAdamW},
+
                                            {"sgd", Optimizer::kSgd},
                                            {"adamw_bnb_8bit", {}, "8-bit optimizer states are"},
                                            {"adamw_8bit", {}, "8-bit optimizer states are"},
                                            {"adamw_torch_8bit", {}, "8-bit optimizer states are"},
-                                           {"adamw_torch_4bit", {}, "4-bit optimizer states are"},
-                                           {"paged_adamw_32bit", {}, "paged optimizer states are"},
                                            {"paged_adamw_8bit", {}, "8-bit optimizer states are"},
-                                           {"paged_adamw", {}, "paged optimizer states are"},
-                                           {"adafactor", {}, "Adafactor is"},
-                                           {"adagrad", {}, "Adagrad is"},
-                                           {"rmsprop", {}, "RMSprop is"},
+                                           {"ao_adamw_8bit", {}, "8-bit optimizer states are"},
+                                           {"ao_adamw_fp8", {}, "8-bit optimizer states are"},
+                                           {"adamw_torch_4bit", {}, "4-bit optimizer states are"},
+                                           {"ao_adamw_4bit", {}, "4-bit optimizer states are"},
                                            {"lion_8bit", {}, "Lion is"},
                                            {"lion_32bit", {}, "Lion is"},
                                            {"lion_pytorch", {}, "Lion is"},
+                                           {"paged_lion_32bit", {}, "Lion is"},
+                                           {"paged_lion_8bit", {}, "Lion is"},
+                                           {"ademamix", {}, "AdEMAMix is"},
+                                           {"ademamix_8bit", {}, "AdEMAMix is"},
+                                           {"paged_ademamix_32bit", {}, "AdEMAMix is"},
+                                           {"paged_ademamix_8bit", {}, "AdEMAMix is"},
+                                           {"adafactor", {}, "Adafactor is"},
+                                           {"adagrad", {}, "Adagrad is"},
+                                           {"rmsprop", {}, "RMSprop is"},
+                                           {"rmsprop_bnb", {}, "RMSprop is"},
+                                           {"rmsprop_bnb_8bit", {}, "RMSprop is"},
+                                           {"rmsprop_bnb_32bit", {}, "RMSprop is"},
                                            {"muon", {}, "Muon is"},
+                                           {"muon_8bit", {}, "Muon is"},
                                            {"dion", {}, "Dion is"},
                                            {"galore_adamw", {}, "GaLore is"},
+                                           {"galore_adamw_8bit", {}, "GaLore is"},
+                                           {"galore_adafactor", {}, "GaLore is"},
+                                           {"galore_adamw_layerwise", {}, "GaLore is"},
+                                           {"galore_adamw_8bit_layerwise", {}, "GaLore is"},
+                                           {"galore_adafactor_layerwise", {}, "GaLore is"},
+                                           {"q_galore_adamw8bit", {}, "GaLore is"},
                                            {"apollo_adamw", {}, "APOLLO is"},
-                                           {"optimi_adamw", {}, "optimi is"},
-                                           {"ao_adamw_8bit", {}, "8-bit optimizer states are"},
-                                           {"ao_adamw_4bit", {}, "4-bit optimizer states are"},
-                                           {"ao_adamw_fp8", {}, "8-bit optimizer states are"},
+                                           {"apollo_adamw_layerwise", {}, "APOLLO is"},
+                                           {"lomo", {}, "LOMO is"},
+                                           {"adalomo", {}, "LOMO is"},
+                                           {"schedule_free_adamw", {}, "a schedule-free optimizer is"},
+                                           {"schedule_free_radam", {}, "a schedule-free optimizer is"},
+                                           {"schedule_free_sgd", {}, "a schedule-free optimizer is"},
+                                           {"adamw_anyprecision", {}, "an optimizer of bf16 weights is"},
+                                           {"optimi_adamw", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_adamw", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_adam", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_sgd", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_sgdw", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_lion", {}, "an optimizer of bf16 weights is"},
+                                           {"grokadamw", {}, "GrokAdamW is"},
+                                           {"stable_adamw", {}, "StableAdamW is"},
                                            {"adopt_adamw", {}, "ADOPT is"},
+                                           {"adamc", {}, "AdamC is"},
                                            {"came_pytorch", {}, "CAME is"},
-                                           {"schedule_free_adamw", {}, "schedule-free AdamW is"},
-                                           {"lomo", {}, "LOMO is"}};
+                                           {"sinkgd", {}, "SinkGD is"},
+                                           {"polora", {}, "PoLoRA is"},
+                                           {"scao", {}, "SCAO is"}};
 
 constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant},
                                              {"constant_with_warmup", LrScheduler::kConstantWithWarmup},
@@ -53,6 +92,8 @@ constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant
                                              {"cosine", LrScheduler::kCosine},
                                              {"cosine_with_restarts", {}, "restarts are"},
                                              {"cosine_with_min_lr", {}, "a least learning rate is"},
+                                             {"cosine_warmup_with_min_lr", {}, "a least learning rate is"},
+                                             {"greedy", {}, "schedules by loss are"},
                                              {"polynomial", {}, "the polynomial schedule is"},
                                              {"inverse_sqrt", {}, "the inverse square root schedule is"},
                                              {"reduce_lr_on_plateau", {}, "schedules by evaluation loss are"},
@@ -60,6 +101,11 @@ constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant
                                              {"one_cycle", {}, "the one-cycle schedule is"},
                                              {"rex", {}, "the REX schedule is"},
                                              {"log_sweep", {}, "the sweep is"}};
+
+constexpr Word<WeightType> kWeightTypes[] = {{"auto", WeightType::kAuto},
+                                             {"float32", WeightType::kF32},
+                                             {"bfloat16", WeightType::kBf16},
+                                             {"float16", {}, "f16 weights are"}};
 
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
@@ -157,6 +203,7 @@ std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
 std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
+std::span<const Word<WeightType>> words_of(WeightType) { return kWeightTypes; }
 std::span<const Word<Checkpointing>> words_of(Checkpointing) { return kCheckpointings; }
 std::span<const Word<ExcessLength>> words_of(ExcessLength) { return kExcessLengths; }
 std::span<const Word<TruncationMode>> words_of(TruncationMode) { return kTruncationModes; }
@@ -244,9 +291,10 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, DatasetType& value) {
   if (node.kind == YamlNode::Kind::kMap) {
-    throw input_error(place.text(),
-                      "expected the name of a type, got a mapping; prompts of your own are not yet supported, "
-                      "use completion, alpaca or chat_template");
+    throw NotYetError(
+        fmt::format("[{}] expected the name of a type, got a mapping; prompts of your own are not yet "
+                    "supported, use completion, alpaca or chat_template",
+                    place.text()));
   }
   value = {true, node.is_null() ? "" : scalar(node, place, "the name of a type").text};
 }
@@ -286,7 +334,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   }
   value.enabled = true;
   for (const auto& entry : node.entries) {
-    constexpr std::string_view kKeys[] = {"save", "offload", "save_sliding_window", "recompute_layer_types"};
+    constexpr std::string_view kKeys[] = {
+        "save", "offload", "save_sliding_window", "recompute_layer_types", "save_modules", "save_matmul_min_k"};
     const KeyPlace here = place.at(entry);
     if (std::find(std::begin(kKeys), std::end(kKeys), entry.key) == std::end(kKeys)) {
       const std::string_view near = nearest_name(entry.key, kKeys);
@@ -299,6 +348,11 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
     } else if (entry.key == "save_sliding_window") {
       bool every_layer = true;  // layers with a window are saved like all others, so both answers are fine
       read_value(entry.value, here, range, every_layer);
+    } else if (entry.key == "save_modules" || entry.key == "save_matmul_min_k") {
+      throw NotYetError(
+          fmt::format("[{}] expected nothing, got {}; a choice of products is not yet supported: remove "
+                      "the key",
+                      here.text(), entry.value.shown()));
     } else if (entry.key == "recompute_layer_types") {
       if (entry.value.kind == YamlNode::Kind::kList && entry.value.items.empty()) continue;
       throw input_error(here.text(), "expected nothing, got {}; every layer is treated alike here: remove the key",

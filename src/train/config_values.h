@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "train/config.h"
+#include "train/config_verdict.h"
 #include "train/yaml.h"
 
 namespace spillway::train {
@@ -41,7 +42,8 @@ struct Range {
   [[nodiscard]] std::string text() const;  // " of at least 1"; empty without bounds
 };
 
-// A word that an enumeration key takes. Without a value, the word is known but not yet done, and `note` says what.
+// A word that an enumeration key takes. With a note, the word is known but not yet done; a value is then the nearest
+// that is, so that the other keys can be checked beside it.
 template <typename E>
 struct Word {
   std::string_view name;
@@ -54,6 +56,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
+[[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);
 [[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);
 [[nodiscard]] std::span<const Word<ExcessLength>> words_of(ExcessLength);
 [[nodiscard]] std::span<const Word<TruncationMode>> words_of(TruncationMode);
@@ -128,7 +131,7 @@ template <Enumeration E>
 [[nodiscard]] std::string type_of(E value) {
   std::vector<std::string_view> names;
   for (const Word<E>& word : words_of(value)) {
-    if (word.value) names.push_back(word.name);
+    if (word.note.empty()) names.push_back(word.name);
   }
   return joined_names(names);
 }
@@ -151,12 +154,11 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& va
     names.push_back(word.name);
     const auto meant = boolean_of(node), said = boolean_of(YamlNode::scalar(std::string(word.name)));
     if (text != word.name && !(meant && said && *meant == *said)) continue;
-    if (!word.value) {
-      throw input_error(place.text(), "expected {}, got {}; {} not yet supported, choose another", type_of(value),
-                        node.shown(), word.note);
-    }
-    value = *word.value;
-    return;
+    const E before = value;
+    if (word.value) value = *word.value;
+    if (word.note.empty()) return;
+    throw NotYetError(fmt::format("[{}] expected {}, got {}; {} not yet supported, choose another", place.text(),
+                                  type_of(before), node.shown(), word.note));
   }
   const std::string_view near = nearest_name(text, names);
   throw input_error(place.text(), "expected {}, got {}; {}", type_of(value), node.shown(),

@@ -12,16 +12,16 @@ namespace {
 constexpr int64_t kLargestFile = kMiB;
 
 // The values of the section, whichever way it is written.
-std::vector<ForeignSetting> read_section(const Setting& section) {
+std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdicts) {
   const YamlNode& value = section.value;
-  if (value.kind != YamlNode::Kind::kScalar) return collect_foreign(deepspeed_table(), value, section.place);
+  if (value.kind != YamlNode::Kind::kScalar) return collect_foreign(deepspeed_table(), value, section.place, verdicts);
   if (boolean_of(value) == false) return {};
   if (value.text.starts_with('{')) {
     const KeyPlace inside{section.place.text(), 1, ""};
-    return collect_foreign(deepspeed_table(), parse_yaml(value.text, inside.file), inside);
+    return collect_foreign(deepspeed_table(), parse_yaml(value.text, inside.file), inside, verdicts);
   }
   const YamlNode root = parse_yaml(read_file(value.text, kLargestFile), value.text);
-  return collect_foreign(deepspeed_table(), root, KeyPlace{value.text, 0, ""});
+  return collect_foreign(deepspeed_table(), root, KeyPlace{value.text, 0, ""}, verdicts);
 }
 
 std::string canonical(const ForeignSetting& one) { return std::string(one.key->name); }
@@ -102,17 +102,13 @@ void merge_ratio(std::span<const ForeignSetting> section, std::vector<Setting>& 
 
 }  // namespace
 
-void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded) {
+void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdicts& verdicts) {
   const Setting* found = find_setting(settings, "deepspeed");
   if (found == nullptr) return;
-  const std::vector<ForeignSetting> section = read_section(*found);
+  const std::vector<ForeignSetting> section = read_section(*found, verdicts);
   check_stage(section);
-  for (const std::string& name : merge_foreign(deepspeed_table(), section, settings)) {
-    loaded.ignored.push_back("deepspeed." + name);
-  }
-  if (find_foreign(section, "zero_optimization.stage") != nullptr) {
-    loaded.ignored.emplace_back("deepspeed.zero_optimization.stage");
-  }
+  merge_foreign(deepspeed_table(), section, settings, verdicts);
+  verdicts.ignore("deepspeed.zero_optimization.stage", "on one rank there is nothing to shard");
   merge_paths(section, settings);
   merge_batch(section, settings);
   const auto is_optimizer = [](const ForeignSetting& one) { return one.key->text == "optimizer_offload"; };

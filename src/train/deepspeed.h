@@ -12,7 +12,8 @@
 namespace spillway::train {
 
 // Merges the section into the settings, and what it leaves to the plan into `loaded`. Does nothing without a section.
-// Throws InputError for a file that cannot be read, unknown keys, and values that contradict the settings.
-void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded);
+// Unknown keys and values that contradict the settings are wrong; throws InputError for a file that cannot be read and
+// for keys that contradict each other.
+void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdicts& verdicts);
 
 }  // namespace spillway::train

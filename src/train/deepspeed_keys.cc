@@ -15,7 +15,7 @@ constexpr ForeignWord kTrue[] = {{"true", ""}};
 constexpr ForeignWord kCheckpointsToHost[] = {{"true", "hidden_states"}, {"false", ""}};
 
 constexpr std::string_view kInexact = "it changes the result of training and is not there";
-constexpr std::string_view kNotYet = "not yet supported";
+constexpr std::string_view kToCome = "not yet supported";
 
 constexpr ForeignKey kKeys[] = {
     // Batches and numbers
@@ -29,8 +29,8 @@ constexpr ForeignKey kKeys[] = {
     {"bf16.bf16_optimizer_states", kMustBeOff, "optimizer states are f32"},
     {"bf16.check_grad_overflow", kIgnored, ""},
     {"bf16.immediate_grad_update", kIgnored, ""},
-    {"fp16", kMustBeOff, "f16 is not yet supported"},
-    {"amp", kMustBeOff, "f16 is not yet supported"},
+    {"fp16", kNotYet, "f16 is not yet supported"},
+    {"amp", kNotYet, "f16 is not yet supported"},
     {"torch_autocast", kMustBeOff, "types are those of bf16"},
     {"data_types", kIgnored, ""},
     {"communication_data_type", kIgnored, ""},
@@ -44,9 +44,9 @@ constexpr ForeignKey kKeys[] = {
     {"optimizer.params.eps", kBecomes, "adam_epsilon"},
     {"optimizer.params.weight_decay", kBecomes, "weight_decay"},
     {"optimizer.params.momentum", kBecomes, "optim_args.momentum"},
-    {"optimizer.params.nesterov", kMustBeOff, kNotYet},
-    {"optimizer.params.dampening", kMustBeOff, kNotYet},
-    {"optimizer.params.amsgrad", kMustBeOff, kNotYet},
+    {"optimizer.params.nesterov", kNotYet, kToCome},
+    {"optimizer.params.dampening", kNotYet, kToCome},
+    {"optimizer.params.amsgrad", kNotYet, kToCome},
     {"optimizer.params.adam_w_mode", kBecomes, "", kTrue},
     {"optimizer.params.bias_correction", kBecomes, "", kTrue},
     {"optimizer.params.torch_adam", kIgnored, ""},
@@ -201,7 +201,7 @@ constexpr ForeignKey kKeys[] = {
 }  // namespace
 
 const ForeignTable& deepspeed_table() {
-  static constexpr ForeignTable kTable{"DeepSpeed", kKeys};
+  static constexpr ForeignTable kTable{"DeepSpeed", "deepspeed", kKeys};
   return kTable;
 }
 

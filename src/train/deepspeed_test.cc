@@ -76,10 +76,11 @@ void check_zero3(const LoadedConfig& loaded) {
   CHECK(config.lr_scheduler == LrScheduler::kLinear);
   CHECK(config.warmup_steps == 7);
   CHECK(ignored_line(loaded) ==
-        "ignored: deepspeed.zero_optimization.overlap_comm, deepspeed.zero_optimization.stage3_max_live_parameters, "
+        "ignored: deepspeed.zero_optimization.stage, deepspeed.zero_optimization.overlap_comm, "
+        "deepspeed.zero_optimization.stage3_max_live_parameters, "
         "deepspeed.zero_optimization.offload_param.pin_memory, "
         "deepspeed.zero_optimization.offload_optimizer.buffer_count, deepspeed.steps_per_print, "
-        "deepspeed.wall_clock_breakdown, deepspeed.zero_optimization.stage (they cannot matter here)");
+        "deepspeed.wall_clock_breakdown (they cannot matter here)");
 }
 
 std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys); }
@@ -211,6 +212,8 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
   const LoadedConfig plain =
       load("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
   CHECK_FALSE(plain.config.parameter_offload);
+  CHECK(load("gradient_checkpointing: false\nfsdp_config: {activation_checkpointing: true}\n")
+            .config.gradient_checkpointing == Checkpointing::kOn);
   CHECK(plain.config.gradient_checkpointing == Checkpointing::kOn);
   CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
   CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.gradient_offload == Offload::kDisk);

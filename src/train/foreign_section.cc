@@ -12,18 +12,23 @@ bool is_auto(const YamlNode& value) { return value.kind == YamlNode::Kind::kScal
 // Walks a section down to the keys of its table.
 class Collector {
  public:
-  explicit Collector(const ForeignTable& table) : table_(table) {}
+  Collector(const ForeignTable& table, Verdicts& verdicts) : table_(table), verdicts_(verdicts) {}
 
   void walk(const YamlNode& node, const KeyPlace& place, const std::string& prefix) {
-    for (const auto& entry : node.entries) take(entry.value, place.at(entry), prefix + entry.key);
+    for (const auto& entry : node.entries) attempt(entry.value, place.at(entry), prefix + entry.key);
     for (size_t i = 0; i < node.items.size(); ++i) {
-      take(node.items[i], place.at(i), fmt::format("{}{}", prefix, i));
+      attempt(node.items[i], place.at(i), fmt::format("{}{}", prefix, i));
     }
   }
 
   std::vector<ForeignSetting> settings;
 
  private:
+  void attempt(const YamlNode& value, const KeyPlace& place, const std::string& name) {
+    const std::string key = fmt::format("{}.{}", table_.key, name);
+    verdicts_.attempt(key, key, [&] { take(value, place, name); });
+  }
+
   void take(const YamlNode& value, const KeyPlace& place, const std::string& name) {
     const auto is_it = [&](const ForeignKey& key) { return key.name == name; };
     const auto found = std::find_if(table_.keys.begin(), table_.keys.end(), is_it);
@@ -54,16 +59,15 @@ class Collector {
   }
 
   const ForeignTable& table_;
+  Verdicts& verdicts_;
 };
 
-bool is_off(const YamlNode& value) {
+bool asks_nothing(const YamlNode& value) {
   if (value.kind == YamlNode::Kind::kMap) {
     const YamlNode* enabled = value.find("enabled");
-    return value.entries.empty() || (enabled != nullptr && (is_off(*enabled) || is_auto(*enabled)));
+    if (enabled != nullptr) return is_off(*enabled) || is_auto(*enabled);
   }
-  if (value.kind == YamlNode::Kind::kList) return value.items.empty();
-  return value.is_null() || value.text.empty() || value.text == "none" || boolean_of(value) == false ||
-         number_of(value) == 0;
+  return is_off(value) || number_of(value) == 0;
 }
 
 // The value in our words; nothing where it is what happens anyway.
@@ -93,13 +97,14 @@ bool same_meaning(const ConfigKey& key, const Setting& a, const Setting& b) {
 
 }  // namespace
 
-std::vector<ForeignSetting> collect_foreign(const ForeignTable& table, const YamlNode& section, const KeyPlace& place) {
+std::vector<ForeignSetting> collect_foreign(const ForeignTable& table, const YamlNode& section, const KeyPlace& place,
+                                            Verdicts& verdicts) {
   if (section.is_null()) return {};
   if (section.kind != YamlNode::Kind::kMap) {
     throw input_error(place.path.empty() ? place.file : place.text(),
                       "expected a mapping of {}'s keys, got {}; write one", table.program, section.shown());
   }
-  Collector collector(table);
+  Collector collector(table, verdicts);
   collector.walk(section, place, "");
   return std::move(collector.settings);
 }
@@ -110,28 +115,35 @@ const ForeignSetting* find_foreign(std::span<const ForeignSetting> foreign, std:
   return found == foreign.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> foreign,
-                                       std::vector<Setting>& settings) {
-  std::vector<std::string> ignored;
+void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> foreign, std::vector<Setting>& settings,
+                   Verdicts& verdicts) {
   for (const ForeignSetting& one : foreign) {
-    switch (one.key->use) {
-      case ForeignKey::Use::kBecomes:
-        if (const auto value = translated(one); value && !one.key->text.empty()) {
-          merge_setting(settings, {find_key(one.key->text), std::string(one.key->name), one.place, *value});
+    const std::string key = fmt::format("{}.{}", table.key, one.key->name);
+    verdicts.attempt(key, key, [&] {
+      switch (one.key->use) {
+        case ForeignKey::Use::kBecomes:
+          if (const auto value = translated(one); value && !one.key->text.empty()) {
+            merge_setting(settings, {find_key(one.key->text), std::string(one.key->name), one.place, *value});
+          }
+          return verdicts.add(key, key, Verdict::kSupported,
+                              one.key->text.empty() ? "" : fmt::format("is {}", one.key->text));
+        case ForeignKey::Use::kIgnored:
+          return verdicts.add(key, key, Verdict::kIgnored, "the plan places everything, on one rank");
+        case ForeignKey::Use::kMustBeOff:
+        case ForeignKey::Use::kNotYet: {
+          if (asks_nothing(one.value)) return verdicts.add(key, key, Verdict::kOff, one.key->text);
+          const std::string message =
+              fmt::format("[{}] expected {}'s {} to be off, got {}; {}: remove the key", one.place.text(),
+                          table.program, one.key->name, one.value.shown(), one.key->text);
+          if (one.key->use == ForeignKey::Use::kNotYet) throw NotYetError(message);
+          throw RefusedError(message);
         }
-        break;
-      case ForeignKey::Use::kIgnored:
-        ignored.emplace_back(one.key->name);
-        break;
-      case ForeignKey::Use::kMustBeOff:
-        if (is_off(one.value)) break;
-        throw input_error(one.place.text(), "expected {}'s {} to be off, got {}; {}: remove the key", table.program,
-                          one.key->name, one.value.shown(), one.key->text);
-      case ForeignKey::Use::kSpecial:
-        break;
-    }
+        case ForeignKey::Use::kSpecial:
+          return verdicts.add(key, key, Verdict::kSupported,
+                              one.key->text.empty() ? "" : fmt::format("is {}", one.key->text));
+      }
+    });
   }
-  return ignored;
 }
 
 void merge_setting(std::vector<Setting>& settings, Setting setting) {

@@ -21,6 +21,7 @@ struct ForeignKey {
     kBecomes,    // a key of ours
     kIgnored,    // cannot matter here, whatever is below it
     kMustBeOff,  // asks for what is not there; null, false, none, 0 and `enabled: false` are fine
+    kNotYet,     // the same, of what is to come
     kSpecial,    // only together with others; its section's code reads it
   };
   std::string_view name;  // with dots, and an index for an item of a list (`betas.0`)
@@ -31,6 +32,7 @@ struct ForeignKey {
 
 struct ForeignTable {
   std::string_view program;  // "DeepSpeed"
+  std::string_view key;      // "deepspeed"
   std::span<const ForeignKey> keys;
 };
 
@@ -41,19 +43,19 @@ struct ForeignSetting {
 };
 
 // The values of a section, in its order. "auto", by which these programs mean the trainer's own setting, counts as
-// left out. Throws InputError for unknown keys, naming the nearest known one.
+// left out. An unknown key is wrong, naming the nearest known one; throws InputError for what is no mapping.
 [[nodiscard]] std::vector<ForeignSetting> collect_foreign(const ForeignTable& table, const YamlNode& section,
-                                                          const KeyPlace& place);
+                                                          const KeyPlace& place, Verdicts& verdicts);
 
 // The setting of that name; null where there is none.
 [[nodiscard]] const ForeignSetting* find_foreign(std::span<const ForeignSetting> foreign, std::string_view name);
 
 // Adds what the section says to the settings. Where one of ours says otherwise, the command line and a value win over
-// `auto`; anything else is an InputError that names both. Returns the paths of the keys that mean nothing here.
-std::vector<std::string> merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> foreign,
-                                       std::vector<Setting>& settings);
+// `auto`; anything else is wrong, naming both. Every key gets its verdict.
+void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> foreign, std::vector<Setting>& settings,
+                   Verdicts& verdicts);
 
-// Adds one setting of ours in the same way.
+// Adds one setting of ours in the same way; a contradiction is an InputError.
 void merge_setting(std::vector<Setting>& settings, Setting setting);
 
 // Both programs keep gradients where the optimizer is: gives gradient_offload optimizer_offload's value where it has

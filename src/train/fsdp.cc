@@ -11,17 +11,17 @@ namespace {
 using enum ForeignKey::Use;
 
 constexpr ForeignWord kToHost[] = {{"true", "host"}, {"false", ""}};
-constexpr ForeignWord kIfTrue[] = {{"true", "true"}, {"false", ""}};
 
 // Each also with `fsdp_` before it.
 constexpr ForeignKey kKeys[] = {
     {"offload_params", kBecomes, "parameter_offload", kToHost},
     {"cpu_offload", kBecomes, "parameter_offload", kToHost},
-    {"activation_checkpointing", kBecomes, "gradient_checkpointing", kIfTrue},
+    {"activation_checkpointing", kSpecial, "gradient_checkpointing"},
     {"version", kIgnored, ""},
     {"auto_wrap_policy", kIgnored, ""},
     {"backward_prefetch", kIgnored, ""},
     {"backward_prefetch_policy", kIgnored, ""},
+    {"cpu_offload_pin_memory", kIgnored, ""},
     {"cpu_ram_efficient_loading", kIgnored, ""},
     {"final_state_dict_type", kIgnored, ""},
     {"forward_prefetch", kIgnored, ""},
@@ -39,7 +39,7 @@ constexpr ForeignKey kKeys[] = {
     {"xla_fsdp_settings", kIgnored, ""},
     {"xla_fsdp_v2", kIgnored, ""},
 };
-constexpr ForeignTable kTable{"FSDP", kKeys};
+constexpr ForeignTable kTable{"FSDP", "fsdp_config", kKeys};
 
 constexpr std::string_view kWords[] = {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2",
                                        "no_shard",   "auto_wrap",     "offload",      "true"};
@@ -82,9 +82,24 @@ void keep_on_host(std::vector<Setting>& settings, std::string_view spelled, cons
   follow_optimizer(settings, place);
 }
 
+// FSDP's own checkpointing comes in place of the trainer's, which people therefore turn off beside it.
+void merge_checkpointing(std::span<const ForeignSetting> section, std::vector<Setting>& settings) {
+  const ForeignSetting* flag = find_foreign(section, "activation_checkpointing");
+  bool is_on = false;
+  if (flag != nullptr) read_value(flag->value, flag->place, {}, is_on);
+  if (!is_on) return;
+  const auto is_trainers = [](const Setting& one) { return one.key->name == "gradient_checkpointing"; };
+  const auto trainers = std::find_if(settings.begin(), settings.end(), is_trainers);
+  const bool from_file = trainers != settings.end() && trainers->place.line != 0;
+  if (from_file && is_off(trainers->value)) settings.erase(trainers);
+  if (find_setting(settings, "gradient_checkpointing") != nullptr) return;
+  merge_setting(settings, {find_key("gradient_checkpointing"), "activation_checkpointing", flag->place,
+                           YamlNode::scalar("true")});
+}
+
 }  // namespace
 
-void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
+void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts) {
   const Setting* words_setting = find_setting(settings, "fsdp");
   const Setting* section_setting = find_setting(settings, "fsdp_config");
   std::vector<std::string> words;
@@ -92,7 +107,7 @@ void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
   KeyPlace place;
   if (section_setting != nullptr && boolean_of(section_setting->value) != false) {
     place = section_setting->place;
-    section = collect_foreign(kTable, without_prefixes(section_setting->value), place);
+    section = collect_foreign(kTable, without_prefixes(section_setting->value), place, verdicts);
   }
   if (words_setting != nullptr) {
     words = read_words(*words_setting);
@@ -105,11 +120,15 @@ void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded) {
                       deepspeed->place.text());
   }
   for (const std::string& word : words) {
-    if (word != "offload") loaded.ignored.push_back("fsdp." + word);
+    const std::string key = "fsdp." + word;
+    if (word == "offload") {
+      verdicts.add(key, key, Verdict::kSupported, "is parameter_offload");
+    } else {
+      verdicts.add(key, key, Verdict::kIgnored, "the plan places everything, on one rank");
+    }
   }
-  for (const std::string& name : merge_foreign(kTable, section, settings)) {
-    loaded.ignored.push_back("fsdp_config." + name);
-  }
+  merge_foreign(kTable, section, settings, verdicts);
+  merge_checkpointing(section, settings);
   const ForeignSetting* flag = find_foreign(section, "offload_params");
   if (flag == nullptr) flag = find_foreign(section, "cpu_offload");
   const bool offloads = std::find(words.begin(), words.end(), "offload") != words.end();

@@ -9,8 +9,8 @@
 
 namespace spillway::train {
 
-// Does nothing without either key. Throws InputError for unknown words and keys, values that contradict the settings,
-// and a `deepspeed:` beside them.
-void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded);
+// Does nothing without either key. Unknown keys and values that contradict the settings are wrong; throws InputError
+// for unknown words and a `deepspeed:` beside them.
+void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts);
 
 }  // namespace spillway::train

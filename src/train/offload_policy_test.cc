@@ -155,7 +155,8 @@ TEST_CASE("checkpointing keys that contradict each other are named together") {
         "[c.yml:5: activation_offloading] expected true beside gradient_checkpointing: offload, got disk; write "
         "gradient_checkpointing: true");
   CHECK(error_of("selective_checkpointing: {sav: [attention]}\n") ==
-        "[c.yml:4: selective_checkpointing.sav] expected save, offload, save_sliding_window or recompute_layer_types, "
+        "[c.yml:4: selective_checkpointing.sav] expected save, offload, save_sliding_window, recompute_layer_types, "
+        "save_modules or save_matmul_min_k, "
         "got 'sav'; did you mean save?");
   CHECK(error_of("selective_checkpointing: {save: [atention]}\n").find("did you mean attention?") != std::string::npos);
   CHECK(error_of("selective_checkpointing: {recompute_layer_types: [full_attention]}\n")
