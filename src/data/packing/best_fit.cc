@@ -1,6 +1,5 @@
 #include "data/packing/best_fit.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
@@ -95,15 +94,10 @@ void BestFitPacker::forget_waiting() {
 
 void BestFitPacker::pack(std::span<const Piece> sequences, Lines& lines, const std::function<void(int64_t)>& progress) {
   SPILLWAY_CHECK(sequences.size() < (size_t{1} << 31), "{} sequences at once", sequences.size());
-  // Sorted as numbers: what is missing to the capacity above, the place below.
-  by_length_.resize(sequences.size());
-  for (size_t i = 0; i < sequences.size(); ++i)
-    by_length_[i] = (static_cast<uint64_t>(capacity_ - sequences[i].length) << 32) | i;
-  std::sort(by_length_.begin(), by_length_.end());
-
+  by_length_.sort(sequences.size(), [&](size_t i) { return sequences[i].length; });
   line_of_.resize(sequences.size());
   for (size_t i = 0; i < by_length_.size(); ++i) {
-    const int64_t length = capacity_ - static_cast<int64_t>(by_length_[i] >> 32);
+    const int64_t length = by_length_.length(i);
     int64_t room = rooms_.next(length);
     int32_t line = 0;
     if (room < capacity_) {
@@ -117,7 +111,7 @@ void BestFitPacker::pack(std::span<const Piece> sequences, Lines& lines, const s
     if (room > 0) wait(line, room);
     if (progress && static_cast<int64_t>(i + 1) % kPiecesPerReport == 0) progress(static_cast<int64_t>(i + 1));
   }
-  const auto piece = [&](size_t i) { return sequences[static_cast<size_t>(by_length_[i] & 0xFFFFFFFF)]; };
+  const auto piece = [&](size_t i) { return sequences[by_length_.index(i)]; };
   append_lines(line_of_, std::ssize(behind_), piece, lines);
   forget_waiting();
 }

@@ -45,7 +45,7 @@ class BestFitPacker {
   NextSet rooms_;                      // with a line waiting; and `capacity`, that of a new line
   std::vector<int32_t> first_, last_;  // [capacity] the queue of each room
   std::vector<int32_t> behind_;        // [lines] the next in the same queue
-  std::vector<uint64_t> by_length_;    // sequences in the order of packing
+  LongestFirst by_length_;             // sequences in the order of packing
   std::vector<int32_t> line_of_;       // [sequences] in that order
 };
 

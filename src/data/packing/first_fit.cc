@@ -1,7 +1,6 @@
 #include "data/packing/first_fit.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/math.h"
 
@@ -34,25 +33,27 @@ class FirstFitRooms {
 }  // namespace
 
 Lines pack_first_fit(const RowTable& rows, int64_t capacity) {
-  std::vector<int64_t> by_length(static_cast<size_t>(rows.size()));
-  std::iota(by_length.begin(), by_length.end(), 0);
-  std::stable_sort(by_length.begin(), by_length.end(),
-                   [&](int64_t a, int64_t b) { return rows.length(a) > rows.length(b); });
-  FirstFitRooms rooms(rows.size(), capacity);
-  std::vector<int32_t> line_of(by_length.size());
-  for (const int64_t row : by_length) line_of[static_cast<size_t>(row)] = rooms.add(rows.length(row));
+  const auto count = static_cast<size_t>(rows.size());
+  int64_t tokens = 0;
+  for (int64_t row = 0; row < rows.size(); ++row) tokens += rows.length(row);
+  LongestFirst by_length;
+  by_length.sort(count, [&](size_t row) { return rows.length(static_cast<int64_t>(row)); });
+  // No two lines fit into one, so that all but one are filled by half.
+  FirstFitRooms rooms(std::min(rows.size(), 2 * tokens / capacity + 2), capacity);
+  std::vector<int32_t> line_of(count);
+  for (size_t i = 0; i < count; ++i) line_of[by_length.index(i)] = rooms.add(by_length.length(i));
 
   // Lines are numbered by their first rows.
-  std::vector<int32_t> number(by_length.size(), -1);
-  int32_t count = 0;
+  std::vector<int32_t> number(count, -1);
+  int32_t numbered = 0;
   for (int32_t& line : line_of) {
     int32_t& mine = number[static_cast<size_t>(line)];
-    if (mine < 0) mine = count++;
+    if (mine < 0) mine = numbered++;
     line = mine;
   }
   Lines lines;
   append_lines(
-      line_of, count, [&](size_t row) { return rows.row(static_cast<int64_t>(row)); }, lines);
+      line_of, numbered, [&](size_t row) { return rows.row(static_cast<int64_t>(row)); }, lines);
   return lines;
 }
 

@@ -2,6 +2,7 @@
 // or, where rows are wrapped, of several.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -28,6 +29,29 @@ struct Lines {
 
  private:
   [[nodiscard]] int64_t end_before(int64_t line) const { return line == 0 ? 0 : ends[static_cast<size_t>(line - 1)]; }
+};
+
+// What decreasing strategies begin with: the indices 0, 1, ..., count - 1, the longest first, equal lengths in their
+// order. They are sorted as numbers, with the length above and the index below. REQUIRES: count <= 2^32, lengths from 0
+// to 2^31 - 1.
+class LongestFirst {
+ public:
+  template <typename LengthAt>
+  void sort(size_t count, const LengthAt& length_at) {
+    keys_.resize(count);
+    for (size_t i = 0; i < count; ++i)
+      keys_[i] = (uint64_t{kMostLength - static_cast<uint32_t>(length_at(i))} << 32) | i;
+    std::sort(keys_.begin(), keys_.end());
+  }
+  [[nodiscard]] size_t size() const { return keys_.size(); }
+  [[nodiscard]] int32_t length(size_t place) const {
+    return static_cast<int32_t>(kMostLength - static_cast<uint32_t>(keys_[place] >> 32));
+  }
+  [[nodiscard]] size_t index(size_t place) const { return static_cast<uint32_t>(keys_[place]); }
+
+ private:
+  static constexpr uint32_t kMostLength = 0x7FFFFFFF;
+  std::vector<uint64_t> keys_;
 };
 
 // Appends `count` lines: piece(i) goes to the end of line line_of[i] of them. Each gets at least one.
