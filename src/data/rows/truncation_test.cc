@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
+#include "io/file.h"
 
 using namespace spillway;
 using namespace spillway::data;
@@ -98,6 +100,25 @@ TEST_CASE("preference rows are cut as TRL cuts them") {
   CHECK(short_end.fit({.sequence_len = 2, .truncation_mode = TruncationMode::kKeepEnd}) == Fit::kTruncated);
   CHECK(short_end.prompt.empty());
   CHECK(short_end.completions[0] == Ids{6, 7});
+}
+
+TEST_CASE("preference rows of all lengths are cut to what TRL's collator makes of them") {
+  const std::string path = std::string(SPILLWAY_SOURCE_DIR) + "/tests/golden/truncation.json";
+  const auto cases = nlohmann::json::parse(read_file(path, int64_t{1} << 20));
+  for (const auto& c : cases) {
+    CAPTURE(c.dump());
+    const bool keeps_end = c["mode"] == "keep_end";
+    Pair pair{.prompt = c["row"]["prompt_ids"], .completions = {c["row"]["chosen_ids"], c["row"]["rejected_ids"]}};
+    const Fit fit = pair.fit({.sequence_len = c["max_length"],
+                              .truncation_mode = keeps_end ? TruncationMode::kKeepEnd : TruncationMode::kKeepStart});
+    CHECK((fit == Fit::kNoTargets) == c["made"].is_null());
+    if (c["made"].is_null()) continue;
+    for (size_t i = 0; i < 2; ++i) {
+      CHECK(pair.prompt == c["made"][i]["prompt"].get<Ids>());
+      CHECK(pair.completions[i] == c["made"][i]["completion"].get<Ids>());
+    }
+  }
+  CHECK(cases.size() == 80);
 }
 
 TEST_CASE("the older limits keep a prompt's end and a completion's start") {
