@@ -19,7 +19,7 @@ endif()
 find_package(CUDAToolkit 13.0 REQUIRED)
 
 add_library(spillway_cuda_flags INTERFACE)
-target_compile_definitions(spillway_cuda_flags INTERFACE SPILLWAY_CUDA)
+target_compile_definitions(spillway_cuda_flags INTERFACE SPILLWAY_CUDA SPILLWAY_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
 # fmt 9 switches constexpr off for nvcc, halfway; its check of format strings at compile time is what nvcc cannot do.
 target_compile_definitions(spillway_cuda_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1 FMT_CONSTEVAL=>)
 target_compile_options(spillway_cuda_flags INTERFACE

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend/testing/delayed_device.h"
 #include "base/math.h"
 #include "io/testing/faulty_backend.h"
 #include "io/testing/memory_disk.h"
@@ -45,12 +46,12 @@ Outcome outcome_of(TinyTraining& training) {
 // A training whose plan makes every choice at random, with what that plan needs.
 class RandomlyPlanned {
  public:
-  RandomlyPlanned(const TinySetup& setup, uint64_t seed, MakeLaneRunner lanes)
+  RandomlyPlanned(const TinySetup& setup, uint64_t seed, MakeLaneRunner lanes, Device* device = nullptr)
       : training_(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads},
                   [&](train::PlannedJob& planned) {
                     RandomStream random(seed, 31);
                     planned.plan = plan_at_random(planned.training.graph, setup.threads, random);
-                    ExecutorOptions options{.lanes = std::move(lanes)};
+                    ExecutorOptions options{.tiers = {.device = device}, .lanes = std::move(lanes)};
                     options.tiers.disk_backend =
                         with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
                     const int64_t bytes = planned.plan.program.arena_bytes[static_cast<size_t>(Tier::kDisk)];
@@ -96,6 +97,10 @@ TEST_CASE("no choice of tiers changes a bit of a job's training, in any order th
         REQUIRE(outcome_of(scripted.training()) == expected);
         RandomlyPlanned threaded(setup, seed, make_lane_threads);
         REQUIRE(outcome_of(threaded.training()) == expected);
+        if (seed % 4 != 0) continue;
+        DelayedDevice device(seed, 20);
+        RandomlyPlanned delayed(setup, seed, make_lane_threads, &device);
+        REQUIRE(outcome_of(delayed.training()) == expected);
       }
     }
   }

@@ -15,16 +15,22 @@ struct Types {
 
 }  // namespace
 
+std::string_view name_of(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
+
 Cost cost_of(const Graph& graph, OpId id) {
   const Operation& op = graph.op(id);
   SPILLWAY_CHECK(op.def->cost, "{} has no cost", op.def->name);
   return op.def->cost(Types(graph, op.inputs).list, Types(graph, op.outputs).list, op.attributes);
 }
 
-int64_t workspace_of(const Graph& graph, OpId id, int threads) {
+int64_t workspace_of(const Graph& graph, OpId id, int threads, DeviceKind kind) {
   const Operation& op = graph.op(id);
-  if (!op.def->workspace_bytes) return 0;
-  return op.def->workspace_bytes(Types(graph, op.inputs).list, Types(graph, op.outputs).list, op.attributes, threads);
+  const Types inputs(graph, op.inputs), outputs(graph, op.outputs);
+  if (kind == DeviceKind::kCuda) {
+    if (op.def->cuda_workspace_bytes) return op.def->cuda_workspace_bytes(inputs.list, outputs.list, op.attributes);
+    threads = 1;
+  }
+  return op.def->workspace_bytes ? op.def->workspace_bytes(inputs.list, outputs.list, op.attributes, threads) : 0;
 }
 
 }  // namespace spillway

@@ -34,6 +34,13 @@ struct InPlace {
   int8_t input;
 };
 
+// What kernels are written for.
+enum class DeviceKind : uint8_t { kCpu, kCuda };
+// "cpu", "cuda"
+[[nodiscard]] std::string_view name_of(DeviceKind kind);
+
+using KernelFunction = void (*)(const KernelArgs& args);
+
 struct OpDef {
   std::string_view name;
 
@@ -57,13 +64,15 @@ struct OpDef {
   std::vector<InPlace> in_place = {};
 
   // Kernels never allocate and never synchronise; equal inputs give equal bits. Null: not available on that device.
-  void (*cpu)(const KernelArgs& args) = nullptr;
-  void (*cuda)(const KernelArgs& args) = nullptr;
+  KernelFunction cpu = nullptr;
+  KernelFunction cuda = nullptr;
+
+  [[nodiscard]] KernelFunction kernel(DeviceKind kind) const { return kind == DeviceKind::kCpu ? cpu : cuda; }
 };
 
 // What operation `id` costs with all tokens.
 [[nodiscard]] Cost cost_of(const Graph& graph, OpId id);
-// Its scratch in bytes.
-[[nodiscard]] int64_t workspace_of(const Graph& graph, OpId id, int threads);
+// The scratch of its kernel for a kind of device, in bytes; `threads` are the CPU's.
+[[nodiscard]] int64_t workspace_of(const Graph& graph, OpId id, int threads, DeviceKind kind = DeviceKind::kCpu);
 
 }  // namespace spillway

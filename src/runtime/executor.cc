@@ -7,15 +7,26 @@ namespace spillway {
 Executor::Executor(const Graph& graph, const Program& program, ThreadPool& pool, const ExecutorOptions& options)
     : loaded_(graph, program, pool, options.tiers),
       profile_(loaded_, options.traced_micro_steps),
+      mirror_(loaded_.device().shares_host_memory() ? nullptr : std::make_unique<Mirror>(loaded_)),
       values_(std::make_unique<TierStore>(loaded_)),
       lanes_(options.lanes(loaded_, profile_)) {}
+
+TensorView Executor::home(ValueId id) const {
+  return mirror_ ? mirror_->home(id) : loaded_.view({id, loaded_.home_of(id)});
+}
+
+TensorView Executor::result(size_t index) const {
+  return mirror_ ? mirror_->result(index) : loaded_.view(loaded_.program().results[index]);
+}
 
 void Executor::run(Phase phase) {
   if (error_) std::rethrow_exception(error_);
   try {
+    if (mirror_) mirror_->send_batch();
     for (const Section& section : loaded_.program().sections) {
       if (section.phase == phase) lanes_->run(section);
     }
+    if (mirror_) mirror_->fetch_results(phase);
   } catch (...) {
     error_ = std::current_exception();
     throw;

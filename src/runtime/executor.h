@@ -13,6 +13,7 @@
 #include "runtime/lane_profile.h"
 #include "runtime/lane_runner.h"
 #include "runtime/loaded_program.h"
+#include "runtime/mirror.h"
 #include "runtime/value_store.h"
 
 namespace spillway {
@@ -30,10 +31,11 @@ class Executor {
   // REQUIRES: verify(graph, program) is empty, and the pool has no more threads than the program was made for.
   Executor(const Graph& graph, const Program& program, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // The memory of a persistent or batch value, with all tokens. REQUIRES: it lives in the device or the host tier.
-  [[nodiscard]] TensorView home(ValueId id) const { return loaded_.view({id, loaded_.home_of(id)}); }
-  // The memory of Graph::results[index]; valid from the end of its section until the next one begins.
-  [[nodiscard]] TensorView result(size_t index) const { return loaded_.view(loaded_.program().results[index]); }
+  // Host memory in which a batch value is filled, between sections, with all tokens. A value that lives in memory which
+  // the host shares can be read and written there, too, whatever its kind.
+  [[nodiscard]] TensorView home(ValueId id) const;
+  // Host memory with Graph::results[index]; valid from the end of its section until the next one begins.
+  [[nodiscard]] TensorView result(size_t index) const;
   // The contents of all persistent values, wherever they live, between sections.
   [[nodiscard]] ValueStore& values() { return *values_; }
 
@@ -55,6 +57,7 @@ class Executor {
  private:
   LoadedProgram loaded_;
   LaneProfile profile_;
+  std::unique_ptr<Mirror> mirror_;  // where the host does not share the device's memory
   std::unique_ptr<ValueStore> values_;
   std::exception_ptr error_;           // of the first section that failed
   std::unique_ptr<LaneRunner> lanes_;  // last: its threads stop before what they work on goes

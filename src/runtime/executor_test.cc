@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "backend/testing/delayed_device.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "io/testing/faulty_backend.h"
@@ -74,10 +75,11 @@ class Run {
     std::optional<DiskFaults> faults;
     MakeLaneRunner lanes = make_lane_threads;
     int64_t traced_micro_steps = 0;
+    Device* device = nullptr;
   };
 
   Run(const Job& job, const Options& options) : job_(job) {
-    TierOptions tiers;
+    TierOptions tiers{.device = options.device};
     if (const int64_t bytes = job.program.arena_bytes[static_cast<size_t>(Tier::kDisk)]; bytes > 0) {
       scratch_.emplace(ScratchOptions{.folders = {folder_.path()},
                                       .bytes = align_up(bytes, kDiskAlignment),
@@ -189,6 +191,49 @@ TEST_CASE("threads with random delays compute what the graph says, whatever live
     Run run(job, {.disk = seed % 8 == 0 ? Disk::kReal : Disk::kMemory, .lanes = delayed_threads(seed)});
     for (int step = 0; step < 2; ++step) REQUIRE(run.step() == expected);
   }
+}
+
+TEST_CASE("a device that works on its own time, in memory of its own, computes what the graph says") {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    CAPTURE(seed);
+    const Job job = random_job(seed, seed % 4 == 0 ? kLarge : RandomGraphOptions{});
+    const Outcome expected = expected_outcome(job.graph);
+    DelayedDevice device(seed, 60);
+    Run run(job, {.lanes = delayed_threads(seed), .device = &device});
+    for (int step = 0; step < 2; ++step) REQUIRE(run.step() == expected);
+  }
+}
+
+TEST_CASE("an event that is not waited for shows") {
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    Job job = random_job(nth_seed_with_all_lanes(static_cast<int>(seed)));
+    const Outcome expected = expected_outcome(job.graph);
+    for (Instruction& instruction : job.program.instructions) {
+      if (instruction.lane == Lane::kCompute) instruction.waits.clear();
+    }
+    DelayedDevice device(seed, 200);
+    Run run(job, {.device = &device});
+    wrong += run.step() != expected;
+  }
+  CHECK(wrong > 0);
+}
+
+TEST_CASE("a transfer that fails beside a device at work ends the section with its error") {
+  const Job job = random_job(nth_seed_with_all_lanes(0));
+  int failed = 0;
+  for (int64_t fail_at = 0; fail_at < 12; ++fail_at) {
+    DelayedDevice device(static_cast<uint64_t>(fail_at), 50);
+    Run run(job, {.faults = DiskFaults{.fail_at = fail_at, .error = EIO}, .device = &device});
+    try {
+      run.load();
+      run.train(nullptr);
+    } catch (const MachineError&) {
+      ++failed;
+      CHECK_THROWS_AS(run.train(nullptr), MachineError);
+    }
+  }
+  CHECK(failed >= 5);
 }
 
 TEST_CASE("ten thousand schedules that the waits permit give the same bytes") {
@@ -309,7 +354,12 @@ TEST_CASE("a step on all lanes allocates nothing") {
 
 TEST_CASE("each lane's time, bytes and trace are measured, and the peaks are those of the plan") {
   const Job job = random_job(nth_seed_with_all_lanes(2));
-  Run run(job, {.lanes = delayed_threads(1), .traced_micro_steps = 2});
+  DelayedDevice device(1, 50);
+  bool own_time = false;
+  SUBCASE("of threads") {}
+  SUBCASE("of a device with events") { own_time = true; }
+  CAPTURE(own_time);
+  Run run(job, {.lanes = delayed_threads(1), .traced_micro_steps = 2, .device = own_time ? &device : nullptr});
   run.load();
   run.executor().start_trace();
   run.train(nullptr);

@@ -35,6 +35,14 @@ LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook befor
     lane_of_.push_back(instructions[i].lane);
     lanes_[static_cast<size_t>(instructions[i].lane)].instructions.push_back(static_cast<int32_t>(i));
   }
+  events_.resize(instructions.size());
+  if (loaded.device().is_asynchronous()) {
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      if (loaded.is_asynchronous(lane_of_[i])) events_[i] = loaded.device().make_event();
+    }
+    begin_ = loaded.device().make_event();
+    finish_seconds_.resize(instructions.size());
+  }
   for (size_t lane = 0; lane < kLanes; ++lane) {
     LaneState& state = lanes_[lane];
     state.lane = static_cast<Lane>(lane);
@@ -72,6 +80,7 @@ void LaneThreads::run(const Section& section) {
     if (!state.todo.empty() && state.lane != Lane::kCompute) ++running;
   }
   running_ = running;
+  begin_queues();
   for (LaneState* state : threads_) {
     if (state->todo.empty()) continue;
     ++state->rounds;
@@ -81,9 +90,52 @@ void LaneThreads::run(const Section& section) {
   if (running_ > 0) {
     const double before = now_seconds();
     for (int32_t left = running_; left > 0; left = running_) running_.wait(left);
-    profile_.add_stall(now_seconds() - before);
+    if (!begin_) profile_.add_stall(now_seconds() - before);
   }
+  finish_queues();
   if (error_) std::rethrow_exception(error_);
+  record_times(section);
+}
+
+void LaneThreads::begin_queues() {
+  if (!begin_) return;
+  loaded_.device_queue(Lane::kCompute).record(*begin_);
+  begin_seconds_ = now_seconds();  // the queues are empty, so this is when it happens
+}
+
+void LaneThreads::finish_queues() {
+  if (!begin_) return;
+  for (const LaneState& state : lanes_) {
+    if (state.todo.empty() || !loaded_.is_asynchronous(state.lane)) continue;
+    try {
+      loaded_.device_queue(state.lane).finish();
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+}
+
+// A queue's instruction starts when the one before it has finished and all that it waits for has.
+void LaneThreads::record_times(const Section& section) {
+  if (!begin_) return;
+  std::array<double, kLanes> last;
+  last.fill(begin_seconds_);
+  double finish = begin_seconds_;
+  for (int32_t i = section.begin; i < section.end; ++i) {
+    double& seconds = finish_seconds_[static_cast<size_t>(i)];
+    if (is_asynchronous(i)) {
+      const Lane lane = lane_of_[static_cast<size_t>(i)];
+      double& previous = last[static_cast<size_t>(lane)];
+      double start = previous;
+      for (const int32_t other : at(i).waits) start = std::max(start, finish_seconds_[static_cast<size_t>(other)]);
+      seconds = std::max(start, begin_seconds_ + event_of(i).seconds_since(*begin_));
+      if (lane == Lane::kCompute) profile_.add_stall(start - previous);
+      profile_.record(lane, i, start, seconds);
+      previous = seconds;
+    }
+    finish = std::max(finish, seconds);
+  }
+  profile_.add_stall(finish - last[static_cast<size_t>(Lane::kCompute)]);
 }
 
 void LaneThreads::live(LaneState& self) {
@@ -98,7 +150,7 @@ void LaneThreads::live(LaneState& self) {
 
 void LaneThreads::work(LaneState& self) {
   try {
-    if (LoadedProgram::is_disk_lane(self.lane)) {
+    if (loaded_.runs_ahead(self.lane)) {
       run_ahead(self);
     } else {
       run_in_order(self);
@@ -109,22 +161,42 @@ void LaneThreads::work(LaneState& self) {
 }
 
 void LaneThreads::run_in_order(LaneState& self) {
+  const bool queues = loaded_.is_asynchronous(self.lane);
   double before = now_seconds();
   for (const int32_t i : self.todo) {
     if (failed_) return;
-    if (!is_ready(i)) {
+    if (!is_ready(self, i)) {
       if (!await(self, i)) return;
       const double after = now_seconds();
-      if (self.lane == Lane::kCompute) profile_.add_stall(after - before);
+      if (self.lane == Lane::kCompute && !queues) profile_.add_stall(after - before);
       before = after;
     }
     if (before_each_) before_each_(i);
+    if (queues) {
+      put_in_queue(self, i);
+      continue;
+    }
     loaded_.execute(i);
     publish(self, i);
     const double after = now_seconds();
-    profile_.record(self.lane, i, before, after);
+    note_time(self, i, before, after);
     before = after;
   }
+}
+
+void LaneThreads::put_in_queue(LaneState& self, int32_t instruction) {
+  DeviceQueue& queue = loaded_.device_queue(self.lane);
+  for (const int32_t other : at(instruction).waits) {
+    if (is_asynchronous(other)) queue.wait(event_of(other));
+  }
+  loaded_.execute(instruction);
+  queue.record(event_of(instruction));
+  publish(self, instruction);
+}
+
+void LaneThreads::note_time(LaneState& self, int32_t instruction, double start, double finish) {
+  profile_.record(self.lane, instruction, start, finish);
+  if (begin_) finish_seconds_[static_cast<size_t>(instruction)] = finish;
 }
 
 void LaneThreads::run_ahead(LaneState& self) {
@@ -138,7 +210,7 @@ void LaneThreads::run_ahead(LaneState& self) {
   size_t first = 0, next = 0;  // the oldest in flight, and the next to be started
   const auto may_start_now = [&] {
     const auto in_flight = todo.subspan(first, next - first);
-    return !failed_ && is_ready(todo[next]) && std::none_of(in_flight.begin(), in_flight.end(), [&](int32_t i) {
+    return !failed_ && is_ready(self, todo[next]) && std::none_of(in_flight.begin(), in_flight.end(), [&](int32_t i) {
       return loaded_.write_same_bytes(i, todo[next]);
     });
   };
@@ -151,7 +223,7 @@ void LaneThreads::run_ahead(LaneState& self) {
     if (first < next) {
       queue.wait(started[first % kAhead].ticket);
       publish(self, todo[first]);
-      profile_.record(self.lane, todo[first], started[first % kAhead].seconds, now_seconds());
+      note_time(self, todo[first], started[first % kAhead].seconds, now_seconds());
       ++first;
     } else if (next == todo.size() || failed_ || !await(self, todo[next])) {
       return;
@@ -159,14 +231,22 @@ void LaneThreads::run_ahead(LaneState& self) {
   }
 }
 
-bool LaneThreads::is_ready(int32_t instruction) {
+bool LaneThreads::is_ready(const LaneState& self, int32_t instruction) {
   const std::vector<int32_t>& waits = at(instruction).waits;
-  return std::all_of(waits.begin(), waits.end(), [this](int32_t other) { return state_of(other).done > other; });
+  const bool queues = loaded_.is_asynchronous(self.lane);
+  return std::all_of(waits.begin(), waits.end(), [&](int32_t other) {
+    return state_of(other).done > other && (queues || !is_asynchronous(other) || event_of(other).has_happened());
+  });
 }
 
 bool LaneThreads::await(LaneState& self, int32_t instruction) {
   const std::vector<int32_t>& waits = at(instruction).waits;
-  return std::all_of(waits.begin(), waits.end(), [&](int32_t other) { return await_one(self, other); });
+  const bool queues = loaded_.is_asynchronous(self.lane);
+  return std::all_of(waits.begin(), waits.end(), [&](int32_t other) {
+    if (!await_one(self, other)) return false;
+    if (!queues && is_asynchronous(other)) event_of(other).await();
+    return true;
+  });
 }
 
 // All accesses to `done`, `parked_on` and `failed_` are sequentially consistent: either the sleeper sees that there is

@@ -4,6 +4,11 @@
 // instruction spins for a moment, then says which one it sleeps for, so that a lane that finishes hundreds of
 // instructions wakes nobody in vain.
 //
+// A lane whose work a device does on its own time (LoadedProgram::is_asynchronous) has finished an instruction, as far
+// as other threads are concerned, when it is in the lane's queue with an event behind it. Whoever waits for it then has
+// its own queue wait for the event, or, where it works at once, waits for the event itself. The section ends when the
+// queues are empty; only then are their times known, from the events.
+//
 // The disk lanes start transfers ahead, as far as their waits are met, so that the disk always has work; they finish
 // them in order.
 #pragma once
@@ -13,6 +18,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <thread>
 #include <vector>
@@ -54,12 +60,20 @@ class LaneThreads final : public LaneRunner {
   void work(LaneState& self);
   void run_in_order(LaneState& self);
   void run_ahead(LaneState& self);
-  // Whether all that the instruction waits for has finished.
-  [[nodiscard]] bool is_ready(int32_t instruction);
+  void put_in_queue(LaneState& self, int32_t instruction);
+  void note_time(LaneState& self, int32_t instruction, double start, double finish);
+  // Whether all that the instruction waits for has finished, or, for a lane with a queue, is in a queue at least.
+  [[nodiscard]] bool is_ready(const LaneState& self, int32_t instruction);
   // Returns when it has; false where another lane has failed instead.
   [[nodiscard]] bool await(LaneState& self, int32_t instruction);
   [[nodiscard]] bool await_one(LaneState& self, int32_t other);
   void publish(LaneState& self, int32_t instruction);
+  // The event behind an instruction of an asynchronous lane that is in its queue.
+  [[nodiscard]] DeviceEvent& event_of(int32_t i) { return *events_[static_cast<size_t>(i)]; }
+  [[nodiscard]] bool is_asynchronous(int32_t i) const { return events_[static_cast<size_t>(i)] != nullptr; }
+  void begin_queues();
+  void finish_queues();
+  void record_times(const Section& section);
   void fail(std::exception_ptr error);
 
   LoadedProgram& loaded_;
@@ -67,8 +81,12 @@ class LaneThreads final : public LaneRunner {
   Hook before_each_;
   std::vector<Lane> lane_of_;  // by instruction
   std::array<LaneState, kLanes> lanes_;
-  std::vector<LaneState*> threads_;  // the lanes with a thread
-  std::atomic<int32_t> running_{0};  // threads that are still in the section
+  std::vector<LaneState*> threads_;                   // the lanes with a thread
+  std::vector<std::unique_ptr<DeviceEvent>> events_;  // by instruction; null on a lane that is not asynchronous
+  std::unique_ptr<DeviceEvent> begin_;                // of the section, on the compute lane's queue
+  double begin_seconds_ = 0;
+  std::vector<double> finish_seconds_;  // by instruction of the section; only where a lane is asynchronous
+  std::atomic<int32_t> running_{0};     // threads that are still in the section
   std::atomic<bool> stop_{false}, failed_{false}, has_error_{false};
   std::exception_ptr error_;  // the first; written by whoever sets has_error_
 };

@@ -20,6 +20,12 @@ bool uses_lane(const Program& program, Lane lane) {
   return std::any_of(program.instructions.begin(), program.instructions.end(),
                      [&](const Instruction& i) { return i.lane == lane; });
 }
+// Whether a disk lane reaches into the device tier.
+bool meets_device(const Program& program, Lane lane) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(), [&](const Instruction& i) {
+    return i.lane == lane && (i.inputs[0].place.tier == Tier::kDevice || i.outputs[0].place.tier == Tier::kDevice);
+  });
+}
 bool has_home_in(const Program& program, Tier tier) {
   return std::any_of(program.homes.begin(), program.homes.end(),
                      [&](const Operand& home) { return home.place.tier == tier; });
@@ -31,7 +37,8 @@ LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, ThreadP
     : graph_(graph),
       program_(program),
       pool_(pool),
-      device_("device", program.arena_bytes[static_cast<size_t>(Tier::kDevice)]),
+      compute_(options.device ? options.device : &cpu_device()),
+      device_(compute_->allocate("device", program.arena_bytes[static_cast<size_t>(Tier::kDevice)])),
       host_("host", program.arena_bytes[static_cast<size_t>(Tier::kHost)]),
       staging_("host", options.direct_files && has_home_in(program, Tier::kFiles) ? TierOptions::staging_bytes() : 0),
       in_files_(options.in_files),
@@ -43,7 +50,12 @@ LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, ThreadP
   for (size_t i = 0; i < program.homes.size(); ++i) {
     homes_[static_cast<size_t>(program.homes[i].value)] = static_cast<int32_t>(i);
   }
+  if (host_.bytes() > 0) pinned_host_ = compute_->pin({host_.at(0), static_cast<size_t>(host_.bytes())});
   open_queues(options);
+  for (const Lane lane : {Lane::kCompute, Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute}) {
+    Device& worker = lane == Lane::kHostCompute ? cpu_device() : *compute_;
+    device_queues_[static_cast<size_t>(lane)] = worker.make_queue();
+  }
   steps_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) resolve(instruction);
 }
@@ -54,9 +66,20 @@ void LoadedProgram::open_queues(const TierOptions& options) {
                  "no scratch space for a disk tier of {} bytes", disk_bytes);
   const bool reads_files = has_home_in(program_, Tier::kFiles);
   DiskQueueOptions queue{.backend = options.disk_backend};
-  for (const Arena* arena : {&device_, &host_}) {
-    if (arena->bytes() > 0) queue.memory.emplace_back(arena->at(0), static_cast<size_t>(arena->bytes()));
+  const auto add_memory = [&](std::byte* base, int64_t bytes) {
+    if (bytes > 0) queue.memory.emplace_back(base, static_cast<size_t>(bytes));
+  };
+  if (compute_->shares_host_memory()) {
+    add_memory(device_.get(), program_.arena_bytes[static_cast<size_t>(Tier::kDevice)]);
+  } else {
+    for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) {
+      if (!meets_device(program_, lane)) continue;
+      std::unique_ptr<DiskBridge>& bridge = bridges_[static_cast<size_t>(lane)];
+      bridge = std::make_unique<DiskBridge>(*compute_);
+      add_memory(bridge->memory().data(), std::ssize(bridge->memory()));
+    }
   }
+  add_memory(host_.at(0), host_.bytes());
   if (disk_bytes > 0) writes_ = std::make_unique<DiskQueue>(options.scratch, queue);
   if (reads_files) {
     queue.read_files = options.files;
@@ -84,10 +107,13 @@ void LoadedProgram::resolve(const Instruction& instruction) {
 
 void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step) {
   const Operation& op = graph_.op(instruction.op);
-  SPILLWAY_CHECK(op.def->cpu, "{} has no kernel for the CPU", op.def->name);
   SPILLWAY_CHECK(step.lane == Lane::kCompute || step.lane == Lane::kHostCompute, "{} on lane {}", op.def->name,
                  name_of(step.lane));
-  step.kernel = op.def->cpu;
+  const DeviceKind kind = step.lane == Lane::kCompute ? compute_->kind() : DeviceKind::kCpu;
+  step.kernel = op.def->kernel(kind);
+  if (!step.kernel)
+    throw input_error("device", "expected operations that run on {}, got {}; write device: cpu", name_of(kind),
+                      op.def->name);
   step.attributes = &op.attributes;
   step.pool = step.lane == Lane::kCompute ? &pool_ : &*host_pool_;
   for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
@@ -120,7 +146,7 @@ void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) con
 }
 
 std::byte* LoadedProgram::address(const Place& place) const {
-  if (place.tier == Tier::kDevice) return device_.at(place.offset);
+  if (place.tier == Tier::kDevice) return device_.get() + place.offset;
   return place.tier == Tier::kHost ? host_.at(place.offset) : nullptr;
 }
 
@@ -150,16 +176,44 @@ void LoadedProgram::set_tokens(int64_t tokens) {
 void LoadedProgram::execute(int32_t instruction) {
   const Step& step = at(instruction);
   if (step.kernel) {
-    step.kernel({.inputs = step.inputs,
-                 .outputs = step.outputs,
-                 .workspace = step.workspace,
-                 .attributes = *step.attributes,
-                 .threads = step.pool});
-  } else if (is_disk_lane(step.lane)) {
+    device_queue(step.lane).run(step.kernel, {.inputs = step.inputs,
+                                              .outputs = step.outputs,
+                                              .workspace = step.workspace,
+                                              .attributes = *step.attributes,
+                                              .threads = step.pool});
+  } else if (!is_disk_lane(step.lane)) {
+    device_queue(step.lane).copy(step.to, step.from, step.bytes);
+  } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {
     queue(step.lane).wait(start(instruction));
   } else {
-    std::memcpy(step.to, step.from, static_cast<size_t>(step.bytes));
+    move_over_bridge(step);
   }
+}
+
+void LoadedProgram::move_over_bridge(const Step& step) {
+  DiskQueue& disk = queue(step.lane);
+  DiskBridge& bridge = *bridges_[static_cast<size_t>(step.lane)];
+  const auto blocks = [](std::byte* host, int64_t bytes) {
+    return std::span(host, static_cast<size_t>(align_up(bytes, kDiskAlignment)));
+  };
+  if (step.lane == Lane::kDiskWrite) {
+    bridge.write(disk, step.from, step.bytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
+      return disk.write_scratch(step.to_place.offset + offset, blocks(host, bytes));
+    });
+  } else if (step.from_place.tier == Tier::kDisk) {
+    bridge.read(disk, step.to, step.bytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
+      return disk.read_scratch(step.from_place.offset + offset, blocks(host, bytes));
+    });
+  } else {
+    bridge.read(disk, step.to, step.bytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
+      return disk.read_file(step.file.file, step.file.offset + offset, {host, static_cast<size_t>(bytes)});
+    });
+  }
+}
+
+void LoadedProgram::copy_now(void* to, const void* from, int64_t bytes) {
+  device_queue(Lane::kCompute).copy(to, from, bytes);
+  device_queue(Lane::kCompute).finish();
 }
 
 DiskQueue::Ticket LoadedProgram::start(int32_t instruction) {

@@ -15,11 +15,13 @@
 #include <optional>
 #include <vector>
 
+#include "backend/arena.h"
+#include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/parallel.h"
 #include "io/disk_queue.h"
 #include "plan/program.h"
-#include "runtime/arena.h"
+#include "runtime/disk_bridge.h"
 
 namespace spillway {
 
@@ -30,6 +32,7 @@ struct FilePlace {
 };
 
 struct TierOptions {
+  Device* device = nullptr;    // of the device tier and its lanes; null: the CPU
   int host_threads = 1;        // of the host_compute lane; at most Program::threads
   Scratch* scratch = nullptr;  // for programs that use the disk tier: at least its arena's bytes
   // For programs with values in Tier::kFiles.
@@ -40,12 +43,15 @@ struct TierOptions {
   MakeDiskBackend disk_backend = make_disk_backend;
 
   [[nodiscard]] static int64_t staging_bytes() { return DiskQueue::staging_bytes({}); }
+  // Host memory beside the arenas by which both disk lanes reach a device that has memory of its own.
+  [[nodiscard]] static int64_t bridge_bytes() { return 2 * DiskBridge::bytes(); }
 };
 
 class LoadedProgram {
  public:
-  // Allocates the arenas and opens the files. Graph, program, pool and scratch are borrowed and must outlive this.
-  // Throws MachineError where the system refuses the memory, InputError for a file that cannot be opened.
+  // Allocates the arenas and opens the files. Graph, program, pool, device and scratch are borrowed and must outlive
+  // this. Throws MachineError where the system refuses the memory, InputError for a file that cannot be opened or an
+  // operation that the device has no kernel for.
   // REQUIRES: verify(graph, program) is empty.
   LoadedProgram(const Graph& graph, const Program& program, ThreadPool& pool, const TierOptions& options);
   LoadedProgram(LoadedProgram&&) = delete;
@@ -55,19 +61,34 @@ class LoadedProgram {
 
   // Where a persistent or batch value lives. REQUIRES: it has a home.
   [[nodiscard]] const Place& home_of(ValueId id) const;
-  // The memory of a place with the value's shape. REQUIRES: it is in the device or the host tier.
+  // The memory of a place with the value's shape, which in the device tier is the device's. REQUIRES: it is in the
+  // device or the host tier.
   [[nodiscard]] TensorView view(const Operand& operand) const;
   [[nodiscard]] FilePlace file_place_of(ValueId id) const { return in_files_.at(id); }
 
   // The number of rows that per-token values have from now on.
   void set_tokens(int64_t tokens);
 
-  // Runs the operation, or copies and returns when the bytes have arrived. Throws MachineError where a transfer fails.
+  // Runs the operation, or copies and returns when the bytes have arrived; on a lane that is asynchronous, puts either
+  // into the lane's queue. Throws MachineError where a transfer fails.
   void execute(int32_t instruction);
 
+  [[nodiscard]] Device& device() { return *compute_; }
+  // The lanes whose work the device does on its own time.
+  [[nodiscard]] bool is_asynchronous(Lane lane) const {
+    return compute_->is_asynchronous() &&
+           (lane == Lane::kCompute || lane == Lane::kHostToDevice || lane == Lane::kDeviceToHost);
+  }
+  // REQUIRES: not a disk lane.
+  [[nodiscard]] DeviceQueue& device_queue(Lane lane) { return *device_queues_[static_cast<size_t>(lane)]; }
+  // Copies between host and device memory and returns when that is done. Between sections.
+  void copy_now(void* to, const void* from, int64_t bytes);
+
   // Transfers of the disk lanes can be started ahead: queue(lane).wait() finishes them. REQUIRES: is_disk_lane(lane)
-  // of the instruction.
+  // of the instruction, and runs_ahead(lane).
   [[nodiscard]] static bool is_disk_lane(Lane lane) { return lane == Lane::kDiskRead || lane == Lane::kDiskWrite; }
+  // Not where device memory is beyond the disk's reach: execute() takes such transfers over a bridge.
+  [[nodiscard]] bool runs_ahead(Lane lane) const { return is_disk_lane(lane) && !bridges_[static_cast<size_t>(lane)]; }
   [[nodiscard]] DiskQueue::Ticket start(int32_t instruction);
   [[nodiscard]] DiskQueue& queue(Lane lane) { return lane == Lane::kDiskRead ? *reads_ : *writes_; }
   // Whether two transfers of one disk lane write the same bytes, so that the first must finish before the second
@@ -85,7 +106,7 @@ class LoadedProgram {
   struct Step {
     Lane lane = Lane::kCompute;
     // Operations.
-    void (*kernel)(const KernelArgs&) = nullptr;  // null: a copy
+    KernelFunction kernel = nullptr;  // null: a copy
     std::vector<TensorView> inputs, outputs;
     std::vector<TensorView*> per_token;  // those of the above whose rows follow the stream
     std::byte* workspace = nullptr;
@@ -105,6 +126,7 @@ class LoadedProgram {
   [[nodiscard]] const Step& at(int32_t i) const { return steps_[static_cast<size_t>(i)]; }
   [[nodiscard]] std::byte* address(const Place& place) const;
   void open_queues(const TierOptions& options);
+  void move_over_bridge(const Step& step);
   void resolve(const Instruction& instruction);
   void resolve_operation(const Instruction& instruction, Step& step);
   void resolve_copy(const Instruction& instruction, Step& step) const;
@@ -113,11 +135,16 @@ class LoadedProgram {
   const Program& program_;
   ThreadPool& pool_;
   std::optional<ThreadPool> host_pool_;  // where the program uses the host_compute lane
-  Arena device_, host_, staging_;
+  Device* compute_;
+  Device::Memory device_;
+  Arena host_, staging_;
+  Device::Pinned pinned_host_;
   std::map<ValueId, FilePlace> in_files_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
-  std::unique_ptr<DiskQueue> reads_, writes_;  // one a disk lane
+  std::unique_ptr<DiskQueue> reads_, writes_;                       // one a disk lane
+  std::array<std::unique_ptr<DiskBridge>, kLanes> bridges_;         // of disk lanes that meet memory of a device's own
+  std::array<std::unique_ptr<DeviceQueue>, kLanes> device_queues_;  // last: nothing goes while they work on it
 };
 
 }  // namespace spillway

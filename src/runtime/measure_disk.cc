@@ -8,10 +8,10 @@
 #include <span>
 #include <system_error>
 
+#include "backend/arena.h"
 #include "base/bytes.h"
 #include "base/random.h"
 #include "io/disk_queue.h"
-#include "runtime/arena.h"
 #include "runtime/computer.h"
 #include "runtime/measure.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/arena.h"
 #include "backend/kernel.h"
 #include "base/log.h"
 #include "base/math.h"
@@ -16,7 +17,6 @@
 #include "graph/operation.h"
 #include "plan/cost_model.h"
 #include "plan/signature.h"
-#include "runtime/arena.h"
 #include "runtime/computer.h"
 #include "runtime/lane_profile.h"
 

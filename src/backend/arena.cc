@@ -1,4 +1,4 @@
-#include "runtime/arena.h"
+#include "backend/arena.h"
 
 #include <sys/mman.h>
 
@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kPageBytes = 4096;
 
-// What the kernel says it could hand out without swapping; 0 where it does not say.
+}  // namespace
+
 int64_t available_memory() {
   std::ifstream meminfo("/proc/meminfo");
   std::string key, unit;
@@ -26,8 +27,6 @@ int64_t available_memory() {
   }
   return 0;
 }
-
-}  // namespace
 
 Arena::Arena(std::string_view name, int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;

@@ -1,0 +1,80 @@
+// cuBLASLt's matrix products, in row-major terms, by one algorithm for each shape.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backend/cuda/library.h"
+#include "backend/device.h"
+#include "tensor/dtype.h"
+
+namespace spillway::cuda {
+
+// D = alpha op(A) op(B) + beta C, all row-major and dense; C may be D. Sums are f32; f32 data is not rounded to TF32.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;  // all above 0
+  bool transpose_a = false, transpose_b = false;
+  DType in = DType::kBF16;   // of A and B
+  DType out = DType::kBF16;  // of C and D
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;  // null: beta is 0
+  void* d = nullptr;
+  float alpha = 1;
+  std::byte* workspace = nullptr;  // 256-byte aligned
+  int64_t workspace_bytes = 0;
+};
+
+class CublasLt {
+ public:
+  // Opens the library and makes a handle on the current device. Throws MachineError where either fails.
+  CublasLt();
+  ~CublasLt();
+  CublasLt(CublasLt&&) = delete;
+
+  // "13.0.2"
+  [[nodiscard]] std::string version() const;
+
+  // Puts a product into the stream. A shape that is met for the first time asks the library for its algorithms, which
+  // takes the host some 100 us; while choosing, the fastest is found by running each, several times, and waiting.
+  // Throws MachineError where the library has none. Threads: any.
+  void multiply(const Product& product, cudaStream_t stream);
+
+  void choose(bool choosing) { choosing_ = choosing; }
+  // The index of each shape's algorithm in the library's own order, where it was chosen by measuring.
+  [[nodiscard]] Device::Algorithms algorithms() const;
+  void set_algorithms(const Device::Algorithms& algorithms);
+
+ private:
+  struct Functions;
+  struct Plan;
+  using PlanPointer = std::shared_ptr<const Plan>;
+  using Key = std::array<int64_t, 10>;
+
+  // What an algorithm depends on. Whether there is an addend is part of it; the factor is not.
+  [[nodiscard]] static Key key_of(const Product& product);
+
+  [[nodiscard]] PlanPointer plan_for(const Product& product, cudaStream_t stream);
+  [[nodiscard]] PlanPointer make_plan(const Product& product, cudaStream_t stream);
+  [[nodiscard]] int32_t measure(const Plan& plan, const Product& product, cudaStream_t stream) const;
+  [[nodiscard]] cublasStatus_t start(const Plan& plan, size_t algorithm, const Product& product,
+                                     cudaStream_t stream) const;
+  void check(cublasStatus_t status, std::string_view what) const;
+
+  std::unique_ptr<Functions> functions_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::atomic<bool> choosing_{false};
+  mutable std::mutex mutex_;  // of what follows
+  std::map<Key, PlanPointer> plans_;
+  Device::Algorithms algorithms_;
+};
+
+}  // namespace spillway::cuda

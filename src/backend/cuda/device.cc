@@ -1,0 +1,196 @@
+#include "backend/cuda/device.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "backend/cuda/check.h"
+#include "backend/cuda/context.h"
+#include "backend/kernel.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace spillway::cuda {
+namespace {
+
+class CudaEvent final : public DeviceEvent {
+ public:
+  explicit CudaEvent(int ordinal) {
+    check(cudaSetDevice(ordinal), "the GPU");
+    check(cudaEventCreateWithFlags(&event_, cudaEventBlockingSync), "an event");
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  CudaEvent(CudaEvent&&) = delete;
+
+  [[nodiscard]] bool has_happened() const override {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state == cudaErrorNotReady) return false;
+    check(state, "the GPU's work to succeed");
+    return true;
+  }
+  void await() const override { check(cudaEventSynchronize(event_), "the GPU's work to succeed"); }
+  [[nodiscard]] double seconds_since(const DeviceEvent& other) const override {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, dynamic_cast<const CudaEvent&>(other).event_, event_),
+          "the time between two events");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+  [[nodiscard]] cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+cudaEvent_t raw(const DeviceEvent& event) { return dynamic_cast<const CudaEvent&>(event).get(); }
+
+class CudaQueue final : public DeviceQueue {
+ public:
+  explicit CudaQueue(Context& context) : context_(context) {
+    make_current();
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  }
+  // What is left in the queue works on memory that is about to go. Its errors have nobody to go to.
+  ~CudaQueue() override {
+    cudaSetDevice(context_.ordinal());
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+  CudaQueue(CudaQueue&&) = delete;
+
+  void run(KernelFunction kernel, const KernelArgs& args) override {
+    make_current();
+    kernel({.inputs = args.inputs,
+            .outputs = args.outputs,
+            .workspace = args.workspace,
+            .attributes = args.attributes,
+            .stream = stream_,
+            .context = &context_});
+  }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    if (bytes == 0) return;
+    make_current();
+    const cudaError_t error = cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_);
+    if (error != cudaSuccess) check(error, fmt::format("to copy {}", format_bytes(bytes)));
+  }
+  void record(DeviceEvent& event) override {
+    make_current();
+    check(cudaEventRecord(raw(event), stream_), "to record an event");
+  }
+  void wait(const DeviceEvent& event) override {
+    make_current();
+    check(cudaStreamWaitEvent(stream_, raw(event), cudaEventWaitDefault), "to wait for an event");
+  }
+  void finish() override {
+    make_current();
+    check(cudaStreamSynchronize(stream_), "the GPU's work to succeed");
+  }
+
+ private:
+  // Of the calling thread: each lane's has its own current device.
+  void make_current() const { check(cudaSetDevice(context_.ordinal()), "the GPU"); }
+
+  Context& context_;
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal) : ordinal_(ordinal) {
+    make_current();
+    check(cudaFree(nullptr), "the GPU's context");
+    free_at_start_ = free_bytes();
+    context_ = std::make_unique<Context>(ordinal);
+  }
+
+  [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCuda; }
+  [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", ordinal_); }
+  [[nodiscard]] std::string description() const override { return context_->properties().name; }
+  [[nodiscard]] bool is_asynchronous() const override { return true; }
+  [[nodiscard]] bool shares_host_memory() const override { return false; }
+
+  [[nodiscard]] int64_t free_bytes() const override {
+    make_current();
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "to ask how much memory is free");
+    return static_cast<int64_t>(free);
+  }
+  [[nodiscard]] int64_t library_bytes() const override {
+    return std::max<int64_t>(0, free_at_start_ - allocated_ - free_bytes());
+  }
+
+  [[nodiscard]] Memory allocate(std::string_view tier, int64_t bytes) override {
+    if (bytes == 0) return {};
+    make_current();
+    void* memory = nullptr;
+    if (const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes)); error != cudaSuccess) {
+      (void)cudaGetLastError();  // or the next launch would report it
+      throw machine_error(tier, "expected {} of GPU memory for the plan, got '{}' with {} free; lower memory.{}",
+                          format_bytes(bytes), cudaGetErrorString(error), format_bytes(free_bytes()), tier);
+    }
+    allocated_ += bytes;
+    Memory result(static_cast<std::byte*>(memory), [this, bytes](std::byte* base) {
+      cudaSetDevice(ordinal_);
+      cudaFree(base);
+      allocated_ -= bytes;
+    });
+    check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "to clear the GPU's memory");
+    // The streams of queues do not wait for the default stream.
+    check(cudaDeviceSynchronize(), "to clear the GPU's memory");
+    return result;
+  }
+
+  [[nodiscard]] Pinned pin(std::span<std::byte> memory) override {
+    if (memory.empty()) return {};
+    make_current();
+    const cudaError_t error = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
+    if (error != cudaSuccess) {
+      (void)cudaGetLastError();
+      if (!has_warned_.exchange(true)) {
+        log_info("host memory cannot be pinned ({}): copies from and to the GPU are slower; raise ulimit -l",
+                 cudaGetErrorString(error));
+      }
+      return {};
+    }
+    return {static_cast<const void*>(memory.data()), [ordinal = ordinal_](const void* base) {
+              cudaSetDevice(ordinal);
+              cudaHostUnregister(const_cast<void*>(base));
+            }};
+  }
+
+  [[nodiscard]] std::unique_ptr<DeviceQueue> make_queue() override { return std::make_unique<CudaQueue>(*context_); }
+  [[nodiscard]] std::unique_ptr<DeviceEvent> make_event() override { return std::make_unique<CudaEvent>(ordinal_); }
+
+  void choose_algorithms(bool choosing) override { context_->cublas().choose(choosing); }
+  [[nodiscard]] Algorithms algorithms() const override { return context_->cublas().algorithms(); }
+  void set_algorithms(const Algorithms& algorithms) override { context_->cublas().set_algorithms(algorithms); }
+
+ private:
+  void make_current() const { check(cudaSetDevice(ordinal_), "the GPU"); }
+
+  int ordinal_;
+  int64_t free_at_start_ = 0;
+  std::atomic<int64_t> allocated_{0};
+  std::atomic<bool> has_warned_{false};
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace
+
+Presence find_gpus() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return {count, ""};
+  (void)cudaGetLastError();
+  if (error == cudaSuccess || error == cudaErrorNoDevice) return {0, "the driver sees none"};
+  if (error == cudaErrorInsufficientDriver) {
+    int version = 0;
+    if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return {0, "no NVIDIA driver is installed"};
+    return {
+        0, fmt::format("the NVIDIA driver is for CUDA {}.{}, and 13.0 is needed", version / 1000, version % 1000 / 10)};
+  }
+  return {0, cudaGetErrorString(error)};
+}
+
+std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }
+
+}  // namespace spillway::cuda

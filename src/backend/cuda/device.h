@@ -1,0 +1,21 @@
+// GPUs as Devices.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/device.h"
+
+namespace spillway::cuda {
+
+struct Presence {
+  int gpus = 0;
+  std::string problem;  // why there are none: no driver, one that is too old, no device
+};
+[[nodiscard]] Presence find_gpus();
+
+// Makes the GPU's context and opens the libraries, so that free_bytes() is what is left for arenas. Throws MachineError
+// where either fails. REQUIRES: ordinal < find_gpus().gpus.
+[[nodiscard]] std::shared_ptr<Device> open_gpu(int ordinal);
+
+}  // namespace spillway::cuda

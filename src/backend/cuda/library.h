@@ -1,0 +1,30 @@
+// A shared library that is opened when it is first needed, so that the program starts without it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace spillway::cuda {
+
+class Library {
+ public:
+  // Looks where the loader does (LD_LIBRARY_PATH, ldconfig), then where the CUDA toolkit and, in a virtual environment,
+  // NVIDIA's PyPI wheels put `file`. Throws MachineError `[name] ...; do `install`` where it is nowhere. It is never
+  // closed.
+  Library(std::string_view name, std::string_view file, std::string_view install);
+
+  [[nodiscard]] void* handle() const { return handle_; }
+  // Throws MachineError where the library is too old to have it.
+  template <typename Function>
+  void find(std::string_view function, Function*& pointer) const {
+    pointer = reinterpret_cast<Function*>(find_symbol(function));
+  }
+
+ private:
+  [[nodiscard]] void* find_symbol(std::string_view function) const;
+
+  std::string name_, install_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace spillway::cuda

@@ -1,0 +1,123 @@
+#include "backend/testing/delayed_device.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "backend/kernel.h"
+#include "base/error.h"
+
+namespace spillway::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Counts how often it was recorded and how often that has happened.
+class DelayedEvent final : public DeviceEvent {
+ public:
+  [[nodiscard]] bool has_happened() const override {
+    const std::lock_guard lock(mutex_);
+    return happened_ == recorded_;
+  }
+  void await() const override { await(recordings()); }
+  [[nodiscard]] double seconds_since(const DeviceEvent& other) const override {
+    return std::chrono::duration<double>(time_ - dynamic_cast<const DelayedEvent&>(other).time_).count();
+  }
+
+  [[nodiscard]] uint64_t recordings() const {
+    const std::lock_guard lock(mutex_);
+    return recorded_;
+  }
+  void record() {
+    const std::lock_guard lock(mutex_);
+    ++recorded_;
+  }
+  void happen() {
+    const std::lock_guard lock(mutex_);
+    ++happened_;
+    time_ = Clock::now();
+    changed_.notify_all();
+  }
+  void await(uint64_t recordings) const {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return happened_ >= recordings; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  uint64_t recorded_ = 0, happened_ = 0;
+  Clock::time_point time_;
+};
+
+class DelayedQueue final : public DeviceQueue {
+ public:
+  DelayedQueue(uint64_t seed, uint64_t stream, uint32_t most_microseconds)
+      : random_(seed, stream), most_microseconds_(most_microseconds), thread_([this] { live(); }) {}
+  ~DelayedQueue() override {
+    put([this] { stop_ = true; });
+    thread_.join();
+  }
+
+  void run(KernelFunction kernel, const KernelArgs& args) override {
+    put([kernel, args] { kernel(args); });
+  }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    put([=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
+  }
+  void record(DeviceEvent& event) override {
+    auto& recorded = dynamic_cast<DelayedEvent&>(event);
+    recorded.record();
+    put([&recorded] { recorded.happen(); });
+  }
+  void wait(const DeviceEvent& event) override {
+    const auto& awaited = dynamic_cast<const DelayedEvent&>(event);
+    put([&awaited, count = awaited.recordings()] { awaited.await(count); });
+  }
+  void finish() override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return work_.empty() && !busy_; });
+  }
+
+ private:
+  void put(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    changed_.notify_all();
+  }
+
+  void live() {
+    while (!stop_) {
+      std::function<void()> next;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return !work_.empty(); });
+        next = std::move(work_.front());
+        work_.pop_front();
+        busy_ = true;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random_.below(most_microseconds_ + 1)));
+      next();
+      const std::lock_guard lock(mutex_);
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  RandomStream random_;
+  uint32_t most_microseconds_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  bool busy_ = false, stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceQueue> DelayedDevice::make_queue() {
+  return std::make_unique<DelayedQueue>(seed_, queues_++, most_microseconds_);
+}
+std::unique_ptr<DeviceEvent> DelayedDevice::make_event() { return std::make_unique<DelayedEvent>(); }
+
+}  // namespace spillway::testing
