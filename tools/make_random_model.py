@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a Hugging Face folder with random weights of a named shape, one layer at a time, for benchmarks.
 
-    tools/make_random_model.py qwen2.5-0.5b FOLDER [--tokenizer MODEL_FOLDER]
+    tools/make_random_model.py qwen2.5-0.5b FOLDER [--config-only] [--tokenizer MODEL_FOLDER]
 
 Needs numpy only. A shard holds one layer, so memory stays at one layer whatever the model's size. Weights are normal with
 deviation 0.02, rounded to bf16, repeated after some millions of numbers. The tokenizer files of another folder can be copied along.
@@ -23,6 +23,18 @@ SHAPES = {
                    "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
                    "num_key_value_heads": 4, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
                    "rope_theta": 1000000.0, "tie_word_embeddings": False},
+    "qwen3-8b": {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096,
+                 "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32,
+                 "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
+                 "rope_theta": 1000000.0, "tie_word_embeddings": False},
+    "llama-3-8b": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 4096,
+                   "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+                   "num_key_value_heads": 8, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
+                   "rope_theta": 500000.0, "tie_word_embeddings": False},
+    "llama-3-70b": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 8192,
+                    "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+                    "num_key_value_heads": 8, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
+                    "rope_theta": 500000.0, "tie_word_embeddings": False},
     "llama-2-7b": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 32000, "hidden_size": 4096,
                    "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
                    "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
@@ -32,7 +44,8 @@ SHAPES = {
 
 def layer_tensors(config, layer):
     hidden, middle = config["hidden_size"], config["intermediate_size"]
-    key_width = hidden // config["num_attention_heads"] * config["num_key_value_heads"]
+    head_size = hidden // config["num_attention_heads"]
+    key_width = head_size * config["num_key_value_heads"]
     prefix = f"model.layers.{layer}."
     tensors = {
         "self_attn.q_proj.weight": (hidden, hidden), "self_attn.k_proj.weight": (key_width, hidden),
@@ -43,6 +56,8 @@ def layer_tensors(config, layer):
     if config["model_type"] == "qwen2":
         tensors.update({"self_attn.q_proj.bias": (hidden,), "self_attn.k_proj.bias": (key_width,),
                         "self_attn.v_proj.bias": (key_width,)})
+    if config["model_type"] == "qwen3":
+        tensors.update({"self_attn.q_norm.weight": (head_size,), "self_attn.k_norm.weight": (head_size,)})
     return {prefix + name: shape for name, shape in tensors.items()}
 
 
@@ -78,11 +93,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("folder")
+    parser.add_argument("--config-only", action="store_true", help="no weights: enough for `spillway plan --machine`")
     parser.add_argument("--tokenizer", help="folder whose tokenizer files are copied")
     args = parser.parse_args()
 
     config = dict(SHAPES[args.shape], hidden_act="silu", torch_dtype="bfloat16", bos_token_id=1, eos_token_id=2)
     os.makedirs(args.folder)
+    with open(os.path.join(args.folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=1)
+    if args.config_only:
+        return
     # A prime count, so that no two rows of a matrix are alike.
     numbers = to_bf16(0.02 * np.random.default_rng(1).standard_normal(4_194_301))
     shards = [layer_tensors(config, layer) for layer in range(config["num_hidden_layers"])]
@@ -99,8 +119,6 @@ def main():
         print(f"{name} ({number} of {len(shards)})", flush=True)
     with open(os.path.join(args.folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
         json.dump({"metadata": {"total_size": total}, "weight_map": places}, file, indent=1)
-    with open(os.path.join(args.folder, "config.json"), "w", encoding="utf-8") as file:
-        json.dump(config, file, indent=1)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         if args.tokenizer and os.path.exists(os.path.join(args.tokenizer, name)):
             shutil.copy(os.path.join(args.tokenizer, name), args.folder)
