@@ -13,7 +13,9 @@ double seconds_by_rates(const Graph& graph, OpId id, const Machine& machine) {
   const Cost cost = cost_of(graph, id);
   const double memory = cost.bytes / machine.memory_bytes_per_second;
   if (!cost.matrix_product) return machine.operation_seconds + memory;
-  const DType dtype = cost.in_f32 ? DType::kF32 : graph.value(graph.op(id).inputs[0]).type.dtype;
+  // A GPU multiplies what it holds in bf16 as such.
+  const bool in_f32 = cost.in_f32 && machine.device == DeviceKind::kCpu;
+  const DType dtype = in_f32 ? DType::kF32 : graph.value(graph.op(id).inputs[0]).type.dtype;
   return machine.operation_seconds + std::max(memory, cost.flops / machine.matrix_flops(dtype));
 }
 
@@ -24,7 +26,11 @@ Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine&
     if (found != machine.operations.end()) seconds = found->second;
   }
   if (seconds.compute <= 0) seconds.compute = seconds_by_rates(graph, id, machine);
-  if (seconds.host <= 0) seconds.host = seconds.compute;
+  if (seconds.host <= 0 && machine.host_bytes_per_second > 0) {
+    seconds.host = machine.operation_seconds + cost_of(graph, id).bytes / machine.host_bytes_per_second;
+  } else if (seconds.host <= 0) {
+    seconds.host = seconds.compute;
+  }
   return seconds;
 }
 

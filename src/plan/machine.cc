@@ -44,14 +44,35 @@ void read_operations(const nlohmann::json& json, std::string_view where, Machine
   }
 }
 
+void read_algorithms(const nlohmann::json& json, std::string_view where, Machine& machine) {
+  for (const auto& [shape, index] : read_object(json, "algorithms", where).items()) {
+    if (!index.is_number_unsigned() || index.get<uint64_t>() > 1000)
+      throw input_error(where,
+                        "expected the number of an algorithm for '{}', got {}; measure anew with `spillway doctor`",
+                        shape, index.dump());
+    machine.algorithms[shape] = index.get<int32_t>();
+  }
+}
+
+DeviceKind read_device(const nlohmann::json& json, std::string_view where) {
+  const auto found = json.find("device");
+  if (found == json.end()) return DeviceKind::kCpu;
+  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (*found == std::string(name_of(kind))) return kind;
+  }
+  throw input_error(where, "expected 'device' to be cpu or cuda, got {}; correct it", found->dump());
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Machine& machine) {
   nlohmann::ordered_json json = {{"name", machine.name},
+                                 {"device", name_of(machine.device)},
                                  {"threads", machine.threads},
                                  {"matrix_flops_f32", machine.matrix_flops_f32},
                                  {"matrix_flops_bf16", machine.matrix_flops_bf16},
                                  {"memory_bytes_per_second", machine.memory_bytes_per_second},
+                                 {"host_bytes_per_second", machine.host_bytes_per_second},
                                  {"operation_seconds", machine.operation_seconds}};
   for (int tier = 0; tier < kBudgetedTiers; ++tier) {
     json["capacity_bytes"][std::string(name_of(static_cast<Tier>(tier)))] =
@@ -66,6 +87,7 @@ nlohmann::ordered_json to_json(const Machine& machine) {
         machine.compute_share[static_cast<size_t>(lane)];
   for (const auto& [signature, seconds] : machine.operations)
     json["operations"][signature] = {{"compute_seconds", seconds.compute}, {"host_seconds", seconds.host}};
+  for (const auto& [shape, index] : machine.algorithms) json["algorithms"][shape] = index;
   return json;
 }
 
@@ -74,10 +96,13 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
     throw input_error(where, "expected a JSON object that describes a machine, got {}", json.type_name());
   Machine machine;
   if (json.contains("name") && json["name"].is_string()) machine.name = json["name"].get<std::string>();
+  machine.device = read_device(json, where);
   read_number(json, "threads", where, machine.threads);
   read_number(json, "matrix_flops_f32", where, machine.matrix_flops_f32);
   read_number(json, "matrix_flops_bf16", where, machine.matrix_flops_bf16);
   read_number(json, "memory_bytes_per_second", where, machine.memory_bytes_per_second);
+  if (json.contains("host_bytes_per_second"))
+    read_number(json, "host_bytes_per_second", where, machine.host_bytes_per_second);
   read_number(json, "operation_seconds", where, machine.operation_seconds);
   const nlohmann::json& capacity = read_object(json, "capacity_bytes", where);
   for (int tier = 0; tier < kBudgetedTiers; ++tier) {
@@ -97,6 +122,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
     }
   }
   if (json.contains("operations")) read_operations(json, where, machine);
+  if (json.contains("algorithms")) read_algorithms(json, where, machine);
   if (machine.threads < 1 || machine.matrix_flops_f32 <= 0 || machine.matrix_flops_bf16 <= 0 ||
       machine.memory_bytes_per_second <= 0) {
     throw input_error(where, "expected at least one thread and rates above zero; correct the file");

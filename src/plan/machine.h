@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "graph/operation.h"
 #include "plan/program.h"
 #include "tensor/dtype.h"
 
@@ -19,11 +20,13 @@ namespace spillway {
 
 struct Machine {
   std::string name = "cpu";
-  int threads = 1;                                     // of the compute lane
+  DeviceKind device = DeviceKind::kCpu;                // what the compute lane's kernels are written for
+  int threads = 1;                                     // of the CPU
   std::array<int64_t, kTiers> capacity_bytes{};        // free, by Tier; 0: the tier is not there
   double matrix_flops_f32 = 50e9;                      // flop/s of large matrix products, all threads
   double matrix_flops_bf16 = 50e9;                     // the same for bf16 data, by the faster of the two paths
   double memory_bytes_per_second = 10e9;               // device memory, reads and writes together
+  double host_bytes_per_second = 0;                    // host memory under the host_compute lane; 0: the same memory
   double operation_seconds = 3e-6;                     // what starting one operation costs
   std::array<double, kLanes> link_bytes_per_second{};  // of each copying lane; 0: the lane is not there
   // The share of its speed that the compute lane loses while another lane is busy. A copy by the CPU takes one core of
@@ -37,6 +40,8 @@ struct Machine {
   };
   // By signature (plan/signature.h). Rates stand in for operations that are not here.
   std::map<std::string, OperationSeconds, std::less<>> operations;
+  // Which of a library's algorithms each shape takes, as Device::algorithms() says. Plans do not depend on it.
+  std::map<std::string, int32_t, std::less<>> algorithms;
 
   // flop/s of matrix products on data of this type.
   [[nodiscard]] double matrix_flops(DType dtype) const {
@@ -46,7 +51,7 @@ struct Machine {
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
-// `compute_share` and `operations` may be missing.
+// `device`, `host_bytes_per_second`, `compute_share`, `operations` and `algorithms` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway

@@ -45,8 +45,12 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort) {
 
 PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
     : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), saved_(classify_saved(graph)) {
-  for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id)
-    workspaces_.push_back(workspace_of(graph, id, machine.threads));
+  for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
+    workspaces_.push_back(workspace_of(graph, id, machine.threads, machine.device));
+    // An update may run on either lane.
+    if (graph.op(id).phase == Phase::kUpdate)
+      workspaces_.back() = std::max(workspaces_.back(), workspace_of(graph, id, machine.threads));
+  }
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
