@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/operation.h"
 
@@ -64,8 +65,6 @@ class Device {
   virtual ~Device() = default;
 
   [[nodiscard]] virtual DeviceKind kind() const = 0;
-  // "cpu", "cuda:0"
-  [[nodiscard]] virtual std::string name() const = 0;
   // "NVIDIA H100 80GB HBM3"; empty for the CPU, whose name runtime/computer.h knows.
   [[nodiscard]] virtual std::string description() const { return {}; }
   [[nodiscard]] virtual bool is_asynchronous() const = 0;
@@ -101,6 +100,21 @@ class Device {
 // The device that the config key `device` names: "cpu", "cuda", "cuda:1", or "auto": a GPU where there is one. Throws
 // InputError, key `device`, for a GPU that is not there and says what is missing.
 [[nodiscard]] std::shared_ptr<Device> open_device(std::string_view name);
+// What there is of GPUs and of what it takes to use them, for `doctor`.
+struct GpuSurvey {
+  struct Library {
+    std::string name, version;
+  };
+  // Something that would help and is not there.
+  struct Missing {
+    std::string name, why, install;
+  };
+  int gpus = 0;
+  std::vector<Library> libraries;
+  std::vector<Missing> missing;
+};
+[[nodiscard]] GpuSurvey survey_gpus();
+
 // The number of the GPU that "cuda" or "cuda:N" names; nothing for any other text.
 [[nodiscard]] std::optional<int32_t> gpu_of(std::string_view name);
 

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <filesystem>
 #include <system_error>
 
 #include "backend/device.h"
@@ -43,6 +44,30 @@ std::shared_ptr<Device> open_best() { return shared_cpu(); }
 #endif
 
 }  // namespace
+
+GpuSurvey survey_gpus() {
+  GpuSurvey survey;
+#ifdef SPILLWAY_CUDA
+  const cuda::Presence presence = cuda::find_gpus();
+  survey.gpus = presence.gpus;
+  if (presence.gpus == 0)
+    survey.missing.push_back(
+        {"GPU", presence.problem, "install NVIDIA's driver, version 580 or later, where there is one"});
+  for (const cuda::LibraryState& library : cuda::find_libraries()) {
+    if (!library.version.empty()) {
+      survey.libraries.push_back({library.name, library.version});
+    } else {
+      survey.missing.push_back({library.name, library.problem, "see docs/cuda.md"});
+    }
+  }
+#else
+  std::error_code error;
+  if (std::filesystem::exists("/dev/nvidiactl", error))
+    survey.missing.push_back({"CUDA", "this machine's GPU is not used, as this program was built without",
+                              "tools/install_dependencies cuda; tools/build cuda"});
+#endif
+  return survey;
+}
 
 std::shared_ptr<Device> open_device(std::string_view name) {
   if (name == "auto") return open_best();

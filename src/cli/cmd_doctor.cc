@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "backend/device.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -25,14 +26,8 @@
 namespace spillway {
 namespace {
 
-struct Library {
-  std::string name, version;
-};
-
-// Something that would help and is not there.
-struct Missing {
-  std::string name, why, install;
-};
+using Library = GpuSurvey::Library;
+using Missing = GpuSurvey::Missing;
 
 std::string pcre2_version() {
   std::array<char, 64> text{};
@@ -68,20 +63,18 @@ std::vector<Missing> missing(const std::vector<std::string>& features, const Dis
          fmt::format("{}: the file system has no O_DIRECT, so the rates are those of the page cache", folder),
          "name a folder on a local disk with --disk"});
   }
-  std::error_code error;
-  if (std::filesystem::exists("/dev/nvidiactl", error)) {
-    list.push_back(
-        {"CUDA", "the GPU of this machine is not used: CUDA devices are not yet supported", "nothing to install yet"});
-  }
   return list;
 }
 
-std::string_view label_of(const MatrixRate& rate) {
+std::string_view label_of(const MatrixRate& rate, DeviceKind device) {
   if (rate.dtype == DType::kF32) return "f32";
+  if (device == DeviceKind::kCuda) return "bf16";
   return rate.path == cpu::Bf16Path::kNativeDot ? "bf16_native" : "bf16_widened";
 }
 
-bool is_used(const MatrixRate& rate) { return rate.dtype == DType::kF32 || rate.path == cpu::choose_bf16_path(); }
+bool is_used(const MatrixRate& rate, DeviceKind device) {
+  return device == DeviceKind::kCuda || rate.dtype == DType::kF32 || rate.path == cpu::choose_bf16_path();
+}
 
 struct Findings {
   Measurement measured;
@@ -117,10 +110,10 @@ nlohmann::ordered_json to_json(const Findings& found) {
   json["compute"] = nlohmann::ordered_json::array();
   for (const MatrixRate& rate : found.measured.products) {
     json["compute"].push_back({{"dtype", rate.dtype == DType::kF32 ? "f32" : "bf16"},
-                               {"path", label_of(rate)},
+                               {"path", label_of(rate, found.measured.machine.device)},
                                {"size", rate.size},
                                {"flops_per_second", rate.flops},
-                               {"used", is_used(rate)}});
+                               {"used", is_used(rate, found.measured.machine.device)}});
   }
   json["libraries"] = nlohmann::ordered_json::array();
   for (const Library& library : found.libraries)
@@ -134,17 +127,19 @@ nlohmann::ordered_json to_json(const Findings& found) {
 
 std::string rate_text(double bytes_per_second) { return fmt::format("{:.1f} GB/s", bytes_per_second / 1e9); }
 
-void print_products(const std::vector<MatrixRate>& rates) {
+void print_products(const Measurement& measured) {
   fmt::print("\nmatrix products, GFLOP/s by size\n");
+  const DeviceKind device = measured.machine.device;
   std::string_view label;
-  for (const MatrixRate& rate : rates) {
-    if (label_of(rate) != label) {
+  for (const MatrixRate& rate : measured.products) {
+    if (label_of(rate, device) != label) {
       if (!label.empty()) fmt::print("\n");
-      label = label_of(rate);
+      label = label_of(rate, device);
       fmt::print("  {:<14}", label);
     }
     fmt::print("  {}: {:.0f}", rate.size, rate.flops / 1e9);
-    if (rate.size == 1024 && rate.dtype == DType::kBF16 && is_used(rate)) fmt::print("   (used for bf16)");
+    if (device == DeviceKind::kCpu && rate.size == 1024 && rate.dtype == DType::kBF16 && is_used(rate, device))
+      fmt::print("   (used for bf16)");
   }
   fmt::print("\n");
 }
@@ -153,10 +148,18 @@ void print_page(const Findings& found) {
   const Machine& machine = found.measured.machine;
   const auto capacity = [&](Tier tier) { return format_bytes(machine.capacity_bytes[static_cast<size_t>(tier)]); };
   fmt::print("{}, {} threads: {}\n\ntiers\n", found.cpu, machine.threads, fmt::join(found.features, " "));
-  fmt::print("  device  {} free of {}, {} (triad)\n", capacity(Tier::kDevice), format_bytes(total_memory_bytes()),
-             rate_text(machine.memory_bytes_per_second));
-  fmt::print("  host    part of the same memory where memory.host asks for it, {} (copied by one thread)\n",
-             rate_text(machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]));
+  const auto link = [&](Lane lane) { return rate_text(machine.link_bytes_per_second[static_cast<size_t>(lane)]); };
+  if (machine.device == DeviceKind::kCuda) {
+    fmt::print("  device  {} free on {}, {} (copied)\n", capacity(Tier::kDevice), machine.name,
+               rate_text(machine.memory_bytes_per_second));
+    fmt::print("  host    {} free of {}, {} to the device, {} back\n", capacity(Tier::kHost),
+               format_bytes(total_memory_bytes()), link(Lane::kHostToDevice), link(Lane::kDeviceToHost));
+  } else {
+    fmt::print("  device  {} free of {}, {} (triad)\n", capacity(Tier::kDevice), format_bytes(total_memory_bytes()),
+               rate_text(machine.memory_bytes_per_second));
+    fmt::print("  host    part of the same memory where memory.host asks for it, {} (copied by one thread)\n",
+               link(Lane::kHostToDevice));
+  }
   const DiskRates& disk = found.measured.disk;
   if (disk.problem.empty()) {
     fmt::print("  disk    {} free in {}, write {}, read {}{}\n", capacity(Tier::kDisk), found.folder,
@@ -165,7 +168,7 @@ void print_page(const Findings& found) {
   } else {
     fmt::print("  disk    none in {}\n", found.folder);
   }
-  print_products(found.measured.products);
+  print_products(found.measured);
   fmt::print("\nstarting an operation takes {:.1f} us\n\nlibraries\n ", machine.operation_seconds * 1e6);
   for (const Library& library : found.libraries) fmt::print(" {} {} ", library.name, library.version);
   fmt::print("\n\nmissing\n");
@@ -177,22 +180,27 @@ void print_page(const Findings& found) {
 
 int cmd_doctor(std::span<const std::string> args) {
   CommandLine line("spillway doctor", "Shows what this machine has and how fast each part is.");
-  std::string folder = ".";
+  std::string folder = ".", device_name = "auto";
   bool json = false;
   line.option("--disk", folder, "the folder whose disk is measured");
+  line.option("--device", device_name, "the device that is measured: auto, cpu, cuda or cuda:N");
   line.flag("--json", json, "print one JSON document");
   if (!line.parse(args)) return kDone;
   if (!std::filesystem::is_directory(folder)) {
     throw input_error("--disk", "expected a folder, got '{}'; name one that is there", folder);
   }
+  const std::shared_ptr<Device> device = open_device(device_name);
   log_line("measuring for a few seconds; other programs should rest");
   Findings found;
-  found.measured = measure_machine(folder);
+  found.measured = device->kind() == DeviceKind::kCpu ? measure_machine(folder) : measure_device(*device, folder);
   found.cpu = cpu_name();
   found.features = cpu_features();
   found.folder = folder;
   found.libraries = libraries();
   found.missing = missing(found.features, found.measured.disk, folder);
+  const GpuSurvey gpus = survey_gpus();
+  found.libraries.insert(found.libraries.end(), gpus.libraries.begin(), gpus.libraries.end());
+  found.missing.insert(found.missing.end(), gpus.missing.begin(), gpus.missing.end());
   cache_machine(found.measured.machine);  // the next job measures its operations anew
   if (json) {
     fmt::print("{}\n", json_text(to_json(found), 2));

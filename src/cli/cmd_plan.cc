@@ -91,10 +91,11 @@ int cmd_plan(std::span<const std::string> args) {
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
 
   const bool elsewhere = arguments->has("--machine");
-  Machine machine =
-      elsewhere ? read_machine(arguments->value("--machine")) : this_machine(train::disk_paths(loaded.config).front());
+  const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
+  Machine machine = elsewhere ? read_machine(arguments->value("--machine"))
+                              : this_machine(train::disk_paths(loaded.config).front(), *device);
   const train::Job job = train::make_job(loaded.config, machine);
-  if (!elsewhere) train::measure_job(job, machine);
+  if (!elsewhere) train::measure_job(job, machine, *device);
   const train::PlannedJob planned = train::plan_job(job, machine, kFrontierPoints);
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));

@@ -53,7 +53,7 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, train::PlannedJob& planned, const train::TrainingData& data,
-              const Machine& machine, Progress& progress)
+              const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         machine_(machine),
@@ -61,7 +61,7 @@ class TrainingRun {
         output_(job.config.output_dir),
         initial_(job),
         pool_(machine.threads),
-        tiers_(job, planned),
+        tiers_(job, planned, device),
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
         trainer_(job, session_, data, listeners()),
         tier_memory_(memory_of_tiers(planned)),
@@ -161,9 +161,11 @@ class TrainingRun {
                format_bytes(executor.measured_peak_bytes(tier)));
     }
     log_info("{} outside the arenas; {:.0f} tokens/s; pictures in {}",
-             format_bytes(outside_arenas_bytes(planned_.plan.program, peak_rss_)),
+             format_bytes(outside_arenas_bytes(planned_.plan.program, machine_, peak_rss_)),
              static_cast<double>(outcome.tokens) / std::max(1e-9, outcome.step_seconds_sum),
              (output_ / "report.html").string());
+    if (const int64_t libraries = executor.device().library_bytes(); libraries > 0)
+      log_info("{} of device memory in libraries", format_bytes(libraries));
     if (outcome.interrupted) {
       log_info("interrupted after step {}; go on with auto_resume_from_checkpoints: true", trainer_.step());
     } else {
@@ -195,9 +197,10 @@ int cmd_train(std::span<const std::string> args) {
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
   Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
   progress.say("planning");
-  Machine machine = this_machine(train::disk_paths(loaded.config).front());
+  const std::shared_ptr<Device> device = open_device(loaded.config.device);
+  Machine machine = this_machine(train::disk_paths(loaded.config).front(), *device);
   const train::Job job = train::make_job(loaded.config, machine);
-  train::measure_job(job, machine);
+  train::measure_job(job, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, 0);
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
@@ -206,7 +209,7 @@ int cmd_train(std::span<const std::string> args) {
   const train::TrainingData data = train::load_training_data(
       loaded.config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
   release_free_memory();
-  return TrainingRun(job, planned, data, machine, progress).run();
+  return TrainingRun(job, planned, data, machine, *device, progress).run();
 }
 
 }  // namespace spillway

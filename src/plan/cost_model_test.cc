@@ -2,12 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "graph/builder.h"
+#include "graph/operation.h"
+#include "ops/add/add.h"
 #include "ops/dropout/dropout.h"
 #include "ops/matmul/matmul.h"
+#include "plan/planner.h"
 #include "plan/signature.h"
 
 using namespace spillway;
@@ -55,8 +60,36 @@ TEST_CASE("measured operations take what was measured, others what the rates say
   CHECK(measured.operation_seconds(1, Lane::kHostCompute) == by_rates.operation_seconds(1));
 }
 
-TEST_CASE("a machine survives its JSON file, with shares and operations") {
-  Machine machine{.name = "there", .threads = 3, .matrix_flops_f32 = 1e10};
+TEST_CASE("on a GPU an update on the host goes at the host's rate, and kernels get the scratch that theirs need") {
+  Graph graph{.name = "gpu"};
+  Builder b(graph);
+  const ValueType type{DType::kBF16, {4096, 4096}};
+  const ValueId x = b.input("x", type, ValueKind::kBatch), w = b.input("w", type, ValueKind::kFrozenWeight);
+  b.result(ops::matmul(b, x, w));
+  b.result(ops::add(b, x, w));
+  Machine gpu{.device = DeviceKind::kCuda, .memory_bytes_per_second = 4e12, .operation_seconds = 0};
+  gpu.host_bytes_per_second = 1e11;
+  const CostModel costs(graph, gpu);
+  CHECK(costs.operation_seconds(1) == doctest::Approx(3 * 2 * 4096 * 4096 / 4e12));
+  CHECK(costs.operation_seconds(1, Lane::kHostCompute) == doctest::Approx(3 * 2 * 4096 * 4096 / 1e11));
+  CHECK(workspace_of(graph, 0, 1, DeviceKind::kCuda) >= 32 << 20);
+  const Plan plan = plan_for(graph, gpu, uniform_choices(graph, Treatment::kKeep));
+  CHECK(plan.program.instructions[0].workspace.bytes == workspace_of(graph, 0, 1, DeviceKind::kCuda));
+}
+
+TEST_CASE("the machines that the repository describes can be planned for") {
+  for (const char* name : {"h200.json", "rtx4090.json"}) {
+    std::ifstream file(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "machines" / name);
+    const Machine machine = machine_from_json(nlohmann::json::parse(file), name);
+    CHECK(machine.device == DeviceKind::kCuda);
+    CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kHost)] > 0);
+    CHECK(machine.host_bytes_per_second > machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]);
+  }
+}
+
+TEST_CASE("a machine survives its JSON file, with its device, shares, operations and algorithms") {
+  Machine machine{.name = "there", .device = DeviceKind::kCuda, .threads = 3, .matrix_flops_f32 = 1e10};
+  machine.algorithms["512x512x512"] = 3;
   machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = 1.0 / 3;
   machine.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.1, .host = 1e-7};
   machine.operations["b(f32[1]) -> f32[1]"] = {.compute = 1.0 / 7};
@@ -69,6 +102,14 @@ TEST_CASE("a machine survives its JSON file, with shares and operations") {
   json.erase("operations");
   json.erase("compute_share");
   CHECK(machine_from_json(json, "machine.json").operations.empty());
+  json["device"] = "tpu";
+  CHECK_THROWS_WITH_AS((void)machine_from_json(json, "machine.json"),
+                       doctest::Contains("[machine.json] expected 'device' to be cpu or cuda"), InputError);
+  json.erase("device");
+  CHECK(machine_from_json(json, "machine.json").device == DeviceKind::kCpu);
+  json["algorithms"] = {{"a", -1}};
+  CHECK_THROWS_AS((void)machine_from_json(json, "machine.json"), InputError);
+  json.erase("algorithms");
   json["operations"] = {{"a", 3}};
   CHECK_THROWS_WITH_AS((void)machine_from_json(json, "machine.json"),
                        doctest::Contains("[machine.json] expected seconds for the operation 'a'"), InputError);

@@ -184,9 +184,10 @@ std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& 
   return result;
 }
 
-int64_t outside_arenas_bytes(const Program& program, int64_t peak_rss) {
-  return peak_rss - program.arena_bytes[static_cast<size_t>(Tier::kDevice)] -
-         program.arena_bytes[static_cast<size_t>(Tier::kHost)];
+int64_t outside_arenas_bytes(const Program& program, const Machine& machine, int64_t peak_rss) {
+  const int64_t host = program.arena_bytes[static_cast<size_t>(Tier::kHost)];
+  const bool device_is_host = machine.device == DeviceKind::kCpu;
+  return peak_rss - host - (device_is_host ? program.arena_bytes[static_cast<size_t>(Tier::kDevice)] : 0);
 }
 
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
@@ -200,7 +201,8 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   ordered_json report = report_of(planned, machine, &executor, measured);
   if (measured) report["timeline"]["measured"]["step"] = record.traced_step();
   report["process"] = {{"peak_rss_bytes", peak_rss},
-                       {"outside_arenas_bytes", outside_arenas_bytes(planned.plan.program, peak_rss)}};
+                       {"outside_arenas_bytes", outside_arenas_bytes(planned.plan.program, machine, peak_rss)},
+                       {"device_library_bytes", executor.device().library_bytes()}};
   report["step"]["median_seconds"] = outcome.median_step_seconds;
   report["step"]["compute_stall_seconds"] =
       outcome.steps > 0 ? record.stall_seconds() / static_cast<double>(outcome.steps) : 0.0;

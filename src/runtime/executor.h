@@ -39,6 +39,7 @@ class Executor {
   // The contents of all persistent values, wherever they live, between sections.
   [[nodiscard]] ValueStore& values() { return *values_; }
 
+  [[nodiscard]] const Device& device() const { return loaded_.device(); }
   // The number of rows that per-token tensors have in the next runs. REQUIRES: 0 <= tokens <= Graph::tokens.
   void set_tokens(int64_t tokens) { loaded_.set_tokens(tokens); }
   // Returns when all lanes have finished the section. Throws MachineError where a transfer fails, when nothing is in

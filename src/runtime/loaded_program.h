@@ -73,7 +73,7 @@ class LoadedProgram {
   // into the lane's queue. Throws MachineError where a transfer fails.
   void execute(int32_t instruction);
 
-  [[nodiscard]] Device& device() { return *compute_; }
+  [[nodiscard]] Device& device() const { return *compute_; }
   // The lanes whose work the device does on its own time.
   [[nodiscard]] bool is_asynchronous(Lane lane) const {
     return compute_->is_asynchronous() &&

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "io/file.h"
 #include "runtime/computer.h"
+#include "runtime/loaded_program.h"
 
 namespace spillway {
 namespace {
@@ -58,13 +59,6 @@ double large_product_flops(const std::vector<MatrixRate>& rates, DType dtype) {
   return flops;
 }
 
-// The CPU's memory is the device tier; a host tier of its own is there only where the user asks for one.
-void set_capacities(Machine& machine, const std::filesystem::path& scratch) {
-  machine.capacity_bytes[at(Tier::kDevice)] = available_memory_bytes();
-  machine.capacity_bytes[at(Tier::kHost)] = 0;
-  machine.capacity_bytes[at(Tier::kDisk)] = free_disk_bytes(scratch);
-}
-
 // Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
 void set_shares(Machine& machine, const DiskRates& disk) {
   const double core = 1.0 / machine.threads;
@@ -91,11 +85,25 @@ Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_byt
   machine.link_bytes_per_second[at(Lane::kDiskRead)] = result.disk.read_bytes_per_second;
   machine.link_bytes_per_second[at(Lane::kDiskWrite)] = result.disk.write_bytes_per_second;
   set_shares(machine, result.disk);
-  set_capacities(machine, scratch);
+  set_capacities(machine, scratch, cpu_device());
   return result;
 }
 
+// Whether a cached machine is the one at hand.
+bool is_same(const Machine& machine, const Device& device) {
+  return machine.device == device.kind() && machine.threads == available_cpus() &&
+         machine.name == (device.shares_host_memory() ? cpu_name() : device.description());
+}
+
 }  // namespace
+
+void set_capacities(Machine& machine, const std::filesystem::path& scratch, const Device& device) {
+  const bool is_host = device.shares_host_memory();
+  machine.capacity_bytes[at(Tier::kDevice)] = is_host ? available_memory_bytes() : device.free_bytes();
+  machine.capacity_bytes[at(Tier::kHost)] =
+      is_host ? 0 : std::max<int64_t>(0, available_memory_bytes() - TierOptions::bridge_bytes());
+  machine.capacity_bytes[at(Tier::kDisk)] = free_disk_bytes(scratch);
+}
 
 double measure_triad(ThreadPool& pool) {
   constexpr int64_t kElems = 64 * kMiB / 8;
@@ -132,18 +140,19 @@ double measure_dispatch(ThreadPool& pool) {
 
 Measurement measure_machine(const std::filesystem::path& scratch) { return measure_rates(scratch, 256 * kMiB); }
 
-std::filesystem::path machine_cache_path() {
+std::filesystem::path machine_cache_path(DeviceKind kind) {
+  const std::string_view name = kind == DeviceKind::kCpu ? "machine.json" : "machine-cuda.json";
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::filesystem::path(cache) / "spillway" / "machine.json";
+    return std::filesystem::path(cache) / "spillway" / name;
   }
   if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    return std::filesystem::path(home) / ".cache" / "spillway" / "machine.json";
+    return std::filesystem::path(home) / ".cache" / "spillway" / name;
   }
   return {};
 }
 
 void cache_machine(const Machine& machine) {
-  const std::filesystem::path path = machine_cache_path();
+  const std::filesystem::path path = machine_cache_path(machine.device);
   if (path.empty()) return;
   try {
     create_folders(path.parent_path());
@@ -155,23 +164,26 @@ void cache_machine(const Machine& machine) {
   }
 }
 
-Machine this_machine(const std::filesystem::path& scratch) {
-  const std::filesystem::path path = machine_cache_path();
+Machine this_machine(const std::filesystem::path& scratch, Device& device) {
+  const std::filesystem::path path = machine_cache_path(device.kind());
   try {
     if (!path.empty()) {
       const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
       Machine machine = machine_from_json(json, path.string());
       const bool same_program = json.value("program", "") == SPILLWAY_VERSION;  // others' kernels take other times
-      if (machine.name == cpu_name() && machine.threads == available_cpus() && same_program) {
+      if (is_same(machine, device) && same_program) {
         if (machine.operations.size() > kMostOperations) machine.operations.clear();
-        set_capacities(machine, scratch);
+        set_capacities(machine, scratch, device);
+        device.set_algorithms(machine.algorithms);
         return machine;
       }
     }
   } catch (const std::exception&) {
     // Missing or damaged: measured anew.
   }
-  Machine machine = measure_rates(scratch, 128 * kMiB).machine;
+  Machine machine = device.shares_host_memory() ? measure_rates(scratch, 128 * kMiB).machine
+                                                : measure_device(device, scratch).machine;
+  set_capacities(machine, scratch, device);
   cache_machine(machine);
   return machine;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cpu/matmul.h"
+#include "backend/device.h"
 #include "base/parallel.h"
 #include "plan/machine.h"
 
@@ -49,11 +50,20 @@ struct Measurement {
 // Everything above on this computer, in a few seconds. `scratch` is where the disk tier would be.
 [[nodiscard]] Measurement measure_machine(const std::filesystem::path& scratch);
 
+// What of each tier can be had now. A GPU's host tier leaves room for the buffers between it and the disk; the CPU has
+// none, as its memory is the device tier.
+void set_capacities(Machine& machine, const std::filesystem::path& scratch, const Device& device);
+
+// Rates of a device that has memory of its own, and of the links to it: by copies and by matrix products of growing
+// size, timed with its events. What it has no kernel for is left out.
+[[nodiscard]] Measurement measure_device(Device& device, const std::filesystem::path& scratch);
+
 // The Machine of this computer for the planner: rates and operations from the cache file, which is made by a
-// measurement where it is missing, damaged, another CPU's or another version's; capacities as they are now.
-[[nodiscard]] Machine this_machine(const std::filesystem::path& scratch);
-// $XDG_CACHE_HOME/spillway/machine.json; empty where there is no home. Writing it is best effort.
-[[nodiscard]] std::filesystem::path machine_cache_path();
+// measurement where it is missing, damaged, another CPU's, another GPU's or another version's; capacities as they are
+// now. The device is told which of its libraries' algorithms were chosen.
+[[nodiscard]] Machine this_machine(const std::filesystem::path& scratch, Device& device = cpu_device());
+// $XDG_CACHE_HOME/spillway/machine.json, or machine-cuda.json; empty where there is no home. Writing it is best effort.
+[[nodiscard]] std::filesystem::path machine_cache_path(DeviceKind kind = DeviceKind::kCpu);
 void cache_machine(const Machine& machine);
 
 }  // namespace spillway

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backend/arena.h"
+#include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/log.h"
 #include "base/math.h"
@@ -19,6 +21,7 @@
 #include "plan/signature.h"
 #include "runtime/computer.h"
 #include "runtime/lane_profile.h"
+#include "runtime/small_numbers.h"
 
 namespace spillway {
 namespace {
@@ -44,17 +47,37 @@ struct Sample {
   std::vector<double> compute_seconds, host_seconds;
 };
 
+// Scratch memory on a device.
+struct Area {
+  Device::Memory memory;
+  int64_t bytes = 0;
+
+  Area(Device& device, std::string_view name, int64_t size) : memory(device.allocate(name, size)), bytes(size) {}
+  [[nodiscard]] std::byte* at(int64_t offset) const { return memory.get() + offset; }
+};
+
+// Which lane an operation is timed for.
+enum class BenchLanes { kBoth, kCompute, kHost };
+
 class OperationBench {
  public:
-  OperationBench(const Graph& graph, const OperationMeasureOptions& options, const Machine& machine)
+  // `lanes`: of a device of its own, only the compute lane; then the CPU's part is another bench.
+  OperationBench(const Graph& graph, const OperationMeasureOptions& options, const Machine& machine, Device& device,
+                 BenchLanes lanes)
       : graph_(graph),
         options_(options),
+        device_(device),
+        lanes_(lanes),
+        queue_(device.make_queue()),
+        begin_(device.make_event()),
+        end_(device.make_event()),
         costs_(graph, machine),
         most_bytes_(options.memory_bytes / 3 / kAlignment * kAlignment),
         pool_(machine.threads) {
     std::set<std::string> seen;
     for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
-      if (!graph.op(op).def->cpu) continue;
+      if (!graph.op(op).def->kernel(device.kind())) continue;
+      if (lanes == BenchLanes::kHost && graph.op(op).phase != Phase::kUpdate) continue;
       std::string signature = signature_of(graph, op);
       if (machine.operations.count(signature) > 0 || !seen.insert(signature).second) continue;
       Sample sample{.op = op, .signature = std::move(signature)};
@@ -71,12 +94,17 @@ class OperationBench {
       results = std::max(results, sample.result_bytes);
       workspace = std::max(workspace, sample.workspace_bytes);
     }
-    const Arena constant_arena("constants", constants), result_arena("results", results),
-        workspace_arena("workspace", workspace);
-    fill_with_numbers(constant_arena);
-    fill_with_numbers(result_arena);
-    workspace_ = workspace_arena.at(0);
-    place_all(constant_arena, result_arena);
+    const Area constant_area(device_, "constants", constants), result_area(device_, "results", results),
+        workspace_area(device_, "workspace", workspace);
+    fill_with_numbers(constant_area);
+    fill_with_numbers(result_area);
+    workspace_ = workspace_area.at(0);
+    place_all(constant_area, result_area);
+    device_.choose_algorithms(true);
+    for (Sample& sample : samples_) {
+      if (device_.is_asynchronous()) (void)run_once(sample, pool_);
+    }
+    device_.choose_algorithms(false);
     const double begin = now_seconds();
     // The first round touches memory and code for the first time; alone it counts only where there is no time left.
     for (int round = 0; round <= kMostRounds; ++round) {
@@ -88,8 +116,9 @@ class OperationBench {
 
   void add_to(Machine& machine) const {
     for (const Sample& sample : samples_) {
-      machine.operations[sample.signature] = {.compute = sample.scale * undisturbed(sample.compute_seconds),
-                                              .host = sample.scale * undisturbed(sample.host_seconds)};
+      Machine::OperationSeconds& seconds = machine.operations[sample.signature];
+      if (lanes_ != BenchLanes::kHost) seconds.compute = sample.scale * undisturbed(sample.compute_seconds);
+      if (lanes_ != BenchLanes::kCompute) seconds.host = sample.scale * undisturbed(sample.host_seconds);
     }
   }
 
@@ -157,7 +186,7 @@ class OperationBench {
 
   // As many rows as time and memory allow. False: it cannot be measured.
   [[nodiscard]] bool choose_size(Sample& sample) const {
-    sample.workspace_bytes = workspace_of(graph_, sample.op, pool_.threads());
+    sample.workspace_bytes = workspace_of(graph_, sample.op, pool_.threads(), device_.kind());
     sample.tokens = graph_.tokens;
     sample.places_taken = places_taken(operation(sample));
     const auto needed = [&] {
@@ -192,33 +221,27 @@ class OperationBench {
     return rows;
   }
 
-  // Small numbers whichever of the floating types they are read as.
-  void fill_with_numbers(const Arena& arena) {
-    pool_.parallel_for(arena.bytes() / 8, 1 << 16, [&](int64_t begin, int64_t end, int) {
-      uint64_t state = static_cast<uint64_t>(begin) * 0x9E3779B97F4A7C15u + 88172645463325252u;
-      for (int64_t i = begin; i < end; ++i) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        // Four halves, each with a sign, a mantissa and an exponent for 2^-7 to 2^-4 (bf16 and f32) or about 1 (f16).
-        const uint64_t word = (state & 0x80FF80FF80FF80FFu) | 0x3C003C003C003C00u;
-        std::memcpy(arena.at(8 * i), &word, 8);
-      }
-    });
+  void fill_with_numbers(const Area& area) {
+    if (device_.shares_host_memory()) return fill_with_small_numbers(area.at(0), area.bytes, pool_);
+    const Arena piece("host", std::min<int64_t>(area.bytes, 64 * kMiB));
+    fill_with_small_numbers(piece.at(0), piece.bytes(), pool_);
+    for (int64_t offset = 0; offset < area.bytes; offset += piece.bytes())
+      queue_->copy(area.at(offset), piece.at(0), std::min(piece.bytes(), area.bytes - offset));
+    queue_->finish();
   }
 
   // Each operation's operands follow those of the operation before, round and round through the arenas. What kernels
   // write stays apart from what they only read, so that no number grows from round to round.
-  void place_all(const Arena& constants, const Arena& results) {
+  void place_all(const Area& constants, const Area& results) {
     int64_t constant_top = 0, result_top = 0;
-    const auto wrap = [](int64_t& top, int64_t bytes, const Arena& arena) {
-      if (top + bytes > arena.bytes()) top = 0;
+    const auto wrap = [](int64_t& top, int64_t bytes, const Area& area) {
+      if (top + bytes > area.bytes) top = 0;
     };
     for (Sample& sample : samples_) {
       wrap(constant_top, sample.constant_bytes, constants);
       wrap(result_top, sample.result_bytes, results);
-      const auto take = [&](ValueId id, const Arena& arena, int64_t& top) {
-        const TensorView view{arena.at(top), graph_.value(id).type.dtype, shape_of(sample, id)};
+      const auto take = [&](ValueId id, const Area& area, int64_t& top) {
+        const TensorView view{area.at(top), graph_.value(id).type.dtype, shape_of(sample, id)};
         top += bytes_of(sample, id);
         return view;
       };
@@ -239,29 +262,37 @@ class OperationBench {
   }
 
   TensorView batch_view(const Sample& sample, ValueId id) {
-    const ValueType& type = graph_.value(id).type;
-    std::vector<std::byte>& content = batch_[{id, sample.tokens}];
-    const TensorView view{nullptr, type.dtype, shape_of(sample, id)};
-    const bool fresh = content.empty();
-    content.resize(static_cast<size_t>(view.bytes()));
-    const TensorView filled{content.data(), view.dtype, view.shape};
-    if (fresh) options_.fill_batch(id, filled, sample.tokens);
-    return filled;
+    TensorView view{nullptr, graph_.value(id).type.dtype, shape_of(sample, id)};
+    const auto [at, fresh] = batch_.try_emplace({id, sample.tokens}, nullptr);
+    if (fresh) {
+      std::vector<std::byte> content(static_cast<size_t>(view.bytes()));
+      options_.fill_batch(id, {content.data(), view.dtype, view.shape}, sample.tokens);
+      at->second = device_.allocate("batch", view.bytes());
+      queue_->copy(at->second.get(), content.data(), view.bytes());
+      queue_->finish();
+    }
+    view.data = at->second.get();
+    return view;
   }
 
   double run_once(const Sample& sample, ThreadPool& pool) const {
     const Operation& op = operation(sample);
+    const KernelArgs args{.inputs = sample.inputs,
+                          .outputs = sample.outputs,
+                          .workspace = workspace_,
+                          .attributes = op.attributes,
+                          .threads = &pool};
     const double begin = now_seconds();
-    op.def->cpu({.inputs = sample.inputs,
-                 .outputs = sample.outputs,
-                 .workspace = workspace_,
-                 .attributes = op.attributes,
-                 .threads = &pool});
-    return now_seconds() - begin;
+    queue_->record(*begin_);
+    queue_->run(op.def->kernel(device_.kind()), args);
+    queue_->record(*end_);
+    queue_->finish();
+    return device_.is_asynchronous() ? end_->seconds_since(*begin_) : now_seconds() - begin;
   }
 
   void measure(Sample& sample) {
-    sample.compute_seconds.push_back(run_once(sample, pool_));
+    if (lanes_ != BenchLanes::kHost) sample.compute_seconds.push_back(run_once(sample, pool_));
+    if (lanes_ == BenchLanes::kCompute) return;
     if (operation(sample).phase == Phase::kUpdate) sample.host_seconds.push_back(run_once(sample, host_pool_));
   }
 
@@ -282,26 +313,45 @@ class OperationBench {
 
   const Graph& graph_;
   const OperationMeasureOptions& options_;
+  Device& device_;
+  BenchLanes lanes_;
+  std::unique_ptr<DeviceQueue> queue_;
+  std::unique_ptr<DeviceEvent> begin_, end_;
   CostModel costs_;
   int64_t
       most_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
   ThreadPool pool_, host_pool_{1};
   std::vector<Sample> samples_;
-  std::map<std::pair<ValueId, int64_t>, std::vector<std::byte>> batch_;  // by value and tokens
+  std::map<std::pair<ValueId, int64_t>, Device::Memory> batch_;  // by value and tokens
   std::byte* workspace_ = nullptr;
 };
 
 }  // namespace
 
 int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& options, Machine& machine) {
-  OperationMeasureOptions bounded = options;
-  bounded.memory_bytes = std::min(options.memory_bytes, available_memory_bytes() / 4);
-  OperationBench bench(graph, bounded, machine);
-  if (bench.size() == 0) return 0;
-  log_info("measuring {} operations of this job, once on this computer", bench.size());
-  bench.run();
-  bench.add_to(machine);
-  return bench.size();
+  Device& device = options.device ? *options.device : cpu_device();
+  const bool apart = device.is_asynchronous();
+  const auto bounded = [&](int64_t free_bytes) {
+    OperationMeasureOptions result = options;
+    result.memory_bytes = std::min(options.memory_bytes, free_bytes / 4);
+    return result;
+  };
+  const OperationMeasureOptions on_device = bounded(device.free_bytes()), on_host = bounded(available_memory_bytes());
+  std::vector<std::unique_ptr<OperationBench>> benches;
+  benches.push_back(std::make_unique<OperationBench>(graph, apart ? on_device : on_host, machine, device,
+                                                     apart ? BenchLanes::kCompute : BenchLanes::kBoth));
+  if (apart)
+    benches.push_back(std::make_unique<OperationBench>(graph, on_host, machine, cpu_device(), BenchLanes::kHost));
+  const int64_t count = benches.front()->size();
+  if (count == 0) return 0;
+  log_info("measuring {} operations of this job, once on this computer", count);
+  for (const auto& bench : benches) {
+    if (bench->size() == 0) continue;
+    bench->run();
+    bench->add_to(machine);
+  }
+  for (const auto& [shape, index] : device.algorithms()) machine.algorithms[shape] = index;
+  return count;
 }
 
 }  // namespace spillway

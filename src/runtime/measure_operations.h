@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "backend/device.h"
 #include "base/bytes.h"
 #include "plan/machine.h"
 #include "tensor/view.h"
@@ -15,6 +16,7 @@
 namespace spillway {
 
 struct OperationMeasureOptions {
+  Device* device = nullptr;  // of the compute lane; null: the CPU
   // Fills a batch value, whose content decides what a kernel touches: ids, positions, labels, sequence offsets. The
   // stream holds `tokens` tokens.
   std::function<void(ValueId value, const TensorView& view, int64_t tokens)> fill_batch;
@@ -26,8 +28,9 @@ struct OperationMeasureOptions {
 };
 
 // Adds to `machine.operations` what is not there yet; returns how many that are. Those of the update section are
-// measured by one thread, too, as the host_compute lane runs them. Says how many on standard error before it starts.
-// REQUIRES: verify(graph) is empty.
+// measured by one thread of the CPU, too, as the host_compute lane runs them. What the device's libraries offer several
+// algorithms for, they choose by measuring, too, and `machine.algorithms` keeps it. Says how many on standard error
+// before it starts. REQUIRES: verify(graph) is empty.
 int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& options, Machine& machine);
 
 }  // namespace spillway

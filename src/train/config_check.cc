@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backend/device.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -297,10 +298,10 @@ void check_machine(const Checks& c) {
                                   {"memory.disk", &config.memory.disk}}) {
     if (!size->empty()) (void)parse_bytes(*size, kAnyMachine, c.where(key));
   }
-  if (config.device == "auto" || config.device == "cpu") return;
-  const bool cuda = config.device == "cuda" || config.device.starts_with("cuda:");
-  throw input_error(c.where("device"), "expected auto or cpu, got {}; {}", quote(config.device),
-                    cuda ? "CUDA devices are not yet supported, write cpu" : "write one of them");
+  // Whether the GPU is there is another question, for the machine that trains.
+  if (config.device == "auto" || config.device == "cpu" || gpu_of(config.device)) return;
+  throw input_error(c.where("device"), "expected auto, cpu, cuda or cuda:N, got {}; write one of them",
+                    quote(config.device));
 }
 
 void check_required(const Checks& c, ConfigUse use) {

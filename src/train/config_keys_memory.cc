@@ -5,7 +5,7 @@ namespace spillway::train {
 std::vector<KeySection> memory_sections() {
   KeySection section{"Device and memory", {}};
   section.keys = {
-      key<&Config::device>("device", "auto or cpu"),
+      key<&Config::device>("device", "auto (a GPU where there is one), cpu, cuda or cuda:N"),
       key<&Config::memory, &MemoryConfig::device>("memory.device", "budget of device memory: bytes, 12GiB or 80%"),
       key<&Config::memory, &MemoryConfig::host>("memory.host", "budget of host memory"),
       key<&Config::memory, &MemoryConfig::disk>("memory.disk", "budget of disk space"),

@@ -52,12 +52,13 @@ class TypicalBatch {
 
 }  // namespace
 
-void measure_job(const Job& job, Machine& machine) {
+void measure_job(const Job& job, Machine& machine, Device& device) {
   const TrainingGraph training = build_training_graph(job.model, job.graph);
   const TypicalBatch batch(job, training);
-  OperationMeasureOptions options;
+  OperationMeasureOptions options{.device = &device};
   options.fill_batch = [&](ValueId id, const TensorView& view, int64_t tokens) { batch.fill(id, view, tokens); };
   options.sequence_len = job.graph.decoder.sequence_len;
+  if (!device.shares_host_memory()) options.memory_bytes = device.free_bytes() / 4;
   if (job.budget.device) options.memory_bytes = std::min(options.memory_bytes, *job.budget.device);
   if (measure_operations(training.graph, options, machine) > 0) cache_machine(machine);
 }

@@ -9,6 +9,6 @@ namespace spillway::train {
 // Adds to `machine`, and to its cache on disk, the measured times of the job's operations that are not there yet. Takes
 // some seconds the first time and nothing afterwards; a sentence on standard error says so. Uses no more memory than
 // the job may.
-void measure_job(const Job& job, Machine& machine);
+void measure_job(const Job& job, Machine& machine, Device& device = cpu_device());
 
 }  // namespace spillway::train

@@ -5,9 +5,10 @@
 
 namespace spillway::train {
 
-JobTiers::JobTiers(const Job& job, const PlannedJob& planned) {
+JobTiers::JobTiers(const Job& job, const PlannedJob& planned, Device& device) {
   const Program& program = planned.plan.program;
   TierOptions& tiers = options_.tiers;
+  tiers.device = &device;
   tiers.host_threads = program.threads;
   if (const int64_t bytes = program.arena_bytes[static_cast<size_t>(Tier::kDisk)]; bytes > 0) {
     const std::vector<std::string> folders = disk_paths(job.config);

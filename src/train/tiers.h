@@ -11,8 +11,8 @@ namespace spillway::train {
 
 class JobTiers {
  public:
-  // Reserves the scratch files in full. Throws InputError where a disk has too little room.
-  JobTiers(const Job& job, const PlannedJob& planned);
+  // Reserves the scratch files in full. Throws InputError where a disk has too little room. `device` is borrowed.
+  JobTiers(const Job& job, const PlannedJob& planned, Device& device = cpu_device());
 
   // Good while this lives.
   [[nodiscard]] const ExecutorOptions& options() const { return options_; }

@@ -29,7 +29,6 @@ class CpuQueue final : public DeviceQueue {
 class CpuDevice final : public Device {
  public:
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCpu; }
-  [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] bool is_asynchronous() const override { return false; }
   [[nodiscard]] bool shares_host_memory() const override { return true; }
   [[nodiscard]] int64_t free_bytes() const override { return available_memory(); }

@@ -21,9 +21,10 @@ cudaDataType_t cuda_type(DType dtype) {
   return dtype == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
-// The library may assume an address to be a multiple of this.
+// The library may assume an address to be a multiple of this. More than the widest access gains nothing, and would let
+// an algorithm depend on where a plan puts a value.
 uint32_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<uintptr_t>(address) | 256;
+  const auto bits = reinterpret_cast<uintptr_t>(address) | 16;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
@@ -119,8 +120,8 @@ CublasLt::~CublasLt() {
   if (handle_) functions_->destroy(handle_);
 }
 
-std::string CublasLt::version() const {
-  const size_t number = functions_->version();
+std::string CublasLt::find_version() {
+  const size_t number = Functions().version();
   return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
 

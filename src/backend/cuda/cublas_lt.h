@@ -13,25 +13,10 @@
 #include <string>
 
 #include "backend/cuda/library.h"
+#include "backend/cuda/product.h"
 #include "backend/device.h"
-#include "tensor/dtype.h"
 
 namespace spillway::cuda {
-
-// D = alpha op(A) op(B) + beta C, all row-major and dense; C may be D. Sums are f32; f32 data is not rounded to TF32.
-struct Product {
-  int64_t m = 0, n = 0, k = 0;  // all above 0
-  bool transpose_a = false, transpose_b = false;
-  DType in = DType::kBF16;   // of A and B
-  DType out = DType::kBF16;  // of C and D
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* c = nullptr;  // null: beta is 0
-  void* d = nullptr;
-  float alpha = 1;
-  std::byte* workspace = nullptr;  // 256-byte aligned
-  int64_t workspace_bytes = 0;
-};
 
 class CublasLt {
  public:
@@ -40,8 +25,8 @@ class CublasLt {
   ~CublasLt();
   CublasLt(CublasLt&&) = delete;
 
-  // "13.0.2"
-  [[nodiscard]] std::string version() const;
+  // "13.0.2". Opens the library without a GPU. Throws MachineError where it cannot.
+  [[nodiscard]] static std::string find_version();
 
   // Puts a product into the stream. A shape that is met for the first time asks the library for its algorithms, which
   // takes the host some 100 us; while choosing, the fastest is found by running each, several times, and waiting.

@@ -103,7 +103,6 @@ class CudaDevice final : public Device {
   }
 
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCuda; }
-  [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", ordinal_); }
   [[nodiscard]] std::string description() const override { return context_->properties().name; }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   [[nodiscard]] bool shares_host_memory() const override { return false; }
@@ -189,6 +188,16 @@ Presence find_gpus() {
         0, fmt::format("the NVIDIA driver is for CUDA {}.{}, and 13.0 is needed", version / 1000, version % 1000 / 10)};
   }
   return {0, cudaGetErrorString(error)};
+}
+
+std::vector<LibraryState> find_libraries() {
+  LibraryState cublas{.name = "cuBLASLt"};
+  try {
+    cublas.version = CublasLt::find_version();
+  } catch (const MachineError& error) {
+    cublas.problem = error.what();
+  }
+  return {cublas};
 }
 
 std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/device.h"
 
@@ -13,6 +14,15 @@ struct Presence {
   std::string problem;  // why there are none: no driver, one that is too old, no device
 };
 [[nodiscard]] Presence find_gpus();
+
+// A library that is opened when it is first needed.
+struct LibraryState {
+  std::string name;
+  std::string version;  // empty: it could not be opened
+  std::string problem;
+};
+// Needs no GPU.
+[[nodiscard]] std::vector<LibraryState> find_libraries();
 
 // Makes the GPU's context and opens the libraries, so that free_bytes() is what is left for arenas. Throws MachineError
 // where either fails. REQUIRES: ordinal < find_gpus().gpus.

@@ -20,7 +20,6 @@ class DelayedDevice final : public Device {
   DelayedDevice(uint64_t seed, uint32_t most_microseconds) : seed_(seed), most_microseconds_(most_microseconds) {}
 
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCpu; }
-  [[nodiscard]] std::string name() const override { return "delayed"; }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   // By address the host could reach its memory; that it does not is what is tested.
   [[nodiscard]] bool shares_host_memory() const override { return false; }

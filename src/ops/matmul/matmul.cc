@@ -2,12 +2,15 @@
 
 #include "backend/cpu/matmul.h"
 #include "backend/kernel.h"
+#include "base/bytes.h"
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
+#include "ops/matmul/matmul_shape.h"
 
 namespace spillway::ops {
-namespace {
+
+void matmul_cuda(const KernelArgs& args);
 
 cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes) {
   const bool transpose_a = attributes.integer("transpose_a") != 0, transpose_b = attributes.integer("transpose_b") != 0;
@@ -17,6 +20,19 @@ cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes&
           .transpose_a = transpose_a,
           .transpose_b = transpose_b};
 }
+
+MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, DType a, DType b, DType c) {
+  // What NVIDIA recommends for Hopper, where it pays: products that run for some microseconds at least.
+  constexpr double kLargeFlops = 1e9;
+  const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  MatmulCudaWorkspace workspace{.library_bytes = flops >= kLargeFlops ? 32 * kMiB : 4 * kMiB};
+  if (a != b) workspace.widened_bytes = 4 * shape.k * (a == DType::kF32 ? shape.n : shape.m);
+  const bool in_f32 = a == DType::kF32 || b == DType::kF32;
+  if (in_f32 && c != DType::kF32) workspace.result_bytes = 4 * shape.m * shape.n;
+  return workspace;
+}
+
+namespace {
 
 // Tokens may be the rows of a, and then of the result, or what both are contracted over.
 void expect_tokens_fit(const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
@@ -96,6 +112,11 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
   return cpu::matmul_workspace_bytes(shape, inputs[0]->dtype, inputs[1]->dtype, threads);
 }
 
+int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  return matmul_cuda_workspace(shape, inputs[0]->dtype, inputs[1]->dtype, outputs[0]->dtype).bytes();
+}
+
 void matmul_cpu(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &addend = args.inputs[2], &c = args.outputs[0];
   const auto matrix = [](const TensorView& view) { return cpu::Matrix{view.data, view.dtype, view.shape[1]}; };
@@ -117,8 +138,10 @@ const OpDef kMatmul{.name = "matmul",
                     .vjp = vjp,
                     .cost = cost,
                     .workspace_bytes = workspace_bytes,
+                    .cuda_workspace_bytes = cuda_workspace_bytes,
                     .in_place = {{0, 2}},
-                    .cpu = matmul_cpu};
+                    .cpu = matmul_cpu,
+                    .cuda = SPILLWAY_CUDA_KERNEL(matmul_cuda)};
 
 }  // namespace
 

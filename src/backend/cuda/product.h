@@ -1,0 +1,29 @@
+// Matrix products that are part of another operation's kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/kernel.h"
+
+namespace spillway::cuda {
+
+// D = alpha op(A) op(B) + beta C, all row-major and dense; C may be D. Sums are f32; f32 data is not rounded to TF32.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;  // all above 0
+  bool transpose_a = false, transpose_b = false;
+  DType in = DType::kBF16;   // of A and B
+  DType out = DType::kBF16;  // of C and D
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;  // null: beta is 0
+  void* d = nullptr;
+  float alpha = 1;
+  std::byte* workspace = nullptr;  // 256-byte aligned
+  int64_t workspace_bytes = 0;
+};
+
+// Puts a product into the stream of the kernel that `args` were given to.
+void multiply(const Product& product, const KernelArgs& args);
+
+}  // namespace spillway::cuda

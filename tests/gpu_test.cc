@@ -1,0 +1,230 @@
+// On a GPU: `./test --gpu` runs the cases whose names say so. Where there is none, or no CUDA in the build, they say
+// that and pass.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/arena.h"
+#include "backend/device.h"
+#include "backend/kernel.h"
+#include "base/bytes.h"
+#include "base/random.h"
+#include "graph/operation.h"
+#include "ops/matmul/matmul.h"
+#include "plan/testing/random_plan.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_training.h"
+#include "train/tiers.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+// Null where there is none.
+std::shared_ptr<Device> find_gpu() {
+  if (survey_gpus().gpus > 0) return open_device("cuda");
+  MESSAGE("skipped: no GPU");
+  return nullptr;
+}
+
+// f32 or bf16 content, in memory of either device.
+struct Tensor {
+  Device::Memory memory;
+  TensorView view;
+
+  Tensor(Device& device, const ValueType& type)
+      : memory(device.allocate("device", type.bytes())), view{memory.get(), type.dtype, type.shape} {}
+};
+
+void copy_now(Device& device, void* to, const void* from, int64_t bytes) {
+  const std::unique_ptr<DeviceQueue> queue = device.make_queue();
+  queue->copy(to, from, bytes);
+  queue->finish();
+}
+
+struct ProductCase {
+  DType a, b, addend, out;
+  bool transpose_a, transpose_b, has_addend;
+  int64_t m, n, k;
+};
+
+// The product on a device, as f32.
+std::vector<float> product_on(Device& device, const ProductCase& c) {
+  Graph graph{.name = "product"};
+  Builder builder(graph);
+  const ValueType a{c.a, c.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k}};
+  const ValueType b{c.b, c.transpose_b ? Shape{c.n, c.k} : Shape{c.k, c.n}};
+  const ValueType addend{c.addend, {c.m, c.n}};
+  const ValueId x = builder.input("a", a, ValueKind::kBatch), y = builder.input("b", b, ValueKind::kBatch);
+  const ValueId z = c.has_addend ? builder.input("addend", addend, ValueKind::kBatch) : kNone;
+  const ValueId result = ops::matmul(
+      builder, x, y,
+      {.transpose_a = c.transpose_a, .transpose_b = c.transpose_b, .alpha = 0.5, .addend = z, .out_dtype = c.out});
+  const OpId id = graph.value(result).producer;
+  const ValueType out = graph.value(result).type;
+
+  std::vector<Tensor> tensors;
+  for (const ValueType& type : {a, b, addend, out}) tensors.emplace_back(device, type);
+  for (size_t i = 0; i < 3; ++i) {
+    RandomStream random(7, i);
+    const TensorView& view = tensors[i].view;
+    std::vector<std::byte> content(static_cast<size_t>(view.bytes()));
+    for (int64_t k = 0; k < view.elems(); ++k) {
+      const float number = static_cast<float>(random.uniform()) - 0.5f;
+      // bf16 is the upper half of f32.
+      const auto bits = std::bit_cast<uint32_t>(number);
+      const auto upper = static_cast<uint16_t>(bits >> 16);
+      if (view.dtype == DType::kF32) std::memcpy(content.data() + 4 * k, &number, 4);
+      if (view.dtype == DType::kBF16) std::memcpy(content.data() + 2 * k, &upper, 2);
+    }
+    copy_now(device, view.data, content.data(), view.bytes());
+  }
+  const int64_t scratch = std::max<int64_t>(64, workspace_of(graph, id, 1, device.kind()));
+  const Device::Memory workspace = device.allocate("device", scratch);
+  ThreadPool pool(1);
+  const std::array inputs = {tensors[0].view, tensors[1].view, c.has_addend ? tensors[2].view : TensorView{}};
+  const std::array outputs = {tensors[3].view};
+  const std::unique_ptr<DeviceQueue> queue = device.make_queue();
+  queue->run(graph.op(id).def->kernel(device.kind()), {.inputs = inputs,
+                                                       .outputs = outputs,
+                                                       .workspace = workspace.get(),
+                                                       .attributes = graph.op(id).attributes,
+                                                       .threads = &pool});
+  queue->finish();
+  std::vector<std::byte> content(static_cast<size_t>(out.bytes()));
+  copy_now(device, content.data(), outputs[0].data, out.bytes());
+  std::vector<float> numbers(static_cast<size_t>(out.shape.elems()));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    uint32_t bits = 0;
+    if (out.dtype == DType::kF32) std::memcpy(&bits, content.data() + 4 * i, 4);
+    if (out.dtype == DType::kBF16) std::memcpy(reinterpret_cast<std::byte*>(&bits) + 2, content.data() + 2 * i, 2);
+    numbers[i] = std::bit_cast<float>(bits);
+  }
+  return numbers;
+}
+
+struct Result {
+  std::vector<double> losses;
+  std::vector<std::vector<std::byte>> state;
+};
+
+Result train_on(Device& device, const TinySetup& setup, const std::optional<uint64_t>& seed) {
+  const TemporaryFolder folder;
+  std::unique_ptr<train::JobTiers> tiers;
+  train::Job job = tiny_job(kGoldenModels / "qwen3", setup);
+  job.config.memory.disk_paths = {folder.path().string()};
+  Machine machine{.device = device.kind(), .threads = setup.threads};
+  machine.link_bytes_per_second.fill(1e9);
+  TinyTraining training(job, machine, [&](train::PlannedJob& planned) {
+    if (seed) {
+      RandomStream random(*seed, 31);
+      Choices choices = random_choices(planned.training.graph, random);
+      // The CPU's update rounds otherwise than the GPU's.
+      choices.update_site = Tier::kDevice;
+      planned.plan = plan_for(planned.training.graph, machine, choices);
+    }
+    tiers = std::make_unique<train::JobTiers>(job, planned, device);
+    return tiers->options();
+  });
+  Result result;
+  const std::vector<FlatBatch> micro_batches = all_micro_batches();
+  for (int64_t step = 0; step < 2; ++step) {
+    result.losses.push_back(
+        training.accumulate(std::span(micro_batches).subspan(2 * static_cast<size_t>(step), 2), 0.01, step));
+    result.losses.push_back(training.update());
+  }
+  const Graph& graph = training.training().graph;
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    if (graph.is_persistent(id)) result.state.push_back(training.bytes(id));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("on a GPU: copies keep every byte, and a queue waits for another's event") {
+  const std::shared_ptr<Device> gpu = find_gpu();
+  if (!gpu) return;
+  constexpr int64_t kBytes = 64 * kMiB + 12;
+  const Arena from("host", kBytes), to("host", kBytes);
+  RandomStream random(1, 0);
+  for (int64_t i = 0; i + 4 <= kBytes; i += 4) {
+    const uint32_t bits = random.next();
+    std::memcpy(from.at(i), &bits, 4);
+  }
+  const Device::Pinned pinned = gpu->pin({from.at(0), static_cast<size_t>(kBytes)});
+  const Device::Memory memory = gpu->allocate("device", 2 * kBytes);
+  const auto up = gpu->make_queue(), across = gpu->make_queue(), down = gpu->make_queue();
+  const auto arrived = gpu->make_event(), moved = gpu->make_event();
+  up->copy(memory.get(), from.at(0), kBytes);
+  up->record(*arrived);
+  across->wait(*arrived);
+  across->copy(memory.get() + kBytes, memory.get(), kBytes);
+  across->record(*moved);
+  down->wait(*moved);
+  down->copy(to.at(0), memory.get() + kBytes, kBytes);
+  down->finish();
+  CHECK(std::memcmp(from.at(0), to.at(0), static_cast<size_t>(kBytes)) == 0);
+  CHECK(moved->has_happened());
+  CHECK(moved->seconds_since(*arrived) > 0);
+}
+
+TEST_CASE("on a GPU: matrix products are those of the CPU") {
+  const std::shared_ptr<Device> gpu = find_gpu();
+  if (!gpu) return;
+  constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
+  for (uint32_t bits = 0; bits < 128; ++bits) {
+    const auto bit = [&](int i) { return (bits >> i & 1) != 0; };
+    const ProductCase c{kTypes[bit(0)], kTypes[bit(1)], kTypes[bit(2)],   kTypes[bit(3)],   bit(4),
+                        bit(5),         bit(6),         bit(0) ? 96 : 40, bit(1) ? 64 : 24, bit(2) ? 200 : 72};
+    CAPTURE(bits);
+    const std::vector<float> expected = product_on(cpu_device(), c), got = product_on(*gpu, c);
+    // Sums of k products below 1/4 in another order; and a bf16 result, or an addend that is rounded to it first.
+    const double order = 2e-6 * static_cast<double>(c.k);
+    const double rounding = c.out == DType::kBF16 ? 0x1p-7 : 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double tolerance = order + rounding * (std::abs(static_cast<double>(expected[i])) + 0.5);
+      REQUIRE(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])) <= tolerance);
+    }
+  }
+}
+
+TEST_CASE("every operation of a training step has a kernel for the GPU, where the build has any") {
+  for (const char* adapter : {"", "adapter"}) {
+    const TinySetup setup{.adapter = adapter, .dropout = *adapter ? 0.1 : 0};
+    const train::Job job = tiny_job(kGoldenModels / "qwen3", setup);
+    const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+    const auto has_kernel = [](const Operation& op) { return op.def->cuda != nullptr; };
+    if (std::none_of(training.graph.ops.begin(), training.graph.ops.end(), has_kernel)) return;
+    for (const Operation& op : training.graph.ops) {
+      CAPTURE(op.def->name);
+      CHECK(has_kernel(op));
+    }
+  }
+}
+
+TEST_CASE("on a GPU: a tiny model trains as on the CPU, and plans do not change a bit") {
+  const std::shared_ptr<Device> gpu = find_gpu();
+  if (!gpu) return;
+  for (const char* adapter : {"", "adapter"}) {
+    CAPTURE(adapter);
+    const TinySetup setup{.adapter = adapter};
+    const Result expected = train_on(cpu_device(), setup, {}), plain = train_on(*gpu, setup, {});
+    for (size_t i = 0; i < expected.losses.size(); ++i)
+      CHECK(plain.losses[i] == doctest::Approx(expected.losses[i]).epsilon(1e-4));
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      CAPTURE(seed);
+      const Result moved = train_on(*gpu, setup, seed);
+      CHECK(moved.losses == plain.losses);
+      CHECK(moved.state == plain.state);
+    }
+  }
+}
