@@ -249,7 +249,8 @@ TEST_CASE("a wrong value says what was expected") {
         "[c.yml:6: memory] expected a mapping, got '8GiB'; write `name: value` lines below the key");
   CHECK(error_of("memory: {device: lots}\n")
             .starts_with("[c.yml:6: memory.device] expected a size such as 4096, 512MiB"));
-  CHECK(error_of("device: tpu\n") == "[c.yml:6: device] expected auto, cpu, cuda or cuda:N, got 'tpu'; write one of them");
+  CHECK(error_of("device: tpu\n") ==
+        "[c.yml:6: device] expected auto, cpu, cuda or cuda:N, got 'tpu'; write one of them");
   CHECK(error_of("", {{"datasets.7.path", "x"}}) ==
         "[--datasets.7.path] expected an index from 0 to 1, got '7'; change it");
   CHECK(error_of("", {{"seed.x", "1"}}).starts_with("[--seed.x] expected"));
