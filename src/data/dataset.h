@@ -40,9 +40,6 @@ struct Preparation {
 [[nodiscard]] DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                                            const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink);
 
-// The files that a dataset means: its path, or data_files in it, or what lies in the folder, by split. Local files
-// only.
-[[nodiscard]] std::vector<std::filesystem::path> dataset_files(const DatasetConfig& config);
 
 // rows_read, truncated, tokens, dropped: {empty, too_short, too_long, no_targets, duplicate}.
 [[nodiscard]] nlohmann::ordered_json to_json(const DatasetSummary& summary);

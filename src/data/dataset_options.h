@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spillway::data {
@@ -25,22 +26,43 @@ enum class PackingStrategy { kBfd, kBfdSplit, kWrapped, kFirstFit, kSequential }
   return strategy == PackingStrategy::kBfdSplit || strategy == PackingStrategy::kWrapped;
 }
 
-// `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already.
+// What a mapping as `type` may hold: axolotl's names for prompts of one's own, for SFT and for preferences.
+inline constexpr std::string_view kUserDefinedProperties[] = {
+    "system_prompt", "system_format", "format",        "no_input_format", "field_system",     "field_instruction",
+    "field_input",   "field_output",  "field_prompt",  "field_chosen",    "field_rejected",   "field_completion",
+    "field_label",   "prompt_format", "chosen_format", "rejected_format", "completion_format"};
+
+// `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already. A
+// mapping: the user's own prompts.
 struct DatasetType {
   bool given = false;
   std::string name;
+  std::map<std::string, std::string> properties;  // of a mapping
+
+  [[nodiscard]] bool is_user_defined() const { return !properties.empty(); }
+  // A property, or what it is where the mapping does not have it.
+  [[nodiscard]] std::string property(const std::string& key, const char* usual) const {
+    const auto found = properties.find(key);
+    return found == properties.end() || found->second.empty() ? usual : found->second;
+  }
 };
 
 struct DatasetConfig {
   std::string path;
   DatasetType type;
-  std::string ds_type;                  // json, csv; empty: from the file's name
+  std::string name, revision;           // of a data set with several configs; of one in the hub's cache
+  std::string ds_type;                  // json, csv, text, parquet, arrow; empty: from the file's name
   std::vector<std::string> data_files;  // inside `path`
-  std::string split = "train";
-  std::string field;  // column of `completion` text; empty: text
+  std::string split = "train";          // perhaps with a slice
+  int64_t shards = 1, shards_idx = 0;   // of so many parts the one to take
+  double weight = 1;                    // how often a row comes, on average
+  std::string field;        // column of `completion` text; empty: text
+  std::string text_column;  // column of `pretrain` text; empty: text
   std::string field_system, field_instruction, field_input,
       field_output;  // columns of `alpaca`; empty: their usual names
   std::string field_messages = "messages";
+  std::string field_prompt = "prompt", field_chosen = "chosen", field_rejected = "rejected",
+              field_completion = "completion", field_label = "label";  // of preference rows
   std::string field_tools = "tools";
   std::string field_thinking = "reasoning_content";
   std::map<std::string, std::string> message_property_mappings;  // property in the template -> property in the row
@@ -57,8 +79,18 @@ struct DatasetConfig {
   std::string message_field_role, message_field_content;
 };
 
+// What the rows are for.
+enum class Objective {
+  kText,      // next tokens
+  kPairs,     // DPO and its kin: a chosen and a rejected completion
+  kOrpo,      // the same, with a BOS and an EOS whatever the tokenizer adds
+  kUnpaired,  // KTO: one completion and whether it is wanted
+  kReward,    // whole conversations, a chosen and a rejected one
+};
+
 // What holds for all datasets of a job.
 struct RowOptions {
+  Objective objective = Objective::kText;
   int64_t sequence_len = 512;  // or max_length, under TRL's rules
   LengthRules length_rules = LengthRules::kAxolotl;
   ExcessLength excess_length_strategy = ExcessLength::kDrop;

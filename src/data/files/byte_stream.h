@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "data/files/record_reader.h"
+#include "data/files/byte_source.h"
 
 namespace spillway::data {
 
@@ -30,13 +32,27 @@ class ByteStream {
   [[nodiscard]] char peek() const { return buffer_[at_]; }
   char take() {
     const char c = buffer_[at_++];
-    if (c == '\n') ++line_;
+    ++column_;
+    if (c == '\n') {
+      ++line_;
+      column_ = 1;
+    }
     return c;
   }
 
   [[nodiscard]] int64_t line() const { return line_; }
+  [[nodiscard]] int64_t column() const { return column_; }  // in bytes, from 1
   [[nodiscard]] std::string where(int64_t line) const { return fmt::format("{}:{}", name_, line); }
   [[nodiscard]] std::string where() const { return where(line_); }
+  // Of byte `at` of a text that began at this line and column: "FILE:LINE:COLUMN".
+  [[nodiscard]] std::string where(std::string_view text, size_t at, int64_t line, int64_t column) const {
+    const std::string_view before = text.substr(0, at);
+    const size_t newline = before.rfind('\n');
+    column = newline == std::string_view::npos ? column + std::ssize(before)
+                                               : std::ssize(before) - std::ssize(before.substr(0, newline));
+    line += std::count(before.begin(), before.end(), '\n');
+    return fmt::format("{}:{}:{}", name_, line, column);
+  }
 
  private:
   static constexpr size_t kBufferBytes = size_t{1} << 18;
@@ -50,7 +66,7 @@ class ByteStream {
   std::string name_;
   std::vector<char> buffer_;
   size_t at_ = 0, end_ = 0;
-  int64_t line_ = 1;
+  int64_t line_ = 1, column_ = 1;
 };
 
 }  // namespace spillway::data

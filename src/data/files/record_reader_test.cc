@@ -75,7 +75,7 @@ TEST_CASE("CSV follows RFC 4180") {
 }
 
 TEST_CASE("a broken row is named with its line") {
-  CHECK(error_of("{\"a\": 1}\n{\"a\": tru}\n").starts_with("[f:2] expected a JSON object"));
+  CHECK(error_of("{\"a\": 1}\n{\"a\": tru}\n").starts_with("[f:2:10] expected a JSON object"));
   CHECK(error_of("{\"a\": 1}\n{\"a\": 1\n{\"a\": 1}\n").starts_with("[f:2] expected ','"));
   CHECK(error_of("{\"a\": 1}\n{\"a\": \"x").starts_with("[f:2] expected '\"'"));
   CHECK(error_of("{\"a\": 1}\n5\n").starts_with("[f:2] expected a row as a JSON object"));
@@ -91,13 +91,36 @@ TEST_CASE("a broken row is named with its line") {
   CHECK(error_of("a\n\xC3\n", RecordFormat::kCsv).starts_with("[f:2] expected UTF-8"));
 }
 
+TEST_CASE("a broken value is named with line and column, in a list over several lines, too") {
+  CHECK(error_of("{\"a\": 1}\n  {\"a\" :  [1, x]}\n").starts_with("[f:2:15] expected a JSON object"));
+  CHECK(error_of("[\n  {\"a\": 1},\n  {\n    \"b\": nul\n  }\n]").starts_with("[f:4:13] expected a JSON object"));
+}
+
+TEST_CASE("each line of a text is a row") {
+  const Json rows = read_all("one\r\n\n two\rthree", RecordFormat::kText, 1);
+  CHECK(rows == Json::parse(R"([{"f:1": {"text": "one"}}, {"f:2": {"text": ""}}, {"f:3": {"text": " two"}},
+                               {"f:3": {"text": "three"}}])"));
+  CHECK(error_of("a\n\xE9\n", RecordFormat::kText).starts_with("[f:2] expected UTF-8"));
+}
+
+TEST_CASE("the format follows from a file's name, without the ending of its compression") {
+  CHECK(format_of("a/x.jsonl") == RecordFormat::kJson);
+  CHECK(format_of("x.csv.gz") == RecordFormat::kCsv);
+  CHECK(format_of("x.y.txt.zst") == RecordFormat::kText);
+  CHECK(format_of("x.parquet") == RecordFormat::kParquet);
+  CHECK_FALSE(format_of("x.gz"));
+  CHECK_FALSE(format_of("csv"));
+  CHECK(format_named("csv") == RecordFormat::kCsv);
+  CHECK_FALSE(format_named("CSV"));
+}
+
 TEST_CASE("a missing file and a named pipe are refused at once") {
   CHECK_THROWS_AS((void)RecordReader("/nonexistent/rows.jsonl", RecordFormat::kJson), InputError);
   const auto pipe = std::filesystem::temp_directory_path() / ("spillway_pipe_" + std::to_string(getpid()) + ".jsonl");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK_THROWS_AS((void)RecordReader(pipe, RecordFormat::kJson), InputError);
   std::filesystem::remove(pipe);
-  CHECK_THROWS_AS((void)format_of("x.parquet"), InputError);
+  CHECK_THROWS_AS((void)RecordReader(pipe.parent_path(), RecordFormat::kParquet), InputError);
 }
 
 }  // namespace spillway::data

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "data/dataset.h"
+#include "data/files/dataset_files.h"
 #include "io/checksum.h"
 #include "io/mapped_file.h"
 
@@ -31,7 +31,7 @@ template <typename T>
 Json value_of(const std::optional<T>& value) {
   return value ? value_of(*value) : Json();
 }
-Json value_of(const DatasetType& type) { return type.given ? Json(type.name) : Json(); }
+Json value_of(const DatasetType& type) { return type.given ? Json::array({type.name, type.properties}) : Json(); }
 
 template <typename... Members>
 Json list_of(const Members&... members) {
@@ -40,27 +40,29 @@ Json list_of(const Members&... members) {
 
 // Structured bindings name every member, so that a new one cannot be forgotten.
 Json members_of(const DatasetConfig& config) {
-  const auto& [path, type, ds_type, data_files, split, field, field_system, field_instruction, field_input,
-               field_output, field_messages, field_tools, field_thinking, message_property_mappings, roles,
-               roles_to_train, train_on_eos, train_on_eot, message_field_training, message_field_training_detail,
+  const auto& [path, type, name, revision, ds_type, data_files, split, shards, shards_idx, weight, field, text_column,
+               field_system, field_instruction, field_input, field_output, field_messages, field_prompt, field_chosen,
+               field_rejected, field_completion, field_label, field_tools, field_thinking, message_property_mappings,
+               roles, roles_to_train, train_on_eos, train_on_eot, message_field_training, message_field_training_detail,
                drop_system_message, split_thinking, chat_template, chat_template_jinja, message_field_role,
                message_field_content] = config;
-  return list_of(path, type, ds_type, data_files, split, field, field_system, field_instruction, field_input,
-                 field_output, field_messages, field_tools, field_thinking, message_property_mappings, roles,
-                 roles_to_train, train_on_eos, train_on_eot, message_field_training, message_field_training_detail,
-                 drop_system_message, split_thinking, chat_template, chat_template_jinja, message_field_role,
-                 message_field_content);
+  return list_of(path, type, name, revision, ds_type, data_files, split, shards, shards_idx, weight, field, text_column,
+                 field_system, field_instruction, field_input, field_output, field_messages, field_prompt, field_chosen,
+                 field_rejected, field_completion, field_label, field_tools, field_thinking, message_property_mappings,
+                 roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
+                 message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
+                 message_field_role, message_field_content);
 }
 
 Json members_of(const RowOptions& options) {
-  const auto& [sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len, max_prompt_length,
-               max_completion_length, packing, train_on_inputs, deduplicate, completion_only_loss, assistant_only_loss,
-               dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
+  const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
+               max_prompt_length, max_completion_length, packing, train_on_inputs, deduplicate, completion_only_loss,
+               assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
   // Strategies differ in the rows that they are given only by whether they split them.
   const Json packs = packing ? Json(splits_rows(*packing) ? "splits" : "packs") : Json();
-  return list_of(sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len, max_prompt_length,
-                 max_completion_length, packs, train_on_inputs, deduplicate, completion_only_loss, assistant_only_loss,
-                 dataset_text_field, chat_template, chat_template_jinja, eot_tokens);
+  return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
+                 max_prompt_length, max_completion_length, packs, train_on_inputs, deduplicate, completion_only_loss,
+                 assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens);
 }
 
 Json data_file(const fs::path& path) {

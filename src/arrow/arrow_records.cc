@@ -1,0 +1,252 @@
+// Records of Parquet and Arrow files. This is a library of its own, which data/files/arrow_loader.cc loads when the
+// first such file is opened: Arrow's 60 MB then cost nothing where they are not needed, nor are they needed to build
+// the rest (docs/decisions/0008-arrow-from-pyarrow.md).
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <arrow/ipc/reader.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/exception.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/files/record_reader.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kBatchRows = 1024;
+constexpr int64_t kMostBytes = int64_t{4} << 30;  // of decoded columns at a time
+constexpr int kMostNesting = 64;
+
+std::string row_where(const std::string& file, int64_t row) { return fmt::format("{}, row {}", file, row + 1); }
+
+// Values of columns as JSON.
+class Converter {
+ public:
+  explicit Converter(std::string where) : where_(std::move(where)) {}
+
+  Json convert(const arrow::Array& array, int64_t i, int depth = 0) const {
+    if (depth > kMostNesting)
+      throw input_error(where_, "expected values nested at most {} deep, got more; correct the file", kMostNesting);
+    if (array.IsNull(i)) return nullptr;
+    switch (array.type_id()) {
+      case arrow::Type::BOOL:
+        return static_cast<const arrow::BooleanArray&>(array).Value(i);
+      case arrow::Type::INT8:
+        return number<arrow::Int8Array>(array, i);
+      case arrow::Type::INT16:
+        return number<arrow::Int16Array>(array, i);
+      case arrow::Type::INT32:
+        return number<arrow::Int32Array>(array, i);
+      case arrow::Type::INT64:
+        return number<arrow::Int64Array>(array, i);
+      case arrow::Type::UINT8:
+        return number<arrow::UInt8Array>(array, i);
+      case arrow::Type::UINT16:
+        return number<arrow::UInt16Array>(array, i);
+      case arrow::Type::UINT32:
+        return number<arrow::UInt32Array>(array, i);
+      case arrow::Type::UINT64:
+        return number<arrow::UInt64Array>(array, i);
+      case arrow::Type::FLOAT:
+        return number<arrow::FloatArray>(array, i);
+      case arrow::Type::DOUBLE:
+        return number<arrow::DoubleArray>(array, i);
+      case arrow::Type::STRING:
+      case arrow::Type::BINARY:
+        return text(static_cast<const arrow::BinaryArray&>(array).GetView(i));
+      case arrow::Type::LARGE_STRING:
+      case arrow::Type::LARGE_BINARY:
+        return text(static_cast<const arrow::LargeBinaryArray&>(array).GetView(i));
+      case arrow::Type::STRING_VIEW:
+      case arrow::Type::BINARY_VIEW:
+        return text(static_cast<const arrow::BinaryViewArray&>(array).GetView(i));
+      case arrow::Type::LIST:
+        return list(static_cast<const arrow::ListArray&>(array), i, depth);
+      case arrow::Type::LARGE_LIST:
+        return list(static_cast<const arrow::LargeListArray&>(array), i, depth);
+      case arrow::Type::FIXED_SIZE_LIST:
+        return list(static_cast<const arrow::FixedSizeListArray&>(array), i, depth);
+      case arrow::Type::MAP:
+        return map(static_cast<const arrow::MapArray&>(array), i, depth);
+      case arrow::Type::STRUCT:
+        return object(static_cast<const arrow::StructArray&>(array), i, depth);
+      case arrow::Type::DICTIONARY: {
+        const auto& dictionary = static_cast<const arrow::DictionaryArray&>(array);
+        return convert(*dictionary.dictionary(), dictionary.GetValueIndex(i), depth + 1);
+      }
+      case arrow::Type::EXTENSION:
+        return convert(*static_cast<const arrow::ExtensionArray&>(array).storage(), i, depth + 1);
+      default: {  // times, decimals and the like, as text
+        const auto scalar = array.GetScalar(i);
+        if (!scalar.ok())
+          throw input_error(where_, "expected readable values, got {}", quote(scalar.status().message()));
+        return (*scalar)->ToString();
+      }
+    }
+  }
+
+ private:
+  template <typename Array>
+  static Json number(const arrow::Array& array, int64_t i) {
+    return static_cast<const Array&>(array).Value(i);
+  }
+
+  [[nodiscard]] Json text(std::string_view value) const {
+    if (const int64_t at = first_invalid_utf8(value); at >= 0)
+      throw input_error(where_, "expected UTF-8, got the byte 0x{:02x} at byte {} of a text; correct the file",
+                        static_cast<unsigned char>(value[static_cast<size_t>(at)]), at + 1);
+    return std::string(value);
+  }
+
+  template <typename Array>
+  [[nodiscard]] Json list(const Array& array, int64_t i, int depth) const {
+    Json items = Json::array();
+    const int64_t begin = array.value_offset(i), end = begin + array.value_length(i);
+    for (int64_t at = begin; at < end; ++at) items.push_back(convert(*array.values(), at, depth + 1));
+    return items;
+  }
+
+  [[nodiscard]] Json map(const arrow::MapArray& array, int64_t i, int depth) const {
+    Json fields = Json::object();
+    const int64_t begin = array.value_offset(i), end = begin + array.value_length(i);
+    for (int64_t at = begin; at < end; ++at) {
+      const Json key = convert(*array.keys(), at, depth + 1);
+      fields[key.is_string() ? key.get<std::string>() : key.dump()] = convert(*array.items(), at, depth + 1);
+    }
+    return fields;
+  }
+
+  [[nodiscard]] Json object(const arrow::StructArray& array, int64_t i, int depth) const {
+    Json fields = Json::object();
+    for (int field = 0; field < array.num_fields(); ++field)
+      fields[array.struct_type()->field(field)->name()] = convert(*array.field(field), i, depth + 1);
+    return fields;
+  }
+
+  std::string where_;
+};
+
+class ArrowRecords : public RecordParser {
+ public:
+  ArrowRecords(std::string path, RecordFormat format)
+      : path_(std::move(path)), pool_(arrow::system_memory_pool(), kMostBytes) {
+    file_ = value(arrow::io::ReadableFile::Open(path_, &pool_));
+    if (format == RecordFormat::kParquet) {
+      open_parquet();
+    } else {
+      open_ipc();
+    }
+  }
+
+  bool next(Record& record) override {
+    while (!batch_ || row_ == batch_->num_rows()) {
+      rows_before_ += batch_ ? batch_->num_rows() : 0;
+      row_ = 0;
+      batch_ = next_batch();
+      if (!batch_) return false;
+      check(batch_->ValidateFull());
+    }
+    record.where = row_where(path_, rows_before_ + row_);
+    const Converter converter(record.where);
+    record.fields = Json::object();
+    for (int column = 0; column < batch_->num_columns(); ++column)
+      record.fields[batch_->column_name(column)] = converter.convert(*batch_->column(column), row_);
+    ++row_;
+    return true;
+  }
+
+ private:
+  void open_parquet() {
+    parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+    properties.set_batch_size(kBatchRows);
+    properties.set_pre_buffer(false);
+    parquet::arrow::FileReaderBuilder builder;
+    check(builder.Open(file_, parquet::ReaderProperties(&pool_)));
+    builder.memory_pool(&pool_)->properties(properties);
+    parquet_ = value(builder.Build());
+    batches_ = value(parquet_->GetRecordBatchReader());
+  }
+
+  // The file format has its magic at the start; the stream format, which the datasets library writes, has none.
+  void open_ipc() {
+    constexpr std::string_view kMagic = "ARROW1";
+    const auto start = value(file_->ReadAt(0, static_cast<int64_t>(kMagic.size())));
+    check(file_->Seek(0));
+    arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
+    options.memory_pool = &pool_;
+    options.use_threads = false;
+    options.max_recursion_depth = kMostNesting;
+    if (start->ToString() == kMagic) {
+      ipc_file_ = value(arrow::ipc::RecordBatchFileReader::Open(file_, options));
+    } else {
+      batches_ = value(arrow::ipc::RecordBatchStreamReader::Open(file_, options));
+    }
+  }
+
+  std::shared_ptr<arrow::RecordBatch> next_batch() {
+    if (!ipc_file_) return value(batches_->Next());
+    if (ipc_batch_ == ipc_file_->num_record_batches()) return nullptr;
+    return value(ipc_file_->ReadRecordBatch(ipc_batch_++));
+  }
+
+  void check(const arrow::Status& status) const {
+    if (status.ok()) return;
+    if (status.IsOutOfMemory())
+      throw input_error(path_, "expected batches of at most {} GiB, got more; write smaller row groups",
+                        kMostBytes >> 30);
+    throw input_error(path_, "expected a Parquet or Arrow file, got {}; make or download it again",
+                      quote(status.message()));
+  }
+  template <typename T>
+  T value(arrow::Result<T> result) const {
+    check(result.status());
+    return std::move(result).ValueUnsafe();
+  }
+
+  std::string path_;
+  arrow::CappedMemoryPool pool_;
+  std::shared_ptr<arrow::io::ReadableFile> file_;
+  std::unique_ptr<parquet::arrow::FileReader> parquet_;
+  std::shared_ptr<arrow::RecordBatchReader> batches_;
+  std::shared_ptr<arrow::ipc::RecordBatchFileReader> ipc_file_;
+  int ipc_batch_ = 0;
+  std::shared_ptr<arrow::RecordBatch> batch_;
+  int64_t row_ = 0, rows_before_ = 0;
+};
+
+// What Arrow throws instead of returning becomes an InputError, too.
+class CarefulRecords : public RecordParser {
+ public:
+  CarefulRecords(const std::string& path, RecordFormat format) : path_(path) {
+    guarded([&] { records_ = std::make_unique<ArrowRecords>(path, format); });
+  }
+  bool next(Record& record) override {
+    bool more = false;
+    guarded([&] { more = records_->next(record); });
+    return more;
+  }
+
+ private:
+  template <typename Action>
+  void guarded(const Action& action) const {
+    try {
+      action();
+    } catch (const parquet::ParquetException& error) {
+      throw input_error(path_, "expected a Parquet file, got {}; make or download it again", quote(error.what()));
+    }
+  }
+
+  std::string path_;
+  std::unique_ptr<ArrowRecords> records_;
+};
+
+}  // namespace
+}  // namespace spillway::data
+
+// The one function that the program looks up; the caller owns the result.
+extern "C" spillway::data::RecordParser* spillway_open_arrow(const char* path, spillway::data::RecordFormat format) {
+  return new spillway::data::CarefulRecords(path, format);
+}

@@ -1,0 +1,81 @@
+#include "data/files/dataset_files.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/files/hub_cache.h"
+#include "data/files/split_files.h"
+#include "data/files/split_slice.h"
+
+namespace spillway::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// A file by its name or by a pattern, in the dataset's folder or else by itself.
+std::vector<fs::path> named_files(const DatasetConfig& config, const std::string& name) {
+  for (const fs::path& path : {fs::path(config.path) / name, fs::path(name)}) {
+    if (is_there(path)) return {path};
+    if (!has_wildcards(name)) continue;
+    auto files = match_files(path.string());
+    if (!files.empty()) return files;
+  }
+  throw input_error("data_files", "expected files in {} or here, got {}, which matches none; correct it", config.path,
+                    quote(name));
+}
+
+}  // namespace
+
+std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_view split) {
+  std::vector<fs::path> files;
+  for (const std::string& name : config.data_files) {
+    const auto matched = named_files(config, name);
+    files.insert(files.end(), matched.begin(), matched.end());
+  }
+  if (!config.data_files.empty()) return files;
+  std::error_code ignored;
+  const fs::path path = config.path;
+  if (fs::is_directory(path, ignored)) return split_files(path, config.name, split);
+  if (is_there(path)) return {path};
+  if (has_wildcards(config.path)) {
+    files = match_files(config.path);
+    if (!files.empty()) return files;
+    throw input_error(config.path, "expected a pattern that matches files, got none of them; correct it");
+  }
+  if (is_hub_name(config.path) && !format_of(path)) return hub_files(config.path, config.name, config.revision, split);
+  throw input_error(config.path,
+                    "expected a local file or folder, got no such path; data sets elsewhere are to be "
+                    "downloaded first");
+}
+
+std::vector<fs::path> dataset_files(const DatasetConfig& config) {
+  std::vector<fs::path> files;
+  for (const SplitSlice& slice : parse_split(config.split)) {
+    for (fs::path& file : dataset_files(config, slice.split)) {
+      if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+RecordFormat dataset_format(const DatasetConfig& config, const fs::path& file) {
+  if (!config.ds_type.empty()) {
+    if (const auto format = format_named(config.ds_type)) return *format;
+    throw input_error("ds_type", "expected json, csv, text, parquet or arrow, got {}; convert the data",
+                      quote(config.ds_type));
+  }
+  if (const auto format = format_of(file)) return *format;
+  if (const auto format = format_named(config.path)) return *format;
+  throw input_error(file.string(),
+                    "expected a .jsonl, .json, .csv, .txt, .parquet or .arrow file, perhaps with .gz or "
+                    ".zst, got '{}'; rename it, or set ds_type",
+                    file.extension().string());
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,276 @@
+#include "data/files/dataset_files.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "data/files/dataset_records.h"
+#include "data/files/record_reader.h"
+#include "data/files/split_files.h"
+#include "data/files/split_slice.h"
+#include "tests/support/temporary_folder.h"
+
+namespace spillway::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/files";
+
+struct Folder : TemporaryFolder {
+  fs::path write(const std::string& name, const std::string& text) const {
+    fs::create_directories((path() / name).parent_path());
+    std::ofstream(path() / name, std::ios::binary) << text;
+    return path() / name;
+  }
+};
+
+DatasetConfig dataset(const fs::path& path, const std::string& split = "train") {
+  DatasetConfig config;
+  config.path = path.string();
+  config.split = split;
+  return config;
+}
+
+Json rows_of(const DatasetConfig& config) {
+  RecordReader reader = open_dataset(config);
+  Json rows = Json::array();
+  Record record;
+  while (reader.next(record)) rows.push_back(record.fields);
+  return rows;
+}
+
+// The values of column `n`, joined.
+std::string numbers_of(const DatasetConfig& config) {
+  std::string text;
+  for (const Json& row : rows_of(config)) text += (text.empty() ? "" : " ") + row["n"].dump();
+  return text;
+}
+
+std::string error_of(const DatasetConfig& config) {
+  try {
+    (void)rows_of(config);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string numbered(int begin, int end) {
+  std::string lines;
+  for (int i = begin; i < end; ++i) lines += Json{{"n", i}}.dump() + "\n";
+  return lines;
+}
+
+Json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+bool has_arrow() { return error_of(dataset(kGolden / "rows.parquet")).find("a build with Arrow") == std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("slices of a split are those of the datasets library") {
+  int compared = 0;
+  for (const Json& c : read_json(kGolden / "splits.json")) {
+    if (c["ranges"].is_null()) continue;
+    CAPTURE(c.dump());
+    const std::vector<SplitSlice> slices = parse_split(c["split"].get<std::string>());
+    REQUIRE(slices.size() == c["ranges"].size());
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const int64_t rows = c["rows"];
+      const auto [begin, end] = slices[i].range(rows);
+      const Json& expected = c["ranges"][i];
+      CHECK(begin == (expected[0].is_null() ? 0 : expected[0].get<int64_t>()));
+      CHECK(end == (expected[1].is_null() ? rows : expected[1].get<int64_t>()));
+    }
+    ++compared;
+  }
+  CHECK(compared > 20);
+  for (const char* broken : {"", "train[", "train[5]", "train[a:b]", "train[:200%]", "a b", "train+", "tr/ain"})
+    CHECK_THROWS_AS((void)parse_split(broken), InputError);
+}
+
+TEST_CASE("compressed files give the rows that plain ones do") {
+  const Json plain = rows_of(dataset(kGolden / "rows.jsonl"));
+  CHECK(plain.size() == 5);
+  CHECK(rows_of(dataset(kGolden / "rows.jsonl.gz")) == plain);
+  CHECK(rows_of(dataset(kGolden / "rows.jsonl.zst")) == plain);
+}
+
+TEST_CASE("compressed data that is broken or cut short is an error") {
+  const Folder folder;
+  for (const char* name : {"rows.jsonl.gz", "rows.jsonl.zst"}) {
+    std::ifstream file(kGolden / name, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    CHECK(error_of(dataset(folder.write(name, bytes.substr(0, bytes.size() - 9)))) != "no error");
+    std::string broken = bytes;
+    for (size_t i = 20; i < 60; ++i) broken[i] = static_cast<char>(~broken[i]);
+    CHECK(error_of(dataset(folder.write(name, broken))).find("make or download the file again") != std::string::npos);
+  }
+}
+
+TEST_CASE("a row that decompresses without end is refused in bounded memory") {
+  const Folder folder;
+  const std::string mebibytes(size_t{32} << 20, 'x');
+  std::string packed(ZSTD_compressBound(mebibytes.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), mebibytes.data(), mebibytes.size(), 1));
+  std::string frames;
+  for (int i = 0; i < 32; ++i) frames += packed;
+  CHECK(error_of(dataset(folder.write("x.txt.zst", frames))).find("a row of at most 256 MiB") != std::string::npos);
+}
+
+TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote") {
+  if (!has_arrow()) return;
+  const Json rows = rows_of(dataset(kGolden / "rows.jsonl"));
+  for (const char* name : {"rows.parquet", "snappy.parquet", "rows.arrow", "file.arrow"}) {
+    CAPTURE(name);
+    CHECK(rows_of(dataset(kGolden / name)) == rows);
+  }
+  const Json others = rows_of(dataset(kGolden / "others.parquet")), expected = read_json(kGolden / "others.json");
+  REQUIRE(others.size() == expected.size());
+  for (size_t i = 0; i < others.size(); ++i) CHECK(others[i] == expected[i]);
+}
+
+TEST_CASE("a Parquet or Arrow file that is none is an error") {
+  if (!has_arrow()) return;
+  const Folder folder;
+  for (const char* name : {"rows.parquet", "rows.arrow"}) {
+    CHECK(error_of(dataset(folder.write(name, "PAR1 but no more"))).find("make or download it again") !=
+          std::string::npos);
+    std::ifstream file(kGolden / name, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    for (size_t size : {size_t{0}, bytes.size() / 3, bytes.size() / 2}) {
+      const std::string error = error_of(dataset(folder.write(name, bytes.substr(0, size))));
+      CHECK((error == "no error" || error.starts_with("[")));
+    }
+  }
+}
+
+TEST_CASE("what save_to_disk left is read by split") {
+  if (!has_arrow()) return;
+  const Json rows = rows_of(dataset(kGolden / "rows.jsonl"));
+  CHECK(rows_of(dataset(kGolden / "saved")).size() == 3);
+  CHECK(rows_of(dataset(kGolden / "saved", "test"))[0] == rows[3]);
+  CHECK(rows_of(dataset(kGolden / "saved" / "train"))[2] == rows[2]);
+  CHECK(error_of(dataset(kGolden / "saved", "other")).find("expected a split that") != std::string::npos);
+}
+
+TEST_CASE("files of a folder are found by split") {
+  const Folder folder;
+  folder.write("train-1.jsonl", numbered(2, 4));
+  folder.write("my.train.jsonl", numbered(0, 2));
+  folder.write("dev.jsonl", numbered(4, 5));
+  folder.write("trainer.jsonl", numbered(8, 9));
+  folder.write(".train.jsonl", numbered(9, 10));
+  folder.write("dataset_info.json", "{}");
+  CHECK(numbers_of(dataset(folder.path())) == "0 1 2 3");
+  CHECK(numbers_of(dataset(folder.path(), "validation")) == "4");
+  CHECK(numbers_of(dataset(folder.path(), "train[1:3]+validation")) == "1 2 4");
+  CHECK(error_of(dataset(folder.path(), "test")).find("(train, validation), got 'test'") != std::string::npos);
+  folder.write("sub/eval/x.jsonl", numbered(5, 6));
+  CHECK(numbers_of(dataset(folder.path(), "test")) == "5");
+  CHECK(error_of(dataset(folder.path())).find("(test), got 'train'") != std::string::npos);
+  folder.write("data/train-00000-of-00002.jsonl", numbered(6, 7));
+  folder.write("data/train-00001-of-00002.jsonl", numbered(7, 8));
+  CHECK(numbers_of(dataset(folder.path())) == "6 7");
+}
+
+TEST_CASE("a folder's README says which files belong to a config") {
+  const Folder folder;
+  folder.write("a/one.jsonl", numbered(0, 1));
+  folder.write("b/two.jsonl", numbered(1, 2));
+  folder.write("README.md",
+               "---\nlicense: mit\nconfigs:\n- config_name: a\n  default: true\n  data_files: a/*.jsonl\n"
+               "- config_name: b\n  data_files:\n  - split: train\n    path: 'b/*'\n  - split: test\n    path: "
+               "[a/one.jsonl]\n---\ntext\n");
+  CHECK(numbers_of(dataset(folder.path())) == "0");
+  DatasetConfig config = dataset(folder.path());
+  config.name = "b";
+  CHECK(numbers_of(config) == "1");
+  config.split = "test";
+  CHECK(numbers_of(config) == "0");
+  config.name = "c";
+  CHECK(error_of(config).find("expected one of a, b") != std::string::npos);
+  folder.write("README.md", "---\nconfigs: [{\n---\n");
+  CHECK(error_of(config).find("expected YAML between the --- lines") != std::string::npos);
+}
+
+TEST_CASE("patterns and data_files name files") {
+  const Folder folder;
+  for (const char* name : {"x/a1.jsonl", "x/a2.jsonl", "x/b1.jsonl", "x/y/a3.jsonl", "x/.a4.jsonl"})
+    folder.write(name, numbered(name[std::string_view(name).find('.', 3) - 1] - '0',
+                                name[std::string_view(name).find('.', 3) - 1] - '0' + 1));
+  const std::string base = (folder.path() / "x").string();
+  CHECK(numbers_of(dataset(base + "/a*.jsonl")) == "1 2");
+  CHECK(numbers_of(dataset(base + "/**/a?.jsonl")) == "1 2 3");
+  CHECK(numbers_of(dataset(base + "/[!a]*.jsonl")) == "1");
+  CHECK(numbers_of(dataset(base + "/a[2-3].jsonl")) == "2");
+  CHECK(error_of(dataset(base + "/c*.jsonl")).find("expected a pattern that matches files") != std::string::npos);
+  DatasetConfig config = dataset(base);
+  config.data_files = {"a2.jsonl", "y/*"};
+  CHECK(numbers_of(config) == "2 3");
+  config.path = "json";
+  config.data_files = {base + "/a1.jsonl"};
+  CHECK(numbers_of(config) == "1");
+  config.data_files = {"nosuch.jsonl"};
+  CHECK(error_of(config).find("got 'nosuch.jsonl', which matches none") != std::string::npos);
+}
+
+TEST_CASE("shards deal rows out and weights repeat or thin them") {
+  const Folder folder;
+  DatasetConfig config = dataset(folder.write("n.jsonl", numbered(0, 7)));
+  config.shards = 3;
+  CHECK(numbers_of(config) == "0 3 6");
+  config.shards_idx = 2;
+  CHECK(numbers_of(config) == "2 5");
+  config.shards = 1;
+  config.shards_idx = 0;
+  config.weight = 0.5;
+  CHECK(numbers_of(config) == "1 3 5");
+  config.weight = 1.5;
+  CHECK(numbers_of(config) == "0 1 1 2 3 3 4 5 5 6");
+}
+
+TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
+  const Folder home;
+  const std::string older = getenv("HF_HOME") != nullptr ? getenv("HF_HOME") : "";
+  setenv("HF_HOME", home.path().c_str(), 1);
+  CHECK(error_of(dataset("someone/rows")).find("hf download --repo-type dataset someone/rows") != std::string::npos);
+  home.write("hub/datasets--someone--rows/refs/main", "abc\n");
+  home.write("hub/datasets--someone--rows/snapshots/abc/train.jsonl", numbered(0, 2));
+  home.write("hub/datasets--someone--rows/snapshots/old/train.jsonl", numbered(5, 6));
+  CHECK(numbers_of(dataset("someone/rows")) == "0 1");
+  DatasetConfig config = dataset("someone/rows");
+  config.revision = "old";
+  CHECK(numbers_of(config) == "5");
+  if (has_arrow()) {
+    fs::create_directories(home.path() / "datasets/someone___table/default/0.0.0/hash");
+    fs::copy_file(kGolden / "rows.arrow",
+                  home.path() / "datasets/someone___table/default/0.0.0/hash/table-train.arrow");
+    CHECK(rows_of(dataset("someone/table")).size() == 5);
+  }
+  CHECK(error_of(dataset("./someone/rows")).find("no such path") != std::string::npos);
+  CHECK(error_of(dataset("s3://bucket/rows")).find("no such path") != std::string::npos);
+  if (older.empty()) {
+    unsetenv("HF_HOME");
+  } else {
+    setenv("HF_HOME", older.c_str(), 1);
+  }
+}
+
+TEST_CASE("a file that is a pipe is refused without waiting") {
+  const Folder folder;
+  const fs::path pipe = folder.path() / "rows.jsonl";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(error_of(dataset(pipe)) != "no error");
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,23 @@
+// The data files of a folder by split, as the datasets library finds them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway::data {
+
+// Paths that match a pattern: * and ? within a name, [a-z], and ** for any folders. Sorted; hidden files and folders,
+// and folders that begin with __, only where the pattern spells them. No match is an empty list.
+[[nodiscard]] std::vector<std::filesystem::path> match_files(const std::string& pattern);
+[[nodiscard]] bool has_wildcards(std::string_view path);
+
+// In this order: what `save_to_disk` left (state.json, or a folder a split); what README.md says of the config `name`;
+// data/SPLIT-00000-of-00001.*; folders, then files, named for splits (train, validation, test and their kin); all data
+// files as the split `train`. A `name` that README.md does not have is a folder. Throws InputError where the split or
+// the config is not there, naming those that are.
+[[nodiscard]] std::vector<std::filesystem::path> split_files(const std::filesystem::path& folder, std::string_view name,
+                                                             std::string_view split);
+
+}  // namespace spillway::data
