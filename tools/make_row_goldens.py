@@ -9,10 +9,14 @@ import pathlib
 import types
 
 import tokenizers
-from axolotl.prompt_strategies import alpaca_chat, alpaca_w_system, completion
+from axolotl.prompt_strategies import completion, pretrain
+from axolotl.prompt_strategies import load as load_strategy
 from axolotl.prompt_strategies.chat_template import load as load_chat_template
-from axolotl.prompt_tokenizers import AlpacaPromptTokenizingStrategy
-from axolotl.prompters import AlpacaPrompter
+from axolotl.prompt_tokenizers import (AlpacaMultipleChoicePromptTokenizingStrategy, AlpacaPromptTokenizingStrategy, AlpacaReflectionPTStrategy,
+                                       GPTeacherPromptTokenizingStrategy, JeopardyPromptTokenizingStrategy, OpenAssistantPromptTokenizingStrategy,
+                                       SummarizeTLDRPromptTokenizingStrategy)
+from axolotl.prompters import (AlpacaPrompter, GPTeacherPrompter, JeopardyPrompter, MultipleChoiceConcisePrompter, MultipleChoiceExplainPrompter,
+                               ReflectAlpacaPrompter, SummarizeTLDRPrompter)
 from axolotl.utils.dict import DictDefault
 from datasets import Dataset
 from transformers import PreTrainedTokenizerFast
@@ -70,6 +74,17 @@ CHATS = [
     {"system": "From a column", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "text", "text": "part one"}, {"type": "text", "text": " two"}]}]},
 ]
 SHARED = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}, {"from": "tool", "value": "t"}, {"from": "gpt", "value": "bye"}]}]
+# A row with the columns of every instruction type; the second has an input.
+ANY = [{"question": "q", "answer": "a", "message_1": "m", "message_2": "n", "instruction": "i", "output": "o", "system": "s", "response": "r", "system_prompt": "",
+        "article": "The fox.", "unanswerable_question": "Why?", "context": "c", "revision": "v", "prompt": "p", "generation": "", "choices": ["one", "two é"],
+        "explanation": "because", "category": "dogs", "INSTRUCTION": "I", "RESPONSE": "R", "summary": "t", "reflection": "hm", "corrected": "k"},
+       {"question": "q {x}", "answer": "Paris", "message_1": "{}", "message_2": "n", "instruction": "i {input}", "input": "j", "output": "o", "system": "", "response": "r<|im_end|>",
+        "system_prompt": "Be brief.", "article": "a\nb", "unanswerable_question": "?", "context": "c", "revision": "v", "prompt": "p\n", "generation": "g<|im_end|>",
+        "choices": [], "solution": "two", "explanation": "because", "category": "", "INSTRUCTION": "I", "RESPONSE": "R", "summary": "t", "reflection": "", "corrected": "k"}]
+PYGMALION = [{"conversations": [{"role": "system", "value": " A fox.\n<START>"}, {"role": "human", "value": "hi "}, {"role": "bot", "value": "\u00a0hello\n"}]}]
+SEGMENTS = [{"segments": [{"text": "What is ", "label": False}, {"text": "the capital?<|im_end|>", "label": True}, {"text": "", "label": True}]}]
+OWN_PROMPTS = [{"format": "[{instruction}|{input}] {{x}}", "no_input_format": "[{instruction}]"}, {"field_instruction": "question", "field_output": "answer", "field_input": "article"},
+               {"system_prompt": "Be kind.", "system_format": "<<{system}>>\n", "field_system": "nosuch"}, {"field_output": "nosuch"}]
 PAIRS = [{"prompt": "What is the capital?", "completion": " Paris"}, {"prompt": "1 2", "completion": "3 4<|im_end|>"}, {"prompt": "", "completion": "x y"}]
 CHAT_PAIRS = [{"prompt": [{"role": "user", "content": "hi"}], "completion": [{"role": "assistant", "content": "hello you"}]}]
 
@@ -85,6 +100,8 @@ def axolotl_case(name, rows, strategy, config=None, options=None):
         if strategy.__class__.__name__ == "CompletionPromptTokenizingStrategy":
             made = strategy.tokenize_prompt({k: [v] for k, v in r.items()})
             out.append([row(i, l) for i, l in zip(made.get("input_ids", []), made.get("labels", made.get("input_ids", [])))])
+        elif strategy.__class__.__name__ == "PretrainTokenizationStrategy":
+            out.append([row(i, i) for i in strategy.tokenize_prompt(r)["input_ids"]])
         else:
             made = strategy.tokenize_prompt(json.loads(json.dumps(r)))
             out.append([row(made["input_ids"], made.get("labels", made["input_ids"]))])
@@ -100,11 +117,27 @@ def axolotl_cases(tokenizer):
             cases.append(axolotl_case(f"alpaca {style}", ALPACA, strategy, {"type": f"alpaca:{style}"}, options))
     cfg = DictDefault({"train_on_inputs": False, "sequence_len": 64})
     wide = DictDefault({"train_on_inputs": False, "sequence_len": 2048})
-    named = [{"question": "q", "answer": "a", "message_1": "m", "message_2": "n", "instruction": "i", "input": "j", "output": "o", "system": "s"}]
-    for kind, load in (("alpaca_chat.load_qa", alpaca_chat.load_qa), ("alpaca_chat.load_concise", alpaca_chat.load_concise),
-                       ("alpaca_chat.load_camel_ai", alpaca_chat.load_camel_ai), ("alpaca_chat.load_no_prompt", alpaca_chat.load_no_prompt),
-                       ("alpaca_chat", alpaca_chat.load), ("alpaca_w_system", alpaca_w_system.load), ("alpaca_w_system.load_instruct", alpaca_w_system.load_instruct)):
-        cases.append(axolotl_case(kind, named, load(tokenizer, wide), {"type": kind}, {"sequence_len": 64}))
+    for kind in ("alpaca_chat", "alpaca_chat.load_qa", "alpaca_chat.load_concise", "alpaca_chat.load_camel_ai", "alpaca_chat.load_no_prompt", "alpaca_instruct",
+                 "alpaca_instruct.load_no_prompt", "alpaca_w_system", "alpaca_w_system.load_instruct", "alpaca_w_system.load_chat", "alpaca_w_system.load_open_orca",
+                 "alpaca_w_system.load_open_orca_chatml", "orcamini", "context_qa", "context_qa.load_v2", "context_qa.load_404", "creative_acr.load_answer", "metharme"):
+        cases.append(axolotl_case(kind, ANY, load_strategy(kind, tokenizer, wide, {}), {"type": kind}, {"sequence_len": 2048}))
+    handlers = {"explainchoice": (AlpacaMultipleChoicePromptTokenizingStrategy, MultipleChoiceExplainPrompter),
+                "concisechoice": (AlpacaMultipleChoicePromptTokenizingStrategy, MultipleChoiceConcisePrompter),
+                "summarizetldr": (SummarizeTLDRPromptTokenizingStrategy, SummarizeTLDRPrompter), "jeopardy": (JeopardyPromptTokenizingStrategy, JeopardyPrompter),
+                "oasst": (OpenAssistantPromptTokenizingStrategy, AlpacaPrompter), "gpteacher": (GPTeacherPromptTokenizingStrategy, GPTeacherPrompter)}
+    for kind, (strategy, prompter) in handlers.items():
+        for style in ("", ":chat"):
+            cases.append(axolotl_case(kind + style, ANY, strategy(prompter(style[1:] or None), tokenizer, False, 2048), {"type": kind + style}, {"sequence_len": 2048}))
+    for style in ("instruct", "chat"):
+        for length in (2048, 40):
+            strategy = AlpacaReflectionPTStrategy(ReflectAlpacaPrompter(style), tokenizer, False, length)
+            cases.append(axolotl_case(f"reflection {style} {length}", ANY, strategy, {"type": f"reflection:{style}"}, {"sequence_len": length}))
+    cases.append(axolotl_case("pygmalion", PYGMALION, load_strategy("pygmalion", tokenizer, wide, {}), {"type": "pygmalion"}))
+    cases.append(axolotl_case("segments", SEGMENTS, load_strategy("input_output", tokenizer, wide, {}), {"type": "input_output"}))
+    for own in OWN_PROMPTS:
+        cases.append(axolotl_case(f"own {own}", ANY, load_strategy("user_defined", tokenizer, wide, own), {"properties": own}))
+    windows = DictDefault({"train_on_inputs": False, "sequence_len": 40, "pretraining_dataset": [{"text_column": "text"}]})
+    cases.append(axolotl_case("pretrain", TEXTS, pretrain.load(tokenizer, windows), {"type": "pretrain"}, {"sequence_len": 40}))
     cases.append(axolotl_case("completion", TEXTS, completion.load(tokenizer, cfg), {"type": "completion"}, {"sequence_len": 64}))
     variants = [{}, {"train_on_eos": "all"}, {"train_on_eos": "last"}, {"train_on_eos": "none"}, {"roles_to_train": ["assistant", "user"]},
                 {"message_field_training": "train"}, {"drop_system_message": True}]

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/row_file.h"
+#include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 
@@ -33,10 +34,14 @@ TrainOnEos train_on_eos(const std::string& word) {
 
 DatasetConfig config_of(const Json& json) {
   DatasetConfig config;
-  config.type.given = json.contains("type");
+  config.type.properties = json.value("properties", std::map<std::string, std::string>());
+  config.type.given = json.contains("type") || config.type.is_user_defined();
   config.type.name = json.value("type", "");
   config.chat_template_jinja = json.value("chat_template_jinja", "");
   config.field_messages = json.value("field_messages", "messages");
+  config.field_chosen = json.value("field_chosen", "chosen");
+  config.field_rejected = json.value("field_rejected", "rejected");
+  config.roles = json.value("roles", std::map<std::string, std::vector<std::string>>());
   config.message_property_mappings = json.value("message_property_mappings", std::map<std::string, std::string>());
   config.roles_to_train = json.value("roles_to_train", std::vector<std::string>{"assistant"});
   config.train_on_eos = train_on_eos(json.value("train_on_eos", "turn"));
@@ -125,6 +130,87 @@ TEST_CASE("rows have the ids and labels that axolotl gives them") {
   CHECK(compared > 100);
 }
 
+TEST_CASE("preference rows have the ids that axolotl and TRL give them") {
+  std::ifstream file(kGolden / "preferences.json");
+  const std::map<std::string, Objective> objectives = {{"pairs", Objective::kPairs},
+                                                       {"unpaired", Objective::kUnpaired},
+                                                       {"orpo", Objective::kOrpo},
+                                                       {"reward", Objective::kReward}};
+  int compared = 0;
+  for (const Json& c : Json::parse(file)) {
+    CAPTURE(c["name"].dump());
+    RowOptions options;
+    options.objective = objectives.at(c["objective"]);
+    const PreferenceBuilder builder(config_of(c["config"]), options, tokenizer());
+    std::vector<PreferenceRow> rows;
+    for (const Json& row : c["rows"]) builder.build({row, "golden:1"}, rows);
+    Json made = Json::array();
+    for (const PreferenceRow& row : rows) {
+      const auto whole = [&](size_t i) {
+        std::vector<int32_t> ids = row.prompt_ids;
+        ids.insert(ids.end(), row.completions[i].begin(), row.completions[i].end());
+        return ids;
+      };
+      switch (options.objective) {
+        case Objective::kPairs:
+          made.push_back({{"prompt_ids", row.prompt_ids},
+                          {"chosen_ids", row.completions[0]},
+                          {"rejected_ids", row.completions[1]}});
+          break;
+        case Objective::kUnpaired:
+          made.push_back(
+              {{"prompt_ids", row.prompt_ids}, {"completion_ids", row.completions[0]}, {"label", row.label}});
+          break;
+        case Objective::kOrpo:
+          made.push_back({{"chosen", whole(0)}, {"rejected", whole(1)}});
+          break;
+        default:
+          made.push_back({{"chosen_ids", whole(0)}, {"rejected_ids", whole(1)}});
+      }
+    }
+    CHECK(made == c["made"]);
+    ++compared;
+  }
+  CHECK(compared > 50);
+}
+
+TEST_CASE("what is wrong with a preference row is said with its place") {
+  const auto error = [](const Json& config, Objective objective, const Json& row) -> std::string {
+    RowOptions options;
+    options.objective = objective;
+    try {
+      const PreferenceBuilder builder(config_of(config), options, tokenizer());
+      std::vector<PreferenceRow> rows;
+      builder.build({row, "f:3"}, rows);
+    } catch (const InputError& wrong) {
+      return wrong.what();
+    }
+    return "no error";
+  };
+  const Objective pairs = Objective::kPairs, unpaired = Objective::kUnpaired;
+  CHECK(error({{"type", "chatml.intl"}}, pairs, {}).find("got 'chatml.intl'; did you mean chatml.intel?") !=
+        std::string::npos);
+  CHECK(error({{"type", "chatml.intel"}}, pairs, {{"question", "q"}, {"chosen", "c"}})
+            .starts_with("[f:3] expected a field 'rejected'"));
+  CHECK(error({{"type", "chatml.ultra"}}, pairs, {{"prompt", "q"}, {"chosen", Json::array({1})}, {"rejected", 1}})
+            .starts_with("[f:3] expected at least 2 messages in 'chosen', got 1"));
+  CHECK(error({{"type", "llama3.argilla"}}, unpaired, {{"instruction", "q"}, {"completion", "c"}, {"label", "maybe"}})
+            .starts_with("[f:3] expected true or false in 'label'"));
+  CHECK(error({{"type", "chat_template.default"}}, pairs,
+              {{"messages", {{{"role", "nobody"}, {"content", "x"}}}}, {"chosen", "c"}, {"rejected", "r"}})
+            .starts_with("[f:3] expected a role that `roles` maps, got 'nobody'"));
+  CHECK(
+      error({{"properties", {{"prompt_format", "{promt}"}}}}, pairs, {}).starts_with("[type.prompt_format] expected"));
+  CHECK(error(Json::object(), pairs, {{"prompt", "p"}, {"completion", "c"}, {"label", true}}).find("set rl: kto") !=
+        std::string::npos);
+  CHECK(error(Json::object(), unpaired, {{"completion", "c"}, {"label", true}}).find("expected 'prompt' as text") !=
+        std::string::npos);
+  CHECK(error(Json::object(), pairs, {{"chosen", "c"}, {"rejected", Json::array()}}).find("got one of each") !=
+        std::string::npos);
+  CHECK(error(Json::object(), pairs, {{"chosen", 5}, {"rejected", "r"}})
+            .starts_with("[f:3] expected text in 'chosen', got number"));
+}
+
 TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
   std::ifstream file(kGolden / "rows.json");
   const Folder folder;
@@ -192,7 +278,7 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
   CHECK(error_of(renamed).find("expected text in 'output', got number") != std::string::npos);
   CHECK(error_of(dataset(alpaca, "nosuch")).find("got 'nosuch'") != std::string::npos);
   CHECK(error_of(dataset(folder.path / "missing.jsonl", "alpaca")).find("no such path") != std::string::npos);
-  CHECK(error_of(dataset(folder.write("x.bin", ""), "alpaca")).find(".jsonl, .json or .csv") != std::string::npos);
+  CHECK(error_of(dataset(folder.write("x.bin", ""), "alpaca")).find("expected a .jsonl, .json") != std::string::npos);
   CHECK(error_of(dataset(folder.write("e.jsonl", ""), "alpaca")).find("expected at least one row") !=
         std::string::npos);
   CHECK(error_of(dataset(folder.write("t.jsonl", "{\"input_ids\": [1, 99999]}"), "")).find("got 99999 at index 1") !=

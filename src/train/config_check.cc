@@ -215,6 +215,10 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
       }
     }
     complete_template(where + ".chat_template", dataset.chat_template, dataset.chat_template_jinja);
+    if (dataset.shards_idx >= dataset.shards) {
+      throw input_error(where + ".shards_idx", "expected a part from 0 to {}, got {}; lower it or raise shards",
+                        dataset.shards - 1, dataset.shards_idx);
+    }
   }
 }
 

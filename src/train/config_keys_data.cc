@@ -127,18 +127,26 @@ const KeySection& dataset_section() {
     using D = DatasetConfig;
     KeySection section{"Entries of datasets and test_datasets", {}};
     section.keys = {
-        key<&D::path>("path", "a file (jsonl, json, csv) or a folder of files").required(),
-        key<&D::type>("type", "completion, alpaca, chat_template; empty: rows are tokenised; left out: by the columns")
+        key<&D::path>("path", "a file, a folder, a pattern, or a data set in the Hugging Face cache").required(),
+        key<&D::type>("type", "see docs/data/formats.md; empty: rows are tokenised; left out: by the columns")
             .with_null(),
-        key<&D::ds_type>("ds_type", "json or csv; left out: by the file's name"),
-        key<&D::data_files>("data_files", "files inside the folder"),
+        key<&D::name>("name", "the config of a data set that has several"),
+        key<&D::revision>("revision", "the snapshot of a data set in the Hugging Face cache; left out: main"),
+        key<&D::ds_type>("ds_type", "json, csv, text, parquet or arrow; left out: by the file's name"),
+        key<&D::data_files>("data_files", "files inside the folder, or patterns"),
         key<&D::split>("split", "the split, or a part such as train[:10%]"),
         key<&D::field>("field", "column of a completion; left out: text"),
         key<&D::field_system>("field_system", "column of the system prompt"),
         key<&D::field_instruction>("field_instruction", "column of the instruction"),
         key<&D::field_input>("field_input", "column of the input"),
         key<&D::field_output>("field_output", "column of the answer"),
+        key<&D::text_column>("text_column", "column of a pretraining text; left out: text"),
         key<&D::field_messages>("field_messages", "column of the conversation"),
+        key<&D::field_prompt>("field_prompt", "column of a preference row's prompt"),
+        key<&D::field_chosen>("field_chosen", "column of the chosen completion"),
+        key<&D::field_rejected>("field_rejected", "column of the rejected completion"),
+        key<&D::field_completion>("field_completion", "column of an unpaired row's completion"),
+        key<&D::field_label>("field_label", "column that says whether an unpaired row's completion is wanted"),
         key<&D::field_tools>("field_tools", "column of the tools that a conversation may call"),
         key<&D::field_thinking>("field_thinking", "a message's property with its reasoning")
             .alias({"template_thinking_key"}),
@@ -159,23 +167,17 @@ const KeySection& dataset_section() {
         key<&D::split_thinking>("split_thinking", "take reasoning out of the content into its own property"),
         key<&D::chat_template>("chat_template", "this dataset's own template"),
         key<&D::chat_template_jinja>("chat_template_jinja", "this dataset's own template: a file, or its text"),
-        not_yet("weight", "more or fewer rows of a dataset than it has"),
+        key<&D::shards>("shards", "deal the rows out to so many parts").least(1),
+        key<&D::shards_idx>("shards_idx", "the part that is taken, from 0").least(0),
+        key<&D::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice").above(0).most(1000),
         not_yet("fraction", "more or fewer rows of a dataset than it has"),
         not_yet("data_dir", "a folder inside the dataset"),
         not_yet("columns", "a choice of columns"),
-        not_yet("text_column", "another spelling of field,"),
         not_yet("skip", "leaving out first rows"),
-        not_yet("shards", "a part of the rows"),
-        not_yet("shards_idx", "a part of the rows"),
         not_yet("input_format", "prompts of your own"),
         not_yet("input_transform", "prompts of your own"),
         not_yet("logprobs_field", "distillation"),
         not_yet("temperature", "distillation"),
-        not_yet("field_chosen", "preference rows"),
-        not_yet("field_rejected", "preference rows"),
-        not_yet("field_prompt", "preference rows"),
-        not_yet("field_completion", "preference rows"),
-        not_yet("field_label", "preference rows"),
         not_yet("step_separator", "rows with rewards of single steps"),
         not_yet("max_completion_length", "rows with rewards of single steps"),
         not_yet("train_on_last_step_only", "rows with rewards of single steps"),
@@ -187,7 +189,7 @@ const KeySection& dataset_section() {
                 {"length", "sequence_length", "min_input_id", "max_input_id", "input_fraction", "min_turn_length",
                  "min_turns", "max_turns", "seed"});
     add_ignored(section, "datasets are files on this machine",
-                {"name", "revision", "trust_remote_code", "preprocess_shards", "storage_options"});
+                {"trust_remote_code", "preprocess_shards", "storage_options"});
     return section;
   }();
   return kSection;

@@ -240,8 +240,11 @@ TEST_CASE("a wrong value says what was expected") {
         "[c.yml:6: test_datasets.0] expected a mapping with a path, got 'x.jsonl'; write `- path: FILE`");
   CHECK(error_of("test_datasets: [{type: alpaca}]\n") ==
         "[c.yml:6: test_datasets.0.path] expected a file or a folder, got nothing; set it");
-  CHECK(error_of("test_datasets: [{path: a, type: {format: x}}]\n")
-            .find("expected the name of a type, got a mapping; prompts of your own are not yet supported") !=
+  CHECK(error_of("test_datasets: [{path: a, type: {format: x}}]\n").empty());
+  CHECK(error_of("test_datasets: [{path: a, type: {formt: x}}]\n").find("got 'formt'; did you mean format?") !=
+        std::string::npos);
+  CHECK(error_of("test_datasets: [{path: a, type: {}}]\n").find("expected a format or fields") != std::string::npos);
+  CHECK(error_of("test_datasets: [{path: a, shards: 2, shards_idx: 2}]\n").find("expected a part from 0 to 1, got 2") !=
         std::string::npos);
   CHECK(error_of("test_datasets: [{path: a, roles: x}]\n")
             .find("expected a mapping, got 'x'; write `name: value` lines below the key") != std::string::npos);

@@ -290,13 +290,25 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::
 }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, DatasetType& value) {
-  if (node.kind == YamlNode::Kind::kMap) {
-    throw NotYetError(
-        fmt::format("[{}] expected the name of a type, got a mapping; prompts of your own are not yet "
-                    "supported, use completion, alpaca or chat_template",
-                    place.text()));
+  value = {.given = true};
+  if (node.kind != YamlNode::Kind::kMap) {
+    if (!node.is_null()) value.name = scalar(node, place, "the name of a type").text;
+    return;
   }
-  value = {true, node.is_null() ? "" : scalar(node, place, "the name of a type").text};
+  for (const auto& entry : node.entries) {
+    const KeyPlace here = place.at(entry);
+    const auto& known = data::kUserDefinedProperties;
+    if (std::find(std::begin(known), std::end(known), entry.key) == std::end(known)) {
+      const std::string_view near = nearest_name(entry.key, known);
+      throw input_error(here.text(), "expected one of {}, got {}; {}", joined_names(known), quote(entry.key),
+                        near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
+    }
+    if (!entry.value.is_null()) value.properties[entry.key] = text_item(entry.value, here);
+  }
+  if (value.properties.empty())
+    throw input_error(place.text(),
+                      "expected a format or fields in the mapping, got none; write for example `format: "
+                      "\"[INST] {{instruction}} [/INST]\"`");
 }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<std::string>& value) {

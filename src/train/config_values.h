@@ -112,7 +112,7 @@ template <typename T>
 [[nodiscard]] inline std::string type_of(int64_t) { return "integer"; }
 [[nodiscard]] inline std::string type_of(double) { return "number"; }
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
-[[nodiscard]] inline std::string type_of(const DatasetType&) { return "text"; }
+[[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }

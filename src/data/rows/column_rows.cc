@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/rows/chat_renderer.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 
@@ -17,12 +18,7 @@ using Json = nlohmann::ordered_json;
 class ColumnRows : public RowBuilder {
  public:
   ColumnRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
-      : config_(config), options_(options), tokenizer_(tokenizer), variables_(template_variables(tokenizer)) {
-    const bool has_template = !config.chat_template.empty() || !options.chat_template.empty() ||
-                              !config.chat_template_jinja.empty() || !options.chat_template_jinja.empty() ||
-                              tokenizer.chat_template();
-    if (has_template) template_ = choose_chat_template(config, options, tokenizer);
-  }
+      : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
     const auto has = [&](const std::string& name) {
@@ -34,7 +30,8 @@ class ColumnRows : public RowBuilder {
       rows.push_back(record.fields["prompt"].is_string() ? text_pair(record) : chat_pair(record));
     } else if (has("messages") || has("conversations")) {
       const char* name = has("messages") ? "messages" : "conversations";
-      rows.push_back(rendered_row(record, messages_of(record, name), options_.assistant_only_loss));
+      rows.push_back(
+          rendered_row(record, messages_of(record, record.fields[name], name), options_.assistant_only_loss));
     } else {
       const std::string text =
           text_of(record, required_field(record, options_.dataset_text_field, "dataset_text_field (or type)"),
@@ -68,49 +65,18 @@ class ColumnRows : public RowBuilder {
   }
 
   [[nodiscard]] Row chat_pair(const Record& record) const {
-    const Json prompt = messages_of(record, "prompt");
+    const Json prompt = messages_of(record, record.fields["prompt"], "prompt");
     Json messages = prompt;
-    for (const Json& message : messages_of(record, "completion")) messages.push_back(message);
+    for (const Json& message : messages_of(record, record.fields["completion"], "completion"))
+      messages.push_back(message);
     Row row = rendered_row(record, messages, options_.assistant_only_loss);
     ignore_prompt(row, tokenizer_.encode(render(record, prompt, true).text, false));
     return row;
   }
 
-  // A list of messages; `from` and `value` are read as role and content.
-  [[nodiscard]] static Json messages_of(const Record& record, const char* name) {
-    Json messages = list_of(record, record.fields.at(name), name);
-    for (Json& message : messages) {
-      if (!message.is_object())
-        throw input_error(record.where, "expected messages as objects in '{}', got {}; correct the row", name,
-                          message.type_name());
-      if (!message.contains("from") || !message.contains("value")) continue;
-      message = Json{{"role", message["from"]}, {"content", message["value"]}};
-    }
-    return messages;
-  }
-
   [[nodiscard]] ChatTemplate::Rendered render(const Record& record, const Json& messages,
                                               bool add_generation_prompt) const {
-    if (!template_)
-      throw input_error(record.where,
-                        "expected a chat template for messages, got a tokenizer without one; set chat_template: chatml "
-                        "or another name");
-    ChatInput input;
-    input.messages = messages;
-    if (record.fields.contains("tools")) input.tools = list_of(record, record.fields["tools"], "tools");
-    input.add_generation_prompt = add_generation_prompt;
-    input.variables = variables_;
-    if (record.fields.contains("chat_template_kwargs") && record.fields["chat_template_kwargs"].is_object()) {
-      for (const auto& [name, value] : record.fields["chat_template_kwargs"].items()) input.variables[name] = value;
-    }
-    try {
-      return render_chat(*template_, input);
-    } catch (const InputError& error) {
-      throw input_error(
-          record.where,
-          "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
-          error.what());
-    }
+    return renderer_.render(record, messages, tools_of(record), add_generation_prompt);
   }
 
   [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, bool assistant_only) const {
@@ -133,11 +99,9 @@ class ColumnRows : public RowBuilder {
     return row;
   }
 
-  DatasetConfig config_;
   RowOptions options_;
   const Tokenizer& tokenizer_;
-  Json variables_;
-  std::optional<ChatTemplate> template_;
+  ChatRenderer renderer_;
 };
 
 }  // namespace

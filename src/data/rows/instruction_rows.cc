@@ -1,135 +1,108 @@
-// Rows of prompt and answer: axolotl's completion, alpaca and its kin, and input_output.
+// Rows of prompt and answer: axolotl's instruction types and the user's own (a mapping as `type`).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "data/rows/instruction_kinds.h"
 #include "data/rows/row_builder.h"
+#include "data/rows/text_pattern.h"
 
 namespace spillway::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// axolotl cuts a completion's text at this many times sequence_len before it cuts it into rows.
-constexpr int64_t kCompletionRows = 64;
+constexpr std::array<std::string_view, 3> kPromptNames = {"system", "instruction", "input"};
 
-// The alpaca layouts, as their users know them.
-struct Layout {
-  std::string_view name;
-  std::string_view system;                  // around the system text
-  std::string_view before, between, after;  // around instruction and input
-  std::string_view after_alone;             // behind an instruction without input
-};
-
-constexpr std::array kLayouts = {
-    Layout{"instruct", "{}\n\n", "### Instruction:\n", "\n\n### Input:\n", "\n\n### Response:\n",
-           "\n\n### Response:\n"},
-    Layout{"chat", "SYSTEM: {}\n", "USER: ", "\n", "\nASSISTANT:", "\nASSISTANT:"},
-    Layout{"chatml", "<|im_start|>system\n{}<|im_end|>\n", "<|im_start|>user\n", "\n",
-           "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n<|im_start|>assistant\n"},
-    Layout{"phi", "<|system|>\n{}<|end|>\n", "<|user|>\n", "<|end|>", "<|assistant|>", "<|end|>\n<|assistant|>\n"},
-};
-
-constexpr std::string_view kWithInput =
-    "Below is an instruction that describes a task, paired with an input that provides further context. Write a "
-    "response that "
-    "appropriately completes the request.";
-constexpr std::string_view kAlone =
-    "Below is an instruction that describes a task. Write a response that appropriately completes the request.";
-constexpr std::string_view kConciseWithInput =
-    "Below is an instruction from a USER that describes a task, paired with an input that provides further context. "
-    "The ASSISTANT "
-    "writes a response that concisely and appropriately completes the request.\n\n";
-constexpr std::string_view kConciseAlone =
-    "Below is an instruction from a USER that describes a task. The ASSISTANT writes a response that appropriately and "
-    "concisely "
-    "completes the request.\n\n";
-
-// A type: its layout, its columns ("" where it has none) and its system texts.
-struct Kind {
-  std::string_view type, layout;
-  std::string_view instruction, input, output, system;
-  std::string_view with_input = kWithInput, alone = kAlone;
-};
-
-constexpr std::array kKinds = {
-    Kind{"alpaca", "instruct", "instruction", "input", "output", ""},
-    Kind{"alpaca:instruct", "instruct", "instruction", "input", "output", ""},
-    Kind{"alpaca:chat", "chat", "instruction", "input", "output", ""},
-    Kind{"alpaca:chatml", "chatml", "instruction", "input", "output", ""},
-    Kind{"alpaca:phi", "phi", "instruction", "input", "output", ""},
-    Kind{"alpaca_chat", "chat", "instruction", "input", "output", ""},
-    Kind{"alpaca_chat.load_concise", "chat", "instruction", "input", "output", "", kConciseWithInput, kConciseAlone},
-    Kind{"alpaca_chat.load_qa", "chat", "question", "", "answer", "", kConciseWithInput, kConciseAlone},
-    Kind{"alpaca_chat.load_camel_ai", "chat", "message_1", "", "message_2", "", kConciseWithInput, kConciseAlone},
-    Kind{"alpaca_chat.load_no_prompt", "chat", "instruction", "input", "output", "", "", ""},
-    Kind{"alpaca_w_system", "chat", "instruction", "input", "output", "system"},
-    Kind{"alpaca_w_system.load_chat", "chat", "instruction", "input", "output", "system"},
-    Kind{"alpaca_w_system.load_instruct", "instruct", "instruction", "input", "output", "system"},
-    Kind{"gpteacher", "instruct", "instruction", "input", "response", ""},
-    Kind{"oasst", "instruct", "INSTRUCTION", "", "RESPONSE", ""},
-};
-
-// Encodes, and ends the text with EOS where it does not end with it already.
-std::vector<int32_t> encode_to_end(const Tokenizer& tokenizer, std::string_view text) {
-  if (text.empty()) return {};
-  std::vector<int32_t> ids = tokenizer.encode(text, true);
-  const auto eos = tokenizer.eos_id();
-  if (eos && !ids.empty() && ids.back() != *eos) ids.push_back(*eos);
-  return ids;
+// What the pattern's {name} stands for in a row; instruction_kinds.h has the forms.
+std::string column_text(const Record& record, std::string_view name, std::string_view key) {
+  const bool optional = name.ends_with('?'), list = name.ends_with('*');
+  if (optional || list) name.remove_suffix(1);
+  if (const size_t bar = name.find('|'); bar != std::string_view::npos) {
+    const std::string_view first = name.substr(0, bar);
+    name = record.fields.contains(first) ? first : name.substr(bar + 1);
+  }
+  if (optional && !record.fields.contains(name)) return {};
+  const Json& value = required_field(record, name, key);
+  if (!list) return text_of(record, value, name);
+  std::string lines;
+  for (const Json& item : list_of(record, value, name)) {
+    lines += fmt::format("{}- \"{}\"", lines.empty() ? "" : "\n", text_of(record, item, name));
+  }
+  return lines;
 }
 
-class CompletionRows : public RowBuilder {
- public:
-  CompletionRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer),
-        field_(config.field.empty() ? "text" : config.field),
-        row_tokens_(options.sequence_len) {}
-
-  void build(const Record& record, std::vector<Row>& rows) const override {
-    const std::string text = text_of(record, required_field(record, field_, "field"), field_);
-    std::vector<int32_t> ids = encode_to_end(tokenizer_, text);
-    ids.resize(std::min(ids.size(), static_cast<size_t>(row_tokens_ * kCompletionRows)));
-    if (ids.empty()) rows.emplace_back();
-    for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(row_tokens_)) {
-      const size_t end = std::min(ids.size(), at + static_cast<size_t>(row_tokens_));
-      rows.push_back(
-          learn_all({ids.begin() + static_cast<std::ptrdiff_t>(at), ids.begin() + static_cast<std::ptrdiff_t>(end)}));
-    }
-  }
-
- private:
-  const Tokenizer& tokenizer_;
-  std::string field_;
-  int64_t row_tokens_;
+// A type with its columns and texts settled.
+struct Prompt {
+  TextPattern system_layout, turn, alone;
+  TextPattern instruction, input, output;
+  std::string system_with_input, system_alone;
+  std::string system_column;  // takes the place of the two where rows have it
+  bool needs_system_column = false;
+  int end_tokens = 1;
 };
 
-class AlpacaRows : public RowBuilder {
+// A pattern for a column that the config may name differently.
+TextPattern column_pattern(std::string_view usual, const std::string& renamed) {
+  const bool one_column = usual.starts_with('{') && usual.find('}') == usual.size() - 1;
+  if (renamed.empty() || (!one_column && !usual.empty())) return TextPattern(usual, "type");
+  return TextPattern(fmt::format("{{{}{}}}", renamed, usual.empty() || usual.ends_with("?}") ? "?" : ""), "type");
+}
+
+Prompt prompt_of(const InstructionKind& kind, const DatasetConfig& config) {
+  Prompt prompt;
+  prompt.system_layout = TextPattern(kind.layout.system, "type");
+  prompt.turn = TextPattern(kind.layout.turn, "type");
+  prompt.alone = TextPattern(kind.layout.alone, "type");
+  prompt.instruction = column_pattern(kind.instruction, config.field_instruction);
+  prompt.input = column_pattern(kind.input, config.field_input);
+  prompt.output = column_pattern(kind.output, config.field_output);
+  prompt.system_with_input = kind.with_input;
+  prompt.system_alone = kind.alone;
+  prompt.needs_system_column = !kind.system_column.empty();
+  if (prompt.needs_system_column)
+    prompt.system_column = config.field_system.empty() ? kind.system_column : config.field_system;
+  prompt.end_tokens = kind.end_tokens;
+  return prompt;
+}
+
+// `type:` as a mapping.
+Prompt user_defined_prompt(const DatasetConfig& config) {
+  const auto property = [&](const char* name, const char* usual) { return config.type.property(name, usual); };
+  const auto column = [&](const char* name, const char* usual, const char* mark) {
+    return TextPattern(fmt::format("{{{}{}}}", property(name, usual), mark), fmt::format("type.{}", name));
+  };
+  const auto layout = [&](const char* name, const char* usual, std::span<const std::string_view> names) {
+    return TextPattern(property(name, usual), fmt::format("type.{}", name), names);
+  };
+  Prompt prompt;
+  prompt.system_layout = layout("system_format", "{system}", std::span(kPromptNames).first(1));
+  prompt.turn = layout("format", "{instruction} {input} ", std::span(kPromptNames).subspan(1));
+  prompt.alone = layout("no_input_format", "{instruction} ", std::span(kPromptNames).subspan(1, 1));
+  prompt.instruction = column("field_instruction", "instruction", "");
+  prompt.input = column("field_input", "input", "?");
+  prompt.output = column("field_output", "output", "?");
+  prompt.system_with_input = prompt.system_alone = property("system_prompt", "");
+  prompt.system_column = property("field_system", "system");
+  return prompt;
+}
+
+class InstructionRows : public RowBuilder {
  public:
-  AlpacaRows(const Kind& kind, const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), kind_(kind), train_on_inputs_(options.train_on_inputs) {
-    layout_ = std::find_if(kLayouts.begin(), kLayouts.end(),
-                           [&](const Layout& layout) { return layout.name == kind.layout; });
-    const auto column = [](const std::string& given, std::string_view usual) {
-      return given.empty() ? std::string(usual) : given;
-    };
-    instruction_ = column(config.field_instruction, kind.instruction);
-    input_ = column(config.field_input, kind.input);
-    output_ = column(config.field_output, kind.output);
-    system_ = column(config.field_system, kind.system);
-  }
+  InstructionRows(Prompt prompt, const RowOptions& options, const Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), prompt_(std::move(prompt)), train_on_inputs_(options.train_on_inputs) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
-    const std::string instruction =
-        text_of(record, required_field(record, instruction_, "field_instruction"), instruction_);
-    const std::string output = text_of(record, required_field(record, output_, "field_output"), output_);
-    const bool has_input = !input_.empty() && record.fields.contains(input_);
-    const std::string input = has_input ? text_of(record, record.fields[input_], input_) : "";
-    Row row = learn_all(tokenizer_.encode(prompt(record, instruction, input), true));
+    const auto fill = [&](const TextPattern& pattern, std::string_view key) {
+      return pattern.fill([&](std::string_view name) { return column_text(record, name, key); });
+    };
+    const std::string instruction = fill(prompt_.instruction, "field_instruction");
+    Row row = learn_all(tokenizer_.encode(prompt_text(record, instruction, fill(prompt_.input, "field_input")), true));
     if (!train_on_inputs_) std::fill(row.labels.begin(), row.labels.end(), kIgnoredLabel);
-    std::vector<int32_t> answer = encode_to_end(tokenizer_, output);
+    std::vector<int32_t> answer = encode_to_end(tokenizer_, fill(prompt_.output, "field_output"), prompt_.end_tokens);
     if (!answer.empty() && tokenizer_.bos_id() == answer.front()) answer.erase(answer.begin());
     row.input_ids.insert(row.input_ids.end(), answer.begin(), answer.end());
     row.labels.insert(row.labels.end(), answer.begin(), answer.end());
@@ -137,49 +110,25 @@ class AlpacaRows : public RowBuilder {
   }
 
  private:
-  [[nodiscard]] std::string prompt(const Record& record, const std::string& instruction,
-                                   const std::string& input) const {
-    std::string system(input.empty() ? kind_.alone : kind_.with_input);
-    if (!kind_.system.empty()) system = text_of(record, required_field(record, system_, "field_system"), system_);
-    std::string text = system.empty() ? "" : fmt::format(fmt::runtime(layout_->system), system);
-    text += std::string(layout_->before) + instruction;
-    if (input.empty()) return text + std::string(layout_->after_alone);
-    return text + std::string(layout_->between) + input + std::string(layout_->after);
+  [[nodiscard]] std::string system_text(const Record& record, bool has_input) const {
+    if (!prompt_.system_column.empty() &&
+        (prompt_.needs_system_column || record.fields.contains(prompt_.system_column)))
+      return text_of(record, required_field(record, prompt_.system_column, "field_system"), prompt_.system_column);
+    return has_input ? prompt_.system_with_input : prompt_.system_alone;
+  }
+
+  [[nodiscard]] std::string prompt_text(const Record& record, const std::string& instruction,
+                                        const std::string& input) const {
+    const std::string system = system_text(record, !input.empty());
+    const auto part = [&](std::string_view name) -> const std::string& {
+      return name == "system" ? system : name == "instruction" ? instruction : input;
+    };
+    const std::string text = system.empty() ? "" : prompt_.system_layout.fill(part);
+    return text + (input.empty() ? prompt_.alone : prompt_.turn).fill(part);
   }
 
   const Tokenizer& tokenizer_;
-  const Kind& kind_;
-  const Layout* layout_ = nullptr;
-  bool train_on_inputs_;
-  std::string instruction_, input_, output_, system_;
-};
-
-// Segments of text, each marked as to be learned or not; nothing is added.
-class SegmentRows : public RowBuilder {
- public:
-  SegmentRows(const RowOptions& options, const Tokenizer& tokenizer)
-      : tokenizer_(tokenizer), train_on_inputs_(options.train_on_inputs) {}
-
-  void build(const Record& record, std::vector<Row>& rows) const override {
-    Row row;
-    const Json segments = list_of(record, required_field(record, "segments", "type"), "segments");
-    for (const Json& segment : segments) {
-      if (!segment.is_object() || !segment.contains("text") || !segment.contains("label") ||
-          !segment["label"].is_boolean()) {
-        throw input_error(record.where,
-                          "expected segments with text and label (true or false), got {}; correct the row",
-                          segment.type_name());
-      }
-      const std::vector<int32_t> ids = tokenizer_.encode(text_of(record, segment["text"], "text"), false);
-      row.input_ids.insert(row.input_ids.end(), ids.begin(), ids.end());
-      const bool learn = train_on_inputs_ || segment["label"].get<bool>();
-      for (const int32_t id : ids) row.labels.push_back(learn ? id : kIgnoredLabel);
-    }
-    rows.push_back(std::move(row));
-  }
-
- private:
-  const Tokenizer& tokenizer_;
+  Prompt prompt_;
   bool train_on_inputs_;
 };
 
@@ -187,12 +136,11 @@ class SegmentRows : public RowBuilder {
 
 std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, const RowOptions& options,
                                                   const Tokenizer& tokenizer) {
-  const std::string& type = config.type.name;
-  if (type == "completion") return std::make_unique<CompletionRows>(config, options, tokenizer);
-  if (type == "input_output") return std::make_unique<SegmentRows>(options, tokenizer);
-  const auto* kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.type == type; });
-  if (kind == kKinds.end()) return nullptr;
-  return std::make_unique<AlpacaRows>(*kind, config, options, tokenizer);
+  if (config.type.is_user_defined())
+    return std::make_unique<InstructionRows>(user_defined_prompt(config), options, tokenizer);
+  const auto kind = instruction_kind(config.type.name);
+  if (!kind) return nullptr;
+  return std::make_unique<InstructionRows>(prompt_of(*kind, config), options, tokenizer);
 }
 
 }  // namespace spillway::data

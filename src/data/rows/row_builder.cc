@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/rows/instruction_kinds.h"
 #include "io/file.h"
 
 namespace spillway::data {
@@ -87,6 +88,15 @@ Json list_of(const Record& record, const Json& value, std::string_view name) {
   return list;
 }
 
+std::vector<int32_t> encode_to_end(const Tokenizer& tokenizer, std::string_view text, int end_tokens) {
+  if (text.empty() && end_tokens == 1) return {};
+  std::vector<int32_t> ids = tokenizer.encode(text, true);
+  const auto eos = tokenizer.eos_id();
+  if (!eos || ids.empty()) return ids;
+  ids.insert(ids.end(), static_cast<size_t>(ids.back() == *eos ? end_tokens - 1 : end_tokens), *eos);
+  return ids;
+}
+
 Row learn_all(std::vector<int32_t> ids) {
   Row row;
   row.labels = ids;
@@ -150,14 +160,19 @@ Json template_variables(const Tokenizer& tokenizer) {
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const Tokenizer& tokenizer) {
   if (!config.type.given) return make_column_rows(config, options, tokenizer);
-  if (config.type.name.empty()) return std::make_unique<TokenizedRows>(tokenizer);
-  if (auto builder = make_instruction_rows(config, options, tokenizer)) return builder;
-  if (auto builder = make_chat_rows(config, options, tokenizer)) return builder;
+  if (config.type.name.empty() && !config.type.is_user_defined()) return std::make_unique<TokenizedRows>(tokenizer);
+  for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
+    if (auto builder = make(config, options, tokenizer)) return builder;
+  }
+  std::vector<std::string_view> names = {"chat_template", "completion", "pretrain",
+                                         "input_output",  "reflection", "pygmalion"};
+  const std::vector<std::string_view> instructions = instruction_types();
+  names.insert(names.end(), instructions.begin(), instructions.end());
+  const std::string_view near = nearest_name(config.type.name, names);
   throw input_error(fmt::format("datasets: {}", config.path),
-                    "expected a type of completion, alpaca, alpaca:chat, alpaca_chat, alpaca_w_system, input_output, "
-                    "chat_template or an empty one "
-                    "(tokenised rows), got '{}'; set one of them",
-                    config.type.name);
+                    "expected a type of {}, an empty one (tokenised rows) or a mapping, got {}; {}",
+                    joined_names(names), quote(config.type.name),
+                    near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
 }
 
 }  // namespace spillway::data

@@ -31,6 +31,8 @@ class RowBuilder {
 // The families of types; nullptr for a type of another family.
 [[nodiscard]] std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, const RowOptions& options,
                                                                 const Tokenizer& tokenizer);
+[[nodiscard]] std::unique_ptr<RowBuilder> make_text_rows(const DatasetConfig& config, const RowOptions& options,
+                                                         const Tokenizer& tokenizer);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_chat_rows(const DatasetConfig& config, const RowOptions& options,
                                                          const Tokenizer& tokenizer);
 // TRL's rules: what a row is follows from its columns.
@@ -47,6 +49,9 @@ class RowBuilder {
 // A list that may be written as JSON text; null stays null.
 [[nodiscard]] nlohmann::ordered_json list_of(const Record& record, const nlohmann::ordered_json& value,
                                              std::string_view name);
+// The ids with special tokens, brought to end with `end_tokens` EOS, at most one of which the text may bring along. A
+// text without tokens stays without; so does an empty one, unless it is to have several EOS (axolotl's metharme).
+[[nodiscard]] std::vector<int32_t> encode_to_end(const Tokenizer& tokenizer, std::string_view text, int end_tokens = 1);
 // Labels that are the ids.
 [[nodiscard]] Row learn_all(std::vector<int32_t> ids);
 // A row with input_ids, and labels and attention_mask where it has them.

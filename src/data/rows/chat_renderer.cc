@@ -1,0 +1,58 @@
+#include "data/rows/chat_renderer.h"
+
+#include "base/error.h"
+#include "data/rows/row_builder.h"
+
+namespace spillway::data {
+
+using Json = nlohmann::ordered_json;
+
+ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+    : variables_(template_variables(tokenizer)) {
+  const bool has_template = !config.chat_template.empty() || !options.chat_template.empty() ||
+                            !config.chat_template_jinja.empty() || !options.chat_template_jinja.empty() ||
+                            tokenizer.chat_template();
+  if (has_template) template_ = choose_chat_template(config, options, tokenizer);
+}
+
+ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
+                                            bool add_generation_prompt) const {
+  if (!template_)
+    throw input_error(record.where,
+                      "expected a chat template for messages, got a tokenizer without one; set chat_template: chatml "
+                      "or another name");
+  ChatInput input;
+  input.messages = messages;
+  input.tools = tools;
+  input.add_generation_prompt = add_generation_prompt;
+  input.variables = variables_;
+  if (record.fields.contains("chat_template_kwargs") && record.fields["chat_template_kwargs"].is_object()) {
+    for (const auto& [name, value] : record.fields["chat_template_kwargs"].items()) input.variables[name] = value;
+  }
+  try {
+    return render_chat(*template_, input);
+  } catch (const InputError& error) {
+    throw input_error(
+        record.where,
+        "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
+        error.what());
+  }
+}
+
+Json messages_of(const Record& record, const Json& value, std::string_view name) {
+  Json messages = list_of(record, value, name);
+  for (Json& message : messages) {
+    if (!message.is_object())
+      throw input_error(record.where, "expected messages as objects in '{}', got {}; correct the row", name,
+                        message.type_name());
+    if (!message.contains("from") || !message.contains("value")) continue;
+    message = Json{{"role", message["from"]}, {"content", message["value"]}};
+  }
+  return messages;
+}
+
+Json tools_of(const Record& record) {
+  return record.fields.contains("tools") ? list_of(record, record.fields["tools"], "tools") : Json();
+}
+
+}  // namespace spillway::data

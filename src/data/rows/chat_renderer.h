@@ -1,0 +1,38 @@
+// Conversations of data rows to text, with the dataset's chat template.
+#pragma once
+
+#include <optional>
+
+#include "data/chat_template.h"
+#include "data/dataset_options.h"
+#include "data/files/record_reader.h"
+#include "data/tokenizer.h"
+
+namespace spillway::data {
+
+// Immutable: any number of threads may render at once.
+class ChatRenderer {
+ public:
+  // The template that dataset, config and tokenizer choose, in this order; there may be none. Throws InputError for one
+  // that cannot be used.
+  ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer);
+
+  // Throws InputError naming the record's place: for want of a template, and for what the template does not take.
+  // `tools` is a list or null; the record's own `chat_template_kwargs` reach the template.
+  [[nodiscard]] ChatTemplate::Rendered render(const Record& record, const nlohmann::ordered_json& messages,
+                                              const nlohmann::ordered_json& tools, bool add_generation_prompt) const;
+
+ private:
+  std::optional<ChatTemplate> template_;
+  nlohmann::ordered_json variables_;
+};
+
+// A list of messages out of a field, perhaps as JSON text; `from` and `value` are read as role and content. Throws
+// InputError.
+[[nodiscard]] nlohmann::ordered_json messages_of(const Record& record, const nlohmann::ordered_json& value,
+                                                 std::string_view name);
+
+// The record's `tools`, a list or null. Throws InputError.
+[[nodiscard]] nlohmann::ordered_json tools_of(const Record& record);
+
+}  // namespace spillway::data

@@ -1,0 +1,34 @@
+// What axolotl's types of prompt and answer are made of: their columns, the text around them, their system texts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway::data {
+
+// The text around a prompt, as patterns over {system}, {instruction} and {input}. `alone` is for a row without input.
+struct PromptLayout {
+  std::string_view system, turn, alone;
+};
+
+// A type. `instruction`, `input` and `output` are patterns over the row's columns, where {a|b} is the first of the two
+// that the row has, {a?} may be missing, and {a*} is a list, shown as lines of `- "item"`.
+struct InstructionKind {
+  std::string_view type;
+  PromptLayout layout;
+  std::string_view instruction, input, output;
+  std::string_view with_input, alone;   // the system text
+  std::string_view system_column = {};  // takes its place where the type has one
+  int end_tokens = 1;                   // EOS behind an answer
+};
+
+// By a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Nothing for a type of another family; throws
+// InputError for a style that does not exist ("alpaca:nosuch"), naming those that do.
+[[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type);
+
+// All their names, without styles.
+[[nodiscard]] std::vector<std::string_view> instruction_types();
+
+}  // namespace spillway::data

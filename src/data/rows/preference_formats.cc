@@ -1,0 +1,398 @@
+// axolotl's preference types: which columns a record has, and what text stands around them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/jinja/unicode.h"
+#include "data/rows/preference_rows.h"
+#include "data/rows/row_builder.h"
+#include "data/rows/text_pattern.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// How a chat format writes turns.
+struct TurnMarks {
+  std::string_view name;
+  std::string_view open, opened;  // around a role
+  std::string_view end, between;  // behind a turn, and between that and the next
+
+  [[nodiscard]] std::string begin(std::string_view role) const { return fmt::format("{}{}{}", open, role, opened); }
+  [[nodiscard]] std::string turn(std::string_view role, std::string_view content) const {
+    return fmt::format("{}{}{}{}", begin(role), content, end, between);
+  }
+};
+
+constexpr std::array kMarks = {
+    TurnMarks{"chatml", "<|im_start|>", "\n", "<|im_end|>", "\n"},
+    TurnMarks{"llama3", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", ""},
+};
+
+// Where a variant finds the answer in the column of a completion.
+enum class Answer {
+  kText,           // it is the answer
+  kSecondMessage,  // a list of messages, whose second it is
+  kLastMessage,    // a list of messages, whose last it is, the others being the prompt
+};
+
+// A variant of chatml and llama3, `chatml.NAME`.
+struct Variant {
+  std::string_view name;
+  std::vector<std::string_view> prompts;  // columns, the first that a record has
+  Answer answer = Answer::kText;
+};
+
+const std::vector<Variant>& variants_of(Objective objective) {
+  static const std::vector<Variant> kPaired = {{"default", {"prompt", "input", "question", "instruction"}},
+                                               {"argilla_chat", {}, Answer::kSecondMessage},
+                                               {"icr", {"input"}},
+                                               {"intel", {"question"}},
+                                               {"prompt_pairs", {"prompt"}},
+                                               {"ultra", {"prompt"}, Answer::kSecondMessage}};
+  static const std::vector<Variant> kUnpaired = {{"argilla", {"instruction"}},
+                                                 {"argilla_chat", {}, Answer::kLastMessage},
+                                                 {"intel", {"question"}},
+                                                 {"prompt_pairs", {"prompt"}},
+                                                 {"ultra", {"prompt"}}};
+  return objective == Objective::kUnpaired ? kUnpaired : kPaired;
+}
+
+const Json& field_of(const Record& record, const Json& object, std::string_view name, std::string_view column) {
+  if (!object.is_object() || !object.contains(name)) {
+    throw input_error(record.where, "expected a '{}' in each message of '{}', got {}; correct the row", name, column,
+                      object.is_object() ? "none" : object.type_name());
+  }
+  return object[name];
+}
+
+std::string content_of(const Record& record, const Json& message, std::string_view column) {
+  return text_of(record, field_of(record, message, "content", column), column);
+}
+
+Json list_column(const Record& record, std::string_view column, size_t least) {
+  Json list = list_of(record, required_field(record, column, "type"), column);
+  if (list.size() < least)
+    throw input_error(record.where, "expected at least {} messages in '{}', got {}; correct the row", least, column,
+                      list.size());
+  return list;
+}
+
+// chatml.* and llama3.*
+class MarkedFormat : public PreferenceFormat {
+ public:
+  MarkedFormat(const TurnMarks& marks, const Variant& variant, Objective objective)
+      : marks_(marks), variant_(variant), unpaired_(objective == Objective::kUnpaired) {}
+
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    PreferenceExample example;
+    example.prompt = prompt(record);
+    if (unpaired_) {
+      example.completions = {answer(record, "completion")};
+      example.label = label_of(record, "label");
+    } else {
+      // `default` also reads chosen_response and rejected_response.
+      for (const char* column : {"chosen", "rejected"}) {
+        const std::string longer = fmt::format("{}_response", column);
+        const bool use_longer = variant_.name == "default" && !record.fields.contains(column);
+        example.completions.push_back(answer(record, use_longer ? longer : column));
+      }
+    }
+    return example;
+  }
+
+ private:
+  [[nodiscard]] std::string prompt(const Record& record) const {
+    std::string text;
+    if (variant_.answer == Answer::kLastMessage) {
+      const Json messages = list_column(record, "completion", 1);
+      for (size_t i = 0; i + 1 < messages.size(); ++i) {
+        const std::string role = text_of(record, field_of(record, messages[i], "role", "completion"), "role");
+        text += marks_.turn(role, content_of(record, messages[i], "completion"));
+      }
+    } else if (variant_.prompts.empty()) {
+      text = marks_.turn("user", content_of(record, list_column(record, "chosen", 2)[0], "chosen"));
+    } else {
+      const auto named = std::find_if(variant_.prompts.begin(), variant_.prompts.end(),
+                                      [&](std::string_view name) { return record.fields.contains(name); });
+      const std::string_view column = named == variant_.prompts.end() ? variant_.prompts.front() : *named;
+      const auto system = record.fields.find("system");
+      if (system != record.fields.end()) {
+        const std::string value = text_of(record, *system, "system");
+        if (!value.empty()) text = marks_.turn("system", value);
+      }
+      text += marks_.turn("user", text_of(record, required_field(record, column, "type"), column));
+    }
+    return text + marks_.begin("assistant");
+  }
+
+  [[nodiscard]] std::string answer(const Record& record, std::string_view column) const {
+    std::string text;
+    if (variant_.answer == Answer::kText) {
+      text = text_of(record, required_field(record, column, "type"), column);
+    } else {
+      const bool last = variant_.answer == Answer::kLastMessage;
+      const Json messages = list_column(record, column, last ? 1 : 2);
+      text = content_of(record, last ? messages.back() : messages[1], column);
+    }
+    return text + std::string(marks_.end);
+  }
+
+  const TurnMarks& marks_;
+  const Variant& variant_;
+  bool unpaired_;
+};
+
+// chat_template.default and .argilla_chat: the prompt as the template writes it, and of each answer what the template
+// writes from the answer's content on.
+class TemplateFormat : public PreferenceFormat {
+ public:
+  TemplateFormat(const DatasetConfig& config, bool in_chosen, const ChatRenderer& renderer)
+      : config_(config), in_chosen_(in_chosen), renderer_(renderer) {
+    for (const char* property : {"role", "content"}) config_.message_property_mappings.try_emplace(property, property);
+    for (const auto& [role, names] : config.roles) {
+      for (const std::string& name : names) roles_[name] = role;
+    }
+    if (config.roles.empty()) {
+      for (const char* role : {"user", "assistant", "system", "tool"}) roles_[role] = role;
+    }
+  }
+
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    const std::string& chosen = config_.field_chosen;
+    Json messages = in_chosen_ ? list_column(record, chosen, 1) : prompt_messages(record);
+    if (in_chosen_) messages.erase(messages.size() - 1);
+    for (Json& message : messages) message = mapped(record, message, in_chosen_ ? chosen : config_.field_messages);
+    PreferenceExample example;
+    example.prompt = renderer_.render(record, messages, {}, true).text;
+    for (const std::string& column : {chosen, config_.field_rejected}) {
+      example.completions.push_back(answer(record, answer_message(record, column), column));
+    }
+    return example;
+  }
+
+ private:
+  [[nodiscard]] Json prompt_messages(const Record& record) const {
+    const Json& value = required_field(record, config_.field_messages, "field_messages");
+    if (!value.is_string()) return list_of(record, value, config_.field_messages);
+    return Json::array({message_as_in_rows("user", value)});
+  }
+
+  [[nodiscard]] Json message_as_in_rows(const char* role, const Json& content) const {
+    const auto& names = config_.message_property_mappings;
+    return {{names.at("role"), role}, {names.at("content"), content}};
+  }
+
+  // The answer: text, a message, or the last of several.
+  [[nodiscard]] Json answer_message(const Record& record, const std::string& column) const {
+    const Json& value =
+        required_field(record, column, column == config_.field_chosen ? "field_chosen" : "field_rejected");
+    Json message = value;
+    if (value.is_string()) message = message_as_in_rows("assistant", value);
+    if (value.is_array()) {
+      if (value.empty())
+        throw input_error(record.where, "expected a message in '{}', got none; correct the row", column);
+      message = value.back();
+    }
+    return mapped(record, message, column);
+  }
+
+  [[nodiscard]] Json mapped(const Record& record, const Json& message, std::string_view column) const {
+    const auto& names = config_.message_property_mappings;
+    const std::string role = text_of(record, field_of(record, message, names.at("role"), column), "role");
+    const auto found = roles_.find(role);
+    if (found == roles_.end())
+      throw input_error(record.where, "expected a role that `roles` maps, got {}; add it there", quote(role));
+    return {{"role", found->second}, {"content", field_of(record, message, names.at("content"), column)}};
+  }
+
+  [[nodiscard]] std::string answer(const Record& record, const Json& message, std::string_view column) const {
+    const std::string content = text_of(record, message["content"], column);
+    const Json turns = Json::array({{{"role", "user"}, {"content", "[[dummy_message]]"}}, message});
+    const std::string text = renderer_.render(record, turns, {}, false).text;
+    const size_t at = text.find(content);
+    if (at == std::string::npos) {
+      throw input_error(record.where,
+                        "expected a template that shows the answer in '{}' as it is, got another; choose "
+                        "another chat_template",
+                        column);
+    }
+    return std::string(jinja::strip(std::string_view(text).substr(at), false, true, nullptr));
+  }
+
+  DatasetConfig config_;
+  bool in_chosen_;  // the prompt stands in the chosen conversation
+  const ChatRenderer& renderer_;
+  std::map<std::string, std::string> roles_;
+};
+
+// ORPO's chat_template.argilla: user and assistant in turn; the answers are what the whole has beyond the prompt.
+class ArgillaFormat : public PreferenceFormat {
+ public:
+  explicit ArgillaFormat(const ChatRenderer& renderer) : renderer_(renderer) {}
+
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    const Json chosen = list_column(record, "chosen", 2), rejected = list_column(record, "rejected", 1);
+    if (chosen.size() % 2 != 0)
+      throw input_error(record.where, "expected turns of user and assistant in 'chosen', got {}; correct the row",
+                        chosen.size());
+    const auto turn = [](const char* role, const Json& content) { return Json{{"role", role}, {"content", content}}; };
+    Json messages = Json::array();
+    if (record.fields.contains("system")) {
+      const std::string system = text_of(record, record.fields["system"], "system");
+      if (!system.empty()) messages.push_back(turn("system", system));
+    }
+    for (size_t i = 0; i < chosen.size(); i += 2) {
+      const bool own = record.fields.contains("prompt");
+      messages.push_back(turn("user", own ? record.fields["prompt"] : Json(content_of(record, chosen[i], "chosen"))));
+      if (i + 2 < chosen.size()) messages.push_back(turn("assistant", content_of(record, chosen[i + 1], "chosen")));
+    }
+    PreferenceExample example;
+    const std::string prompt = renderer_.render(record, messages, {}, true).text;
+    example.prompt = prompt;
+    for (const auto& [column, turns] : {std::pair{"chosen", &chosen}, {"rejected", &rejected}}) {
+      Json whole = messages;
+      whole.push_back(turn("assistant", content_of(record, turns->back(), column)));
+      const std::string text = renderer_.render(record, whole, {}, false).text;
+      example.completions.push_back(text.substr(std::min(text.size(), prompt.size())));
+    }
+    return example;
+  }
+
+ private:
+  const ChatRenderer& renderer_;
+};
+
+// zephyr.nectar: several answers with a rank; axolotl takes the two of the highest numbers.
+class NectarFormat : public PreferenceFormat {
+ public:
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    Json answers = list_column(record, "answers", 2);
+    const auto rank = [&](const Json& answer) {
+      const Json& value = field_of(record, answer, "rank", "answers");
+      if (!value.is_number())
+        throw input_error(record.where, "expected numbers as 'rank' in 'answers', got {}; correct the row",
+                          value.type_name());
+      return value.get<double>();
+    };
+    std::stable_sort(answers.begin(), answers.end(), [&](const Json& a, const Json& b) { return rank(a) < rank(b); });
+    PreferenceExample example;
+    example.prompt = fmt::format("<|system|>\n</s>\n<|user|>\n{}</s>\n<|assistant|>\n",
+                                 text_of(record, required_field(record, "prompt", "type"), "prompt"));
+    for (size_t behind = 1; behind <= 2; ++behind) {
+      const Json& answer = answers[answers.size() - behind];
+      example.completions.emplace_back(text_of(record, field_of(record, answer, "answer", "answers"), "answers"));
+    }
+    return example;
+  }
+};
+
+// `type:` as a mapping.
+class OwnFormat : public PreferenceFormat {
+ public:
+  OwnFormat(const DatasetType& type, Objective objective)
+      : type_(type),
+        unpaired_(objective == Objective::kUnpaired),
+        prompt_(pattern("prompt_format", "{prompt}", kPromptNames)),
+        chosen_(pattern("chosen_format", "{chosen}", std::span(kChosen))),
+        rejected_(pattern("rejected_format", "{rejected}", std::span(kRejected))),
+        completion_(pattern("completion_format", "{completion}", std::span(kCompletion))) {}
+
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    PreferenceExample example;
+    example.prompt = prompt_.fill([&](std::string_view name) {
+      const std::string column = type_.property(fmt::format("field_{}", name), std::string(name).c_str());
+      if (name == "system" && !record.fields.contains(column)) return std::string();
+      return text(record, column);
+    });
+    const auto completion = [&](const TextPattern& pattern, const char* key, const char* usual) {
+      example.completions.emplace_back(
+          pattern.fill([&](std::string_view) { return text(record, type_.property(key, usual)); }));
+    };
+    if (unpaired_) {
+      completion(completion_, "field_completion", "completion");
+      example.label = label_of(record, type_.property("field_label", "label"));
+    } else {
+      completion(chosen_, "field_chosen", "chosen");
+      completion(rejected_, "field_rejected", "rejected");
+    }
+    return example;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 2> kPromptNames = {"system", "prompt"};
+  static constexpr std::array<std::string_view, 1> kChosen = {"chosen"}, kRejected = {"rejected"},
+                                                   kCompletion = {"completion"};
+
+  [[nodiscard]] TextPattern pattern(const char* key, const char* usual, std::span<const std::string_view> names) const {
+    return {type_.property(key, usual), fmt::format("type.{}", key), names};
+  }
+  [[nodiscard]] static std::string text(const Record& record, const std::string& column) {
+    return text_of(record, required_field(record, column, "type"), column);
+  }
+
+  DatasetType type_;
+  bool unpaired_;
+  TextPattern prompt_, chosen_, rejected_, completion_;
+};
+
+// bradley_terry.*: system, input, chosen and rejected as one conversation each.
+class RewardFormat : public PreferenceFormat {
+ public:
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    const auto turn = [&](const char* role, const char* column) {
+      return Json{{"role", role}, {"content", text_of(record, required_field(record, column, "type"), column)}};
+    };
+    PreferenceExample example;
+    example.prompt = Json::array();
+    if (record.fields.contains("system") && !record.fields["system"].is_null())
+      example.prompt.push_back(turn("system", "system"));
+    example.prompt.push_back(turn("user", "input"));
+    for (const char* column : {"chosen", "rejected"})
+      example.completions.push_back(Json::array({turn("assistant", column)}));
+    return example;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
+                                                         const ChatRenderer& renderer) {
+  const DatasetType& type = config.type;
+  if (type.is_user_defined()) return std::make_unique<OwnFormat>(type, objective);
+  std::string_view name = type.name;
+  if (name == "passthrough" || name == "passthrough.default") return make_preference_columns(config);
+  std::vector<std::string> names = {"passthrough"};
+  if (objective == Objective::kReward) {
+    if (name == "bradley_terry.chat_template") return std::make_unique<RewardFormat>();
+    if (name.starts_with("bradley_terry.")) name.remove_prefix(std::string_view("bradley_terry.").size());
+    names.emplace_back("bradley_terry.chat_template");
+  }
+  for (const TurnMarks& marks : kMarks) {
+    for (const Variant& variant : variants_of(objective)) {
+      names.push_back(fmt::format("{}.{}", marks.name, variant.name));
+      const bool is_default = variant.name == "default" && name == marks.name;
+      if (name == names.back() || is_default) return std::make_unique<MarkedFormat>(marks, variant, objective);
+    }
+  }
+  if (objective != Objective::kUnpaired) {
+    if (name == "chat_template" || name == "chat_template.default")
+      return std::make_unique<TemplateFormat>(config, false, renderer);
+    if (name == "chat_template.argilla_chat") return std::make_unique<TemplateFormat>(config, true, renderer);
+    if (name == "chat_template.argilla") return std::make_unique<ArgillaFormat>(renderer);
+    if (name == "zephyr.nectar") return std::make_unique<NectarFormat>();
+    names.insert(names.end(),
+                 {"chat_template.default", "chat_template.argilla_chat", "chat_template.argilla", "zephyr.nectar"});
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string_view near = nearest_name(name, views);
+  throw input_error(fmt::format("datasets: {}", config.path),
+                    "expected a type of {}, an empty one or a mapping, got {}; {}", joined_names(views),
+                    quote(type.name), near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,192 @@
+#include "data/rows/preference_rows.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/jinja/unicode.h"
+#include "data/rows/row_builder.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What both begin with: whole messages, or characters, where a space at the end stays with what follows.
+Json take_common_start(Json& chosen, Json& rejected) {
+  if (chosen.is_array()) {
+    const size_t limit = std::min(chosen.size(), rejected.size());
+    size_t same = 0;
+    while (same + 1 < limit && chosen[same] == rejected[same]) ++same;
+    Json prompt = Json::array();
+    for (size_t i = 0; i < same; ++i) prompt.push_back(chosen[i]);
+    for (Json* list : {&chosen, &rejected})
+      list->erase(list->begin(), list->begin() + static_cast<std::ptrdiff_t>(same));
+    return prompt;
+  }
+  const std::string a = chosen, b = rejected;
+  size_t same = 0, last = 0;  // bytes up to the first difference, and up to the character before it
+  bool differs = false;
+  while (same < std::min(a.size(), b.size())) {
+    const size_t bytes = jinja::char_bytes(a, same);
+    differs = a.compare(same, bytes, b, same, bytes) != 0;
+    if (differs) break;
+    last = same;
+    same += bytes;
+  }
+  // As TRL: of texts where one begins with the other, the last character that they share counts as different.
+  if (!differs) same = last;
+  if (differs && same > 0 && a[same - 1] == ' ') --same;
+  chosen = a.substr(same);
+  rejected = b.substr(same);
+  return a.substr(0, same);
+}
+
+// TRL's standard columns.
+class PreferenceColumns : public PreferenceFormat {
+ public:
+  explicit PreferenceColumns(const DatasetConfig& config) : config_(config) {}
+
+  [[nodiscard]] PreferenceExample read(const Record& record) const override {
+    const auto has = [&](const std::string& name) {
+      return record.fields.contains(name) && !record.fields[name].is_null();
+    };
+    PreferenceExample example;
+    if (has(config_.field_chosen) || has(config_.field_rejected) || !has(config_.field_completion)) {
+      example.completions = {value_of(record, config_.field_chosen, "field_chosen"),
+                             value_of(record, config_.field_rejected, "field_rejected")};
+    } else {
+      example.completions = {value_of(record, config_.field_completion, "field_completion")};
+      example.label = label_of(record, config_.field_label);
+    }
+    if (has(config_.field_prompt)) example.prompt = value_of(record, config_.field_prompt, "field_prompt");
+    settle_prompt(record, example);
+    return example;
+  }
+
+ private:
+  // Text, or a list of messages.
+  [[nodiscard]] static Json value_of(const Record& record, const std::string& name, const char* key) {
+    const Json& value = required_field(record, name, key);
+    if (value.is_array() || value.is_object())
+      return messages_of(record, value.is_array() ? value : Json::array({value}), name);
+    return text_of(record, value, name);
+  }
+
+  void settle_prompt(const Record& record, PreferenceExample& example) const {
+    std::vector<Json>& completions = example.completions;
+    const bool chat = completions.front().is_array();
+    for (const Json& completion : completions) {
+      if (completion.is_array() != chat)
+        throw input_error(record.where,
+                          "expected '{}' and '{}' both as text or both as messages, got one of each; "
+                          "correct the row",
+                          config_.field_chosen, config_.field_rejected);
+    }
+    // A prompt as text beside conversations merely repeats their beginning.
+    const bool has_prompt = !example.prompt.is_null() && example.prompt.is_array() == chat;
+    if (has_prompt) return;
+    if (completions.size() == 1)
+      throw input_error(record.where, "expected '{}' as {} like '{}', got {}; correct the row", config_.field_prompt,
+                        chat ? "messages" : "text", config_.field_completion,
+                        example.prompt.is_null() ? "none" : example.prompt.type_name());
+    example.prompt = take_common_start(completions[0], completions[1]);
+  }
+
+  DatasetConfig config_;
+};
+
+}  // namespace
+
+bool label_of(const Record& record, std::string_view column) {
+  const Json& label = required_field(record, column, "field_label");
+  if (label.is_boolean()) return label.get<bool>();
+  if (label.is_number_integer()) return label.get<int64_t>() != 0;
+  if (label.is_string()) {
+    const std::string text = jinja::lower(label.get_ref<const std::string&>());  // as CSV has it
+    if (text == "true" || text == "1") return true;
+    if (text == "false" || text == "0") return false;
+  }
+  throw input_error(record.where, "expected true or false in '{}', got {}; correct the row", column, label.type_name());
+}
+
+int64_t PreferenceRow::longest() const {
+  size_t longest = 0;
+  for (const auto& completion : completions) longest = std::max(longest, completion.size());
+  return static_cast<int64_t>(prompt_ids.size() + longest);
+}
+
+std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config) {
+  return std::make_unique<PreferenceColumns>(config);
+}
+
+PreferenceBuilder::PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer),
+      objective_(options.objective),
+      is_typed_(!config.type.name.empty() || config.type.is_user_defined()),
+      renderer_(config, options, tokenizer),
+      format_(is_typed_ ? make_preference_format(config, objective_, renderer_) : make_preference_columns(config)) {}
+
+void PreferenceBuilder::build(const Record& record, std::vector<PreferenceRow>& rows) const {
+  PreferenceExample example = format_->read(record);
+  if (objective_ != Objective::kUnpaired) {
+    if (example.completions.size() == 1)
+      throw input_error(record.where, "expected a chosen and a rejected completion, got one with a label; set rl: kto");
+    rows.push_back(tokenize(record, example));
+    return;
+  }
+  for (size_t i = 0; i < example.completions.size(); ++i) {
+    const bool label = example.completions.size() == 1 ? example.label : i == 0;
+    rows.push_back(tokenize(record, {example.prompt, {example.completions[i]}, label}));
+  }
+}
+
+PreferenceBuilder::Ids PreferenceBuilder::encode(const std::string& text, bool is_rendered) const {
+  Ids ids = tokenizer_.encode(text, !is_rendered && objective_ != Objective::kOrpo);
+  const auto bos = tokenizer_.bos_id();
+  if (!bos) return ids;
+  if (objective_ == Objective::kOrpo && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
+  if (is_typed_ && ids.size() > 1 && ids[0] == *bos && ids[1] == *bos) ids.erase(ids.begin());
+  return ids;
+}
+
+PreferenceBuilder::Ids PreferenceBuilder::encode_prompt(const Record& record, const PreferenceExample& example) const {
+  if (example.prompt.is_string()) return encode(example.prompt, false);
+  return encode(renderer_.render(record, example.prompt, tools_of(record), true).text, true);
+}
+
+PreferenceBuilder::Ids PreferenceBuilder::encode_whole(const Record& record, const PreferenceExample& example,
+                                                       const Json& completion) const {
+  Ids ids;
+  if (completion.is_string()) {
+    std::string text = example.prompt.get<std::string>() + completion.get<std::string>();
+    const std::string eos = tokenizer_.eos_token();
+    if (!completion.get_ref<const std::string&>().ends_with(eos)) text += eos;
+    ids = encode(text, false);
+  } else {
+    Json messages = example.prompt;
+    for (const Json& message : completion) messages.push_back(message);
+    ids = encode(renderer_.render(record, messages, tools_of(record), false).text, true);
+  }
+  const auto eos = tokenizer_.eos_id();
+  if (objective_ == Objective::kOrpo && eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
+  return ids;
+}
+
+PreferenceRow PreferenceBuilder::tokenize(const Record& record, const PreferenceExample& example) const {
+  PreferenceRow row;
+  row.label = example.label;
+  for (const Json& completion : example.completions)
+    row.completions.push_back(encode_whole(record, example, completion));
+  if (objective_ == Objective::kReward) return row;
+  const Ids prompt = encode_prompt(record, example);
+  size_t shared = prompt.size();
+  for (const Ids& whole : row.completions) {
+    const auto end = std::mismatch(prompt.begin(), prompt.end(), whole.begin(), whole.end()).first;
+    shared = std::min(shared, static_cast<size_t>(end - prompt.begin()));
+  }
+  row.prompt_ids.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(shared));
+  for (Ids& whole : row.completions) whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(shared));
+  return row;
+}
+
+}  // namespace spillway::data

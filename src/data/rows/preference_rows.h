@@ -1,0 +1,80 @@
+// Rows of preferences: a prompt with a chosen and a rejected completion, or with one completion that is wanted or not.
+//
+// A dataset's `type` (or TRL's columns, where it has none) says how a record becomes PreferenceExamples;
+// preference_rows.cc tokenises those as the objective wants them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset_options.h"
+#include "data/files/record_reader.h"
+#include "data/rows/chat_renderer.h"
+#include "data/tokenizer.h"
+
+namespace spillway::data {
+
+struct PreferenceRow {
+  std::vector<int32_t> prompt_ids;
+  std::vector<std::vector<int32_t>> completions;  // chosen and rejected; of an unpaired row the one there is
+  bool label = true;                              // of an unpaired row: whether the completion is wanted
+
+  // Tokens of the prompt with the longest completion.
+  [[nodiscard]] int64_t longest() const;
+};
+
+// A row before it is tokenised. Prompt and completions are all texts, or all lists of messages.
+struct PreferenceExample {
+  nlohmann::ordered_json prompt;
+  std::vector<nlohmann::ordered_json> completions;
+  bool label = true;
+};
+
+// Turns records into examples. Immutable: any number of threads may read at once.
+class PreferenceFormat {
+ public:
+  virtual ~PreferenceFormat() = default;
+  // Throws InputError naming the record's place and what its fields should hold.
+  [[nodiscard]] virtual PreferenceExample read(const Record& record) const = 0;
+};
+
+// By the dataset's `type`: axolotl's for DPO, ORPO and KTO, a mapping, and bradley_terry's. Throws InputError for a
+// type that does not exist, naming those that do. Borrows tokenizer and renderer.
+[[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
+                                                                       const ChatRenderer& renderer);
+// TRL's columns: prompt (or none, where the completions begin alike), chosen and rejected; or prompt, completion,
+// label.
+[[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config);
+
+// A column that says whether a completion is wanted: true, false, 1, 0, or one of these as text. Throws InputError.
+[[nodiscard]] bool label_of(const Record& record, std::string_view column);
+
+// Records to rows. Immutable: any number of threads may build at once.
+class PreferenceBuilder {
+ public:
+  PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer);
+
+  // Appends one row, or, where an unpaired objective reads pairs, two: the wanted completion first. Prompt and
+  // completion are encoded together and split where the encodings of prompt and whole part. Rows of a reward model have
+  // whole conversations as completions and no prompt. Throws InputError.
+  void build(const Record& record, std::vector<PreferenceRow>& rows) const;
+
+ private:
+  using Ids = std::vector<int32_t>;
+  // A rendered conversation brings its special tokens along.
+  [[nodiscard]] Ids encode(const std::string& text, bool is_rendered) const;
+  [[nodiscard]] Ids encode_prompt(const Record& record, const PreferenceExample& example) const;
+  [[nodiscard]] Ids encode_whole(const Record& record, const PreferenceExample& example,
+                                 const nlohmann::ordered_json& completion) const;
+  [[nodiscard]] PreferenceRow tokenize(const Record& record, const PreferenceExample& example) const;
+
+  const Tokenizer& tokenizer_;
+  Objective objective_;
+  bool is_typed_;  // the text comes out of a type, whose template may have written a BOS
+  ChatRenderer renderer_;
+  std::unique_ptr<PreferenceFormat> format_;
+};
+
+}  // namespace spillway::data

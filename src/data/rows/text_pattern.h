@@ -1,0 +1,39 @@
+// Texts with {names} in them, as users of Python's str.format write them: {{ and }} are braces.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway::data {
+
+class TextPattern {
+ public:
+  TextPattern() = default;
+  // Throws InputError "[where] ..." for a brace without its partner and for a name that is not among `names`; no
+  // `names` at all allow any.
+  TextPattern(std::string_view pattern, std::string_view where, std::span<const std::string_view> names = {});
+
+  // `value_of(name)` gives the text for a name; each may come several times.
+  template <typename ValueOf>
+  [[nodiscard]] std::string fill(ValueOf&& value_of) const {
+    std::string text;
+    for (const Piece& piece : pieces_) {
+      text += piece.literal;
+      if (!piece.name.empty()) text += value_of(std::string_view(piece.name));
+    }
+    return text;
+  }
+
+  [[nodiscard]] bool has(std::string_view name) const;
+  [[nodiscard]] bool empty() const { return pieces_.empty(); }
+
+ private:
+  struct Piece {
+    std::string literal, name;  // the name comes after the literal; empty at the end
+  };
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace spillway::data
