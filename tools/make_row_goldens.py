@@ -29,6 +29,8 @@ CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\
 MARKED = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}{% if message['role'] == 'assistant' %}"
           "{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}{% else %}{{ message['content'] + '<|im_end|>' }}{% endif %}"
           "{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+# Ends turns with another token than the conversation.
+TURNS = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}</s>{% if loop.last %}<|im_end|>{% endif %}\n{% endfor %}"
 # Drops the thinking of all turns but the last, so that where a turn lies depends on those behind it.
 FORGETFUL = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif %}"
              "{{ m.content | trim }}<|im_end|>\n{% endfor %}")
@@ -73,6 +75,17 @@ CHATS = [
     {"messages": [{"role": "user", "content": "flags"}, {"role": "assistant", "content": "no", "train": False}, {"role": "user", "content": "yes", "train": True}]},
     {"system": "From a column", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "text", "text": "part one"}, {"type": "text", "text": " two"}]}]},
 ]
+DETAILED = [
+    {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "The answer is 42, é🙂 so.",
+                   "detail": [{"begin_offset": 0, "end_offset": 9, "train": False}, {"begin_offset": 11, "end_offset": 20, "train": True}]},
+                  {"role": "user", "content": "learned", "detail": [{"begin_offset": 2, "end_offset": 3, "train": True}]}, {"role": "assistant", "content": "no", "detail": []}]},
+    {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": [{"type": "text", "text": "Let me think...", "train": False},
+                                                                                     {"type": "text", "text": " The answer is 4.", "weight": 1}, {"type": "text", "text": " Thank you"}]}]},
+    {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "fine, thank you", "reasoning_content": [{"text": "hm hm", "train": False}, {"text": " how are you"}]}]},
+    {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": [{"text": "The quick", "weight": 0}, {"text": " brown fox", "weight": 1.0}], "reasoning_content": "the lazy dog"}]}]
+THINKING = [{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think> hm\nhm </think>\n\n the answer"}]},
+            {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "<|begin_of_thought|>x<|end_of_thought|> <|begin_of_solution|> y <|end_of_solution|>"}]},
+            {"messages": [{"role": "user", "content": "<think>not mine</think>"}, {"role": "assistant", "content": "no tags"}]}]
 SHARED = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}, {"from": "tool", "value": "t"}, {"from": "gpt", "value": "bye"}]}]
 # A row with the columns of every instruction type; the second has an input.
 ANY = [{"question": "q", "answer": "a", "message_1": "m", "message_2": "n", "instruction": "i", "output": "o", "system": "s", "response": "r", "system_prompt": "",
@@ -147,8 +160,20 @@ def axolotl_cases(tokenizer):
             strategy = load_chat_template(tokenizer, chat_cfg, {"type": "chat_template", **variant})
             cases.append(axolotl_case(f"chat {template_name} {variant}", CHATS, strategy, {"type": "chat_template", "chat_template_jinja": template, **variant},
                                       {"sequence_len": 64}))
+    def chat(name, rows, template, config, **more):
+        chat_cfg = DictDefault({"train_on_inputs": False, "sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": template, **more})
+        full = {"type": "chat_template", "chat_template_jinja": template, **config}
+        cases.append(axolotl_case(f"{name} {config} {more}", rows, load_chat_template(tokenizer, chat_cfg, {k: v for k, v in full.items() if k != "chat_template_jinja"}), full, more))
+
+    for template in (CHATML, FORGETFUL):
+        chat("detail", DETAILED, template, {"message_field_training_detail": "detail"})
+        chat("thinking", THINKING, template, {"split_thinking": True})
+    for eot in ("all", "turn", "last", "none"):
+        for eos in ("turn", "none"):
+            chat("turns", CHATS[:3], TURNS, {"train_on_eot": eot, "train_on_eos": eos}, eot_tokens=["</s>"])
     shared = {"type": "chat_template", "field_messages": "conversations", "message_property_mappings": {"role": "from", "content": "value"}}
     cases.append(axolotl_case("shared", SHARED, load_chat_template(tokenizer, DictDefault({"sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": CHATML}), shared), shared))
+    cases.append({**cases[-1], "name": "sharegpt", "config": {"type": "sharegpt", "chat_template_jinja": CHATML}})
     inputs_cfg = DictDefault({"train_on_inputs": True, "sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": CHATML})
     cases.append(axolotl_case("chat on inputs", CHATS, load_chat_template(tokenizer, inputs_cfg, {"type": "chat_template"}), {"type": "chat_template"}, {"train_on_inputs": True}))
     return cases

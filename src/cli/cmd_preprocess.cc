@@ -56,6 +56,36 @@ ordered_json write_all(const fs::path& folder, const train::Config& config, cons
   return summary;
 }
 
+ordered_json write_preferences_all(const fs::path& folder, const train::PreferenceData& data) {
+  create_folders(folder);
+  const auto write = [&](const char* name, const data::Preferences& part) {
+    write_preferences(folder / name, part.rows);
+    ordered_json counts = part.summary.rows_read > 0 ? to_json(part.summary) : ordered_json::object();
+    counts["rows"] = part.rows.size();
+    counts["tokens"] = count_tokens(part.rows);
+    counts["padding_tokens"] = 0;
+    return counts;
+  };
+  ordered_json summary = write("train.jsonl", data.training);
+  if (data.validation.rows.empty()) {
+    fs::remove(folder / "eval.jsonl");  // of an earlier call
+  } else {
+    summary["eval"] = write("eval.jsonl", data.validation);
+  }
+  write_file(folder / "summary.json", json_text(summary, 2) + "\n");
+  return summary;
+}
+
+ordered_json preprocess(const fs::path& folder, const train::Config& config) {
+  const ModelConfig model = read_model_config(config.base_model);
+  if (objective_of(config) != data::Objective::kText)
+    return write_preferences_all(folder, load_preference_data(config, model));
+  Progress progress({});
+  const train::TrainingData data =
+      load_training_data(config, model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
+  return write_all(folder, config, data, progress);
+}
+
 }  // namespace
 
 int cmd_preprocess(std::span<const std::string> args) {
@@ -65,13 +95,9 @@ int cmd_preprocess(std::span<const std::string> args) {
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kPreprocess);
   const train::Config& config = loaded.config;
-  Progress progress({});
-  const train::TrainingData data =
-      load_training_data(config, read_model_config(config.base_model),
-                         [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
   const fs::path folder =
       arguments->has("--out") ? fs::path(arguments->value("--out")) : fs::path(config.output_dir) / "preprocessed";
-  const ordered_json summary = write_all(folder, config, data, progress);
+  const ordered_json summary = preprocess(folder, config);
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(summary, 2));
   } else {

@@ -123,20 +123,25 @@ EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t 
   return plan;
 }
 
+RowSplit split_validation(int64_t rows, double share, uint64_t seed) {
+  const auto count =
+      share < 1 ? static_cast<int64_t>(std::ceil(share * static_cast<double>(rows))) : static_cast<int64_t>(share);
+  if (count >= rows && count > 0) {
+    throw input_error("val_set_size", "expected fewer than the {} rows there are, got {}; lower it", rows, count);
+  }
+  const std::vector<int64_t> order = shuffled(rows, seed, kValidationStream);
+  std::vector<bool> validates(static_cast<size_t>(rows), false);
+  for (int64_t i = 0; i < count; ++i) validates[static_cast<size_t>(order[static_cast<size_t>(i)])] = true;
+  RowSplit split;
+  for (int64_t i = 0; i < rows; ++i)
+    (validates[static_cast<size_t>(i)] ? split.validation : split.training).push_back(i);
+  return split;
+}
+
 std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed) {
   if (share <= 0) return {rows, RowTable()};
-  const auto count = share < 1 ? static_cast<int64_t>(std::ceil(share * static_cast<double>(rows.size())))
-                               : static_cast<int64_t>(share);
-  if (count >= rows.size()) {
-    throw input_error("val_set_size", "expected fewer than the {} rows there are, got {}; lower it", rows.size(),
-                      count);
-  }
-  const std::vector<int64_t> order = shuffled(rows.size(), seed, kValidationStream);
-  std::vector<bool> validates(static_cast<size_t>(rows.size()), false);
-  for (int64_t i = 0; i < count; ++i) validates[static_cast<size_t>(order[static_cast<size_t>(i)])] = true;
-  std::vector<int64_t> training, validation;
-  for (int64_t i = 0; i < rows.size(); ++i) (validates[static_cast<size_t>(i)] ? validation : training).push_back(i);
-  return {rows.select(std::move(training)), rows.select(std::move(validation))};
+  RowSplit split = split_validation(rows.size(), share, seed);
+  return {rows.select(std::move(split.training)), rows.select(std::move(split.validation))};
 }
 
 }  // namespace spillway::data

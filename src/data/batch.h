@@ -63,4 +63,10 @@ struct EpochPlan {
 // on the seed alone; both keep their order. Throws InputError where nothing would remain to train on.
 [[nodiscard]] std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed);
 
+// The same by numbers of rows, each list in ascending order.
+struct RowSplit {
+  std::vector<int64_t> training, validation;
+};
+[[nodiscard]] RowSplit split_validation(int64_t rows, double share, uint64_t seed);
+
 }  // namespace spillway::data

@@ -40,7 +40,6 @@ struct Preparation {
 [[nodiscard]] DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                                            const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink);
 
-
 // rows_read, truncated, tokens, dropped: {empty, too_short, too_long, no_targets, duplicate}.
 [[nodiscard]] nlohmann::ordered_json to_json(const DatasetSummary& summary);
 // What to_json() made; throws nlohmann::json::exception for anything else.

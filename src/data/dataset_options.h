@@ -56,8 +56,8 @@ struct DatasetConfig {
   std::string split = "train";          // perhaps with a slice
   int64_t shards = 1, shards_idx = 0;   // of so many parts the one to take
   double weight = 1;                    // how often a row comes, on average
-  std::string field;        // column of `completion` text; empty: text
-  std::string text_column;  // column of `pretrain` text; empty: text
+  std::string field;                    // column of `completion` text; empty: text
+  std::string text_column;              // column of `pretrain` text; empty: text
   std::string field_system, field_instruction, field_input,
       field_output;  // columns of `alpaca`; empty: their usual names
   std::string field_messages = "messages";

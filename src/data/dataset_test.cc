@@ -45,7 +45,10 @@ DatasetConfig config_of(const Json& json) {
   config.message_property_mappings = json.value("message_property_mappings", std::map<std::string, std::string>());
   config.roles_to_train = json.value("roles_to_train", std::vector<std::string>{"assistant"});
   config.train_on_eos = train_on_eos(json.value("train_on_eos", "turn"));
+  if (json.contains("train_on_eot")) config.train_on_eot = train_on_eos(json["train_on_eot"]);
   config.message_field_training = json.value("message_field_training", "");
+  config.message_field_training_detail = json.value("message_field_training_detail", "");
+  config.split_thinking = json.value("split_thinking", false);
   config.drop_system_message = json.value("drop_system_message", false);
   return config;
 }
@@ -54,6 +57,7 @@ RowOptions options_of(const Json& json) {
   RowOptions options;
   options.sequence_len = json.value("sequence_len", int64_t{2048});
   options.train_on_inputs = json.value("train_on_inputs", false);
+  options.eot_tokens = json.value("eot_tokens", std::vector<std::string>());
   options.assistant_only_loss = json.value("assistant_only_loss", false);
   if (json.contains("completion_only_loss")) options.completion_only_loss = json["completion_only_loss"].get<bool>();
   if (json.contains("length_rules")) options.length_rules = LengthRules::kTrl;

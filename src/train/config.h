@@ -20,6 +20,7 @@ enum class Adapter { kNone, kLora };
 enum class Optimizer { kAdamW, kSgd };
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class WeightType { kAuto, kF32, kBf16 };
+enum class Rl { kNone, kDpo, kIpo, kSimpo, kOrpo, kKto };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class ActivationOffloading { kOff, kHost, kLegacy, kDisk, kHiddenStates };
@@ -89,9 +90,12 @@ struct Config {
   bool assistant_only_loss = false;
   std::string dataset_text_field = "text";
   bool dataset_exact_deduplication = false;
-  std::optional<bool> shuffle_merged_datasets;  // left out: yes, but for TRL's packing
-  std::string dataset_prepared_path;            // empty: rows are not kept
-  std::optional<int64_t> dataset_processes;     // threads; left out: one a core
+  Rl rl = Rl::kNone;
+  bool reward_model = false;
+  std::optional<int64_t> max_prompt_length, max_completion_length;  // of preference rows
+  std::optional<bool> shuffle_merged_datasets;                      // left out: yes, but for TRL's packing
+  std::string dataset_prepared_path;                                // empty: rows are not kept
+  std::optional<int64_t> dataset_processes;                         // threads; left out: one a core
   bool curriculum_sampling = false;
 
   // Length and batches

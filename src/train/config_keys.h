@@ -39,11 +39,18 @@ struct ConfigKey {
   std::vector<DatasetConfig>& (*entries)(void* owner) = nullptr;
   // Values that may be given to a key that is not yet done or refused, beside null, false and none.
   std::vector<std::string_view> harmless{};
+  bool spares_rows = false;  // not yet done, but `preprocess` makes rows beside it; bound where they depend on it
   bool takes_null = false;   // an empty value means something
   bool is_required = false;  // without a default
 
   [[nodiscard]] ConfigKey alias(std::initializer_list<std::string_view> names) && {
     aliases = names;
+    return std::move(*this);
+  }
+  // Read by `preprocess` alone: training by it is to come.
+  [[nodiscard]] ConfigKey rows_only() && {
+    status = KeyStatus::kNotYet;
+    spares_rows = true;
     return std::move(*this);
   }
   [[nodiscard]] ConfigKey least(double value) && {

@@ -105,7 +105,6 @@ KeySection length_section() {
       refused("max_packed_sequence_len", "sample_packing fills sequences of sequence_len"),
       not_yet("pad_to_multiple_of", "padding to a multiple"),
       not_yet("auto_find_batch_size", "a batch size by trial (`spillway plan` says what fits)"),
-      not_yet("max_prompt_len", "preference rows").alias({"max_prompt_length"}).or_values({"512"}),
   };
   add_ignored(section, "a batch is a stream of tokens, which needs no padding; the result is the same",
               {"pad_to_sequence_len"});

@@ -6,7 +6,13 @@ namespace {
 KeySection preference_section() {
   KeySection section{"Preferences", {}};
   section.keys = {
-      not_yet("rl", "preference training and reinforcement learning"),
+      key<&Config::rl>("rl", "preference training and reinforcement learning").rows_only(),
+      key<&Config::reward_model>("reward_model", "training a reward model").rows_only(),
+      key<&Config::max_prompt_length>("max_prompt_length", "a limit of preference rows' prompts")
+          .alias({"max_prompt_len"})
+          .least(1)
+          .or_values({"512"})
+          .rows_only(),
       not_yet("dpo_loss_type", "preference training").or_values({"sigmoid"}),
       not_yet("rl_beta", "preference training").alias({"dpo_beta", "beta"}),
       not_yet("dpo_loss_weights", "preference training").alias({"loss_weights"}),
@@ -20,22 +26,23 @@ KeySection preference_section() {
               {"orpo_alpha", "rpo_alpha", "simpo_gamma", "cpo_alpha", "precompute_ref_log_probs", "reference_free",
                "f_divergence_type", "f_alpha_divergence_coef", "discopop_tau", "ref_model", "sync_ref_model",
                "ref_model_mixup_alpha", "ref_model_sync_steps", "disable_dropout"});
-  add_not_yet(section, "training a reward model",
-              {"reward_model", "process_reward_model", "num_labels", "center_rewards_coefficient"});
+  add_not_yet(section, "training a reward model", {"process_reward_model", "num_labels", "center_rewards_coefficient"});
   add_refused(section, "TRL dropped it", {"dpo_norm_loss", "dpo_generate_during_eval", "generate_during_eval"});
   add_ignored(section, "it concerns kernels of other trainers; here the result is the same",
               {"dpo_use_liger_kernel", "dpo_use_logits_to_keep", "dpo_padding_free", "precompute_ref_batch_size",
                "padding_value"});
+  for (ConfigKey& one : section.keys) one.spares_rows = true;
   return section;
 }
 
 KeySection online_section() {
   constexpr std::string_view kOnline = "training on generated answers";
   KeySection section{"Reinforcement learning", {}};
+  section.keys = {
+      key<&Config::max_completion_length>("max_completion_length", "a limit of completions").least(1).rows_only()};
   add_not_yet(section, kOnline,
               {"num_generations",
                "num_generations_eval",
-               "max_completion_length",
                "num_iterations",
                "epsilon",
                "epsilon_high",

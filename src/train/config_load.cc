@@ -34,6 +34,21 @@ std::string read_standard_input() {
   }
 }
 
+// Rows can be made for objectives that cannot be trained for yet: their keys are read or passed over, and taken out.
+void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
+  std::erase_if(settings, [&](const Setting& setting) {
+    const ConfigKey& row = *setting.key;
+    if (row.status != KeyStatus::kNotYet || !row.spares_rows) return false;
+    loaded.verdicts.attempt(setting.place.path, row.name, [&] {
+      if (row.binding.read && !setting.value.is_null())
+        row.binding.read(setting.value, setting.place, row.range, &loaded.config);
+      loaded.verdicts.add(setting.place.path, row.name, row.binding.read ? Verdict::kSupported : Verdict::kIgnored,
+                          "rows do not depend on it");
+    });
+    return true;
+  });
+}
+
 }  // namespace
 
 LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
@@ -45,6 +60,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
+  if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
   read_settings(settings, &loaded.config, loaded.verdicts);
   loaded.verdicts.append(std::move(sections));
   for (const Setting& setting : settings) {

@@ -107,6 +107,16 @@ constexpr Word<WeightType> kWeightTypes[] = {{"auto", WeightType::kAuto},
                                              {"bfloat16", WeightType::kBf16},
                                              {"float16", {}, "f16 weights are"}};
 
+constexpr Word<Rl> kRls[] = {{"none", Rl::kNone},
+                             {"dpo", Rl::kDpo},
+                             {"ipo", Rl::kIpo},
+                             {"simpo", Rl::kSimpo},
+                             {"orpo", Rl::kOrpo},
+                             {"kto", Rl::kKto},
+                             {"grpo", {}, "training on generated answers is"},
+                             {"gdpo", {}, "training on generated answers is"},
+                             {"ebft", {}, "energy-based fine-tuning is"}};
+
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
 
@@ -202,6 +212,7 @@ std::span<const Word<Sampling>> words_of(Sampling) { return kSamplings; }
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
+std::span<const Word<Rl>> words_of(Rl) { return kRls; }
 std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
 std::span<const Word<WeightType>> words_of(WeightType) { return kWeightTypes; }
 std::span<const Word<Checkpointing>> words_of(Checkpointing) { return kCheckpointings; }

@@ -55,6 +55,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
+[[nodiscard]] std::span<const Word<Rl>> words_of(Rl);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
 [[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);
 [[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);

@@ -17,11 +17,14 @@ namespace {
 constexpr int64_t kMapBatchRows = 1000;
 
 data::RowOptions row_options(const Config& config) {
-  return {.sequence_len = config.sequence_len,
+  return {.objective = objective_of(config),
+          .sequence_len = config.sequence_len,
           .length_rules = config.length_rules,
           .excess_length_strategy = config.excess_length_strategy,
           .truncation_mode = config.truncation_mode,
           .min_sample_len = config.min_sample_len,
+          .max_prompt_length = config.max_prompt_length.value_or(0),
+          .max_completion_length = config.max_completion_length.value_or(0),
           .train_on_inputs = config.train_on_inputs,
           .deduplicate = config.dataset_exact_deduplication,
           .completion_only_loss = config.completion_only_loss,
@@ -33,12 +36,12 @@ data::RowOptions row_options(const Config& config) {
 }
 
 // A tokenizer of another model may have ids that the embedding has no row for.
-void check_ids(const data::RowTable& rows, const ModelConfig& model, const std::string& tokenizer) {
-  if (rows.largest_id() < model.vocab_size) return;
+void check_largest(int32_t id, const ModelConfig& model, const std::string& tokenizer) {
+  if (id < model.vocab_size) return;
   throw input_error(
       tokenizer,
       "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to the model",
-      model.vocab_size, rows.largest_id());
+      model.vocab_size, id);
 }
 
 void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
@@ -99,13 +102,27 @@ data::PackingStrategy packing_strategy(const Config& config) {
 
 }  // namespace
 
+data::Objective objective_of(const Config& config) {
+  if (config.reward_model) return data::Objective::kReward;
+  switch (config.rl) {
+    case Rl::kNone:
+      return data::Objective::kText;
+    case Rl::kOrpo:
+      return data::Objective::kOrpo;
+    case Rl::kKto:
+      return data::Objective::kUnpaired;
+    default:
+      return data::Objective::kPairs;
+  }
+}
+
 TrainingData load_training_data(const Config& config, const ModelConfig& model,
                                 const std::function<void(int64_t)>& progress) {
   const RowLoader loader(config, progress);
   data::RowOptions options = row_options(config);
   options.packing = batch_options(config).packing;
   const data::Dataset training = loader.load("datasets", config.datasets, options);
-  check_ids(training.rows, model, loader.folder());
+  check_largest(training.rows.largest_id(), model, loader.folder());
   TrainingData result{.training_summary = training.summary};
   if (config.test_datasets.empty()) {
     std::tie(result.training, result.validation) =
@@ -114,10 +131,33 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
   }
   options.packing = evaluation_batch_options(config).packing;
   const data::Dataset validation = loader.load("test_datasets", config.test_datasets, options);
-  check_ids(validation.rows, model, loader.folder());
+  check_largest(validation.rows.largest_id(), model, loader.folder());
   result.training = training.rows;
   result.validation = validation.rows;
   result.validation_summary = validation.summary;
+  return result;
+}
+
+PreferenceData load_preference_data(const Config& config, const ModelConfig& model) {
+  const std::string folder = config.tokenizer_config.empty() ? config.base_model : config.tokenizer_config;
+  data::Tokenizer tokenizer = data::Tokenizer::load(folder);
+  tokenizer.set_special_tokens(config.special_tokens, "special_tokens");
+  const data::RowOptions options = row_options(config);
+  PreferenceData result{.training = data::load_preferences(config.datasets, options, tokenizer)};
+  if (config.test_datasets.empty()) {
+    const data::RowSplit split = data::split_validation(std::ssize(result.training.rows), config.val_set_size,
+                                                        static_cast<uint64_t>(config.seed));
+    std::vector<data::PreferenceRow> training;
+    for (const int64_t i : split.training) training.push_back(std::move(result.training.rows[static_cast<size_t>(i)]));
+    for (const int64_t i : split.validation)
+      result.validation.rows.push_back(std::move(result.training.rows[static_cast<size_t>(i)]));
+    result.training.rows = std::move(training);
+  } else {
+    result.validation = data::load_preferences(config.test_datasets, options, tokenizer);
+  }
+  for (const auto* rows : {&result.training.rows, &result.validation.rows}) {
+    check_largest(data::largest_id(*rows), model, folder);
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "data/batch.h"
 #include "data/dataset.h"
+#include "data/preferences.h"
 #include "model/config.h"
 #include "train/config.h"
 
@@ -24,6 +25,16 @@ struct TrainingData {
 // come from there, or go there.
 [[nodiscard]] TrainingData load_training_data(const Config& config, const ModelConfig& model,
                                               const std::function<void(int64_t records)>& progress = {});
+
+// What the rows of the config's objective (`rl`, `reward_model`) are.
+[[nodiscard]] data::Objective objective_of(const Config& config);
+
+struct PreferenceData {
+  data::Preferences training, validation;  // in file order; without test_datasets the validation has no summary
+};
+
+// The same for objectives that have a prompt and completions. REQUIRES: objective_of(config) != kText.
+[[nodiscard]] PreferenceData load_preference_data(const Config& config, const ModelConfig& model);
 
 // How plan_epoch() fills the micro-batches of training and of an evaluation.
 [[nodiscard]] data::BatchOptions batch_options(const Config& config);

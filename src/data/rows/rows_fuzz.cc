@@ -16,7 +16,9 @@ constexpr std::string_view kTokenizer =
     R"({"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "</s>": 1, "a": 2, "b": 3}},
   "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [{"id": 1, "content": "</s>", "special": true}]})";
 constexpr std::string_view kConfig = R"({"eos_token": "</s>"})";
-constexpr const char* kTypes[] = {"completion", "alpaca", "alpaca_w_system", "chat_template", "input_output", "", "-"};
+constexpr const char* kTypes[] = {
+    "completion", "alpaca",     "alpaca_w_system", "chat_template", "input_output", "",        "-",
+    "pretrain",   "reflection", "pygmalion",       "explainchoice", "metharme",     "sharegpt"};
 
 }  // namespace
 

@@ -1,0 +1,36 @@
+// A job's preference datasets, from files to rows, and how `spillway preprocess` writes them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "data/dataset_options.h"
+#include "data/rows/preference_rows.h"
+#include "data/rows/row_collector.h"
+#include "data/tokenizer.h"
+
+namespace spillway::data {
+
+struct Preferences {
+  std::vector<PreferenceRow> rows;  // in file order; where pairs become unpaired rows, as TRL orders them: of every
+                                    // 1000 records first the chosen completions
+  DatasetSummary summary;
+};
+
+// Reads, tokenises and cuts to length (truncation.h has the rules; rows of a reward model are dropped where they are
+// too long). Throws InputError as load_datasets() does. REQUIRES: options.objective != kText.
+[[nodiscard]] Preferences load_preferences(std::span<const DatasetConfig> configs, const RowOptions& options,
+                                           const Tokenizer& tokenizer);
+
+// -1 without tokens.
+[[nodiscard]] int32_t largest_id(std::span<const PreferenceRow> rows);
+// Of prompts, and of prompts with each completion.
+[[nodiscard]] int64_t count_tokens(std::span<const PreferenceRow> rows);
+
+// A line of JSON a row: prompt_ids, chosen_ids and rejected_ids, or prompt_ids, completion_ids and label. The file
+// appears when it is complete.
+void write_preferences(const std::filesystem::path& path, std::span<const PreferenceRow> rows);
+
+}  // namespace spillway::data

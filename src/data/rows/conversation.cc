@@ -1,0 +1,213 @@
+#include "data/rows/conversation.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/jinja/unicode.h"
+#include "data/rows/row_builder.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Moves what stands between thinking tags to reasoning_content.
+void split_thinking(Json& message) {
+  static constexpr std::array<std::pair<const char*, const char*>, 3> kThinking = {
+      {{"<think>", "</think>"}, {"<reasoning>", "</reasoning>"}, {"<|begin_of_thought|>", "<|end_of_thought|>"}}};
+  if (!message.contains("content") || !message["content"].is_string()) return;
+  const std::string content = message["content"];
+  for (const auto& [open, close] : kThinking) {
+    const size_t begin = content.find(open), end = content.find(close);
+    if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
+    const size_t from = begin + std::string_view(open).size();
+    const std::string_view thought = std::string_view(content).substr(from, end - from);
+    message["reasoning_content"] = std::string(jinja::strip(thought, true, true, nullptr));
+    std::string_view rest = std::string_view(content).substr(end + std::string_view(close).size());
+    rest = jinja::strip(rest, true, false, nullptr);
+    const std::string_view open_answer = "<|begin_of_solution|>", close_answer = "<|end_of_solution|>";
+    const size_t answer = rest.find(open_answer), answer_end = rest.find(close_answer);
+    if (answer != std::string::npos && answer_end != std::string::npos && answer_end > answer) {
+      rest = rest.substr(answer + open_answer.size(), answer_end - answer - open_answer.size());
+      rest = jinja::strip(rest, true, true, nullptr);
+    }
+    message["content"] = std::string(rest);
+    return;
+  }
+}
+
+void read_json_text(const Record& record, Json& value, std::string_view name) {
+  if (!value.is_string()) return;
+  Json parsed = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
+  if (parsed.is_discarded())
+    throw input_error(record.where, "expected JSON text in '{}', got {}; correct the row", name,
+                      quote(value.get_ref<const std::string&>()));
+  value = std::move(parsed);
+}
+
+// `function.NAME` of each item, where it is JSON text, becomes what the text says.
+void read_function_field(const Record& record, Json& items, const char* name) {
+  if (!items.is_array()) return;
+  for (Json& item : items) {
+    if (item.is_object() && item.contains("function") && item["function"].is_object() &&
+        item["function"].contains(name)) {
+      read_json_text(record, item["function"][name], name);
+    }
+  }
+}
+
+// Whether a part of a content is a target, by its own `train` or `weight`.
+std::optional<bool> own_training(const Record& record, const Json& part) {
+  for (const char* name : {"train", "weight"}) {
+    if (!part.contains(name) || part[name].is_null()) continue;
+    if (part[name].is_boolean()) return part[name].get<bool>();
+    if (part[name].is_number()) return part[name].get<double>() != 0;
+    throw input_error(record.where, "expected true, false or a number as '{}' of a part, got {}; correct the row", name,
+                      part[name].type_name());
+  }
+  return {};
+}
+
+// Joins a content that is a list of parts; where one says whether it is a target, all have a say.
+std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content) {
+  if (!content.is_array()) return {};
+  std::string text;
+  std::vector<TrainedPart> trained;
+  bool any = false;
+  int64_t at = 0;
+  for (const Json& part : content) {
+    if (!part.is_object()) continue;
+    std::string piece;
+    for (const char* name : {"text", "content", "value"}) {
+      if (piece.empty() && part.contains(name) && part[name].is_string()) piece = part[name].get<std::string>();
+    }
+    const std::optional<bool> own = own_training(record, part);
+    any |= own.has_value();
+    const int64_t length = jinja::char_count(piece);
+    if (length > 0) trained.push_back({at, at + length - 1, own.value_or(true)});
+    at += length;
+    text += piece;
+  }
+  content = text;
+  return any ? std::optional(std::move(trained)) : std::nullopt;
+}
+
+// message_field_training_detail: a list of begin_offset, end_offset and train.
+std::vector<TrainedPart> read_details(const Record& record, const Json& value, std::string_view name) {
+  std::vector<TrainedPart> parts;
+  const Json details = list_of(record, value, name);
+  for (const Json& detail : details) {
+    const bool fits = detail.is_object() && detail.contains("begin_offset") && detail.contains("end_offset") &&
+                      detail.contains("train") && detail["begin_offset"].is_number_integer() &&
+                      detail["end_offset"].is_number_integer() && detail["train"].is_boolean();
+    if (!fits)
+      throw input_error(
+          record.where,
+          "expected begin_offset, end_offset (numbers) and train (true or false) in '{}', got {}; correct "
+          "the row",
+          name, quote(detail.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    parts.push_back({detail["begin_offset"], detail["end_offset"], detail["train"]});
+  }
+  return parts;
+}
+
+}  // namespace
+
+ConversationReader::ConversationReader(const DatasetConfig& config) : config_(config) {
+  mappings_ = config_.message_property_mappings;
+  if (mappings_.empty()) {
+    mappings_ = {{"role", "role"}, {"content", "content"}};
+    if (!config_.field_thinking.empty()) mappings_["reasoning_content"] = config_.field_thinking;
+  }
+  for (const char* property : {"role", "content"}) mappings_.try_emplace(property, property);
+  roles_ = {{"human", "user"},    {"user", "user"},     {"assistant", "assistant"},
+            {"gpt", "assistant"}, {"system", "system"}, {"tool", "tool"}};
+  if (!config_.roles.empty()) roles_.clear();
+  for (const auto& [role, names] : config_.roles) {
+    for (const std::string& name : names) roles_[name] = role;
+  }
+}
+
+std::string ConversationReader::mapped_role(const std::string& role) const {
+  const auto found = roles_.find(role);
+  return found == roles_.end() ? role : found->second;
+}
+
+Conversation ConversationReader::read(const Record& record) const {
+  const Json messages =
+      list_of(record, required_field(record, config_.field_messages, "field_messages"), config_.field_messages);
+  if (messages.empty())
+    throw input_error(record.where, "expected at least one message in '{}', got none; correct the row",
+                      config_.field_messages);
+  Conversation conversation;
+  for (const Json& message : messages) {
+    if (!message.is_object())
+      throw input_error(record.where, "expected messages as objects in '{}', got {}; correct the row",
+                        config_.field_messages, message.type_name());
+    conversation.turns.push_back(read_turn(record, message));
+  }
+  const std::string system = config_.field_system.empty() ? "system" : config_.field_system;
+  const auto given = record.fields.find(system);
+  if (conversation.turns.front().role() != "system" && given != record.fields.end() && !given->is_null()) {
+    Turn turn;
+    turn.message = {{"role", "system"}, {"content", *given}};
+    conversation.turns.insert(conversation.turns.begin(), std::move(turn));
+  }
+  if (config_.drop_system_message && conversation.turns.front().role() == "system")
+    conversation.turns.erase(conversation.turns.begin());
+  if (conversation.turns.empty())
+    throw input_error(record.where, "expected a message beside the system's, got none; correct the row");
+  if (record.fields.contains(config_.field_tools)) {
+    Json tools = list_of(record, record.fields[config_.field_tools], config_.field_tools);
+    read_function_field(record, tools, "parameters");
+    if (!tools.empty()) conversation.tools = std::move(tools);
+  }
+  return conversation;
+}
+
+Turn ConversationReader::read_turn(const Record& record, const Json& message) const {
+  Turn turn;
+  turn.message = mapped_message(record, message);
+  const auto own = [&](const std::string& name) {
+    return !name.empty() && message.contains(name) && !message[name].is_null();
+  };
+  const std::string& training = config_.message_field_training;
+  if (own(training) && message[training].is_boolean()) turn.training = message[training].get<bool>();
+  const std::string& detail = config_.message_field_training_detail;
+  if (own(detail)) turn.parts = read_details(record, message[detail], detail);
+  if (turn.message.contains("content")) {
+    if (auto parts = join_parts(record, turn.message["content"])) turn.parts = std::move(parts);
+  }
+  if (turn.message.contains("reasoning_content"))
+    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"]);
+  if (turn.parts && !turn.message["content"].is_string())
+    throw input_error(record.where, "expected text as content where parts of it are targets, got {}; correct the row",
+                      turn.message["content"].type_name());
+  if (config_.split_thinking.value_or(false) && turn.role() == "assistant") split_thinking(turn.message);
+  if (turn.message.contains("tool_calls")) read_function_field(record, turn.message["tool_calls"], "arguments");
+  return turn;
+}
+
+Json ConversationReader::mapped_message(const Record& record, const Json& message) const {
+  Json mapped = Json::object();
+  std::set<std::string> taken;
+  for (const auto& [property, source] : mappings_) {
+    taken.insert(source);
+    if (message.contains(source) && !message[source].is_null()) mapped[property] = message[source];
+  }
+  // Further properties go to the template as they are.
+  for (const auto& [name, value] : message.items()) {
+    if (!taken.contains(name) && !value.is_null()) mapped[name] = value;
+  }
+  if (!mapped.contains("role") || !mapped["role"].is_string()) {
+    std::string names;
+    for (const auto& [name, value] : message.items()) names += (names.empty() ? "" : ", ") + quote(name);
+    throw input_error(record.where, "expected messages with '{}', got one with {}; set message_property_mappings",
+                      mappings_.at("role"), names);
+  }
+  mapped["role"] = mapped_role(mapped["role"].get<std::string>());
+  return mapped;
+}
+
+}  // namespace spillway::data
