@@ -107,6 +107,7 @@ TEST_CASE("training packs, prepares rows once, and makes damaged ones again with
     return values;
   };
   const Finished first = job.run("train", keys);
+  CHECK(first.err.find("packed into 3 lines of 4 tokens, 91.7 % full") != std::string::npos);
   CHECK(first.err.find("kept in " + job.path("prepared")) != std::string::npos);
   const std::vector<double> expected = losses();
   CHECK(expected.size() == 2);

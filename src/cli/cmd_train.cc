@@ -68,6 +68,7 @@ class TrainingRun {
         record_(planned.plan.program, 0) {}
 
   int run() {
+    if (train::batch_options(job_.config).packing) say_how_full();
     load();
     create_folders(output_);
     clear_leftovers(output_);
@@ -94,6 +95,13 @@ class TrainingRun {
     if (checkpoint.empty()) return;
     trainer_.resume(checkpoint);
     log_info("going on from {} (step {} of {})", checkpoint.string(), trainer_.step(), trainer_.length().total_steps);
+  }
+
+  void say_how_full() const {
+    const train::TrainingLength& epoch = trainer_.length();
+    const int64_t room = epoch.lines * job_.config.sequence_len;
+    log_info("packed into {} lines of {} tokens, {:.1f} % full", epoch.lines, job_.config.sequence_len,
+             100 * static_cast<double>(epoch.tokens) / static_cast<double>(room));
   }
 
   train::TrainingListeners listeners() {

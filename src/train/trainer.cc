@@ -31,11 +31,11 @@ Stream stream_of(const data::MicroBatch& batch) {
 
 TrainingLength training_length(const Config& config, const data::RowTable& rows,
                                const std::function<void(int64_t, int64_t)>& packing) {
-  const int64_t micro_batches = plan_epoch(rows, batch_options(config), 0, packing).micro_batches();
-  const int64_t per_epoch = div_ceil(micro_batches, config.gradient_accumulation_steps);
+  const data::EpochPlan plan = plan_epoch(rows, batch_options(config), 0, packing);
+  const int64_t per_epoch = div_ceil(plan.micro_batches(), config.gradient_accumulation_steps);
   const auto total =
       config.max_steps.value_or(static_cast<int64_t>(std::ceil(config.num_epochs * static_cast<double>(per_epoch))));
-  return {per_epoch, total};
+  return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total};
 }
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, TrainingListeners listeners)

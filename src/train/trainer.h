@@ -48,6 +48,7 @@ struct TrainingOutcome {
 
 // How long a run is.
 struct TrainingLength {
+  int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;
 };
