@@ -94,6 +94,16 @@ TEST_CASE("preprocess writes the lines that trl packs, and counts them") {
   CHECK(column(rows, "seq_lengths") == std::vector<json>{json::array({4}), json::array({4}), json::array({3})});
 }
 
+TEST_CASE("a line of single tokens is trained on") {
+  const Job job;
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += "{\"input_ids\": [" + std::to_string(i % 10) + "]}\n";
+  write_file(job.path("rows.jsonl"), rows + "{\"input_ids\": [1, 2]}\n{\"input_ids\": [3, 4]}\n");
+  (void)job.run("train", json::object());
+  (void)job.run("train", {{"packing", false}, {"sample_packing", true}});
+  (void)job.run("train", {{"packing", false}, {"eval_packing", true}, {"val_set_size", 1}});
+}
+
 TEST_CASE("training packs, prepares rows once, and makes damaged ones again with the same losses") {
   const Job job;
   const json keys = {{"packing_strategy", "bfd_split"},

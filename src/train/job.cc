@@ -61,9 +61,11 @@ DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
   DecoderOptions options{.dtype = config.bf16 == AutoBool::kFalse ? DType::kF32 : DType::kBF16};
   options.tokens = config.micro_batch_size * config.sequence_len;
   options.sequence_len = config.sequence_len;
-  // A sequence has two tokens at least, or it has no target; TRL's packing keeps such rows.
-  const bool keeps_all = config.packing || config.eval_sample_packing.value_or(false);
-  options.max_sequences = std::max<int64_t>(1, keeps_all ? options.tokens : options.tokens / 2);
+  // A sequence has two tokens at least, or it has no target. Packing by TRL's rules keeps such rows, and splits off
+  // more.
+  const bool packs = config.packing || config.sample_packing || config.eval_sample_packing.value_or(false);
+  const bool has_single_tokens = packs && (config.packing || config.length_rules == LengthRules::kTrl);
+  options.max_sequences = std::max<int64_t>(1, has_single_tokens ? options.tokens : options.tokens / 2);
   if (config.adapter == Adapter::kLora) {
     options.lora = lora_options(config, model);
   } else {

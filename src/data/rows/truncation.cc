@@ -77,7 +77,7 @@ LengthRule length_rule(const RowOptions& options) {
                   .truncation_mode = options.truncation_mode};
   if (!options.packing) return rule;
   rule.keep_without_targets = trl;
-  if (trl) rule.truncation_mode = TruncationMode::kKeepStart;
+  if (options.packing == PackingStrategy::kBfd) rule.truncation_mode = TruncationMode::kKeepStart;
   if (splits_rows(*options.packing)) rule.long_rows = LongRows::kKeep;
   return rule;
 }

@@ -79,6 +79,8 @@ TEST_CASE("the options say whose rule cuts, and packing cuts or keeps by its own
   CHECK(length_rule(options).long_rows == LongRows::kTruncate);
   CHECK(length_rule(options).truncation_mode == TruncationMode::kKeepStart);
   CHECK(length_rule(options).keep_without_targets);
+  options.packing = PackingStrategy::kFirstFit;
+  CHECK(length_rule(options).truncation_mode == TruncationMode::kKeepEnd);
   options.packing = PackingStrategy::kWrapped;
   CHECK(length_rule(options).long_rows == LongRows::kKeep);
 }
