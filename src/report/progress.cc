@@ -228,6 +228,7 @@ void Progress::say(std::string_view what) {
 
 void Progress::count(std::string_view what, int64_t done, double now) {
   const double pause = is_terminal_ ? options_.seconds_per_draw : options_.seconds_per_load;
+  if (last_count_ == 0) last_count_ = now;  // what is done at once needs no line
   if (now - last_count_ < pause) return;
   last_count_ = now;
   std::array<char, 128> memory;
