@@ -58,8 +58,8 @@ Json members_of(const RowOptions& options) {
   const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
                max_prompt_length, max_completion_length, packing, train_on_inputs, deduplicate, completion_only_loss,
                assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
-  // Strategies differ in the rows that they are given only by whether they split them.
-  const Json packs = packing ? Json(splits_rows(*packing) ? "splits" : "packs") : Json();
+  // Those that split rows are given the same ones.
+  const Json packs = packing ? Json(splits_rows(*packing) ? PackingStrategy::kBfdSplit : *packing) : Json();
   return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
                  max_prompt_length, max_completion_length, packs, train_on_inputs, deduplicate, completion_only_loss,
                  assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens);

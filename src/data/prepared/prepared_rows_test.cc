@@ -113,11 +113,13 @@ TEST_CASE("what changes the rows changes their identity") {
   const auto identity = [&] { return rows_identity(std::span(&config, 1), options, tokenizer, special); };
   const std::string before = identity();
   CHECK(identity() == before);
-  options.packing = PackingStrategy::kBfd;
+  options.packing = PackingStrategy::kBfdSplit;
   const std::string packed = identity();
   CHECK(packed != before);
-  options.packing = PackingStrategy::kFirstFit;
+  options.packing = PackingStrategy::kWrapped;
   CHECK(identity() == packed);
+  options.packing = PackingStrategy::kBfd;
+  CHECK(identity() != packed);
   options.packing.reset();
   options.sequence_len = 7;
   CHECK(identity() != before);
