@@ -142,8 +142,9 @@ class LoadedProgram {
   std::map<ValueId, FilePlace> in_files_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
+  // Of disk lanes that meet memory of a device's own. Before the disk queues, whose requests name its memory.
+  std::array<std::unique_ptr<DiskBridge>, kLanes> bridges_;
   std::unique_ptr<DiskQueue> reads_, writes_;                       // one a disk lane
-  std::array<std::unique_ptr<DiskBridge>, kLanes> bridges_;         // of disk lanes that meet memory of a device's own
   std::array<std::unique_ptr<DeviceQueue>, kLanes> device_queues_;  // last: nothing goes while they work on it
 };
 
