@@ -12,11 +12,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from run_sft import ROOT, cpu_name, run, write_rows
+from run_sft import ROOT, run, write_results, write_rows
 
 WARMUP_STEPS = 2
 MODES = {
@@ -150,11 +149,7 @@ def main():
     print(f"losses of all {sum(1 for r in results if r['tiers'])} runs of Spillway: "
           f"{'equal to the last bit' if len(losses) == 1 else 'DIFFERENT'}", file=sys.stderr)
     print_table(args, results)
-    if args.out:
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"cpu": cpu_name(), "threads": args.threads, "commit": commit.stdout.strip(),
-                       "command": sys.argv, "results": results}, file, indent=1)
+    write_results(args, results)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,16 @@ def cpu_name():
         return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
 
 
+def write_results(args, results):
+    """Writes every raw number to --out, where that is given, with what it takes to measure them again."""
+    if not args.out:
+        return
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    with open(args.out, "w", encoding="utf-8") as file:
+        json.dump({"cpu": cpu_name(), "threads": args.threads, "commit": commit.stdout.strip(),
+                   "command": sys.argv, "results": results}, file, indent=1)
+
+
 def print_table(results):
     print("| job | program | tokens/s | peak RSS | step, s (min .. max) | loss, first and last |")
     print("| --- | --- | --- | --- | --- | --- |")
@@ -132,11 +142,7 @@ def main():
                               file=sys.stderr, flush=True)
 
     print_table(results)
-    if args.out:
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"cpu": cpu_name(), "threads": args.threads, "commit": commit.stdout.strip(),
-                       "command": sys.argv, "results": results}, file, indent=1)
+    write_results(args, results)
 
 
 if __name__ == "__main__":
