@@ -18,32 +18,35 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                int64_t accumulation) {
   const PlanBuilder builder(graph, machine, policy.in_files);
-  return PlanSearch(builder, budget, policy, accumulation).run();
+  PlanCandidates candidates(builder, accumulation);
+  return PlanSearch(candidates, budget, policy).run();
 }
 
 std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, const Budget& budget,
                                     const Policy& policy, int64_t accumulation, int points) {
   const PlanBuilder builder(graph, machine, policy.in_files);
-  const auto plan_within = [&](std::optional<int64_t> device) {
+  PlanCandidates candidates(builder, accumulation);
+  const auto plan_within = [&](std::optional<int64_t> device, const Plan* smaller) {
     Budget limited = budget;
     limited.device = device;
-    return PlanSearch(builder, limited, policy, accumulation).run();
+    return PlanSearch(candidates, limited, policy, SearchEffort::kSketch).run(smaller ? &smaller->choices : nullptr);
   };
+  // From the least to the most: what fits goes on fitting.
   std::vector<FrontierPoint> result;
   const auto add = [&](const Plan& plan) {
     FrontierPoint point{.micro_step_seconds = plan.simulation.micro_step_seconds,
                         .update_seconds = plan.simulation.update_seconds};
     for (size_t tier = 0; tier < kTiers; ++tier) point.bytes[tier] = plan.peaks[tier].bytes;
-    if (result.empty() || point.bytes[0] < result.back().bytes[0]) result.push_back(point);
+    if (result.empty() || point.bytes[0] > result.back().bytes[0]) result.push_back(point);
   };
-  const Plan most = plan_within(std::nullopt), least = plan_within(0);
-  const int64_t high = most.peaks[0].bytes, low = least.peaks[0].bytes;
-  add(most);
-  for (int i = points - 2; i > 0; --i) {
-    const Plan plan = plan_within(low + (high - low) * i / (points - 1));
+  Plan plan = plan_within(0, nullptr);
+  const int64_t low = plan.peaks[0].bytes, high = plan_within(std::nullopt, nullptr).peaks[0].bytes;
+  add(plan);
+  for (int i = 1; i < points; ++i) {
+    plan = plan_within(i + 1 < points ? std::optional(low + (high - low) * i / (points - 1)) : std::nullopt, &plan);
     if (plan.fits) add(plan);
   }
-  add(least);
+  std::reverse(result.begin(), result.end());
   return result;
 }
 

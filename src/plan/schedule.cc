@@ -96,6 +96,8 @@ class BufferAssigner {
   }
 
   void place_fixed() {
+    schedule_.steps.reserve(order_.size());
+    schedule_.buffers.reserve(graph_.values.size() + 2 * order_.size());
     buffers_.assign(2 * graph_.values.size(), kNone);
     homes_.assign(graph_.values.size(), kNone);
     schedule_.persistent.assign(graph_.values.size(), kNone);
@@ -117,7 +119,7 @@ class BufferAssigner {
   void find_last_reads() {
     last_use_.assign(buffers_.size(), -1);
     for (int32_t i = 0; i < executions_; ++i) {
-      for (const Instance instance : execution(i).inputs) {
+      for (const Instance instance : sequence_.inputs(execution(i))) {
         if (instance != kNone) last_use_[static_cast<size_t>(instance)] = runs_[static_cast<size_t>(i)];
       }
     }
@@ -205,8 +207,12 @@ class BufferAssigner {
     Step result{.op = execution.op,
                 .recompute = execution.recompute,
                 .lane = site(execution) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute};
-    for (const Instance i : execution.inputs) result.inputs.push_back(i == kNone ? kNone : operand_buffer(i, at));
-    for (size_t i = 0; i < execution.outputs.size(); ++i)
+    const size_t inputs = sequence_.inputs(execution).size(), outputs = sequence_.outputs(execution).size();
+    result.inputs.reserve(inputs);
+    result.outputs.reserve(outputs);
+    for (const Instance i : sequence_.inputs(execution))
+      result.inputs.push_back(i == kNone ? kNone : operand_buffer(i, at));
+    for (size_t i = 0; i < outputs; ++i)
       result.outputs.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
     if (const int64_t bytes = workspaces_[static_cast<size_t>(execution.op)]; bytes > 0) {
       result.workspace = new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
@@ -215,7 +221,7 @@ class BufferAssigner {
   }
 
   BufferId place_output(int32_t step, int32_t at, const Execution& execution, int8_t output) {
-    const Instance instance = execution.outputs[static_cast<size_t>(output)];
+    const Instance instance = sequence_.outputs(execution)[static_cast<size_t>(output)];
     const ValueId value = instance / 2, storage = storage_of(value);
     const bool moving = instance == original(value) && moves(value);
     const Stay* stay = moving ? &stay_at(storage, at) : nullptr;
@@ -251,8 +257,9 @@ class BufferAssigner {
     const Operation& op = graph_.op(execution.op);
     const int64_t bytes = graph_.value(op.outputs[static_cast<size_t>(output)]).type.bytes();
     for (const InPlace& rule : op.def->in_place) {
-      if (rule.output != output || static_cast<size_t>(rule.input) >= execution.inputs.size()) continue;
-      const Instance input = execution.inputs[static_cast<size_t>(rule.input)];
+      const std::span<const Instance> inputs = sequence_.inputs(execution);
+      if (rule.output != output || static_cast<size_t>(rule.input) >= inputs.size()) continue;
+      const Instance input = inputs[static_cast<size_t>(rule.input)];
       if (input != kNone && may_take(step, execution, input, bytes)) return buffer_of(input);
     }
     return new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
@@ -264,7 +271,8 @@ class BufferAssigner {
     const Buffer& b = buffer(buffer_of(input));
     if (b.fixed || b.bytes != bytes || b.tier != site(execution)) return false;
     if (last_use_[static_cast<size_t>(input)] != step || b.tenants.back().begin == step) return false;
-    return std::count(execution.inputs.begin(), execution.inputs.end(), input) == 1;
+    const std::span<const Instance> inputs = sequence_.inputs(execution);
+    return std::count(inputs.begin(), inputs.end(), input) == 1;
   }
 
   const Graph& graph_;

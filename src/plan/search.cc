@@ -10,12 +10,13 @@ constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
 
 }  // namespace
 
-PlanSearch::PlanSearch(const PlanBuilder& builder, const Budget& budget, const Policy& policy, int64_t accumulation)
-    : builder_(builder),
+PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort)
+    : candidates_(candidates),
+      builder_(candidates.builder()),
       budget_(budget),
       policy_(policy),
-      accumulation_(accumulation),
-      blocks_(builder.graph().blocks.size()) {}
+      effort_(effort),
+      blocks_(builder_.graph().blocks.size()) {}
 
 // A tier may be chosen where there is a budget for it and the lanes that lead there; what the user asked for by name is
 // followed whatever the budget says.
@@ -92,42 +93,43 @@ Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
   return choices;
 }
 
-int64_t PlanSearch::missing(const Plan& plan) const {
+int64_t PlanSearch::missing(const Estimate& estimate) const {
   int64_t sum = 0;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
     if (const auto budget = budget_.of(static_cast<Tier>(tier)))
-      sum += std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
+      sum += std::max<int64_t>(0, estimate.bytes[tier] - *budget);
   }
   return sum;
 }
 
 // Its time grows with the square of the buffers; all of it together stays below a second.
-bool PlanSearch::may_pack_thoroughly(const Plan& plan) {
-  const auto buffers = std::ssize(plan.schedule.buffers);
-  pack_work_ -= buffers * buffers;
+bool PlanSearch::may_pack_thoroughly(const Estimate& estimate) {
+  pack_work_ -= estimate.buffers * estimate.buffers;
   return pack_work_ >= 0;
 }
 
 // What is alive at once shows most plans that cannot fit before they are packed.
 bool PlanSearch::consider(const Choices& choices) {
-  Plan plan = builder_.schedule(choices);
-  last_seconds_ = builder_.least_seconds(plan.schedule, accumulation_);
-  int64_t short_by = missing(plan);
-  const int64_t distance = distance_to_fitting(plan);
-  if (short_by == 0 && !(found_ && last_seconds_ >= seconds(best_))) {
-    builder_.complete(plan, PackEffort::kQuick);
-    if (missing(plan) > 0 && may_pack_thoroughly(plan)) builder_.complete(plan, PackEffort::kThorough);
-    last_seconds_ = seconds(plan);
-    short_by = missing(plan);
+  Estimate estimate = candidates_.scheduled(choices);
+  PackEffort effort = PackEffort::kQuick;
+  const int64_t distance = distance_to_fitting(estimate);
+  if (missing(estimate) == 0 && !(found_ && estimate.seconds >= best_.seconds)) {
+    estimate = candidates_.packed(choices, effort);
+    if (missing(estimate) > 0 && may_pack_thoroughly(estimate)) {
+      effort = PackEffort::kThorough;
+      estimate = candidates_.packed(choices, effort);
+    }
   }
-  if (short_by == 0) {
-    if (!found_ || last_seconds_ < seconds(best_)) best_ = std::move(plan);
+  last_seconds_ = estimate.seconds;
+  const bool fits = missing(estimate) == 0;
+  if (fits) {
+    if (!found_ || estimate.seconds < best_.seconds) best_ = {choices, effort, estimate.seconds};
     found_ = true;
   } else if (!found_ && distance < least_distance_) {
     least_distance_ = distance;
     nearest_ = choices;
   }
-  return short_by == 0;
+  return fits;
 }
 
 // As few of the first blocks as fit are treated as `head`; REQUIRES: all of them fit, none does not.
@@ -151,12 +153,12 @@ void PlanSearch::consider_homes(const Homes& homes, const std::vector<Saved>& se
     const bool fits = consider(choices_of({block, block, homes}, 0));
     uniforms.push_back({block, last_seconds_, fits});
     // The first keeps most and waits least: if it fits, or is too slow already, the others are no better.
-    if (uniforms.size() == 1 && (fits || (found_ && last_seconds_ >= seconds(best_)))) return;
+    if (uniforms.size() == 1 && (fits || (found_ && last_seconds_ >= best_.seconds))) return;
   }
   for (const Uniform& head : uniforms) {
     if (!head.fits) continue;
     for (const Uniform& tail : uniforms) {
-      if (tail.fits || tail.seconds >= head.seconds || tail.seconds >= seconds(best_)) continue;
+      if (tail.fits || tail.seconds >= head.seconds || tail.seconds >= best_.seconds) continue;
       consider_mixture({head.block, tail.block, homes});
     }
   }
@@ -185,33 +187,26 @@ void PlanSearch::settle_weights() {
   }
 }
 
-// The search packs quickly; its result deserves more.
-void PlanSearch::pack_better() {
-  Plan packed = best_;
-  builder_.complete(packed, PackEffort::kThorough);
-  const bool smaller = packed.peaks[0].bytes < best_.peaks[0].bytes && missing(packed) <= missing(best_);
-  if (smaller && seconds(packed) <= seconds(best_)) best_ = std::move(packed);
-}
-
 // By what is alive, before packing, and below zero where only the packing is in the way: so the way down to the least
 // plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
-int64_t PlanSearch::distance_to_fitting(const Plan& plan) const {
+int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
   constexpr int64_t kFar = int64_t{1} << 50;
-  int64_t distance = plan.peaks[0].bytes - budget_.device.value_or(0);
+  const int64_t device = estimate.bytes[0] - budget_.device.value_or(0);
+  int64_t others = 0;
   for (size_t tier = 1; tier < kBudgetedTiers; ++tier) {
     const std::optional<int64_t> budget = budget_.of(static_cast<Tier>(tier));
-    if (budget && plan.peaks[tier].bytes > *budget) distance += kFar + plan.peaks[tier].bytes - *budget;
+    if (budget && estimate.bytes[tier] > *budget) others += kFar + estimate.bytes[tier] - *budget;
   }
-  return distance;
+  return others > 0 ? others + std::max<int64_t>(0, device) : device;
 }
 
 bool PlanSearch::improves(const Choices& choices) {
   if (--trials_ < 0) return false;
   const bool had = found_;
-  const double before = had ? seconds(best_) : 0;
+  const double before = had ? best_.seconds : 0;
   const int64_t distance_before = least_distance_;
   (void)consider(choices);
-  return had ? seconds(best_) < before : found_ || least_distance_ < distance_before;
+  return had ? best_.seconds < before : found_ || least_distance_ < distance_before;
 }
 
 bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {
@@ -244,33 +239,51 @@ bool PlanSearch::change_two_blocks(const Choices& start, const std::vector<Saved
 }
 
 void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
-  constexpr int64_t kStepsToSchedule = 100'000;
-  trials_ = kStepsToSchedule / (std::ssize(builder_.graph().ops) + 1);
+  // Scheduling takes time with the operations; where there are few of them, most pairs of blocks have their turn.
+  constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
+  const int64_t ops = std::ssize(builder_.graph().ops) + 1;
+  trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);
   while (trials_ > 0) {
     const Choices start = found_ ? best_.choices : nearest_;
     if (!change_one_block(start, settings) && !change_two_blocks(start, settings)) break;
   }
 }
 
-Plan PlanSearch::run() {
+void PlanSearch::find(const Choices* start) {
   const std::vector<Saved> settings = saved_settings();
+  if (start) (void)consider(*start);
   for (const Homes& homes : home_settings()) consider_homes(homes, settings);
   if (found_) settle_weights();
-  change_blocks(settings);
+  if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
     if (found_) break;
     Choices tighter = nearest_;
     tighter.overlap = overlap;
     (void)consider(tighter);
   }
-  if (!found_) best_ = builder_.build(nearest_, PackEffort::kQuick);
-  pack_better();
-  best_.fits = found_ || missing(best_) == 0;
+}
+
+// The search packs quickly; its result deserves more.
+Plan PlanSearch::packed_well() {
+  const Choices& choices = found_ ? best_.choices : nearest_;
+  if (effort_ == SearchEffort::kSketch) return builder_.build(choices, best_.effort);
+  const Estimate quick = candidates_.packed(choices, best_.effort),
+                 thorough = candidates_.packed(choices, PackEffort::kThorough);
+  const bool is_better =
+      thorough.bytes[0] < quick.bytes[0] && missing(thorough) <= missing(quick) && thorough.seconds <= quick.seconds;
+  return builder_.build(choices, is_better ? PackEffort::kThorough : best_.effort);
+}
+
+Plan PlanSearch::run(const Choices* start) {
+  find(start);
+  Plan plan = packed_well();
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (const auto budget = budget_.of(static_cast<Tier>(tier)))
-      best_.missing_bytes[tier] = std::max<int64_t>(0, best_.peaks[tier].bytes - *budget);
+    const auto budget = budget_.of(static_cast<Tier>(tier));
+    if (!budget) continue;
+    plan.missing_bytes[tier] = std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
+    plan.fits = plan.fits && plan.missing_bytes[tier] == 0;
   }
-  return std::move(best_);
+  return plan;
 }
 
 }  // namespace spillway

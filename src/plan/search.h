@@ -10,16 +10,22 @@
 
 #include <limits>
 
-#include "plan/plan_builder.h"
+#include "plan/candidates.h"
 
 namespace spillway {
 
+// kSketch is for pictures: it ends with the first half of the search, and packs quickly.
+enum class SearchEffort : uint8_t { kSketch, kFull };
+
 class PlanSearch {
  public:
-  PlanSearch(const PlanBuilder& builder, const Budget& budget, const Policy& policy, int64_t accumulation);
+  // Candidates that searches have in common are looked at once.
+  PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
+             SearchEffort effort = SearchEffort::kFull);
 
-  // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false.
-  [[nodiscard]] Plan run();
+  // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false. It is no
+  // slower than the plan of `start`, if that fits.
+  [[nodiscard]] Plan run(const Choices* start = nullptr);
 
  private:
   using Saved = std::array<Treatment, kSavedGroups>;
@@ -40,8 +46,8 @@ class PlanSearch {
   [[nodiscard]] static BlockChoice block_of(const Saved& saved, const Homes& homes);
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
 
-  [[nodiscard]] bool may_pack_thoroughly(const Plan& plan);
-  // Builds a plan and keeps it if it is the best so far. Returns whether it fits.
+  [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
+  // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
   bool consider(const Choices& choices);
   void consider_homes(const Homes& homes, const std::vector<Saved>& settings);
   void consider_mixture(const Mixture& mixture);
@@ -52,22 +58,28 @@ class PlanSearch {
   // One step of it; false where none is left.
   bool change_one_block(const Choices& start, const std::vector<Saved>& settings);
   bool change_two_blocks(const Choices& start, const std::vector<Saved>& settings);
-  void pack_better();
+  void find(const Choices* start);
+  [[nodiscard]] Plan packed_well();
   // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
   bool improves(const Choices& choices);
 
-  [[nodiscard]] double seconds(const Plan& plan) const { return plan.simulation.step_seconds(accumulation_); }
-  [[nodiscard]] int64_t missing(const Plan& plan) const;
-  // REQUIRES: the plan is a schedule that has not been packed.
-  [[nodiscard]] int64_t distance_to_fitting(const Plan& plan) const;
+  [[nodiscard]] int64_t missing(const Estimate& estimate) const;
+  // REQUIRES: of a schedule that has not been packed.
+  [[nodiscard]] int64_t distance_to_fitting(const Estimate& estimate) const;
 
+  PlanCandidates& candidates_;
   const PlanBuilder& builder_;
   Budget budget_;
   Policy policy_;
-  int64_t accumulation_;
+  SearchEffort effort_;
   size_t blocks_;
+  struct Best {
+    Choices choices;
+    PackEffort effort = PackEffort::kQuick;
+    double seconds = 0;
+  };
   bool found_ = false;  // best_ fits
-  Plan best_;
+  Best best_;
   Choices nearest_;  // to fitting, while nothing fits
   int64_t least_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly

@@ -9,11 +9,13 @@ class Sequencer {
       : graph_(graph), recomputed_(recomputed_values), again_(graph.ops.size(), false) {}
 
   Sequence run() {
+    sequence_.executions.reserve(2 * graph_.ops.size());
+    sequence_.operands.reserve(12 * graph_.ops.size());
     for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
       const Phase phase = graph_.op(id).phase;
       begin_sections(static_cast<size_t>(phase));
       if (phase == Phase::kBackward) provide_inputs(id);
-      sequence_.executions.push_back(execution(id, phase == Phase::kBackward, false));
+      append(id, phase == Phase::kBackward, false);
     }
     begin_sections(sequence_.bounds.size() - 1);
     return std::move(sequence_);
@@ -26,13 +28,15 @@ class Sequencer {
   [[nodiscard]] bool is_recomputed(ValueId id) const { return recomputed_[static_cast<size_t>(id)]; }
 
   // `late`: it runs in the backward pass, where recomputed values stand in for the originals.
-  [[nodiscard]] Execution execution(OpId id, bool late, bool recompute) const {
-    Execution result{id, recompute, {}, {}};
-    for (const ValueId v : graph_.op(id).inputs) {
-      result.inputs.push_back(v == kNone ? kNone : late && is_recomputed(v) ? recomputed(v) : original(v));
-    }
-    for (const ValueId v : graph_.op(id).outputs) result.outputs.push_back(recompute ? recomputed(v) : original(v));
-    return result;
+  void append(OpId id, bool late, bool recompute) {
+    const auto end = [&] { return static_cast<int32_t>(sequence_.operands.size()); };
+    Execution result{.op = id, .recompute = recompute, .first_operand = end()};
+    for (const ValueId v : graph_.op(id).inputs)
+      sequence_.operands.push_back(v == kNone ? kNone : late && is_recomputed(v) ? recomputed(v) : original(v));
+    result.first_output = end();
+    for (const ValueId v : graph_.op(id).outputs) sequence_.operands.push_back(recompute ? recomputed(v) : original(v));
+    result.end = end();
+    sequence_.executions.push_back(result);
   }
 
   // Depth first, so that a value is made again right before its first reader and its own inputs right before it.
@@ -44,7 +48,7 @@ class Sequencer {
       if (again_[static_cast<size_t>(producer)]) continue;
       again_[static_cast<size_t>(producer)] = true;
       provide_inputs(producer);
-      sequence_.executions.push_back(execution(producer, true, true));
+      append(producer, true, true);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/choices.h"
@@ -18,14 +19,24 @@ using Instance = int32_t;
 struct Execution {
   OpId op = kNone;
   bool recompute = false;
-  std::vector<Instance> inputs;  // kNone where an operand is absent
-  std::vector<Instance> outputs;
+  int32_t first_operand = 0, first_output = 0, end = 0;  // into Sequence::operands
 };
 
 struct Sequence {
   std::vector<Execution> executions;
+  std::vector<Instance> operands;  // of one execution after another, inputs before outputs
   std::array<int32_t, 4>
       bounds{};  // executions of the forward, backward and update section: [bounds[i], bounds[i + 1])
+
+  // kNone where an operand is absent.
+  [[nodiscard]] std::span<const Instance> inputs(const Execution& e) const {
+    return std::span(operands).subspan(static_cast<size_t>(e.first_operand),
+                                       static_cast<size_t>(e.first_output - e.first_operand));
+  }
+  [[nodiscard]] std::span<const Instance> outputs(const Execution& e) const {
+    return std::span(operands).subspan(static_cast<size_t>(e.first_output),
+                                       static_cast<size_t>(e.end - e.first_output));
+  }
 };
 
 [[nodiscard]] Sequence make_sequence(const Graph& graph, const std::vector<bool>& recomputed_values);

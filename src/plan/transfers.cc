@@ -1,7 +1,6 @@
 #include "plan/transfers.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -34,7 +33,9 @@ class TransferPlanner {
     if (std::none_of(result_.moves.begin(), result_.moves.end(), [](bool moves) { return moves; }))
       return std::move(result_);
     collect_uses();
-    for (const auto& [storage, uses] : uses_) make_stays(storage, uses);
+    for (size_t storage = 0; storage < uses_.size(); ++storage) {
+      if (!uses_[storage].empty()) make_stays(static_cast<ValueId>(storage), uses_[storage]);
+    }
     std::stable_sort(result_.stays.begin(), result_.stays.end(),
                      [](const Stay& a, const Stay& b) { return a.first < b.first; });
     time_executions();
@@ -65,8 +66,9 @@ class TransferPlanner {
   void visit_operands(int32_t i, const Visit& visit) const {
     const Execution& e = execution(i);
     const Operation& op = graph_.op(e.op);
+    const std::span<const Instance> inputs = sequence_.inputs(e);
     for (size_t k = 0; k < op.inputs.size(); ++k) {
-      if (op.inputs[k] != kNone && e.inputs[k] == original(op.inputs[k])) visit(op.inputs[k], false);
+      if (op.inputs[k] != kNone && inputs[k] == original(op.inputs[k])) visit(op.inputs[k], false);
     }
     if (e.recompute) return;
     for (const ValueId v : op.outputs) visit(v, true);
@@ -83,10 +85,11 @@ class TransferPlanner {
   }
 
   void collect_uses() {
+    uses_.resize(graph_.values.size());
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       visit_operands(i, [&](ValueId v, bool writes) {
         if (!result_.moves[static_cast<size_t>(v)]) return;
-        std::vector<Use>& uses = uses_[storage_of(v)];
+        std::vector<Use>& uses = uses_[static_cast<size_t>(storage_of(v))];
         if (uses.empty() || uses.back().execution != i) uses.push_back({.execution = i});
         Use& use = uses.back();
         (writes ? use.writes : use.reads) = true;
@@ -232,8 +235,8 @@ class TransferPlanner {
   const Sequence& sequence_;
   const CostModel& costs_;
   Overlap overlap_;
-  std::map<ValueId, std::vector<Use>> uses_;  // by storage
-  std::vector<double> starts_;                // by execution, if nothing waited; one more for the end
+  std::vector<std::vector<Use>> uses_;  // by storage
+  std::vector<double> starts_;          // by execution, if nothing waited; one more for the end
   Transfers result_;
 };
 

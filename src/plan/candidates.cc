@@ -1,0 +1,56 @@
+#include "plan/candidates.h"
+
+namespace spillway {
+namespace {
+
+template <typename Enum>
+char letter(Enum value) {
+  return static_cast<char>('a' + static_cast<int>(value));
+}
+
+std::string key_of(const Choices& choices) {
+  std::string key = {letter(choices.gradients), letter(choices.optimizer_state), letter(choices.update_site),
+                     letter(choices.overlap), choices.synchronous_activations ? 's' : '-'};
+  key.reserve(key.size() + choices.blocks.size() * (kSavedGroups + 2));
+  for (const BlockChoice& block : choices.blocks) {
+    for (const Treatment saved : block.saved) key += letter(saved);
+    key += letter(block.frozen_weights);
+    key += letter(block.trainable_weights);
+  }
+  return key;
+}
+
+}  // namespace
+
+Estimate PlanCandidates::estimate(double seconds) const {
+  Estimate result{.seconds = seconds, .buffers = std::ssize(newest_.schedule.buffers)};
+  for (size_t tier = 0; tier < kTiers; ++tier) result.bytes[tier] = newest_.peaks[tier].bytes;
+  return result;
+}
+
+PlanCandidates::Known& PlanCandidates::known(const Choices& choices) {
+  std::string key = key_of(choices);
+  const auto [entry, is_new] = known_.try_emplace(key);
+  if (is_new) {
+    newest_ = builder_.schedule(choices);
+    newest_key_ = std::move(key);
+    entry->second.scheduled = estimate(builder_.least_seconds(newest_.schedule, accumulation_));
+  }
+  return entry->second;
+}
+
+Estimate PlanCandidates::scheduled(const Choices& choices) { return known(choices).scheduled; }
+
+Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
+  std::optional<Estimate>& result = known(choices).packed[static_cast<size_t>(effort)];
+  if (result) return *result;
+  if (std::string key = key_of(choices); key != newest_key_) {
+    newest_ = builder_.schedule(choices);
+    newest_key_ = std::move(key);
+  }
+  builder_.complete(newest_, effort);
+  result = estimate(newest_.simulation.step_seconds(accumulation_));
+  return *result;
+}
+
+}  // namespace spillway
