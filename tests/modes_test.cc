@@ -158,7 +158,7 @@ TEST_CASE("with the planner choosing, every budget gives the losses and weights 
     for (const char* tiers : {"", ", host: 64KiB, disk: 64MiB", ", disk: 64MiB", ", host: 16MiB"}) {
       const auto peak = [&](const std::string& device) {
         train::Job job = jobs.job(fmt::format("memory: {{{}{}}}\n", device, tiers));
-        return train::plan_job(job, tiered_machine(), 0).plan.peaks[0].bytes;
+        return train::plan_job(job, tiered_machine()).plan.peaks[0].bytes;
       };
       const int64_t most = peak("plan: auto"), least = peak("device: 1");
       for (const int64_t quarters : {0, 1, 2, 3}) {

@@ -52,7 +52,7 @@ void check_equal(const Outcome& a, const Outcome& b) {
 }
 
 int64_t device_peak(const train::Job& job, int threads) {
-  return train::plan_job(job, Machine{.threads = threads}, 0).plan.peaks[0].bytes;
+  return train::plan_job(job, Machine{.threads = threads}).plan.peaks[0].bytes;
 }
 
 TinySetup with_activations(TinySetup setup, std::optional<Treatment> activations) {
@@ -88,7 +88,7 @@ TinySetup setup_of(Method method, DType dtype, bool accumulates) {
 
 // What the bytes that the planner may place need beyond the largest sum of live bytes.
 double packing_loss(const train::Job& job, int threads) {
-  const Plan plan = train::plan_job(job, Machine{.threads = threads}, 0).plan;
+  const Plan plan = train::plan_job(job, Machine{.threads = threads}).plan;
   int64_t fixed = 0;
   for (const Buffer& buffer : plan.schedule.buffers) fixed += buffer.fixed ? align_up(buffer.bytes, int64_t{64}) : 0;
   const auto bound = static_cast<double>(plan.peaks[0].lower_bound - fixed);

@@ -178,13 +178,14 @@ TEST_CASE("the report of a run measures what was planned, and plan says the same
   CHECK(plan["tiers"]["device"]["peak_bytes"] == device["planned_peak_bytes"]);
 }
 
-TEST_CASE("a budget that cannot be met exits 2 with a message of one line and writes nothing") {
+TEST_CASE("a budget that cannot be met exits 2 with one line and writes nothing") {
   const TinyJob job;
+  // The first command on a computer says that it measures.
+  REQUIRE(run_spillway(job.train("none", {"--max_steps", "1"})).status == 0);
+  fs::remove_all(job.output("none"));
   const Finished refused = run_spillway(job.train("none", {"--memory.device", "10KiB"}));
   CHECK(refused.status == 2);
-  // Progress may stand before it.
-  const std::string message = refused.err.substr(refused.err.rfind('\n', refused.err.size() - 2) + 1);
-  CHECK(message.starts_with("[memory.device] expected at least "));
-  CHECK(std::count(refused.err.begin(), refused.err.end(), '[') == 1);
+  CHECK(refused.err.starts_with("[memory.device] expected at least "));
+  CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);
   CHECK_FALSE(fs::exists(job.output("none")));
 }

@@ -199,7 +199,7 @@ TEST_CASE("where updates are inside the backward pass, few gradients are alive a
   const auto most_gradient_bytes = [](double max_grad_norm) {
     const train::Job job = job_of(kGoldenModels / "llama2", {.dtype = DType::kBF16, .accumulates = false},
                                   {.max_grad_norm = max_grad_norm});
-    const train::PlannedJob planned = train::plan_job(job, {.threads = 1}, 0);
+    const train::PlannedJob planned = train::plan_job(job, {.threads = 1});
     int64_t most = 0;
     for (int32_t step = 0; step < static_cast<int32_t>(planned.plan.schedule.steps.size()); ++step) {
       const ClassBytes bytes = usage_at(planned.training.graph, planned.plan.schedule, Tier::kDevice, step);

@@ -10,9 +10,11 @@
 #include "plan/print.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
-#include "runtime/measure.h"
+#include "runtime/memory.h"
 #include "train/job.h"
 #include "train/measure_job.h"
+#include "train/nearest.h"
+#include "train/tiers.h"
 
 namespace spillway {
 namespace {
@@ -92,11 +94,18 @@ int cmd_plan(std::span<const std::string> args) {
 
   const bool elsewhere = arguments->has("--machine");
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
-  Machine machine = elsewhere ? read_machine(arguments->value("--machine"))
-                              : this_machine(train::disk_paths(loaded.config).front(), *device);
+  Machine machine = elsewhere ? read_machine(arguments->value("--machine")) : train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
-  if (!elsewhere) train::measure_job(job, machine, *device);
-  const train::PlannedJob planned = train::plan_job(job, machine, kFrontierPoints);
+  train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  if (!elsewhere) train::measure_job(job, training, machine, *device);
+  train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
+  train::add_frontier(job, machine, kFrontierPoints, planned);
+  if (!planned.plan.fits) {
+    planned.context.nearest = train::nearest_changes(job, planned.plan, machine);
+  } else if (!elsewhere) {
+    release_free_memory();
+    planned.context.process_bytes = train::predicted_rss_bytes(planned, machine);
+  }
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));
   } else {

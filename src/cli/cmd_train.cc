@@ -19,6 +19,7 @@
 #include "runtime/measure.h"
 #include "runtime/memory.h"
 #include "train/measure_job.h"
+#include "train/nearest.h"
 #include "train/tiers.h"
 #include "train/trainer.h"
 #include "train/training_data.h"
@@ -204,12 +205,14 @@ int cmd_train(std::span<const std::string> args) {
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
   Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
-  progress.say("planning");
+  progress.hint("planning");
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
-  Machine machine = this_machine(train::disk_paths(loaded.config).front(), *device);
+  Machine machine = train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
-  train::measure_job(job, machine, *device);
-  train::PlannedJob planned = train::plan_job(job, machine, 0);
+  train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  train::measure_job(job, training, machine, *device);
+  train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
+  if (!planned.plan.fits) planned.context.nearest = train::nearest_changes(job, planned.plan, machine);
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
@@ -217,6 +220,7 @@ int cmd_train(std::span<const std::string> args) {
   const train::TrainingData data = train::load_training_data(
       loaded.config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
   release_free_memory();
+  planned.context.process_bytes = train::predicted_rss_bytes(planned, machine);
   return TrainingRun(job, planned, data, machine, *device, progress).run();
 }
 

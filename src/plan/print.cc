@@ -85,14 +85,14 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
 }
 
 // "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
-std::string alive_text(const Graph& graph, const Plan& plan) {
+std::string alive_text(const Graph& graph, const Plan& plan, Tier tier) {
   struct Sum {
     MemoryClass memory_class = MemoryClass::kTransient;
     int64_t bytes = 0, buffers = 0;
     LiveBuffer largest;
   };
   std::array<Sum, kMemoryClasses> sums;
-  for (const LiveBuffer& buffer : alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step)) {
+  for (const LiveBuffer& buffer : alive_at(graph, plan.schedule, tier, plan.peaks[static_cast<size_t>(tier)].step)) {
     Sum& sum = sums[static_cast<size_t>(buffer.memory_class)];
     sum.memory_class = buffer.memory_class;
     sum.bytes += buffer.bytes;
@@ -129,31 +129,55 @@ std::string moves_text(const Plan& plan, const PlanContext& context) {
   return text.empty() ? "" : text + " a step\n";
 }
 
+// The tiers with too small a budget.
+std::vector<Tier> short_tiers(const Plan& plan) {
+  std::vector<Tier> tiers;
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    if (plan.missing_bytes[tier] > 0) tiers.push_back(static_cast<Tier>(tier));
+  }
+  return tiers;
+}
+
+// "device 256.6 MiB, host 12.0 MiB"
+std::string peaks_text(const std::array<int64_t, kBudgetedTiers>& bytes) {
+  std::string text;
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    if (bytes[tier] == 0) continue;
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(static_cast<Tier>(tier)), format_bytes(bytes[tier]));
+  }
+  return text;
+}
+
 // The message itself goes where errors go; this is what stands behind it.
 std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
-  std::string text = fmt::format("\nThis does not fit: {} of device memory are missing. Alive at the peak:\n{}",
-                                 format_bytes(plan.missing_bytes[0]), alive_text(graph, plan));
-  if (!context.nearest.empty()) text += "\nWhat would fit:\n";
-  for (const PlanContext::Change& change : context.nearest) {
-    text += fmt::format("  {:<55} peaks at {}\n", change.text, format_bytes(change.device_bytes));
+  std::string text;
+  for (const Tier tier : short_tiers(plan)) {
+    text += fmt::format("\nThis does not fit: {} of {} memory are missing. Alive at the peak:\n{}",
+                        format_bytes(plan.missing_bytes[static_cast<size_t>(tier)]), name_of(tier),
+                        alive_text(graph, plan, tier));
   }
+  if (!context.nearest.empty()) text += "\nWhat would fit:\n";
+  for (const PlanContext::Change& change : context.nearest)
+    text += fmt::format("  {:<55} peaks: {}\n", change.text, peaks_text(change.bytes));
   return text;
 }
 
 }  // namespace
 
 std::string shortage_message(const Plan& plan, const PlanContext& context) {
-  std::string text;
-  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
-    const int64_t missing = plan.missing_bytes[static_cast<size_t>(tier)];
-    if (missing == 0) continue;
-    const std::string_view name = name_of(static_cast<Tier>(tier));
-    text += fmt::format("[memory.{}] expected at least {} for this job, got {} ({} missing)", name,
-                        format_bytes(plan.peaks[static_cast<size_t>(tier)].bytes),
-                        format_bytes(*context.budget.of(static_cast<Tier>(tier))), format_bytes(missing));
+  std::string where, expected, got;
+  for (const Tier tier : short_tiers(plan)) {
+    const auto i = static_cast<size_t>(tier);
+    const std::string_view comma = where.empty() ? "" : ", ";
+    where += fmt::format("{}memory.{}", comma, name_of(tier));
+    expected += fmt::format("{}{}", comma, format_bytes(plan.peaks[i].bytes));
+    got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
+                       format_bytes(plan.missing_bytes[i]));
   }
-  if (!context.nearest.empty()) text += "; set " + context.nearest.front().text;
-  return text;
+  const std::string advice = context.nearest.empty() ? "raise the budget, or train fewer or shorter rows at a time"
+                                                     : "set " + context.nearest.front().text;
+  return fmt::format("[{}] expected at least {} for this job, got {}; {}", where, expected, got, advice);
 }
 
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
@@ -174,6 +198,9 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));
   }
+  if (context.process_bytes > 0)
+    text +=
+        fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));
   text += fmt::format("arena    {:.1f} % larger than what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {:.2f} s predicted: compute {:.2f}, waiting {:.2f}; bottleneck {}; {:.0f} tokens/s\n",
                       seconds, seconds - waiting, waiting, name_of(s.bottleneck),
@@ -199,6 +226,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
     }
     json["tiers"][std::string(name_of(static_cast<Tier>(tier)))] = entry;
   }
+  if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   const double seconds = plan.simulation.step_seconds(context.accumulation);
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens * context.accumulation) / seconds;
@@ -225,17 +253,20 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
                                 {"step_seconds", step_seconds(point, context)}});
   }
   if (plan.fits) return json;
-  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
-    const int64_t missing = plan.missing_bytes[static_cast<size_t>(tier)];
-    if (missing > 0) json["missing"][std::string(name_of(static_cast<Tier>(tier)))] = missing;
-  }
+  for (const Tier tier : short_tiers(plan))
+    json["missing"][std::string(name_of(tier))] = plan.missing_bytes[static_cast<size_t>(tier)];
   json["alive_at_peak"] = ordered_json::array();
-  for (const LiveBuffer& b : alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step)) {
-    json["alive_at_peak"].push_back({{"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
+  for (const Tier tier : short_tiers(plan)) {
+    for (const LiveBuffer& b : alive_at(graph, plan.schedule, tier, plan.peaks[static_cast<size_t>(tier)].step)) {
+      json["alive_at_peak"].push_back(
+          {{"tier", name_of(tier)}, {"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
+    }
   }
   json["nearest"] = ordered_json::array();
   for (const PlanContext::Change& change : context.nearest) {
-    json["nearest"].push_back({{"change", change.text}, {"device_bytes", change.device_bytes}});
+    ordered_json& entry = json["nearest"].emplace_back(ordered_json{{"change", change.text}});
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
+      entry[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
   }
   return json;
 }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,19 +16,20 @@ namespace spillway {
 struct PlanContext {
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens a micro-step · cpu, 2 cores"
   Budget budget;
-  int64_t accumulation = 1;  // micro-steps of an optimizer step
+  int64_t accumulation = 1;   // micro-steps of an optimizer step
+  int64_t process_bytes = 0;  // what the process will take, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
   struct Change {
     std::string text;  // "memory.device: 612MiB", "micro_batch_size: 2, gradient_accumulation_steps: 2"
-    int64_t device_bytes = 0;
+    std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers then
   };
-  std::vector<Change> nearest;  // settings that would fit, where this does not
+  std::vector<Change> nearest;  // settings that fit, where this does not
 };
 
 [[nodiscard]] std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context);
 // The document of `spillway plan --json` (docs: plan.json).
 [[nodiscard]] nlohmann::ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context);
-// One sentence: what is missing in which tier, and the nearest change that fits. REQUIRES: !plan.fits.
+// One line: what is missing in which tiers, and the nearest change that fits. REQUIRES: !plan.fits.
 [[nodiscard]] std::string shortage_message(const Plan& plan, const PlanContext& context);
 
 }  // namespace spillway

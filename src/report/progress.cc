@@ -237,6 +237,10 @@ void Progress::count(std::string_view what, int64_t done, double now) {
   say(out.text());
 }
 
+void Progress::hint(std::string_view what) {
+  if (is_terminal_) say(what);
+}
+
 void Progress::load(LoadState state, double now) {
   state.seconds_left = bytes_.seconds_left(state.bytes, state.total_bytes, now);
   if (bytes_.first == state.bytes) last_load_line_ = now;

@@ -3,7 +3,7 @@
 // Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps.
 //
 //     Progress progress({});
-//     progress.say("planning");                 // a phase that has no measure
+//     progress.say("reading the data");         // a phase that has no measure
 //     progress.load({.what = "weights", ...});  // one that is measured in bytes
 //     progress.update({.step = 1, ...});        // training
 #pragma once
@@ -61,6 +61,8 @@ class Progress {
 
   // Names what goes on now; on a terminal until the next call of any.
   void say(std::string_view what);
+  // The same of what is over in a moment: nothing in a pipe.
+  void hint(std::string_view what);
   // Counts what grows to no known end, if it is time to.
   void count(std::string_view what, int64_t done, double now);
   // Shows the state, if it is time to; the last one always. `now` is a clock in seconds; what is left is judged by what

@@ -155,6 +155,8 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
                          {"tokens_per_micro_step", graph.tokens},
                          {"planned_flops_per_micro_step", flops_per_micro_step(graph, plan.program)},
                          {"operations", ordered_json::array()}};
+  if (const int64_t bytes = planned.context.process_bytes; bytes > 0)
+    report["process"] = {{"predicted_rss_bytes", bytes}};
   report["choices"] = choices_json(graph, plan.choices);
   report["moved_bytes_per_step"] = moved_json(graph, plan.program, accumulation);
   report["frontier"] = frontier_json(planned.context);
@@ -200,9 +202,9 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   if (record.traced_step() != 0) measured = measured_timeline(planned.plan.program, record.trace());
   ordered_json report = report_of(planned, machine, &executor, measured);
   if (measured) report["timeline"]["measured"]["step"] = record.traced_step();
-  report["process"] = {{"peak_rss_bytes", peak_rss},
-                       {"outside_arenas_bytes", outside_arenas_bytes(planned.plan.program, machine, peak_rss)},
-                       {"device_library_bytes", executor.device().library_bytes()}};
+  report["process"]["peak_rss_bytes"] = peak_rss;
+  report["process"]["outside_arenas_bytes"] = outside_arenas_bytes(planned.plan.program, machine, peak_rss);
+  report["process"]["device_library_bytes"] = executor.device().library_bytes();
   report["step"]["median_seconds"] = outcome.median_step_seconds;
   report["step"]["compute_stall_seconds"] =
       outcome.steps > 0 ? record.stall_seconds() / static_cast<double>(outcome.steps) : 0.0;

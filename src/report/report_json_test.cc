@@ -31,7 +31,8 @@ train::Job job_with_host() {
 nlohmann::ordered_json report_of_run(int64_t steps) {
   const train::Job job = job_with_host();
   const Machine machine = machine_with_host();
-  const train::PlannedJob planned = train::plan_job(job, machine, 3);
+  train::PlannedJob planned = train::plan_job(job, machine);
+  train::add_frontier(job, machine, 3, planned);
   ThreadPool pool(2);
   train::TrainingSession session(job, planned, pool, {.traced_micro_steps = 2});
   train::InitialState(job).load(job, planned.training, session.store());
@@ -105,7 +106,7 @@ TEST_CASE("a run's report has what its pictures need") {
 
 TEST_CASE("a report of a plan alone has nulls where a run measures") {
   const train::Job job = job_with_host();
-  const train::PlannedJob planned = train::plan_job(job, machine_with_host(), 0);
+  const train::PlannedJob planned = train::plan_job(job, machine_with_host());
   const auto report = plan_report(planned, machine_with_host());
   CHECK(report["process"].is_null());
   CHECK(report["step"]["median_seconds"].is_null());

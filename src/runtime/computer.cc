@@ -1,10 +1,13 @@
 #include "runtime/computer.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <unordered_set>
 
@@ -43,6 +46,14 @@ int64_t group_bytes(const char* path) {
   return stream >> bytes ? bytes : kNoLimit;
 }
 
+// The folder, or the nearest one above it that is there.
+std::filesystem::path existing(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(folder, error);
+  while (!error && !std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
+  return at;
+}
+
 }  // namespace
 
 std::string cpu_name() {
@@ -77,10 +88,21 @@ int64_t available_memory_bytes() {
 
 int64_t free_disk_bytes(const std::filesystem::path& folder) {
   std::error_code error;
-  std::filesystem::path at = std::filesystem::absolute(folder, error);
-  while (!error && !std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
-  const auto space = std::filesystem::space(at, error);
+  const auto space = std::filesystem::space(existing(folder), error);
   return error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(space.available, kNoLimit));
+}
+
+int64_t free_striped_bytes(std::span<const std::string> folders) {
+  std::map<dev_t, int64_t> stripes;  // by file system
+  const auto device_of = [](const std::string& folder) {
+    struct stat status {};
+    return ::stat(existing(folder).c_str(), &status) == 0 ? status.st_dev : dev_t{0};
+  };
+  for (const std::string& folder : folders) ++stripes[device_of(folder)];
+  int64_t least = kNoLimit;
+  for (const std::string& folder : folders)
+    least = std::min(least, free_disk_bytes(folder) / stripes[device_of(folder)]);
+  return least * std::ssize(folders);
 }
 
 }  // namespace spillway

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,5 +22,7 @@ namespace spillway {
 
 // Free bytes of the file system that holds `folder`, which need not exist yet; 0 where none can be told.
 [[nodiscard]] int64_t free_disk_bytes(const std::filesystem::path& folder);
+// What can be striped evenly over these folders, some of which may be on one file system. REQUIRES: at least one.
+[[nodiscard]] int64_t free_striped_bytes(std::span<const std::string> folders);
 
 }  // namespace spillway

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/math.h"
 #include "model/adapter.h"
 #include "train/offload_policy.h"
 
@@ -90,45 +88,6 @@ std::string make_title(const Job& job, const Machine& machine) {
                      machine.name, machine.threads, machine.threads == 1 ? "core" : "cores");
 }
 
-std::string mebibytes_up(int64_t bytes) { return fmt::format("{}MiB", div_ceil(bytes, kMiB)); }
-
-// The settings nearest to the user's that fit: a larger budget, fewer rows at a time, a shorter sequence.
-std::vector<PlanContext::Change> nearest_changes(const Job& job, const Machine& machine) {
-  const auto least = [&](const Job& changed) {
-    const TrainingGraph training = build_training_graph(changed.model, changed.graph);
-    return make_plan(training.graph, machine, changed.budget, changed.policy);
-  };
-  std::vector<PlanContext::Change> changes;
-  Job open = job;
-  if (job.policy[SavedGroup::kProduct] == Treatment::kKeep) open.policy = {};
-  const Plan best = least(open);
-  if (best.fits) {
-    changes.push_back({"gradient_checkpointing: true", best.peaks[0].bytes});
-  } else {
-    changes.push_back({"memory.device: " + mebibytes_up(best.peaks[0].bytes), best.peaks[0].bytes});
-  }
-  for (int64_t rows = job.config.micro_batch_size / 2; rows >= 1; rows /= 2) {
-    Job fewer = open;
-    fewer.graph.decoder.tokens = rows * job.config.sequence_len;
-    fewer.graph.accumulates = true;
-    const Plan plan = least(fewer);
-    if (!plan.fits) continue;
-    const int64_t accumulation = job.config.gradient_accumulation_steps * job.config.micro_batch_size / rows;
-    changes.push_back({fmt::format("micro_batch_size: {}, gradient_accumulation_steps: {}", rows, accumulation),
-                       plan.peaks[0].bytes});
-    break;
-  }
-  for (int64_t length = job.config.sequence_len / 2; length >= 64; length /= 2) {
-    Job shorter = open;
-    shorter.graph.decoder.tokens = job.config.micro_batch_size * length;
-    const Plan plan = least(shorter);
-    if (!plan.fits) continue;
-    changes.push_back({fmt::format("sequence_len: {}", length), plan.peaks[0].bytes});
-    break;
-  }
-  return changes;
-}
-
 // A folder without weights can be planned for, too.
 StoredWeights stored_weights(const Job& job, const Graph& graph) {
   const std::filesystem::path folder = job.config.base_model;
@@ -136,6 +95,23 @@ StoredWeights stored_weights(const Job& job, const Graph& graph) {
       !std::filesystem::exists(folder / "model.safetensors.index.json"))
     return {};
   return find_stored_weights(graph, SafetensorsFolder(folder));
+}
+
+int64_t stored_bytes(const Graph& graph, const StoredWeights& stored) {
+  int64_t sum = 0;
+  for (const auto& [id, place] : stored.places) sum += graph.value(id).type.bytes();
+  return sum;
+}
+
+int64_t ram_bytes(const Machine& machine) {
+  const int64_t host = machine.capacity_bytes[static_cast<size_t>(Tier::kHost)];
+  return host > 0 ? host : machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)];
+}
+
+// Reading files past the page cache takes memory beside the arenas.
+void take_staging(Budget& budget) {
+  std::optional<int64_t>& ram = budget.host ? budget.host : budget.device;
+  if (ram) *ram = std::max<int64_t>(0, *ram - TierOptions::staging_bytes());
 }
 
 // With what the user's files hold.
@@ -161,19 +137,26 @@ Job make_job(const Config& config, const Machine& machine) {
   return job;
 }
 
-PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points) {
-  PlannedJob result{.training = build_training_graph(job.model, job.graph)};
+PlannedJob plan_job(const Job& job, const Machine& machine) {
+  return plan_job(job, machine, build_training_graph(job.model, job.graph));
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training) {
+  PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
-  if (job.budget.disk.value_or(0) > 0) result.stored = stored_weights(job, graph);
-  result.plan = make_plan(graph, machine, job.budget, policy_of(job, result), job.config.gradient_accumulation_steps);
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
-  if (frontier_points > 0) add_frontier(job, machine, frontier_points, result);
-  if (!result.plan.fits) result.context.nearest = nearest_changes(job, machine);
+  if (job.budget.disk.value_or(0) > 0) {
+    result.stored = stored_weights(job, graph);
+    const int64_t ram = ram_bytes(machine);
+    result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
+    if (result.direct_files) take_staging(result.context.budget);
+  }
+  result.plan = make_plan(graph, machine, result.context.budget, policy_of(job, result), result.context.accumulation);
   return result;
 }
 
 void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned) {
-  planned.context.frontier = frontier(planned.training.graph, machine, job.budget, policy_of(job, planned),
+  planned.context.frontier = frontier(planned.training.graph, machine, planned.context.budget, policy_of(job, planned),
                                       planned.context.accumulation, points);
 }
 

@@ -25,16 +25,18 @@ struct Job {
 // together. `machine` says how much memory there is.
 [[nodiscard]] Job make_job(const Config& config, const Machine& machine);
 
-// The plan of a job and what is printed with it: the frontier, and, where it does not fit, the nearest settings that
-// do.
+// The plan of a job and what is printed with it.
 struct PlannedJob {
   TrainingGraph training;
-  StoredWeights stored;  // where the plan may use the disk
+  StoredWeights stored;       // where the plan may use the disk
+  bool direct_files = false;  // they are read past the page cache, which could not hold them
   Plan plan;
   PlanContext context;
 };
-[[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, int frontier_points);
-// Adds the frontier to a job that was planned without.
+[[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
+// `training` is build_training_graph of the job, where that is at hand.
+[[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training);
+// Adds the frontier to a planned job.
 void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned);
 
 }  // namespace spillway::train

@@ -52,8 +52,7 @@ class TypicalBatch {
 
 }  // namespace
 
-void measure_job(const Job& job, Machine& machine, Device& device) {
-  const TrainingGraph training = build_training_graph(job.model, job.graph);
+void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device) {
   const TypicalBatch batch(job, training);
   OperationMeasureOptions options{.device = &device};
   options.fill_batch = [&](ValueId id, const TensorView& view, int64_t tokens) { batch.fill(id, view, tokens); };

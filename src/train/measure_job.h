@@ -8,7 +8,7 @@ namespace spillway::train {
 
 // Adds to `machine`, and to its cache on disk, the measured times of the job's operations that are not there yet. Takes
 // some seconds the first time and nothing afterwards; a sentence on standard error says so. Uses no more memory than
-// the job may.
-void measure_job(const Job& job, Machine& machine, Device& device = cpu_device());
+// the job may. `training` is the job's graph.
+void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device = cpu_device());
 
 }  // namespace spillway::train

@@ -53,10 +53,10 @@ TEST_CASE("every operation of a training graph is measured once, and no job's nu
     CAPTURE(lora);
     const train::Job job =
         tiny_job(kGoldenModels / "llama2", {.adapter = lora ? "adapter" : "", .dtype = DType::kBF16, .dropout = 0.1});
-    const Graph graph = train::build_training_graph(job.model, job.graph).graph;
+    const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
     Machine machine{.threads = 2};
-    train::measure_job(job, machine);
-    CHECK(std::ssize(machine.operations) == signatures_of(graph));
+    train::measure_job(job, training, machine);
+    CHECK(std::ssize(machine.operations) == signatures_of(training.graph));
     for (const auto& [signature, seconds] : machine.operations) {
       CAPTURE(signature);
       CHECK(seconds.compute > 0);
@@ -65,7 +65,7 @@ TEST_CASE("every operation of a training graph is measured once, and no job's nu
       if (updates) CHECK(seconds.host > 0);
     }
     const auto before = machine.operations;
-    train::measure_job(job, machine);
+    train::measure_job(job, training, machine);
     CHECK(machine.operations == before);
   }
 }

@@ -1,9 +1,28 @@
 #include "train/tiers.h"
 
+#include <algorithm>
+
 #include "base/math.h"
 #include "runtime/computer.h"
+#include "runtime/measure.h"
+#include "runtime/memory.h"
 
 namespace spillway::train {
+
+Machine machine_of(const Config& config, Device& device) {
+  const std::vector<std::string> folders = disk_paths(config);
+  Machine machine = this_machine(folders.front(), device);
+  machine.capacity_bytes[static_cast<size_t>(Tier::kDisk)] = free_striped_bytes(folders);
+  return machine;
+}
+
+int64_t predicted_rss_bytes(const PlannedJob& planned, const Machine& machine) {
+  const auto& arenas = planned.plan.program.arena_bytes;
+  int64_t bytes = current_rss_bytes() + arenas[static_cast<size_t>(Tier::kHost)];
+  if (machine.device == DeviceKind::kCpu) bytes += arenas[static_cast<size_t>(Tier::kDevice)];
+  if (planned.direct_files && arenas[static_cast<size_t>(Tier::kFiles)] > 0) bytes += TierOptions::staging_bytes();
+  return std::max(bytes, peak_rss_bytes());
+}
 
 JobTiers::JobTiers(const Job& job, const PlannedJob& planned, Device& device) {
   const Program& program = planned.plan.program;
@@ -17,12 +36,10 @@ JobTiers::JobTiers(const Job& job, const PlannedJob& planned, Device& device) {
                                                         .checksums = job.config.memory.disk_checksum});
     tiers.scratch = scratch_.get();
   }
-  const int64_t in_files = program.arena_bytes[static_cast<size_t>(Tier::kFiles)];
-  if (in_files == 0) return;
+  if (program.arena_bytes[static_cast<size_t>(Tier::kFiles)] == 0) return;
   tiers.files = planned.stored.files;
   tiers.in_files = planned.stored.places;
-  // Weights that the page cache can hold are read from there after the first pass.
-  tiers.direct_files = in_files > available_memory_bytes() / 2;
+  tiers.direct_files = planned.direct_files;
 }
 
 }  // namespace spillway::train

@@ -9,6 +9,13 @@
 
 namespace spillway::train {
 
+// This computer, with the room that all disk paths of the job have together.
+[[nodiscard]] Machine machine_of(const Config& config, Device& device);
+
+// The resident set that this process will have reached when the job is done: what it has now, or has had already, and
+// the memory of the tiers, which all comes into use. Before JobTiers and the session take that memory.
+[[nodiscard]] int64_t predicted_rss_bytes(const PlannedJob& planned, const Machine& machine);
+
 class JobTiers {
  public:
   // Reserves the scratch files in full. Throws InputError where a disk has too little room. `device` is borrowed.

@@ -110,7 +110,7 @@ class TinyTraining {
   template <typename Prepare>
   TinyTraining(train::Job job, const Machine& machine, const Prepare& prepare)
       : pool_(machine.threads), job_(std::move(job)) {
-    planned_ = train::plan_job(job_, machine, 0);
+    planned_ = train::plan_job(job_, machine);
     session_ = std::make_unique<train::TrainingSession>(job_, planned_, pool_, prepare(planned_));
     const train::InitialState initial(job_);
     initial.load(job_, planned_.training, session_->store());

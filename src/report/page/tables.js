@@ -45,8 +45,11 @@ function drawNumbers() {
     if (report.tiers[tier].planned_peak_bytes > 0) boxes.push(tierNumber(tier));
   }
   if (report.process) {
-    const [rss, rssUnit] = formatBytes(report.process.peak_rss_bytes).split(" ");
-    boxes.push(number("process, peak RSS", rss, rssUnit, [`${formatBytes(report.process.outside_arenas_bytes)} outside the arenas`]));
+    const {peak_rss_bytes: peak, predicted_rss_bytes: predicted, outside_arenas_bytes: outside} = report.process;
+    const [rss, rssUnit] = formatBytes(peak ?? predicted).split(" ");
+    const notes = peak ? [`${formatBytes(outside)} outside the arenas`] : [];
+    if (peak && predicted) notes.unshift(`predicted ${formatBytes(predicted)}`);
+    boxes.push(number(peak ? "process, peak RSS" : "process, predicted RSS", rss, rssUnit, notes));
   }
   document.getElementById("numbers").replaceChildren(...boxes);
 }
