@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "cli/config_arguments.h"
 #include "io/file.h"
 #include "plan/print.h"
+#include "report/calibration.h"
 #include "report/load_progress.h"
 #include "report/metrics.h"
 #include "report/progress.h"
@@ -66,7 +68,8 @@ class TrainingRun {
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
         trainer_(job, session_, data, listeners()),
         tier_memory_(memory_of_tiers(planned)),
-        record_(planned.plan.program, 0) {}
+        record_(planned.plan.program, 0),
+        calibration_(planned.training.graph, planned.plan.program, machine) {}
 
   int run() {
     if (train::batch_options(job_.config).packing) say_how_full();
@@ -80,6 +83,7 @@ class TrainingRun {
     const train::TrainingOutcome outcome = trainer_.run();
     if (metrics_) metrics_->sync();
     write_report(outcome);
+    if (Machine improved = machine_; calibration_.improve(improved)) cache_machine(improved);
     say_goodbye(outcome);
     return outcome.interrupted ? kInterrupted : kDone;
   }
@@ -123,6 +127,7 @@ class TrainingRun {
   void on_step(const StepRecord& r) {
     session_.stop_trace();
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
+    if (is_full(r)) calibration_.add_step(session_.executor().lanes());
     if (metrics_) {
       metrics_->write({{"step", r.step},
                        {"epoch", r.epoch},
@@ -139,6 +144,14 @@ class TrainingRun {
                       .tokens_per_second = r.tokens_per_second,
                       .tiers = tier_memory_},
                      now_seconds());
+  }
+
+  // Whether its streams were about as long as planned; shorter ones take less.
+  bool is_full(const StepRecord& r) {
+    constexpr double kFull = 0.95;
+    const int64_t tokens = r.num_tokens - std::exchange(tokens_before_, r.num_tokens);
+    const int64_t planned = planned_.context.accumulation * planned_.training.graph.tokens;
+    return static_cast<double>(tokens) >= kFull * static_cast<double>(planned);
   }
 
   void on_evaluation(const EvaluationRecord& r) {
@@ -194,7 +207,8 @@ class TrainingRun {
   train::Trainer trainer_;
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
-  int64_t peak_rss_ = 0;
+  Calibration calibration_;
+  int64_t tokens_before_ = 0, peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
 };
 

@@ -1,0 +1,112 @@
+#include "report/calibration.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "plan/signature.h"
+#include "report/timeline.h"
+
+namespace spillway {
+namespace {
+
+constexpr int64_t kWarmUpSteps = 2;
+constexpr int64_t kLeastSteps = 3, kMostSteps = 64;
+
+// How much one run may change what is known. Disks differ more from one moment to the next than kernels do.
+constexpr double kMostChangeOfOperation = 1.25, kMostChangeOfLane = 1.5;
+
+// However busy other lanes were, some of an operation's time was its own.
+constexpr double kLeastOwnShare = 0.2;
+
+double median(std::vector<double> samples) {
+  const auto middle = samples.begin() + std::ssize(samples) / 2;
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+double towards(double known, double measured, double most_change) {
+  return known > 0 ? std::clamp(measured, known / most_change, known * most_change) : measured;
+}
+
+}  // namespace
+
+Calibration::Calibration(const Graph& graph, const Program& program, const Machine& machine)
+    : program_(program), compute_share_(machine.compute_share), times_(program.instructions.size()) {
+  std::map<std::pair<std::string, Lane>, int32_t> known;
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    instructions_[static_cast<size_t>(instruction.lane)].push_back(static_cast<int32_t>(i));
+    std::string signature;
+    if (instruction.kind == Instruction::Kind::kRun) signature = signature_of(graph, instruction.op);
+    const auto [entry, is_new] = known.try_emplace({signature, instruction.lane}, static_cast<int32_t>(groups_.size()));
+    if (is_new) {
+      groups_.push_back({.signature = signature, .lane = instruction.lane});
+      groups_.back().samples.reserve(kMostSteps);
+    }
+    group_of_.push_back(entry->second);
+  }
+}
+
+double Calibration::begin_of(size_t lane, size_t index) const {
+  const auto time = [&](size_t i) { return times_[static_cast<size_t>(instructions_[lane][i])]; };
+  return index == 0 ? time(index).start : std::max(time(index).start, time(index - 1).finish);
+}
+
+double Calibration::undisturbed_seconds(const LaneTime& time) {
+  double taken = 0;
+  for (size_t lane = 1; lane < kLanes; ++lane) {
+    const std::vector<int32_t>& instructions = instructions_[lane];
+    const auto finish_of = [&](size_t i) { return times_[static_cast<size_t>(instructions[i])].finish; };
+    while (passed_[lane] < instructions.size() && finish_of(passed_[lane]) <= time.start) ++passed_[lane];
+    for (size_t i = passed_[lane]; i < instructions.size() && begin_of(lane, i) < time.finish; ++i) {
+      const double both = std::min(finish_of(i), time.finish) - std::max(begin_of(lane, i), time.start);
+      taken += compute_share_[lane] * std::max(0.0, both);
+    }
+  }
+  const double seconds = time.finish - time.start;
+  return std::max(kLeastOwnShare * seconds, seconds - taken);
+}
+
+void Calibration::add_step(const LaneProfile& lanes) {
+  if (!read_trace(lanes, times_) || ++steps_ <= kWarmUpSteps) return;
+  for (Group& group : groups_) group.seconds = group.amount = 0;
+  passed_.fill(0);
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    for (size_t k = 0; k < instructions_[lane].size(); ++k) {
+      const auto i = static_cast<size_t>(instructions_[lane][k]);
+      const Instruction& instruction = program_.instructions[i];
+      Group& group = groups_[static_cast<size_t>(group_of_[i])];
+      const bool is_copy = instruction.kind == Instruction::Kind::kCopy;
+      group.amount += is_copy ? static_cast<double>(instruction.inputs[0].place.bytes) : 1;
+      group.seconds +=
+          instruction.lane == Lane::kCompute ? undisturbed_seconds(times_[i]) : times_[i].finish - begin_of(lane, k);
+    }
+  }
+  const auto slot = static_cast<size_t>((steps_ - kWarmUpSteps - 1) % kMostSteps);
+  for (Group& group : groups_) {
+    if (group.samples.size() <= slot) group.samples.resize(slot + 1);
+    group.samples[slot] = group.amount > 0 ? group.seconds / group.amount : 0;
+  }
+}
+
+bool Calibration::improve(Machine& machine) const {
+  bool has_changed = false;
+  for (const Group& group : groups_) {
+    if (std::ssize(group.samples) < kLeastSteps) continue;
+    const double seconds = median(group.samples);
+    if (seconds <= 0) continue;
+    has_changed = true;
+    if (group.signature.empty()) {
+      double& rate = machine.link_bytes_per_second[static_cast<size_t>(group.lane)];
+      rate = towards(rate, 1 / seconds, kMostChangeOfLane);
+    } else {
+      Machine::OperationSeconds& known = machine.operations[group.signature];
+      double& which = group.lane == Lane::kHostCompute ? known.host : known.compute;
+      which = towards(which, seconds, kMostChangeOfOperation);
+    }
+  }
+  return has_changed;
+}
+
+}  // namespace spillway

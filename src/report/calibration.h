@@ -1,0 +1,51 @@
+// What a run finds out about the machine while it trains, for the next plan: an operation alone on scratch memory is
+// not quite what it is in a step, and a disk for three seconds not what it is for an hour.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/machine.h"
+#include "plan/simulate.h"
+#include "runtime/lane_profile.h"
+
+namespace spillway {
+
+class Calibration {
+ public:
+  // Makes room, so that noting steps allocates nothing. The program is borrowed. `machine` is what it was planned for.
+  Calibration(const Graph& graph, const Program& program, const Machine& machine);
+
+  // A step of full streams, which has been traced. The first steps do not count.
+  void add_step(const LaneProfile& lanes);
+  // Moves what the machine says of the run's operations and lanes towards the medians over the steps: a part of the way
+  // only where that is far, so that one disturbed run does little harm. False where there were too few steps.
+  [[nodiscard]] bool improve(Machine& machine) const;
+
+ private:
+  // What is measured together: the operations of one signature on one lane, or the transfers of a lane.
+  struct Group {
+    std::string signature;  // empty: transfers
+    Lane lane = Lane::kCompute;
+    double seconds = 0, amount = 0;  // of the step at hand: calls, or bytes
+    std::vector<double> samples;     // by step: seconds a call or a byte
+  };
+
+  // When the lane turned to an instruction: transfers may be under way while an earlier one is waited for.
+  [[nodiscard]] double begin_of(size_t lane, size_t index) const;
+  // What an instruction of the compute lane would take if no other lane worked meanwhile.
+  [[nodiscard]] double undisturbed_seconds(const LaneTime& time);
+
+  const Program& program_;
+  std::array<double, kLanes> compute_share_;
+  std::vector<Group> groups_;
+  std::vector<int32_t> group_of_;                          // by instruction
+  std::array<std::vector<int32_t>, kLanes> instructions_;  // by lane, in their order
+  std::array<size_t, kLanes> passed_{};  // by lane: how many instructions had finished when the present one began
+  std::vector<LaneTime> times_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace spillway
