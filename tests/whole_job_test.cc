@@ -3,8 +3,12 @@
 // writes, the next one reads.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "io/file.h"
 #include "tests/support/process.h"
@@ -28,6 +32,19 @@ struct Way {
 std::string text_of(const Way& way) {
   return std::string(way.lora ? "lora" : "full") + (way.bf16 ? " bf16" : " f32") +
          (way.recomputes ? " recomputed" : " kept");
+}
+
+// The newest checkpoint below a folder, or nothing.
+std::optional<int> newest_checkpoint(const fs::path& folder) {
+  std::optional<int> newest;
+  if (!fs::exists(folder)) return newest;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    int step = 0;
+    if (std::sscanf(name.c_str(), "checkpoint-%d", &step) == 1 && name == "checkpoint-" + std::to_string(step))
+      newest = std::max(newest.value_or(0), step);
+  }
+  return newest;
 }
 
 // A folder with an imported model in model/ and rows of text in rows.jsonl.
@@ -156,6 +173,39 @@ TEST_CASE("a merged model says what its base says with the adapter") {
   const json sampled = shop.generate("merged", sampling);
   CHECK(sampled == shop.generate("merged", sampling));
   CHECK(sampled["logprobs"].size() == sampled["ids"].size());
+}
+
+TEST_CASE("a disk that fails under the run ends it with exit 3, and the last checkpoint goes on to the same bits") {
+  const Workshop shop("llama");
+  const std::string out = shop.path("out");
+  const auto train = [&](const std::string& folder, const std::vector<std::string>& more) {
+    std::vector<std::string> args = shop.args("train", {}, folder);
+    args.insert(args.end(), {"--optimizer_offload", "disk", "--gradient_offload", "disk", "--lr_scheduler", "constant",
+                             "--save_steps", "5", "--save_total_limit", "1", "--eval_steps", "100000", "--metrics",
+                             "false", "--logging_steps", "100000"});
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  };
+  Process running(train("out", {"--max_steps", "100000"}));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!newest_checkpoint(out) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  running.limit_files(8 << 10);
+  const Finished failed = running.wait();
+  CAPTURE(failed.err);
+  CHECK(failed.status == 3);
+  const std::string message = failed.err.substr(failed.err.rfind('\n', failed.err.size() - 2) + 1);
+  CHECK(message.starts_with("["));
+  CHECK(message.find("File too large") != std::string::npos);
+  CHECK(message.find("; ") != std::string::npos);
+
+  const std::optional<int> step = newest_checkpoint(out);
+  REQUIRE(step);
+  const std::string last = std::to_string(*step + 1);
+  Workshop::succeed(train("resumed", {"--max_steps", last, "--resume_from_checkpoint",
+                                      shop.path("out/checkpoint-" + std::to_string(*step))}));
+  Workshop::succeed(train("whole", {"--max_steps", last}));
+  CHECK(shop.weights({}, "resumed") == shop.weights({}, "whole"));
 }
 
 TEST_CASE("preprocess and plan agree with the training they come before") {

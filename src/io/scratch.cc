@@ -37,7 +37,7 @@ std::optional<int64_t> free_bytes_in(const fs::path& folder) {
   return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
 }
 
-// A file beyond the limit is not only refused: the signal that comes with it ends the process.
+// A file beyond the limit is not only refused: unless it is ignored, the signal that comes with it ends the process.
 void check_size_limit(const fs::path& folder, int64_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;

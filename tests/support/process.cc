@@ -1,6 +1,7 @@
 #include "tests/support/process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,11 @@ Process::~Process() {
 }
 
 void Process::signal(int number) const { kill(pid_, number); }
+
+void Process::limit_files(int64_t bytes) const {
+  const rlimit limit{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+  if (prlimit(pid_, RLIMIT_FSIZE, &limit, nullptr) != 0) throw std::runtime_error("no limit can be set");
+}
 
 Finished Process::wait() {
   int status = 0;

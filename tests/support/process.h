@@ -22,6 +22,8 @@ class Process {
   Process(Process&&) = delete;
 
   void signal(int number) const;
+  // From now on no file may grow beyond so many bytes, nor be written behind them: as a disk that is full.
+  void limit_files(int64_t bytes) const;
   // Waits for the end and reads what it wrote. Once.
   Finished wait();
 
