@@ -1,9 +1,7 @@
 // Whatever lives where and whichever lane is late: a job's losses and weights keep every bit.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "backend/testing/delayed_device.h"
 #include "base/math.h"
@@ -12,33 +10,22 @@
 #include "plan/testing/random_plan.h"
 #include "runtime/testing/scripted_lanes.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_training.h"
+#include "tests/support/tiny_outcome.h"
 
 using namespace spillway;
 using namespace spillway::testing;
 
 namespace {
 
-struct Outcome {
-  std::vector<double> losses, norms;
-  std::vector<std::vector<std::byte>> state;
-  bool operator==(const Outcome&) const = default;
-};
+constexpr int64_t kSteps = 2;
+constexpr size_t kAccumulation = 2;
 
-Outcome outcome_of(TinyTraining& training) {
-  constexpr int64_t kSteps = 2;
-  constexpr size_t kAccumulation = 2;
-  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
-  Outcome outcome;
-  for (int64_t step = 0; step < kSteps; ++step) {
-    const auto micro_batches =
-        std::span(kMicroBatches).subspan(static_cast<size_t>(step) * kAccumulation, kAccumulation);
-    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
-    outcome.norms.push_back(training.update());
-  }
+// With all that persists, whether training changes it or not.
+TinyOutcome whole_outcome_of(TinyTraining& training) {
+  TinyOutcome outcome = outcome_of(training, kSteps, kAccumulation);
   const Graph& graph = training.training().graph;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
-    if (graph.is_persistent(id)) outcome.state.push_back(training.bytes(id));
+    if (graph.is_persistent(id)) outcome.state[training.name(id)] = training.bytes(id);
   }
   return outcome;
 }
@@ -87,20 +74,20 @@ TEST_CASE("no choice of tiers changes a bit of a job's training, in any order th
     for (const DType dtype : kDTypes) {
       const TinySetup setup{.adapter = adapter, .dtype = dtype, .dropout = *adapter ? 0.1 : 0, .threads = 1};
       TinyTraining plain(kGoldenModels / "qwen3", setup);
-      const Outcome expected = outcome_of(plain);
+      const TinyOutcome expected = whole_outcome_of(plain);
       for (uint64_t seed = 0; seed < 20; ++seed) {
         CAPTURE(adapter);
         CAPTURE(name_of(dtype));
         CAPTURE(seed);
         RandomStream random(seed, 33);
         RandomlyPlanned scripted(setup, seed, scripted_by(random));
-        REQUIRE(outcome_of(scripted.training()) == expected);
+        REQUIRE(whole_outcome_of(scripted.training()) == expected);
         RandomlyPlanned threaded(setup, seed, make_lane_threads);
-        REQUIRE(outcome_of(threaded.training()) == expected);
+        REQUIRE(whole_outcome_of(threaded.training()) == expected);
         if (seed % 4 != 0) continue;
         DelayedDevice device(seed, 20);
         RandomlyPlanned delayed(setup, seed, make_lane_threads, &device);
-        REQUIRE(outcome_of(delayed.training()) == expected);
+        REQUIRE(whole_outcome_of(delayed.training()) == expected);
       }
     }
   }

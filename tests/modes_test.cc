@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_training.h"
+#include "tests/support/tiny_outcome.h"
 #include "train/config_load.h"
 #include "train/offload_policy.h"
 #include "train/state.h"
@@ -77,40 +77,12 @@ class ModeJobs {
   TemporaryFolder folder_;
 };
 
-struct Outcome {
-  std::vector<double> losses, norms;
-  std::vector<std::vector<std::byte>> state;
-  bool operator==(const Outcome&) const = default;
-};
+size_t accumulation_of(const TinyTraining& training) { return training.job().graph.accumulates ? kAccumulation : 1; }
 
-void train_steps(TinyTraining& training, int64_t first, int64_t last, Outcome& outcome) {
-  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
-  const size_t accumulation = training.job().graph.accumulates ? kAccumulation : 1;
-  for (int64_t step = first; step < last; ++step) {
-    const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
-    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
-    outcome.norms.push_back(training.update());
-  }
-}
-
-void read_state(TinyTraining& training, Outcome& outcome) {
-  for (const train::TrainedWeight& t : training.trained()) {
-    outcome.state.push_back(training.bytes(t.weight));
-    for (const train::StateSlice& slice : t.slices) {
-      for (const train::StateKind& kind : train::kStateKinds) {
-        if (slice.*kind.value != kNone) outcome.state.push_back(training.bytes(slice.*kind.value));
-      }
-    }
-  }
-}
-
-Outcome train_in(const ModeJobs& jobs, const std::string& lines) {
+TinyOutcome train_in(const ModeJobs& jobs, const std::string& lines) {
   std::optional<train::JobTiers> tiers;
   TinyTraining training = jobs.training(lines, tiers);
-  Outcome outcome;
-  train_steps(training, 0, kSteps, outcome);
-  read_state(training, outcome);
-  return outcome;
+  return outcome_of(training, kSteps, accumulation_of(training));
 }
 
 const TinySetup kSetups[] = {
@@ -123,7 +95,7 @@ const TinySetup kSetups[] = {
 TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit") {
   for (const TinySetup& setup : kSetups) {
     const ModeJobs jobs(setup);
-    const Outcome plain = train_in(jobs, "memory: {plan: fixed}\n");
+    const TinyOutcome plain = train_in(jobs, "memory: {plan: fixed}\n");
     for (const Mode& mode : kModes) {
       for (const char* plan : {"fixed", "auto"}) {
         CAPTURE(setup.adapter);
@@ -139,7 +111,7 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
 TEST_CASE("every pair of modes gives the losses and weights of the plain run, bit for bit") {
   for (const TinySetup& setup : kSetups) {
     const ModeJobs jobs(setup);
-    const Outcome plain = train_in(jobs, "memory: {plan: fixed}\n");
+    const TinyOutcome plain = train_in(jobs, "memory: {plan: fixed}\n");
     for (const Mode& first : kModes) {
       for (const Mode& second : kModes) {
         if (&second <= &first || first.key == second.key) continue;
@@ -154,7 +126,7 @@ TEST_CASE("every pair of modes gives the losses and weights of the plain run, bi
 TEST_CASE("with the planner choosing, every budget gives the losses and weights of the plain run, bit for bit") {
   for (const TinySetup& setup : kSetups) {
     const ModeJobs jobs(setup);
-    const Outcome plain = train_in(jobs, "memory: {plan: fixed}\n");
+    const TinyOutcome plain = train_in(jobs, "memory: {plan: fixed}\n");
     for (const char* tiers : {"", ", host: 64KiB, disk: 64MiB", ", disk: 64MiB", ", host: 16MiB"}) {
       const auto peak = [&](const std::string& device) {
         train::Job job = jobs.job(fmt::format("memory: {{{}{}}}\n", device, tiers));
@@ -179,23 +151,23 @@ TEST_CASE("a checkpoint written under one plan goes on under another, bit for bi
   const TemporaryFolder folder;
   for (const TinySetup& setup : kSetups) {
     const ModeJobs jobs(setup);
-    const Outcome plain = train_in(jobs, kPlans[0]);
+    const TinyOutcome plain = train_in(jobs, kPlans[0]);
     for (const std::string& before : kPlans) {
       for (const std::string& after : kPlans) {
         CAPTURE(before);
         CAPTURE(after);
-        Outcome outcome;
+        TinyOutcome outcome;
         const auto checkpoint = folder.path() / "state.safetensors";
         std::optional<train::JobTiers> tiers;
         {
           TinyTraining training = jobs.training(before, tiers);
-          train_steps(training, 0, 1, outcome);
+          train_steps(training, 0, 1, accumulation_of(training), outcome);
           train::save_optimizer_state(checkpoint, training.training(), training.session().store());
         }
         TinyTraining training = jobs.training(after, tiers);
         train::load_optimizer_state(checkpoint, training.training(), training.session().store());
-        train_steps(training, 1, kSteps, outcome);
-        read_state(training, outcome);
+        train_steps(training, 1, kSteps, accumulation_of(training), outcome);
+        collect_state(training, outcome);
         CHECK(outcome == plain);
         std::filesystem::remove(checkpoint);
       }

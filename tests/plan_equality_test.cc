@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/math.h"
-#include "tests/support/tiny_training.h"
+#include "tests/support/tiny_outcome.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -16,36 +16,12 @@ namespace {
 
 constexpr int64_t kSteps = 4;
 
-// Everything that training changes.
-struct Outcome {
-  std::vector<double> losses, norms;
-  std::vector<std::vector<std::byte>> state;  // weights, masters, moments
-};
-
-Outcome train_tiny(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
-  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
+TinyOutcome train_tiny(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
   TinyTraining training(model, setup);
-  Outcome outcome;
-  for (int64_t step = 0; step < kSteps; ++step) {
-    const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
-    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
-    outcome.norms.push_back(training.update());
-  }
-  for (const train::TrainedWeight& t : training.trained()) {
-    outcome.state.push_back(training.bytes(t.weight));
-    for (const train::StateKind& kind : train::kStateKinds) {
-      std::vector<std::byte>& whole = outcome.state.emplace_back();
-      for (const train::StateSlice& slice : t.slices) {
-        if (slice.*kind.value == kNone) continue;
-        const std::vector<std::byte> part = training.bytes(slice.*kind.value);
-        whole.insert(whole.end(), part.begin(), part.end());
-      }
-    }
-  }
-  return outcome;
+  return outcome_of(training, kSteps, accumulation);
 }
 
-void check_equal(const Outcome& a, const Outcome& b) {
+void check_equal(const TinyOutcome& a, const TinyOutcome& b) {
   CHECK(a.losses == b.losses);
   CHECK(a.norms == b.norms);
   CHECK(a.state == b.state);
@@ -62,7 +38,7 @@ TinySetup with_activations(TinySetup setup, std::optional<Treatment> activations
 
 // Keep, recompute and budgets between them.
 void check_plans(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
-  const Outcome kept = train_tiny(model, setup, accumulation);
+  const TinyOutcome kept = train_tiny(model, setup, accumulation);
   TinySetup other = with_activations(setup, Treatment::kRecompute);
   check_equal(kept, train_tiny(model, other, accumulation));
 
@@ -189,7 +165,7 @@ TEST_CASE("the number of threads changes no bit") {
   const std::filesystem::path model = kGoldenModels / "qwen3";
   for (const Method method : {Method::kFull, Method::kLoraWithDropout}) {
     TinySetup setup = setup_of(method, DType::kBF16, true);
-    const Outcome alone = train_tiny(model, setup, 2);
+    const TinyOutcome alone = train_tiny(model, setup, 2);
     setup.activations = Treatment::kRecompute;
     for (setup.threads = 2; setup.threads <= 3; ++setup.threads) check_equal(alone, train_tiny(model, setup, 2));
   }

@@ -13,7 +13,7 @@
 #include "plan/usage.h"
 #include "tests/support/piecewise_store.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_training.h"
+#include "tests/support/tiny_outcome.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -40,43 +40,9 @@ train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, co
   return job;
 }
 
-// Everything that training changes, by the name that a file gives it.
-struct Outcome {
-  std::vector<double> losses, norms;
-  std::map<std::string, std::vector<std::byte>> state;
-  bool operator==(const Outcome&) const = default;
-};
-
-void train_steps(TinyTraining& training, int64_t first, int64_t last, Outcome& outcome) {
-  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
-  for (int64_t step = first; step < last; ++step) {
-    outcome.losses.push_back(
-        training.accumulate(std::span(kMicroBatches).subspan(static_cast<size_t>(step), 1), 0.01, step));
-    outcome.norms.push_back(training.update());
-  }
-}
-
-void collect_state(const TinyTraining& training, Outcome& outcome) {
-  for (const train::TrainedWeight& t : training.trained()) {
-    const std::string& name = training.name(t.weight);
-    outcome.state[name] = training.bytes(t.weight);
-    for (const train::StateKind& kind : train::kStateKinds) {
-      std::vector<std::byte>& whole = outcome.state[fmt::format("{}.{}", kind.name, name)];
-      for (const train::StateSlice& slice : t.slices) {
-        if (slice.*kind.value == kNone) continue;
-        const std::vector<std::byte> part = training.bytes(slice.*kind.value);
-        whole.insert(whole.end(), part.begin(), part.end());
-      }
-    }
-  }
-}
-
-Outcome train_tiny(train::Job job, int threads) {
+TinyOutcome train_tiny(train::Job job, int threads) {
   TinyTraining training(std::move(job), threads);
-  Outcome outcome;
-  train_steps(training, 0, kSteps, outcome);
-  collect_state(training, outcome);
-  return outcome;
+  return outcome_of(training, kSteps, 1);
 }
 
 // Full fine-tuning and LoRA, f32 and bf16, everything kept and everything recomputed: each pair of these once.
@@ -158,7 +124,7 @@ TEST_CASE("updates inside the backward pass change no bit") {
         CAPTURE(model);
         CAPTURE(setup.adapter);
         const auto path = kGoldenModels / model;
-        const Outcome late = train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 1e30}), 2);
+        const TinyOutcome late = train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 1e30}), 2);
         CHECK(train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 0}), 2) == late);
         CHECK(std::all_of(late.norms.begin(), late.norms.end(), [](double norm) { return norm > 0; }));
       }
@@ -227,19 +193,19 @@ TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues 
       const auto job = [&](int64_t slice_elems) {
         return job_of(kGoldenModels / "qwen3", setup, {.slice_elems = slice_elems});
       };
-      Outcome want;
+      TinyOutcome want;
       const TemporaryFolder folder;
       const auto file = [&](const char* name) { return folder.path() / name; };
       {
         TinyTraining whole(job(kOneSlice), 2), sliced(job(kSmallSlice), 2);
-        Outcome same;
-        train_steps(whole, 0, 2, want);
-        train_steps(sliced, 0, 2, same);
+        TinyOutcome same;
+        train_steps(whole, 0, 2, 1, want);
+        train_steps(sliced, 0, 2, 1, same);
         for (TinyTraining* training : {&whole, &sliced}) {
           train::save_optimizer_state(file(training == &whole ? "whole" : "sliced"), training->training(),
                                       training->session().store());
         }
-        train_steps(whole, 2, kSteps, want);
+        train_steps(whole, 2, kSteps, 1, want);
         collect_state(whole, want);
       }
       CHECK(read_file(file("whole"), 1 << 30) == read_file(file("sliced"), 1 << 30));
@@ -252,8 +218,8 @@ TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues 
       for (const int64_t slice_elems : {kOneSlice, kSmallSlice, int64_t{1000}}) {
         TinyTraining training(job(slice_elems), 2);
         train::load_optimizer_state(file("sliced"), training.training(), training.session().store());
-        Outcome got{.losses = {want.losses[0], want.losses[1]}, .norms = {want.norms[0], want.norms[1]}};
-        train_steps(training, 2, kSteps, got);
+        TinyOutcome got{.losses = {want.losses[0], want.losses[1]}, .norms = {want.norms[0], want.norms[1]}};
+        train_steps(training, 2, kSteps, 1, got);
         collect_state(training, got);
         CHECK(got == want);
       }
@@ -280,8 +246,8 @@ TEST_CASE("state that passes through a small buffer is loaded and saved to the b
     };
     check_equal();
 
-    Outcome outcome;
-    train_steps(direct, 0, 2, outcome);
+    TinyOutcome outcome;
+    train_steps(direct, 0, 2, 1, outcome);
     const TemporaryFolder folder;
     const auto content = [&](const char* name) { return read_file(folder.path() / name, 1 << 30); };
     train::save_optimizer_state(folder.path() / "direct", training, direct.session().store());

@@ -1,0 +1,53 @@
+// What a tiny job's training comes to, for tests that hold it against another run's to the last bit.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/tiny_training.h"
+
+namespace spillway::testing {
+
+struct TinyOutcome {
+  std::vector<double> losses, norms;                    // by step
+  std::map<std::string, std::vector<std::byte>> state;  // by the name that a file gives it
+  bool operator==(const TinyOutcome&) const = default;
+};
+
+// Steps [first, last), each of `accumulation` of the golden micro-batches.
+inline void train_steps(TinyTraining& training, int64_t first, int64_t last, size_t accumulation,
+                        TinyOutcome& outcome) {
+  static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
+  for (int64_t step = first; step < last; ++step) {
+    const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
+    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
+    outcome.norms.push_back(training.update());
+  }
+}
+
+// Everything that training changes: weights, masters and moments, whole whatever the slices.
+inline void collect_state(const TinyTraining& training, TinyOutcome& outcome) {
+  for (const train::TrainedWeight& t : training.trained()) {
+    const std::string& name = training.name(t.weight);
+    outcome.state[name] = training.bytes(t.weight);
+    for (const train::StateKind& kind : train::kStateKinds) {
+      std::vector<std::byte>& whole = outcome.state[fmt::format("{}.{}", kind.name, name)];
+      for (const train::StateSlice& slice : t.slices) {
+        if (slice.*kind.value == kNone) continue;
+        const std::vector<std::byte> part = training.bytes(slice.*kind.value);
+        whole.insert(whole.end(), part.begin(), part.end());
+      }
+    }
+  }
+}
+
+inline TinyOutcome outcome_of(TinyTraining& training, int64_t steps, size_t accumulation) {
+  TinyOutcome outcome;
+  train_steps(training, 0, steps, accumulation, outcome);
+  collect_state(training, outcome);
+  return outcome;
+}
+
+}  // namespace spillway::testing
