@@ -8,7 +8,7 @@
 namespace spillway {
 
 // Four 32-bit numbers of stream `stream` at position `counter`.
-[[nodiscard]] inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t counter) {
+[[nodiscard]] constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t counter) {
   uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
   std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
                                static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};

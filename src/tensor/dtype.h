@@ -1,4 +1,5 @@
-// Element types and the conversions between them. bf16 and f16 round to nearest even.
+// Element types and the conversions between them. bf16 and f16 round to nearest even. What is constexpr here, GPU code
+// calls, too.
 #pragma once
 
 #include <bit>
@@ -20,8 +21,8 @@ struct f16 {
   uint16_t bits;
 };
 
-[[nodiscard]] inline float to_float(float value) { return value; }
-[[nodiscard]] inline float to_float(bf16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
+[[nodiscard]] constexpr float to_float(float value) { return value; }
+[[nodiscard]] constexpr float to_float(bf16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
 [[nodiscard]] float to_float(f16 value);
 
 [[nodiscard]] inline bf16 to_bf16(float value) {
