@@ -27,10 +27,4 @@ void check(cudaError_t error, std::string_view what) {
                       advice(error));
 }
 
-void check_launch(std::string_view operation) {
-  // A launch's own error is taken away; one that a kernel left behind stays and is met again.
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-    check(error, fmt::format("{} to start on the GPU", operation));
-}
-
 }  // namespace spillway::cuda

@@ -1,7 +1,5 @@
-// Numbers from one floating-point type to another, as part of other operations.
+// Numbers from one floating-point type to another.
 #pragma once
-
-#include <cuda_runtime_api.h>
 
 #include <cstdint>
 
@@ -9,8 +7,8 @@
 
 namespace spillway::cuda {
 
-// to[i] = from[i], rounded to the nearest even where `to` is narrower. Each f32 or bf16, at multiples of 16 bytes.
-// Throws MachineError where the kernel could not be launched.
-void convert(void* to, DType to_type, const void* from, DType from_type, int64_t elems, cudaStream_t stream);
+// to[i] = from[i], rounded to the nearest even where `to` is narrower. Each f32 or bf16. Throws MachineError where the
+// kernel could not be launched.
+void convert(void* to, DType to_type, const void* from, DType from_type, int64_t elems, void* stream);
 
 }  // namespace spillway::cuda

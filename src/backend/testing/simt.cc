@@ -1,0 +1,165 @@
+#include "backend/testing/simt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "backend/testing/fiber.h"
+#include "base/random.h"
+
+namespace spillway::simt {
+namespace {
+
+constexpr unsigned kWarp = 32;
+constexpr unsigned kMostThreads = 1024;
+constexpr size_t kMostSharedBytes = 99 << 10;  // the least of sm_80, sm_89, sm_90 and sm_100
+constexpr size_t kGuardBytes = 256;
+constexpr std::byte kGuard{0xA5};
+
+// What threads wait for together: all of a block, or all of a warp.
+struct Meeting {
+  unsigned arrived = 0;
+  int line = 0;
+};
+
+struct Warp {
+  Meeting meeting;
+  unsigned exchanges = 0;  // a lane is at most one ahead of another, so two sets of slots are enough
+  uint64_t slots[2][kWarp] = {};
+};
+
+// One launch at a time, one block of it at a time.
+class Multiprocessor {
+ public:
+  void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
+
+  void block_barrier(int line) { meet(block_, threads_, 0, threads_, line); }
+  const uint64_t* exchange(uint64_t given, unsigned mask, int line) {
+    if (mask != 0xFFFFFFFF) fail("an exchange of part of a warp");
+    Warp& warp = warps_[running_ / kWarp];
+    uint64_t* slots = warp.slots[warp.exchanges % 2];
+    slots[running_ % kWarp] = given;
+    if (meet(warp.meeting, kWarp, running_ / kWarp * kWarp, kWarp, line)) ++warp.exchanges;
+    return slots;
+  }
+  [[noreturn]] void fail(std::string_view what) {
+    if (error_.empty()) error_ = what;
+    for (;;) fibers_[running_].suspend();
+  }
+
+  [[nodiscard]] std::byte* dynamic_shared() { return shared_.data(); }
+  [[nodiscard]] unsigned running() const { return running_; }
+
+  uint64_t seed = 0;
+
+ private:
+  bool meet(Meeting& meeting, unsigned members, unsigned first, unsigned count, int line);
+  void run_block(unsigned index);
+  void stop(const std::string& what);
+  template <typename T>
+  void shuffle(std::vector<T>& order) {
+    RandomStream random(seed, launches_++);
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(static_cast<uint32_t>(i))]);
+  }
+
+  std::deque<testing::Fiber> fibers_;
+  std::vector<bool> ready_, done_;
+  std::vector<Warp> warps_;
+  Meeting block_;
+  std::vector<std::byte> shared_;
+  std::function<void()> thread_;
+  unsigned threads_ = 0, running_ = 0;
+  uint64_t launches_ = 0;
+  std::string error_;
+};
+
+Multiprocessor multiprocessor;
+
+// True for the last one to come, who lets the others go on; they wait.
+bool Multiprocessor::meet(Meeting& meeting, unsigned members, unsigned first, unsigned count, int line) {
+  if (meeting.arrived == 0) meeting.line = line;
+  if (meeting.line != line) fail(fmt::format("threads meet at lines {} and {}", meeting.line, line));
+  if (++meeting.arrived == members) {
+    meeting.arrived = 0;
+    std::fill_n(ready_.begin() + first, count, true);
+    return true;
+  }
+  ready_[running_] = false;
+  fibers_[running_].suspend();
+  return false;
+}
+
+void Multiprocessor::stop(const std::string& what) {
+  fibers_.clear();  // they stand in the middle of a kernel
+  error_.clear();
+  throw std::logic_error(fmt::format("simt: {}", what));
+}
+
+void Multiprocessor::run_block(unsigned index) {
+  blockIdx = dim3(index);
+  warps_.assign(threads_ / kWarp, {});
+  block_ = {};
+  ready_.assign(threads_, true);
+  done_.assign(threads_, false);
+  std::fill(shared_.begin(), shared_.end() - kGuardBytes, std::byte{0xFF});
+  std::vector<unsigned> order(threads_);
+  std::iota(order.begin(), order.end(), 0u);
+  shuffle(order);
+  for (size_t finished = 0; finished < threads_;) {
+    bool progress = false;
+    for (const unsigned t : order) {
+      if (done_[t] || !ready_[t]) continue;
+      progress = true;
+      running_ = t;
+      threadIdx = dim3(t);
+      fibers_[t].resume();
+      if (!error_.empty()) stop(std::string(error_));
+      finished += done_[t] ? 1 : 0;
+    }
+    if (!progress) {
+      stop(fmt::format("{} of {} threads of block {} wait at a barrier that the others never reach",
+                       threads_ - finished, threads_, index));
+    }
+  }
+  if (!std::all_of(shared_.end() - kGuardBytes, shared_.end(), [](std::byte b) { return b == kGuard; })) {
+    stop("shared memory was written past its end");
+  }
+}
+
+void Multiprocessor::run(const cudaLaunchConfig_t& config, const std::function<void()>& thread) {
+  threads_ = config.blockDim.x;
+  if (threads_ == 0 || threads_ % kWarp != 0 || threads_ > kMostThreads) stop(fmt::format("{} threads", threads_));
+  if (config.gridDim.x == 0 || config.gridDim.x > 0x7FFFFFFF) stop(fmt::format("{} blocks", config.gridDim.x));
+  if (config.dynamicSmemBytes > kMostSharedBytes) stop(fmt::format("{} bytes shared", config.dynamicSmemBytes));
+  gridDim = config.gridDim;
+  blockDim = config.blockDim;
+  thread_ = thread;
+  shared_.assign(config.dynamicSmemBytes + kGuardBytes, kGuard);
+  while (fibers_.size() < threads_) {
+    fibers_.emplace_back([this] {
+      thread_();
+      done_[running_] = true;
+    });
+  }
+  std::vector<unsigned> blocks(config.gridDim.x);
+  std::iota(blocks.begin(), blocks.end(), 0u);
+  shuffle(blocks);
+  for (const unsigned block : blocks) run_block(block);
+}
+
+}  // namespace
+
+void set_order(uint64_t seed) { multiprocessor.seed = seed; }
+void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread) { multiprocessor.run(config, thread); }
+std::byte* dynamic_shared() { return multiprocessor.dynamic_shared(); }
+void block_barrier(int line) { multiprocessor.block_barrier(line); }
+const uint64_t* exchange(uint64_t given, unsigned mask, int line) { return multiprocessor.exchange(given, mask, line); }
+unsigned lane() { return multiprocessor.running() % kWarp; }
+void fail(std::string_view what) { multiprocessor.fail(what); }
+
+}  // namespace spillway::simt

@@ -1,0 +1,116 @@
+// CUDA on the CPU, for tests: what kernels need of the language and the runtime, as plain C++, so that a .cu file
+// included in a C++ file runs without a GPU. Included by backend/cuda/kernel.cuh only.
+//
+// Blocks run one after another, their threads as fibers; both in an order that is shuffled by a seed, so that work
+// which relies on an order gives other bits with another seed. These are failures (std::logic_error):
+//   - a barrier or a warp's exchange that some thread never reaches, or that threads reach at different lines
+//   - writing past the dynamic shared memory that the launch asked for
+//   - a launch that no GPU takes: blocks of no whole warps, more than 1024 threads, too much shared memory
+// Dynamic shared memory starts as NaN. Static shared memory keeps what the block before left there, as on a GPU.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+using cudaStream_t = struct CUstream_st*;
+enum cudaError_t { cudaSuccess };
+enum cudaMemcpyKind { cudaMemcpyDeviceToDevice };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+namespace spillway::simt {
+
+// Of blocks and of threads, in all launches from now on.
+void set_order(uint64_t seed);
+// Runs `thread` for every thread of every block, with threadIdx and the others set.
+void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
+
+// Called by a running thread.
+[[nodiscard]] std::byte* dynamic_shared();
+void block_barrier(int line);
+// Every lane gives eight bytes and gets a pointer to those of all 32, good until its next exchange.
+[[nodiscard]] const uint64_t* exchange(uint64_t given, unsigned mask, int line);
+[[nodiscard]] unsigned lane();
+[[noreturn]] void fail(std::string_view what);
+
+template <typename T>
+[[nodiscard]] T value_of_lane(T value, unsigned from, unsigned mask, int line) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = exchange(bits, mask, line)[from];
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+}  // namespace spillway::simt
+
+inline void __syncthreads(int line = __builtin_LINE()) { spillway::simt::block_barrier(line); }
+inline void __syncwarp(unsigned mask = 0xFFFFFFFF, int line = __builtin_LINE()) {
+  (void)spillway::simt::exchange(0, mask, line);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int distance, int = 32, int line = __builtin_LINE()) {
+  return spillway::simt::value_of_lane(value, spillway::simt::lane() ^ static_cast<unsigned>(distance), mask, line);
+}
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int from, int = 32, int line = __builtin_LINE()) {
+  return spillway::simt::value_of_lane(value, static_cast<unsigned>(from), mask, line);
+}
+inline unsigned __ballot_sync(unsigned mask, bool vote, int line = __builtin_LINE()) {
+  const uint64_t* votes = spillway::simt::exchange(vote, mask, line);
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(votes[i]) << i;
+  return bits;
+}
+inline int atomicMax(int* address, int value) {
+  const int old = *address;
+  if (value > old) *address = value;
+  return old;
+}
+inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
+[[noreturn]] inline void __trap() { spillway::simt::fail("a kernel met an index out of range"); }
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+template <typename... Params, typename... Args>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...), Args&&... args) {
+  spillway::simt::run(*config, [&] { kernel(args...); });
+  return cudaSuccess;
+}
+
+namespace spillway::cuda {
+inline void check(cudaError_t, std::string_view) {}  // backend/cuda/check.h
+}  // namespace spillway::cuda
