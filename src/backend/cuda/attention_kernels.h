@@ -1,0 +1,66 @@
+// Our own attention on the GPU, forward and backward: causal, packed sequences, grouped heads, sliding windows. It runs
+// everything that cuDNN has no engine for, and cached attention; cuDNN is several times as fast where it has one.
+//
+// Scores exist only as tiles (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023). All arithmetic is f32, in
+// one fixed order: equal inputs give equal bits, forward and backward.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/math.h"
+#include "tensor/dtype.h"
+
+namespace spillway::cuda {
+
+constexpr int64_t kMostAttentionHead = 256;
+
+// Throws InputError where the head is larger.
+void expect_head_fits(int64_t head_size);
+
+// T tokens of queries, H heads, K kv_heads, S head_size; tensors are dense. All pointers are the device's.
+struct AttentionArgs {
+  int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
+  float scale = 1;
+  int64_t window = 0;  // a query sees the last `window` keys, itself included; 0: all
+  DType dtype = DType::kF32;
+  const void* q = nullptr;  // [T, H * S]
+  const void* k = nullptr;  // [keys, K * S]
+  const void* v = nullptr;
+  void* o = nullptr;     // [T, H * S]
+  float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
+};
+
+// Keys are those of the same tokens. i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get
+// zeros.
+struct Sequences {
+  const int32_t* offsets = nullptr;
+  int64_t count = 0;
+};
+
+// The gradients, from what the forward pass read and wrote. dq may take o's place.
+struct AttentionGradArgs {
+  AttentionArgs forward;
+  const void* d_o = nullptr;  // [T, H * S]
+  void* dq = nullptr;         // [T, H * S]
+  void* dk = nullptr;         // [T, K * S]
+  void* dv = nullptr;         // [T, K * S]
+};
+
+// The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H].
+struct AttentionWorkspace {
+  int64_t delta, bytes;
+  AttentionWorkspace(int64_t tokens, int64_t heads)
+      : delta(align_up(tokens * int64_t{sizeof(int32_t)}, 256)),
+        bytes(delta + tokens * heads * int64_t{sizeof(float)}) {}
+};
+
+// REQUIRES, of all three: head_size is at most kMostAttentionHead; else they throw as expect_head_fits() does.
+void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
+void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
+
+// Keys are those of a cache: token t is number *start + t of a sequence and sees the rows up to itself. Needs no
+// workspace.
+void attention_on_cache(const AttentionArgs& args, const int32_t* start, void* stream);
+
+}  // namespace spillway::cuda
