@@ -21,6 +21,7 @@
 
 #include "backend/kernel.h"
 #include "base/parallel.h"
+#include "ops/real.h"
 
 namespace spillway::ops {
 
@@ -30,16 +31,6 @@ constexpr int64_t kElementGrain = int64_t{1} << 14;
 // Rows of `width` elements for about as much work.
 [[nodiscard]] constexpr int64_t row_grain(int64_t width) {
   return width >= kElementGrain ? 1 : kElementGrain / (width > 0 ? width : 1);
-}
-
-// Calls f with a null float* or bf16*, after the dtype: f([]<class T>(T*) {...}).
-template <typename Function>
-void with_real(DType dtype, const Function& f) {
-  if (dtype == DType::kBF16) {
-    f(static_cast<bf16*>(nullptr));
-  } else {
-    f(static_cast<float*>(nullptr));
-  }
 }
 
 }  // namespace spillway::ops

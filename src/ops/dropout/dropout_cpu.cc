@@ -5,10 +5,10 @@
 #include <hwy/foreach_target.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/math.h"
+#include "ops/dropout/drop_limit.h"
 #include "ops/memory.h"
 #include "ops/vector-inl.h"
 
@@ -65,8 +65,7 @@ template <typename T>
 void drop(const KernelArgs& args, uint64_t seed, int64_t begin, int64_t end) {
   const double p = args.attributes.real("p");
   const auto scale = static_cast<float>(1 / (1 - p));
-  // uniform_float(bits) < p, in integers.
-  const auto limit = static_cast<uint32_t>(std::ceil(double{static_cast<float>(p)} * 0x1p24));
+  const uint32_t limit = drop_limit(p);
   const auto stream = static_cast<uint64_t>(args.attributes.integer("stream"));
   const T* x = args.inputs[0].as<T>();
   T* y = args.outputs[0].as<T>();

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace spillway::ops {
+
+// uniform_float(bits) < p, in integers: bits >> 8 is below this.
+[[nodiscard]] inline uint32_t drop_limit(double p) {
+  return static_cast<uint32_t>(std::ceil(double{static_cast<float>(p)} * 0x1p24));
+}
+
+}  // namespace spillway::ops
