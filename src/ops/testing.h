@@ -12,7 +12,9 @@
 #include <memory>
 #include <vector>
 
+#include "backend/kernel.h"
 #include "graph/builder.h"
+#include "graph/operation.h"
 
 namespace spillway::ops::testing {
 
@@ -25,6 +27,18 @@ using Numbers = std::vector<double>;
 [[nodiscard]] Numbers random_integers(int64_t count, uint64_t seed, int64_t bound);
 // What is left of each number in `dtype`.
 [[nodiscard]] Numbers rounded(Numbers numbers, DType dtype);
+
+// Where operations under test run: the CPU, unless a test program names another device before its first case.
+class TestDevice {
+ public:
+  virtual ~TestDevice() = default;
+  [[nodiscard]] virtual int64_t workspace_bytes(const Graph& graph, OpId id, int threads) = 0;
+  // Returns when the outputs are there. `threads` says which of several orders to work in, where the device has such.
+  virtual void run(const OpDef& def, const KernelArgs& args, int threads) = 0;
+  // Whether it runs what Highway compiles for several instruction sets.
+  [[nodiscard]] virtual bool has_instruction_sets() const { return false; }
+};
+void set_device(TestDevice& device);
 
 struct RunOptions {
   int threads = 1;

@@ -10,11 +10,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/kernel.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "graph/autodiff.h"
-#include "graph/operation.h"
 #include "graph/verify.h"
 #include "ops/add/add.h"
 
@@ -111,7 +109,21 @@ const OpDef kWeightedSum{.name = "weighted_sum",
                          .cost = [](TypeList, TypeList, const Attributes&) { return Cost{.bytes = 1}; },
                          .cpu = weighted_sum_cpu};
 
+class Cpu : public TestDevice {
+ public:
+  int64_t workspace_bytes(const Graph& graph, OpId id, int threads) override {
+    return workspace_of(graph, id, threads);
+  }
+  void run(const OpDef& def, const KernelArgs& args, int) override { def.cpu(args); }
+  [[nodiscard]] bool has_instruction_sets() const override { return true; }
+};
+
+Cpu cpu;
+TestDevice* device = &cpu;
+
 }  // namespace
+
+void set_device(TestDevice& other) { device = &other; }
 
 Numbers random_numbers(int64_t count, uint64_t seed, double scale) {
   RandomStream stream(seed, 1);
@@ -199,12 +211,14 @@ struct Run::Buffers {
       inputs[i].data = outputs[static_cast<size_t>(takers[i])].data;
       std::copy(before[i].begin(), before[i].end(), static_cast<std::byte*>(inputs[i].data));
     }
-    GuardedBuffer workspace(workspace_of(graph, id, options.threads));
-    op.def->cpu({.inputs = inputs,
+    GuardedBuffer workspace(device->workspace_bytes(graph, id, options.threads));
+    device->run(*op.def,
+                {.inputs = inputs,
                  .outputs = outputs,
                  .workspace = workspace.data(),
                  .attributes = op.attributes,
-                 .threads = &pool});
+                 .threads = &pool},
+                options.threads);
     CHECK(workspace.guards_hold());
     for (const ValueId v : op.outputs) CHECK(values[static_cast<size_t>(v)].guards_hold());
     for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -358,6 +372,7 @@ namespace {
 // Runs `body` on every instruction set that the vector kernels are compiled for and this CPU has.
 template <typename Body>
 void for_each_instruction_set(const Body& body) {
+  if (!device->has_instruction_sets()) return body();
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     CAPTURE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
