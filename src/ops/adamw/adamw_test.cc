@@ -136,6 +136,20 @@ TEST_CASE("the clip factor is torch's, from the norm over all gradients") {
   }
 }
 
+TEST_CASE("the clip factor takes any number of norms, in their order") {
+  constexpr int64_t kNorms = 600;
+  Parameter p;
+  std::vector<ValueId> squares;
+  double sum = 0;
+  for (int64_t i = 0; i < kNorms; ++i) {
+    const double square = rounded(random_numbers(1, static_cast<uint64_t>(i)), DType::kF32)[0] + 1;
+    squares.push_back(p.value(fmt::format("n{}", i).c_str(), DType::kF32, ValueKind::kGradient, {square}));
+    sum += rounded({square}, DType::kF32)[0];
+  }
+  const ClipFactor clip = clip_factor(p.b, squares, 1);
+  CHECK(Run(p.graph, p.inputs).numbers(clip.norm) == rounded({std::sqrt(sum)}, DType::kF32));
+}
+
 TEST_CASE("the optimizers refuse states that do not fit their weight") {
   Parameter p;
   const ValueId w = p.value("w", DType::kF32, ValueKind::kTrainableWeight, {1, 2});

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "ops/testing.h"
 
@@ -10,17 +12,16 @@ using namespace spillway::ops::testing;
 
 TEST_CASE("add_bias adds to every row and its gradient sums the rows") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const int64_t tokens : {5, 70}) {
-      constexpr int64_t kWidth = 19;
+    for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{5, 19}, {70, 19}, {20, 300}}) {
       check_operation(
           {.tokens = tokens,
-           .inputs = {{{dtype, {tokens, kWidth}, true}, random_numbers(tokens * kWidth, 1)},
-                      {{dtype, {kWidth}}, random_numbers(kWidth, 2)}},
+           .inputs = {{{dtype, {tokens, width}, true}, random_numbers(tokens * width, 1)},
+                      {{dtype, {width}}, random_numbers(width, 2)}},
            .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::add_bias(b, in[0], in[1]); },
            .reference =
                [](const std::vector<Numbers>& in) {
                  Numbers out = in[0];
-                 for (size_t i = 0; i < out.size(); ++i) out[i] += in[1][i % kWidth];
+                 for (size_t i = 0; i < out.size(); ++i) out[i] += in[1][i % in[1].size()];
                  return out;
                }});
     }

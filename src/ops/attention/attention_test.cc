@@ -75,6 +75,11 @@ TEST_CASE("attention and its gradients agree with float64: packed sequences, gro
   }
 }
 
+TEST_CASE("attention takes heads of every usual size") {
+  check_operation(attention_case(20, {0, 7, 20}, {2, 1, 72, 0, 0.1}, DType::kF32));
+  check_operation(attention_case(20, {0, 20}, {1, 1, 136, 9, 0.1}, DType::kBF16));
+}
+
 TEST_CASE("attention crosses tiles of keys and queries") {
   OperationCase test = attention_case(150, {0, 10, 150, 150}, {2, 1, 4, 0, 0.5}, DType::kF32);
   check_operation(test);

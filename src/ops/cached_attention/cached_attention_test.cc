@@ -13,7 +13,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-constexpr int64_t kCapacity = 90;
+constexpr int64_t kCapacity = 300;
 
 // What a decoder does with its cache for some new tokens.
 struct Generation {
@@ -45,28 +45,29 @@ Numbers part(const Numbers& all, int64_t width, int64_t begin, int64_t end) {
 
 TEST_CASE("generation token by token or in pieces gives what attention gives on the whole sequence") {
   constexpr int64_t kTokens = 80;
-  for (const int64_t window : {0, 7}) {
-    const ops::AttentionOptions options{4, 2, 6, window, 0.6};
-    const Numbers q = random_numbers(kTokens * 24, 1), k = random_numbers(kTokens * 12, 2),
-                  v = random_numbers(kTokens * 12, 3);
+  for (const ops::AttentionOptions& options :
+       {ops::AttentionOptions{4, 2, 6, 0, 0.6}, {4, 2, 6, 7, 0.6}, {2, 1, 72, 0, 0.1}, {1, 1, 136, 0, 0.1}}) {
+    const int64_t wide = options.heads * options.head_size, narrow = options.kv_heads * options.head_size;
+    const Numbers q = random_numbers(kTokens * wide, 1), k = random_numbers(kTokens * narrow, 2),
+                  v = random_numbers(kTokens * narrow, 3);
     Graph whole{.tokens = kTokens};
     Builder b(whole);
-    const ValueId wq = b.input("q", {DType::kF32, {kTokens, 24}, true}, ValueKind::kBatch);
-    const ValueId wk = b.input("k", {DType::kF32, {kTokens, 12}, true}, ValueKind::kBatch);
-    const ValueId wv = b.input("v", {DType::kF32, {kTokens, 12}, true}, ValueKind::kBatch);
+    const ValueId wq = b.input("q", {DType::kF32, {kTokens, wide}, true}, ValueKind::kBatch);
+    const ValueId wk = b.input("k", {DType::kF32, {kTokens, narrow}, true}, ValueKind::kBatch);
+    const ValueId wv = b.input("v", {DType::kF32, {kTokens, narrow}, true}, ValueKind::kBatch);
     const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
     const ValueId out = ops::attention(b, wq, wk, wv, offsets, options);
     const Numbers want = Run(whole, {{wq, q}, {wk, k}, {wv, v}, {offsets, {0, kTokens}}}).numbers(out);
 
     const Generation step(70, options, DType::kF32);
-    Numbers k_cache(kCapacity * 12, 0.0), v_cache(kCapacity * 12, 0.0), got;
+    Numbers k_cache(static_cast<size_t>(kCapacity * narrow), 0.0), v_cache = k_cache, got;
     int64_t start = 0;
     for (const int64_t rows : {70, 1, 1, 5, 3}) {
       const auto run_at = [&](const RunOptions& run) {
         return Run(step.graph,
-                   {{step.q, part(q, 24, start, start + rows)},
-                    {step.k, part(k, 12, start, start + rows)},
-                    {step.v, part(v, 12, start, start + rows)},
+                   {{step.q, part(q, wide, start, start + rows)},
+                    {step.k, part(k, narrow, start, start + rows)},
+                    {step.v, part(v, narrow, start, start + rows)},
                     {step.k_cache, k_cache},
                     {step.v_cache, v_cache},
                     {step.start, {static_cast<double>(start)}}},

@@ -9,22 +9,27 @@ using namespace spillway;
 using namespace spillway::ops::testing;
 
 TEST_CASE("embedding takes rows and its gradient adds up the tokens of each") {
-  constexpr int64_t kTokens = 9, kVocabulary = 5, kWidth = 70;
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  constexpr int64_t kVocabulary = 5;
+  const auto check_sizes = [](int64_t tokens, int64_t width, DType dtype) {
     check_operation(
-        {.tokens = kTokens,
-         .inputs = {{{DType::kI32, {kTokens}, true}, random_integers(kTokens, 1, kVocabulary), false},
-                    {{dtype, {kVocabulary, kWidth}}, random_numbers(kVocabulary * kWidth, 2)}},
+        {.tokens = tokens,
+         .inputs = {{{DType::kI32, {tokens}, true}, random_integers(tokens, 1, kVocabulary), false},
+                    {{dtype, {kVocabulary, width}}, random_numbers(kVocabulary * width, 2)}},
          .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::embedding(b, in[0], in[1]); },
          .reference =
-             [](const std::vector<Numbers>& in) {
+             [width](const std::vector<Numbers>& in) {
                Numbers out;
                for (const double id : in[0]) {
-                 const auto from = in[1].begin() + static_cast<int64_t>(id) * kWidth;
-                 out.insert(out.end(), from, from + kWidth);
+                 const auto from = in[1].begin() + static_cast<int64_t>(id) * width;
+                 out.insert(out.end(), from, from + width);
                }
                return out;
              }});
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    check_sizes(9, 70, dtype);
+    check_sizes(70, 12, dtype);
+    check_sizes(3, 2100, dtype);
   }
 }
 

@@ -41,6 +41,7 @@ TEST_CASE("rms_norm and its gradients agree with float64, over rows and over gro
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     check_operation(norm_case(5, 77, 77, dtype, DType::kF32));
     check_operation(norm_case(6, 24, 8, dtype, DType::kBF16));
+    check_operation(norm_case(3, 2100, 1050, dtype, DType::kF32));  // whole blocks of threads on a GPU
   }
   check_operation(norm_case(70, 20, 20, DType::kF32, DType::kF32));  // several blocks of rows
 }
