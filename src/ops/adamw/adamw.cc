@@ -1,10 +1,12 @@
 #include "ops/adamw/adamw.h"
 
+#include "backend/kernel.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void adamw_cpu(const KernelArgs& args);
+void adamw_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -31,8 +33,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {weight, state, state, state};
 }
 
-const OpDef kAdamw{
-    .name = kName, .infer = infer, .cost = slice_cost, .in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 7}}, .cpu = adamw_cpu};
+const OpDef kAdamw{.name = kName,
+                   .infer = infer,
+                   .cost = slice_cost,
+                   .in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 7}},
+                   .cpu = adamw_cpu,
+                   .cuda = SPILLWAY_CUDA_KERNEL(adamw_cuda)};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "ops/add/add.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
@@ -7,6 +8,7 @@
 namespace spillway::ops {
 
 void add_cpu(const KernelArgs& args);
+void add_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -22,8 +24,13 @@ void vjp(VjpContext& context) {
   }
 }
 
-const OpDef kAdd{
-    .name = "add", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}, {0, 1}}, .cpu = add_cpu};
+const OpDef kAdd{.name = "add",
+                 .infer = infer,
+                 .vjp = vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}, {0, 1}},
+                 .cpu = add_cpu,
+                 .cuda = SPILLWAY_CUDA_KERNEL(add_cuda)};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "ops/add_bias/add_bias.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
@@ -8,7 +9,9 @@
 namespace spillway::ops {
 
 void add_bias_cpu(const KernelArgs& args);
+void add_bias_cuda(const KernelArgs& args);
 void add_bias_grad_cpu(const KernelArgs& args);
+void add_bias_grad_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -40,7 +43,8 @@ const OpDef kAddBiasGrad{.name = "add_bias_grad",
                          .cost = memory_cost,
                          .workspace_bytes = grad_workspace_bytes,
                          .in_place = {{0, 1}},
-                         .cpu = add_bias_grad_cpu};
+                         .cpu = add_bias_grad_cpu,
+                         .cuda = SPILLWAY_CUDA_KERNEL(add_bias_grad_cuda)};
 
 void vjp(VjpContext& context) {
   if (context.wants(0)) add_cotangent(context, 0, context.cotangent(0));
@@ -50,8 +54,13 @@ void vjp(VjpContext& context) {
                                               {{"dtype", static_cast<int64_t>(context.gradient_dtype(1))}}));
 }
 
-const OpDef kAddBias{
-    .name = "add_bias", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}}, .cpu = add_bias_cpu};
+const OpDef kAddBias{.name = "add_bias",
+                     .infer = infer,
+                     .vjp = vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = add_bias_cpu,
+                     .cuda = SPILLWAY_CUDA_KERNEL(add_bias_cuda)};
 
 }  // namespace
 

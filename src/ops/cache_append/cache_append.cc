@@ -1,10 +1,12 @@
 #include "ops/cache_append/cache_append.h"
 
+#include "backend/kernel.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void cache_append_cpu(const KernelArgs& args);
+void cache_append_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -25,8 +27,12 @@ Cost cost(TypeList inputs, TypeList, const Attributes&) {
   return {.bytes = 2.0 * static_cast<double>(inputs[1]->bytes())};
 }
 
-const OpDef kCacheAppend{
-    .name = "cache_append", .infer = infer, .cost = cost, .in_place = {{0, 0}}, .cpu = cache_append_cpu};
+const OpDef kCacheAppend{.name = "cache_append",
+                         .infer = infer,
+                         .cost = cost,
+                         .in_place = {{0, 0}},
+                         .cpu = cache_append_cpu,
+                         .cuda = SPILLWAY_CUDA_KERNEL(cache_append_cuda)};
 
 }  // namespace
 

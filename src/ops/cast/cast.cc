@@ -1,10 +1,12 @@
 #include "ops/cast/cast.h"
 
+#include "backend/kernel.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void cast_cpu(const KernelArgs& args);
+void cast_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -20,7 +22,12 @@ void vjp(VjpContext& context) {
   if (context.wants(0)) add_cotangent(context, 0, context.cotangent(0));
 }
 
-const OpDef kCast{.name = "cast", .infer = infer, .vjp = vjp, .cost = memory_cost, .cpu = cast_cpu};
+const OpDef kCast{.name = "cast",
+                  .infer = infer,
+                  .vjp = vjp,
+                  .cost = memory_cost,
+                  .cpu = cast_cpu,
+                  .cuda = SPILLWAY_CUDA_KERNEL(cast_cuda)};
 
 }  // namespace
 

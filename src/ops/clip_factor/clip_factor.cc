@@ -1,10 +1,12 @@
 #include "ops/clip_factor/clip_factor.h"
 
+#include "backend/kernel.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void clip_factor_cpu(const KernelArgs& args);
+void clip_factor_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -13,7 +15,15 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {{DType::kF32, {1}}, {DType::kF32, {1}}};
 }
 
-const OpDef kClipFactor{.name = "clip_factor", .infer = infer, .cost = memory_cost, .cpu = clip_factor_cpu};
+// On the GPU: the sum of the pieces so far.
+int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(double); }
+
+const OpDef kClipFactor{.name = "clip_factor",
+                        .infer = infer,
+                        .cost = memory_cost,
+                        .cuda_workspace_bytes = cuda_workspace_bytes,
+                        .cpu = clip_factor_cpu,
+                        .cuda = SPILLWAY_CUDA_KERNEL(clip_factor_cuda)};
 
 }  // namespace
 

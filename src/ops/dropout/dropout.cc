@@ -1,11 +1,13 @@
 #include "ops/dropout/dropout.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void dropout_cpu(const KernelArgs& args);
+void dropout_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -20,8 +22,13 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 // The same mask falls on the cotangent.
 void vjp(VjpContext& context);
 
-const OpDef kDropout{
-    .name = "dropout", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}}, .cpu = dropout_cpu};
+const OpDef kDropout{.name = "dropout",
+                     .infer = infer,
+                     .vjp = vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = dropout_cpu,
+                     .cuda = SPILLWAY_CUDA_KERNEL(dropout_cuda)};
 
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;

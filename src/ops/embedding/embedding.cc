@@ -1,12 +1,16 @@
 #include "ops/embedding/embedding.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/embedding/occurrences.h"
 
 namespace spillway::ops {
 
 void embedding_cpu(const KernelArgs& args);
+void embedding_cuda(const KernelArgs& args);
 void embedding_grad_cpu(const KernelArgs& args);
+void embedding_grad_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -42,11 +46,17 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   return {out};
 }
 
+int64_t grad_cuda_workspace_bytes(TypeList, TypeList outputs, const Attributes&) {
+  return occurrences_bytes(outputs[0]->shape[0]);
+}
+
 const OpDef kEmbeddingGrad{.name = "embedding_grad",
                            .infer = infer_grad,
                            .cost = memory_cost,
+                           .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                            .in_place = {{0, 2}},
-                           .cpu = embedding_grad_cpu};
+                           .cpu = embedding_grad_cpu,
+                           .cuda = SPILLWAY_CUDA_KERNEL(embedding_grad_cuda)};
 
 void vjp(VjpContext& context) {
   if (!context.wants(1)) return;
@@ -56,7 +66,12 @@ void vjp(VjpContext& context) {
                                                {"dtype", static_cast<int64_t>(context.gradient_dtype(1))}}));
 }
 
-const OpDef kEmbedding{.name = "embedding", .infer = infer, .vjp = vjp, .cost = cost, .cpu = embedding_cpu};
+const OpDef kEmbedding{.name = "embedding",
+                       .infer = infer,
+                       .vjp = vjp,
+                       .cost = cost,
+                       .cpu = embedding_cpu,
+                       .cuda = SPILLWAY_CUDA_KERNEL(embedding_cuda)};
 
 }  // namespace
 

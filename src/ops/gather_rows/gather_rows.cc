@@ -1,10 +1,12 @@
 #include "ops/gather_rows/gather_rows.h"
 
+#include "backend/kernel.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void gather_rows_cpu(const KernelArgs& args);
+void gather_rows_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -20,7 +22,11 @@ Cost cost(TypeList, TypeList outputs, const Attributes&) {
   return {.bytes = 2.0 * static_cast<double>(outputs[0]->bytes())};
 }
 
-const OpDef kGatherRows{.name = "gather_rows", .infer = infer, .cost = cost, .cpu = gather_rows_cpu};
+const OpDef kGatherRows{.name = "gather_rows",
+                        .infer = infer,
+                        .cost = cost,
+                        .cpu = gather_rows_cpu,
+                        .cuda = SPILLWAY_CUDA_KERNEL(gather_rows_cuda)};
 
 }  // namespace
 

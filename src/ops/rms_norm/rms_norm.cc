@@ -1,13 +1,17 @@
 #include "ops/rms_norm/rms_norm.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/column_sums.h"
+#include "ops/rms_norm/grad_blocks.h"
 
 namespace spillway::ops {
 
 void rms_norm_cpu(const KernelArgs& args);
+void rms_norm_cuda(const KernelArgs& args);
 void rms_norm_grad_cpu(const KernelArgs& args);
+void rms_norm_grad_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -47,12 +51,18 @@ int64_t grad_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes
   return outputs.size() > 1 ? column_sums_bytes(inputs[1]->shape[0]) : 0;
 }
 
+int64_t grad_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&) {
+  return outputs.size() > 1 ? grad_blocks_bytes(inputs[1]->shape[0]) : 0;
+}
+
 const OpDef kRmsNormGrad{.name = "rms_norm_grad",
                          .infer = infer_grad,
                          .cost = memory_cost,
                          .workspace_bytes = grad_workspace_bytes,
+                         .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                          .in_place = {{0, 4}, {0, 3}, {0, 0}, {1, 5}},
-                         .cpu = rms_norm_grad_cpu};
+                         .cpu = rms_norm_grad_cpu,
+                         .cuda = SPILLWAY_CUDA_KERNEL(rms_norm_grad_cuda)};
 
 void vjp(VjpContext& context) {
   const bool wants_weight = context.wants(1);
@@ -66,8 +76,13 @@ void vjp(VjpContext& context) {
   if (wants_weight) context.add(1, gradients[1]);
 }
 
-const OpDef kRmsNorm{
-    .name = "rms_norm", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}}, .cpu = rms_norm_cpu};
+const OpDef kRmsNorm{.name = "rms_norm",
+                     .infer = infer,
+                     .vjp = vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = rms_norm_cpu,
+                     .cuda = SPILLWAY_CUDA_KERNEL(rms_norm_cuda)};
 
 }  // namespace
 

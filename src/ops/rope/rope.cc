@@ -1,11 +1,13 @@
 #include "ops/rope/rope.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void rope_cpu(const KernelArgs& args);
+void rope_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -27,8 +29,13 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 // The transpose of a rotation is the rotation back.
 void vjp(VjpContext& context);
 
-const OpDef kRope{
-    .name = "rope", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}}, .cpu = rope_cpu};
+const OpDef kRope{.name = "rope",
+                  .infer = infer,
+                  .vjp = vjp,
+                  .cost = memory_cost,
+                  .in_place = {{0, 0}},
+                  .cpu = rope_cpu,
+                  .cuda = SPILLWAY_CUDA_KERNEL(rope_cuda)};
 
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;

@@ -1,10 +1,12 @@
 #include "ops/sgd/sgd.h"
 
+#include "backend/kernel.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void sgd_cpu(const KernelArgs& args);
+void sgd_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -38,8 +40,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 }
 
 // The master follows the momentum among the outputs, so it is the first or the second of them.
-const OpDef kSgd{
-    .name = kName, .infer = infer, .cost = slice_cost, .in_place = {{0, 0}, {1, 4}, {1, 5}, {2, 5}}, .cpu = sgd_cpu};
+const OpDef kSgd{.name = kName,
+                 .infer = infer,
+                 .cost = slice_cost,
+                 .in_place = {{0, 0}, {1, 4}, {1, 5}, {2, 5}},
+                 .cpu = sgd_cpu,
+                 .cuda = SPILLWAY_CUDA_KERNEL(sgd_cuda)};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "ops/squared_norm/squared_norm.h"
 
+#include "backend/kernel.h"
 #include "base/math.h"
 #include "ops/check.h"
 #include "ops/squared_norm/blocks.h"
@@ -7,6 +8,7 @@
 namespace spillway::ops {
 
 void squared_norm_cpu(const KernelArgs& args);
+void squared_norm_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -23,7 +25,8 @@ const OpDef kSquaredNorm{.name = "squared_norm",
                          .infer = infer,
                          .cost = memory_cost,
                          .workspace_bytes = workspace_bytes,
-                         .cpu = squared_norm_cpu};
+                         .cpu = squared_norm_cpu,
+                         .cuda = SPILLWAY_CUDA_KERNEL(squared_norm_cuda)};
 
 }  // namespace
 

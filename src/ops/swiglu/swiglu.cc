@@ -1,12 +1,15 @@
 #include "ops/swiglu/swiglu.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void swiglu_cpu(const KernelArgs& args);
+void swiglu_cuda(const KernelArgs& args);
 void swiglu_grad_cpu(const KernelArgs& args);
+void swiglu_grad_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -28,7 +31,8 @@ const OpDef kSwigluGrad{.name = "swiglu_grad",
                         .infer = infer_grad,
                         .cost = memory_cost,
                         .in_place = {{0, 0}, {1, 1}, {0, 2}, {1, 2}},
-                        .cpu = swiglu_grad_cpu};
+                        .cpu = swiglu_grad_cpu,
+                        .cuda = SPILLWAY_CUDA_KERNEL(swiglu_grad_cuda)};
 
 void vjp(VjpContext& context) {
   const std::vector<ValueId> gradients =
@@ -38,8 +42,13 @@ void vjp(VjpContext& context) {
   }
 }
 
-const OpDef kSwiglu{
-    .name = "swiglu", .infer = infer, .vjp = vjp, .cost = memory_cost, .in_place = {{0, 0}, {0, 1}}, .cpu = swiglu_cpu};
+const OpDef kSwiglu{.name = "swiglu",
+                    .infer = infer,
+                    .vjp = vjp,
+                    .cost = memory_cost,
+                    .in_place = {{0, 0}, {0, 1}},
+                    .cpu = swiglu_cpu,
+                    .cuda = SPILLWAY_CUDA_KERNEL(swiglu_cuda)};
 
 }  // namespace
 

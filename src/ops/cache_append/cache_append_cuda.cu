@@ -1,0 +1,43 @@
+// Bound by memory, where it takes the place of the cache: the new rows are read and written (4 bytes an element in
+// bf16); else the whole cache is copied first. Not yet measured.
+#include "backend/cuda/map.cuh"
+#include "backend/kernel.h"
+#include "ops/real.h"
+
+namespace spillway::ops {
+namespace {
+
+template <typename X, typename C>
+struct CacheAppend {
+  static constexpr int kWidth = cuda::kVector<X, C>;
+  const X* x;
+  C* cache;
+  const int32_t* start;
+  int64_t rows, capacity, width;
+
+  __device__ void operator()(cuda::Span<kWidth> span) const {
+    const int64_t row = *start;
+    cuda::require(row >= 0 && row + rows <= capacity);
+    cuda::store(cuda::load(x, span), cache + row * width, span);
+  }
+};
+
+}  // namespace
+
+void cache_append_cuda(const KernelArgs& args) {
+  const TensorView &cache = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
+  cuda::copy_bytes(cache.data, out.data, out.bytes(), args.stream);
+  with_real(x.dtype, [&]<typename X>(X*) {
+    with_real(out.dtype, [&]<typename C>(C*) {
+      const CacheAppend<X, C> body{.x = x.as<X>(),
+                                   .cache = out.as<C>(),
+                                   .start = args.inputs[2].as<int32_t>(),
+                                   .rows = x.shape[0],
+                                   .capacity = out.shape[0],
+                                   .width = x.shape[1]};
+      cuda::map(x.elems(), body, args.stream);
+    });
+  });
+}
+
+}  // namespace spillway::ops
