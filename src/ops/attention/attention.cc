@@ -3,12 +3,16 @@
 #include <algorithm>
 
 #include "backend/cpu/attention_kernels.h"
+#include "backend/cuda/attention_kernels.h"
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/attention/attention_attributes.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
+
+void attention_cuda(const KernelArgs& args);
+void attention_grad_cuda(const KernelArgs& args);
 
 Attributes to_attributes(const AttentionOptions& options) {
   return {{"heads", options.heads},         {"kv_heads", options.kv_heads},
@@ -86,6 +90,10 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
                                         attributes.integer("kv_heads"), attributes.integer("head_size"), threads);
 }
 
+int64_t cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes) {
+  return cuda::AttentionWorkspace(inputs[0]->shape[0], attributes.integer("heads")).bytes;
+}
+
 cpu::AttentionArgs kernel_args(const KernelArgs& args, const TensorView& o, const TensorView& lse) {
   const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2], &offsets = args.inputs[3];
   return {.tokens = q.shape[0],
@@ -125,8 +133,10 @@ const OpDef kAttentionGrad{.name = "attention_grad",
                            .infer = infer_grad,
                            .cost = grad_cost,
                            .workspace_bytes = workspace_bytes,
+                           .cuda_workspace_bytes = cuda_workspace_bytes,
                            .in_place = {{0, 4}},
-                           .cpu = attention_grad_cpu};
+                           .cpu = attention_grad_cpu,
+                           .cuda = SPILLWAY_CUDA_KERNEL(attention_grad_cuda)};
 
 void vjp(VjpContext& context) {
   const std::vector<ValueId> gradients =
@@ -144,7 +154,9 @@ const OpDef kAttention{.name = "attention",
                        .vjp = vjp,
                        .cost = cost,
                        .workspace_bytes = workspace_bytes,
-                       .cpu = attention_cpu};
+                       .cuda_workspace_bytes = cuda_workspace_bytes,
+                       .cpu = attention_cpu,
+                       .cuda = SPILLWAY_CUDA_KERNEL(attention_cuda)};
 
 }  // namespace
 

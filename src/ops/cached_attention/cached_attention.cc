@@ -1,12 +1,15 @@
 #include "ops/cached_attention/cached_attention.h"
 
+#include "backend/kernel.h"
 #include "ops/attention/attention_attributes.h"
+#include "ops/cached_attention/decode_splits.h"
 #include "ops/cached_attention/tile_sizes.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 void cached_attention_cpu(const KernelArgs& args);
+void cached_attention_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -37,11 +40,18 @@ int64_t workspace_bytes(TypeList, TypeList, const Attributes& attributes, int th
   return threads * TileSizes(attributes).thread_floats() * static_cast<int64_t>(sizeof(float));
 }
 
+int64_t cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes) {
+  return DecodeSplits(inputs[0]->shape[0], inputs[1]->shape[0])
+      .bytes(attributes.integer("heads"), attributes.integer("head_size"));
+}
+
 const OpDef kCachedAttention{.name = "cached_attention",
                              .infer = infer,
                              .cost = cost,
                              .workspace_bytes = workspace_bytes,
-                             .cpu = cached_attention_cpu};
+                             .cuda_workspace_bytes = cuda_workspace_bytes,
+                             .cpu = cached_attention_cpu,
+                             .cuda = SPILLWAY_CUDA_KERNEL(cached_attention_cuda)};
 
 }  // namespace
 

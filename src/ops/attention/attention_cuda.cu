@@ -1,0 +1,44 @@
+// See backend/cuda/attention_kernels.h.
+#include "backend/cuda/attention_kernels.h"
+#include "backend/kernel.h"
+
+namespace spillway::ops {
+namespace {
+
+cuda::AttentionArgs attention_args(const KernelArgs& args, const TensorView& o, const TensorView& lse) {
+  const TensorView& q = args.inputs[0];
+  return {.tokens = q.shape[0],
+          .heads = args.attributes.integer("heads"),
+          .kv_heads = args.attributes.integer("kv_heads"),
+          .head_size = args.attributes.integer("head_size"),
+          .scale = static_cast<float>(args.attributes.real("scale")),
+          .window = args.attributes.integer("sliding_window"),
+          .dtype = q.dtype,
+          .q = q.data,
+          .k = args.inputs[1].data,
+          .v = args.inputs[2].data,
+          .o = o.data,
+          .lse = lse.as<float>()};
+}
+
+cuda::Sequences sequences_of(const KernelArgs& args) {
+  return {args.inputs[3].as<int32_t>(), args.inputs[3].shape[0] - 1};
+}
+
+}  // namespace
+
+void attention_cuda(const KernelArgs& args) {
+  cuda::attention_forward(attention_args(args, args.outputs[0], args.outputs[1]), sequences_of(args), args.workspace,
+                          args.stream);
+}
+
+void attention_grad_cuda(const KernelArgs& args) {
+  cuda::attention_backward({.forward = attention_args(args, args.inputs[4], args.inputs[5]),
+                            .d_o = args.inputs[6].data,
+                            .dq = args.outputs[0].data,
+                            .dk = args.outputs[1].data,
+                            .dv = args.outputs[2].data},
+                           sequences_of(args), args.workspace, args.stream);
+}
+
+}  // namespace spillway::ops
