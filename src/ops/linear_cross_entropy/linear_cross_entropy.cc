@@ -1,12 +1,15 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
+#include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/linear_cross_entropy/chunks.h"
+#include "ops/linear_cross_entropy/cuda_chunks.h"
 
 namespace spillway::ops {
 
 void linear_cross_entropy_cpu(const KernelArgs& args);
+void linear_cross_entropy_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -59,12 +62,19 @@ int64_t workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&, in
       .bytes;
 }
 
+int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&) {
+  const ValueType &x = *inputs[0], &w = *inputs[1];
+  return CudaLossWorkspace(x.dtype, x.shape[0], w.shape[0], outputs.size() > 1).bytes;
+}
+
 const OpDef kLinearCrossEntropy{.name = kName,
                                 .infer = infer,
                                 .vjp = vjp,
                                 .cost = cost,
                                 .workspace_bytes = workspace_bytes,
-                                .cpu = linear_cross_entropy_cpu};
+                                .cuda_workspace_bytes = cuda_workspace_bytes,
+                                .cpu = linear_cross_entropy_cpu,
+                                .cuda = SPILLWAY_CUDA_KERNEL(linear_cross_entropy_cuda)};
 
 }  // namespace
 
