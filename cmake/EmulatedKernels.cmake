@@ -1,0 +1,28 @@
+# ops_emulated_test: every test of src/ops once more, with the CUDA kernels in the place of the CPU's. Each .cu file is
+# compiled as C++ over backend/testing/simt.h, and the description beside it as in a CUDA build, so that it names the
+# kernel; all else is what ops_test links.
+function(spillway_emulated_kernels)
+  if(NOT SPILLWAY_TESTS OR SPILLWAY_CUDA OR SPILLWAY_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+       ${CMAKE_CURRENT_SOURCE_DIR}/backend/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cu)
+  set(support ${PROJECT_SOURCE_DIR}/tests/support)
+  set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc)
+  foreach(kernel ${kernels})
+    string(REGEX REPLACE "_cuda\\.cu$" ".cc" description ${kernel})
+    cmake_path(GET kernel STEM name)
+    set(source ${CMAKE_BINARY_DIR}/emulated/${name}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${kernel}\"\n")
+    list(APPEND sources ${source})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${description})
+      list(APPEND sources ${description})
+    endif()
+  endforeach()
+  add_library(spillway_emulated_kernels OBJECT ${sources})
+  target_link_libraries(spillway_emulated_kernels PUBLIC spillway_ops_testing doctest::doctest)
+  target_compile_definitions(spillway_emulated_kernels PRIVATE SPILLWAY_CUDA)
+  target_compile_options(spillway_emulated_kernels PRIVATE -Wno-unknown-pragmas $<$<CONFIG:Release>:-O2>)
+  spillway_tests(ops_emulated_test SOURCES $<TARGET_OBJECTS:ops_test> LIBRARIES spillway_emulated_kernels
+                 spillway_ops_testing)
+endfunction()
