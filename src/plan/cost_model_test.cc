@@ -75,6 +75,7 @@ TEST_CASE("on a GPU an update on the host goes at the host's rate, and kernels g
   CHECK(workspace_of(graph, 0, 1, DeviceKind::kCuda) >= 32 << 20);
   const Plan plan = plan_for(graph, gpu, uniform_choices(graph, Treatment::kKeep));
   CHECK(plan.program.instructions[0].workspace.bytes == workspace_of(graph, 0, 1, DeviceKind::kCuda));
+  for (const int64_t offset : plan.offsets) CHECK(offset % 256 == 0);
 }
 
 TEST_CASE("the machines that the repository describes can be planned for") {

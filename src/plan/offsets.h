@@ -12,9 +12,15 @@
 #include <span>
 #include <vector>
 
+#include "graph/operation.h"
+
 namespace spillway {
 
 constexpr int64_t kArenaAlignment = 64;
+// Of a device's own memory: what its libraries want of their scratch, and wide accesses of all else.
+[[nodiscard]] constexpr int64_t arena_alignment(DeviceKind kind) {
+  return kind == DeviceKind::kCuda ? 256 : kArenaAlignment;
+}
 
 struct Interval {
   int64_t bytes = 0;

@@ -11,8 +11,8 @@ namespace spillway {
 namespace {
 
 // Fixed buffers stand at the bottom, in the order of the graph's values, so that their places do not depend on the
-// treatment of activations; all others are packed above them.
-void place_tier(Plan& plan, Tier tier, PackEffort effort) {
+// treatment of activations; all others are packed above them. Each begins at a multiple of `alignment`, or of more.
+void place_tier(Plan& plan, Tier tier, PackEffort effort, int64_t alignment) {
   const std::vector<Buffer>& buffers = plan.schedule.buffers;
   int64_t bottom = 0, end = 0;
   std::vector<Interval> intervals;
@@ -21,16 +21,15 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort) {
     const Buffer& b = buffers[i];
     if (b.tier != tier) continue;
     if (b.fixed) {
-      if (tier != Tier::kFiles) bottom = align_up(bottom, b.alignment());
+      if (tier != Tier::kFiles) bottom = align_up(bottom, std::max(alignment, b.alignment()));
       plan.offsets[i] = bottom;
       end = bottom + (b.meets_disk ? b.padded_bytes() : b.bytes);
       bottom += b.padded_bytes();
     } else {
-      intervals.push_back({b.bytes, b.begin, b.end, b.alignment()});
+      intervals.push_back({b.bytes, b.begin, b.end, std::max(alignment, b.alignment())});
       movable.push_back(i);
     }
   }
-  int64_t alignment = kArenaAlignment;
   for (const Interval& interval : intervals) alignment = std::max(alignment, interval.alignment);
   if (!intervals.empty()) bottom = align_up(bottom, alignment);
   const Packing packing = pack(intervals, effort);
@@ -78,7 +77,8 @@ void PlanBuilder::complete(Plan& plan, PackEffort effort) const {
   plan.offsets.assign(plan.schedule.buffers.size(), -1);
   std::array<int64_t, kTiers> arena_bytes{};
   for (size_t tier = 0; tier < kTiers; ++tier) {
-    place_tier(plan, static_cast<Tier>(tier), effort);
+    place_tier(plan, static_cast<Tier>(tier), effort,
+               static_cast<Tier>(tier) == Tier::kDevice ? arena_alignment(costs_.machine().device) : kArenaAlignment);
     arena_bytes[tier] = plan.peaks[tier].bytes;
   }
   plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
