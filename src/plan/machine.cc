@@ -46,7 +46,7 @@ void read_operations(const nlohmann::json& json, std::string_view where, Machine
 
 void read_algorithms(const nlohmann::json& json, std::string_view where, Machine& machine) {
   for (const auto& [shape, index] : read_object(json, "algorithms", where).items()) {
-    if (!index.is_number_unsigned() || index.get<uint64_t>() > 1000)
+    if (!index.is_number_integer() || index.get<int64_t>() < 0 || index.get<int64_t>() > 1000)
       throw input_error(where,
                         "expected the number of an algorithm for '{}', got {}; measure anew with `spillway doctor`",
                         shape, index.dump());
