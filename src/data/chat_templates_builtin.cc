@@ -28,6 +28,7 @@ constexpr std::array kBuiltins = {
     Builtin{"gemma3n", kGemma3n},
     Builtin{"jamba", kJamba},
     Builtin{"llama3", kLlama3},
+    Builtin{"llama3_2_vision", kLlama32Vision},
     Builtin{"llama4", kLlama4},
     Builtin{"llava", kLlava},
     Builtin{"metharme", kMetharme},
@@ -42,6 +43,7 @@ constexpr std::array kBuiltins = {
     Builtin{"pixtral", kPixtral},
     Builtin{"qwen2_vl", kQwen2Vl},
     Builtin{"qwen3", kQwen3},
+    Builtin{"qwen3_5", kQwen35},
     Builtin{"qwen_25", kQwen25},
 };
 
