@@ -147,7 +147,10 @@ TEST_CASE("a wrong config is refused by name") {
         [](Job& job) {
           job.config.update({{"adapter", "lora"}, {"lora_r", 4}, {"lora_target_modules", {"nope"}}});
         }},
-       {"unknown token", "special_tokens.eos_token", key("special_tokens", {{"eos_token", "</nope>"}})},
+       {"new token beside an adapter", "special_tokens.eos_token",
+        [](Job& job) {
+          job.config.update({{"adapter", "lora"}, {"lora_r", 4}, {"special_tokens", {{"eos_token", "</nope>"}}}});
+        }},
        {"budget", "memory.device", key("memory", {{"device", "1KiB"}})},
        {"output is a file", "out", [](Job& job) { write_file(job.path("out"), "mine"); }}});
 }

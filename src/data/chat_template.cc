@@ -8,6 +8,7 @@
 #include "data/jinja/json.h"
 #include "data/jinja/parser.h"
 #include "data/jinja/unicode.h"
+#include "io/file.h"
 
 namespace spillway::data {
 namespace {
@@ -17,6 +18,7 @@ using Json = nlohmann::ordered_json;
 // What a rendering may cost: a fixed share that no real template comes near, and more for long conversations.
 constexpr int64_t kBaseSteps = 10'000'000;
 constexpr int64_t kStepsPerByte = 8;
+constexpr int64_t kMaxTemplateBytes = int64_t{4} << 20;
 
 constexpr std::array<const char*, 3> kReasoningNames = {"reasoning_content", "thinking", "reasoning"};
 // What no message holds by chance: marks the end of a message that is to be continued.
@@ -233,6 +235,17 @@ std::string resolve_chat_template(std::string_view choice, const std::optional<s
   throw input_error("chat_template",
                     "expected tokenizer_default, tokenizer_default_fallback_NAME, jinja{}, got '{}'; correct the value",
                     names, choice);
+}
+
+ChosenTemplate choose_chat_template(std::string choice, std::string jinja,
+                                    const std::optional<std::string>& tokenizer) {
+  if (choice.empty() && !jinja.empty()) choice = "jinja";
+  std::string where = choice.empty() ? "chat template" : fmt::format("chat template {}", choice);
+  if (!jinja.empty() && jinja.find("{{") == std::string::npos && jinja.find("{%") == std::string::npos) {
+    where = jinja;
+    jinja = read_file(jinja, kMaxTemplateBytes);
+  }
+  return {resolve_chat_template(choice, jinja.empty() ? std::nullopt : std::optional(jinja), tokenizer), where};
 }
 
 }  // namespace spillway::data

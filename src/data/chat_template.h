@@ -76,6 +76,14 @@ struct ChatInput {
 [[nodiscard]] std::string resolve_chat_template(std::string_view choice, const std::optional<std::string>& jinja,
                                                 const std::optional<std::string>& tokenizer);
 
+// The same from the keys of a config: `choice` may be empty, and `jinja` a file's name, which a text with tags never
+// is.
+struct ChosenTemplate {
+  std::string source, where;  // `where` names it in errors
+};
+[[nodiscard]] ChosenTemplate choose_chat_template(std::string choice, std::string jinja,
+                                                  const std::optional<std::string>& tokenizer);
+
 // A built-in template by axolotl's name, or nothing.
 [[nodiscard]] std::optional<std::string_view> builtin_chat_template(std::string_view name);
 [[nodiscard]] std::vector<std::string_view> builtin_chat_template_names();

@@ -153,20 +153,35 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   return tokenizer;
 }
 
-void Tokenizer::set_special_tokens(const SpecialTokenNames& names, std::string_view where) {
+void Tokenizer::add_tokens(const SpecialTokenNames& names) {
   SpecialTokens& roles = impl_->roles;
-  const auto set = [&](std::string_view role, const std::string& name, std::optional<std::string>& token) {
-    if (name.empty()) return;
-    if (!impl_->find(std::string_view(name))) {
-      throw input_error(fmt::format("{}.{}", where, role),
-                        "expected a token of the vocabulary, got {}; name one that tokenizer.json has", quote(name));
-    }
-    token = name;
-  };
-  set("bos_token", names.bos_token, roles.bos);
-  set("eos_token", names.eos_token, roles.eos);
-  set("pad_token", names.pad_token, roles.pad);
-  set("unk_token", names.unk_token, roles.unk);
+  std::vector<std::string> with_role;
+  for (const auto& [name, role] : {std::pair(&names.bos_token, &roles.bos),
+                                   {&names.eos_token, &roles.eos},
+                                   {&names.unk_token, &roles.unk},
+                                   {&names.pad_token, &roles.pad}}) {
+    if (name->empty()) continue;
+    *role = *name;
+    with_role.push_back(*name);
+  }
+  const Vocabulary& vocabulary = impl_->model.vocabulary();
+  impl_->added.add(with_role, true, vocabulary);
+  impl_->added.add(names.tokens, false, vocabulary);
+  impl_->added.add(names.additional_special_tokens, true, vocabulary);
+}
+
+nlohmann::ordered_json Tokenizer::added_tokens() const {
+  auto result = nlohmann::ordered_json::array();
+  for (const auto& [id, token] : impl_->added.by_id()) {
+    result.push_back({{"id", id},
+                      {"content", token.content},
+                      {"single_word", token.single_word},
+                      {"lstrip", token.lstrip},
+                      {"rstrip", token.rstrip},
+                      {"normalized", token.normalized},
+                      {"special", token.special}});
+  }
+  return result;
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {

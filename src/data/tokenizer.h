@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,9 +23,13 @@
 
 namespace spillway::data {
 
-// Tokens by role, as they are spelled; empty: as the tokenizer's files say.
+// Tokens that a tokenizer is to have, as they are spelled.
 struct SpecialTokenNames {
-  std::string bos_token, eos_token, pad_token, unk_token;
+  std::string bos_token, eos_token, pad_token, unk_token;  // by role; empty: as the tokenizer's files say
+  std::vector<std::string> additional_special_tokens;
+  std::vector<std::string> tokens;  // plain ones
+
+  friend bool operator==(const SpecialTokenNames&, const SpecialTokenNames&) = default;
 };
 
 class Tokenizer {
@@ -39,9 +44,11 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // Gives roles to other tokens than the files do; the post-processor stays. Throws InputError, naming `where`.ROLE,
-  // for what is not in the vocabulary.
-  void set_special_tokens(const SpecialTokenNames& names, std::string_view where);
+  // Adds the tokens that are not there yet, roles first, and gives the roles to theirs; the post-processor stays. New
+  // ones are matched in raw text. Throws InputError where the vocabulary has no id for one.
+  void add_tokens(const SpecialTokenNames& names);
+  // All added tokens as the list that tokenizer.json has under `added_tokens`.
+  [[nodiscard]] nlohmann::ordered_json added_tokens() const;
 
   // Special tokens inside `text` become their ids; `add_special_tokens` adds those of the post-processor, such as BOS.
   // Invalid UTF-8 counts as U+FFFD. Throws InputError for more than 1 GiB of text, and for a text that the vocabulary

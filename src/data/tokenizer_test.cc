@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "data/tokenizer/tokenizer_file.h"
 #include "io/file.h"
 
+using spillway::data::with_added_tokens;
 using namespace spillway;
 using data::Tokenizer;
 using nlohmann::json;
@@ -183,6 +185,31 @@ TEST_CASE("a folder is read with the small files beside tokenizer.json") {
   CHECK(tokenizer.stop_ids() == std::vector<int32_t>{2, 4});
   CHECK(tokenizer.chat_template() == "new");
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("added tokens are written into a tokenizer.json that stays as it is otherwise") {
+  CHECK(with_added_tokens(R"({"a": [{"added_tokens": 1}], "added_tokens" : [ {"id": "]"} ], "b": 1.50})", "[7]") ==
+        R"({"a": [{"added_tokens": 1}], "added_tokens" : [7], "b": 1.50})");
+  CHECK(with_added_tokens(R"({"k": "added_tokens", "added_tokens": null, "b": "\"}"})", "[7]") ==
+        R"({"k": "added_tokens", "added_tokens": [7], "b": "\"}"})");
+  CHECK(with_added_tokens(R"({"added_tokens": null})", "[7]") == R"({"added_tokens": [7]})");
+  CHECK(with_added_tokens(R"({"added_tokens": []})", "[7]") == R"({"added_tokens": [7]})");
+  CHECK(with_added_tokens(R"({"model": {}})", "[7]") == R"({"added_tokens": [7],"model": {}})");
+}
+
+TEST_CASE("tokens that are added get the library's ids") {
+  Tokenizer tokenizer = golden_tokenizer("qwen");
+  const auto size = static_cast<int32_t>(tokenizer.vocabulary_size());
+  const int32_t end = *tokenizer.token_to_id("<|im_end|>");
+  tokenizer.add_tokens({.eos_token = "<|im_end|>", .pad_token = "<pad>", .tokens = {"<x>", "a", "<x>"}});
+  CHECK(tokenizer.encode("b<x><pad>a<|im_end|>", false) ==
+        std::vector<int32_t>{*tokenizer.token_to_id("b"), size + 1, size, *tokenizer.token_to_id("a"), end});
+  CHECK(tokenizer.eos_id() == end);
+  CHECK(tokenizer.decode(std::vector<int32_t>{size, size + 1}, true) == "<x>");
+  const Tokenizer again = Tokenizer::from_json(
+      with_added_tokens(read_json("qwen.json")["tokenizer"].dump(), tokenizer.added_tokens().dump()), "", "again");
+  CHECK(again.encode("<x><pad>", false) == std::vector<int32_t>{size + 1, size});
+  CHECK_THROWS_AS(tokenizer.add_tokens({.tokens = {""}}), InputError);
 }
 
 TEST_CASE("a bad tokenizer.json is refused with its place") {

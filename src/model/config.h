@@ -32,6 +32,7 @@ struct RopeConfig {
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   int64_t vocab_size = 0;
+  std::optional<int64_t> stored_vocab_size;  // rows that the files have, where tokens were added; empty: vocab_size
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_hidden_layers = 0;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/convert.h"
 #include "model/adapter.h"
 
 namespace spillway {
@@ -101,19 +102,48 @@ void read_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStor
       check_values(folder, *tensor);
       continue;
     }
-    store.write(id, [&](const TensorView& piece, int64_t first) {
-      folder.read(value.name, first, piece.elems(), piece.dtype, piece.data);
-    });
+    StoredWeight weight(folder, value.name);
+    store.write(id, [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
   }
 }
 
 }  // namespace
 
+StoredWeight::StoredWeight(const SafetensorsFolder& folder, std::string_view name)
+    : folder_(folder), name_(name), stored_elems_(folder.find(name)->elems()) {}
+
+void StoredWeight::compute_mean() {
+  const std::vector<int64_t>& shape = folder_.find(name_)->shape;
+  const auto columns = static_cast<size_t>(shape.back());
+  const int64_t rows = stored_elems_ / shape.back();
+  std::vector<float> row(columns);
+  std::vector<double> sum(columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    folder_.read(name_, i * shape.back(), shape.back(), DType::kF32, row.data());
+    for (size_t c = 0; c < columns; ++c) sum[c] += static_cast<double>(row[c]);
+  }
+  for (const double s : sum) mean_.push_back(static_cast<float>(s / static_cast<double>(rows)));
+}
+
+void StoredWeight::read(const TensorView& piece, int64_t first) {
+  const int64_t stored = std::clamp(stored_elems_ - first, int64_t{0}, piece.elems());
+  if (stored > 0) folder_.read(name_, first, stored, piece.dtype, piece.data);
+  if (stored == piece.elems()) return;
+  if (mean_.empty()) compute_mean();
+  std::vector<float> values(static_cast<size_t>(piece.elems() - stored));
+  const auto column = static_cast<size_t>(first + stored);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = mean_[(column + i) % mean_.size()];
+  convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + stored * size_of(piece.dtype), piece.dtype,
+                 piece.elems() - stored);
+}
+
 SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ModelConfig& config) {
   SafetensorsFolder files(folder);
-  std::vector<WeightSpec> specs = model_weights(config);
+  ModelConfig stored = config;
+  stored.vocab_size = config.stored_vocab_size.value_or(config.vocab_size);
+  std::vector<WeightSpec> specs = model_weights(stored);
   if (config.tie_word_embeddings && files.find(kHead)) {
-    specs.push_back({std::string(kHead), {config.vocab_size, config.hidden_size}});
+    specs.push_back({std::string(kHead), {stored.vocab_size, config.hidden_size}});
   }
   check_tensors(files, specs, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
   return files;

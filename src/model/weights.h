@@ -3,6 +3,9 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "graph/graph.h"
 #include "io/safetensors.h"
@@ -21,6 +24,24 @@ namespace spillway {
 // The same for FOLDER/adapter_model.safetensors and the layers that `lora` adapts.
 [[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
                                                      const LoraOptions& lora);
+
+// Reads a stored weight, whose rows may be fewer than wanted: a row for a token that was added is the mean of the
+// stored ones, as transformers starts it (but for noise of 1e-9 of their covariance).
+class StoredWeight {
+ public:
+  // REQUIRES: the folder has `name`, and lives longer.
+  StoredWeight(const SafetensorsFolder& folder, std::string_view name);
+  // Elements [first, first + piece.elems()) in the piece's dtype.
+  void read(const TensorView& piece, int64_t first);
+
+ private:
+  void compute_mean();
+
+  const SafetensorsFolder& folder_;
+  std::string name_;
+  int64_t stored_elems_;
+  std::vector<float> mean_;  // of the rows; empty until it is needed
+};
 
 // Fills the base weights of `graph` from `folder`, converted to their dtypes, and its rotary frequencies from the
 // config. NaN and infinity are refused, also in weights that stay in the files, and so is a head that differs from the

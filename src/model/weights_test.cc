@@ -128,6 +128,27 @@ TEST_CASE("weights are read into the graph's weights of the same names, the freq
   for (size_t i = 0; i < 32; ++i) CHECK(norm[i].bits == to_bf16(expected[i]).bits);
 }
 
+TEST_CASE("rows of added tokens are the mean of the stored ones") {
+  ModelConfig config = read_model_config(kGolden / "llama2");
+  config.stored_vocab_size = config.vocab_size;
+  config.vocab_size += 3;
+  const SafetensorsFolder folder = open_model_weights(kGolden / "llama2", config);
+  Graph graph;
+  graph.values.push_back(
+      {.name = std::string(kEmbedding), .type = {DType::kF32, {99, 32}}, .kind = ValueKind::kTrainableWeight});
+  PiecewiseStore store(graph, 45);
+  load_base_weights(graph, config, folder, store);
+  std::vector<float> stored(96 * 32);
+  folder.read(kEmbedding, DType::kF32, stored.data());
+  const auto* grown = reinterpret_cast<const float*>(store.bytes(0).data());
+  CHECK(std::equal(stored.begin(), stored.end(), grown));
+  for (size_t column = 0; column < 32; ++column) {
+    double sum = 0;
+    for (size_t row = 0; row < 96; ++row) sum += static_cast<double>(stored[row * 32 + column]);
+    for (size_t row = 96; row < 99; ++row) CHECK(grown[row * 32 + column] == doctest::Approx(sum / 96));
+  }
+}
+
 TEST_CASE("weights that stay in the files are not loaded, but NaN in them is refused") {
   const ModelConfig config = read_model_config(kGolden / "llama2");
   Graph graph;

@@ -54,4 +54,8 @@ std::vector<std::string> disk_paths(const Config& config) {
   return {config.output_dir + "/scratch"};
 }
 
+const std::string& tokenizer_folder(const Config& config) {
+  return config.tokenizer_config.empty() ? config.base_model : config.tokenizer_config;
+}
+
 }  // namespace spillway::train

@@ -83,6 +83,7 @@ struct Config {
   double val_set_size = 0;  // a share below 1, a number of rows from 1 on
   std::string chat_template, chat_template_jinja;
   SpecialTokens special_tokens;
+  bool resize_token_embeddings_to_32x = false;
   std::vector<std::string> eot_tokens;
   bool train_on_inputs = false;
   std::string dataset_name;  // TRL's; loading makes it the one entry of `datasets`
@@ -170,5 +171,7 @@ struct Config {
 
 // Where `memory.disk_paths` leads: the folders given, or OUTPUT/scratch.
 [[nodiscard]] std::vector<std::string> disk_paths(const Config& config);
+// The folder whose tokenizer the job uses.
+[[nodiscard]] const std::string& tokenizer_folder(const Config& config);
 
 }  // namespace spillway::train

@@ -10,16 +10,23 @@ KeySection model_section() {
           .alias({"model_name_or_path"})
           .required(),
       key<&Config::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),
-      key<&Config::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token", "replaces the tokenizer's"),
-      key<&Config::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token", "replaces the tokenizer's")
+      key<&Config::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
+                                                              "replaces the tokenizer's; a new one is added"),
+      key<&Config::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token",
+                                                              "replaces the tokenizer's; a new one is added")
           .alias({"eos_token"}),
-      key<&Config::special_tokens, &SpecialTokens::pad_token>("special_tokens.pad_token", "replaces the tokenizer's")
+      key<&Config::special_tokens, &SpecialTokens::pad_token>("special_tokens.pad_token",
+                                                              "replaces the tokenizer's; a new one is added")
           .alias({"pad_token"}),
-      key<&Config::special_tokens, &SpecialTokens::unk_token>("special_tokens.unk_token", "replaces the tokenizer's"),
-      not_yet("special_tokens.additional_special_tokens", "more special tokens"),
-      not_yet("tokens", "tokens added to the vocabulary"),
+      key<&Config::special_tokens, &SpecialTokens::unk_token>("special_tokens.unk_token",
+                                                              "replaces the tokenizer's; a new one is added"),
+      key<&Config::special_tokens, &SpecialTokens::additional_special_tokens>(
+          "special_tokens.additional_special_tokens", "more special tokens; new ones are added to the vocabulary"),
+      key<&Config::special_tokens, &SpecialTokens::tokens>("tokens", "plain tokens added to the vocabulary")
+          .alias({"add_tokens"}),
       not_yet("added_tokens_overrides", "tokens that take over reserved ids"),
-      not_yet("resize_token_embeddings_to_32x", "padding of the vocabulary"),
+      key<&Config::resize_token_embeddings_to_32x>("resize_token_embeddings_to_32x",
+                                                   "the embedding's rows are a multiple of 32"),
       not_yet("shrink_embeddings", "a smaller vocabulary"),
       not_yet("reinit_weights", "training from fresh weights"),
       not_yet("overrides_of_model_config", "other values than those of config.json").alias({"model_config"}),

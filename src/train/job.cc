@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/adapter.h"
 #include "train/offload_policy.h"
+#include "train/vocabulary_growth.h"
 
 namespace spillway::train {
 namespace {
@@ -125,6 +126,7 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
 
 Job make_job(const Config& config, const Machine& machine) {
   Job job{.config = config, .model = read_model_config(config.base_model)};
+  grow_vocabulary(job.config, job.model);
   job.graph = {.decoder = decoder_options(config, job.model),
                .optimizer = config.optimizer,
                .adamw = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay},

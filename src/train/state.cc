@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "io/convert.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
@@ -147,6 +148,18 @@ void save_adapter(const std::filesystem::path& folder, const Job& job, const Tra
              adapter_config_json(job.model, *job.graph.decoder.lora, job.config.base_model));
 }
 
+// config.json as it was, but for the vocabulary's size.
+void save_config(const std::filesystem::path& folder, const Job& job) {
+  const std::filesystem::path file = std::filesystem::path(job.config.base_model) / "config.json";
+  std::string text = read_file(file, int64_t{1} << 24);
+  if (job.model.stored_vocab_size) {
+    auto json = parse_json<nlohmann::ordered_json>(text, file.string());
+    json["vocab_size"] = job.model.vocab_size;
+    text = json_text(json, 2) + "\n";
+  }
+  write_file(folder / "config.json", text);
+}
+
 void save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                      ValueStore& store) {
   const Graph& graph = training.graph;
@@ -165,8 +178,7 @@ void save_full_model(const std::filesystem::path& folder, const Job& job, const 
     append_tensor(writer, graph.value(id).name, store, tensor);
   }
   writer.commit();
-  write_file(folder / "config.json",
-             read_file(std::filesystem::path(job.config.base_model) / "config.json", int64_t{1} << 24));
+  save_config(folder, job);
 }
 
 }  // namespace
@@ -186,9 +198,9 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     const std::string& name = training.graph.value(t.weight).name;
     const SafetensorsFolder* folder = base_.find(name) ? &base_ : adapter_.get();
     if (folder && folder->find(name)) {
-      write_tensor(store, state_tensor(training, t, kMaster), [&](const TensorView& piece, int64_t first) {
-        folder->read(name, first, piece.elems(), piece.dtype, piece.data);
-      });
+      StoredWeight stored(*folder, name);
+      write_tensor(store, state_tensor(training, t, kMaster),
+                   [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
     }
     for (const StateKind& kind : kMoments) {
       write_tensor(store, state_tensor(training, t, kind), clear);
@@ -203,8 +215,7 @@ void save_model(const std::filesystem::path& folder, const Job& job, const Train
   } else {
     save_full_model(folder, job, training, store);
   }
-  copy_tokenizer_files(job.config.tokenizer_config.empty() ? job.config.base_model : job.config.tokenizer_config,
-                       folder, job.config.special_tokens);
+  save_tokenizer(job.config, folder);
   write_file(folder / "README.md", model_card(job));
 }
 

@@ -1,47 +1,85 @@
 #include "train/tokenizer_files.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "data/chat_template.h"
+#include "data/tokenizer/tokenizer_file.h"
 #include "io/file.h"
 
 namespace spillway::train {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
+constexpr const char* kTemplate = "chat_template.jinja";
 
-nlohmann::ordered_json read_object(const fs::path& file) {
-  if (!fs::is_regular_file(file)) return nlohmann::ordered_json::object();
-  auto json = parse_json<nlohmann::ordered_json>(read_file(file, kMostBytes), file.string());
+Json read_object(const fs::path& file) {
+  if (!fs::is_regular_file(file)) return Json::object();
+  auto json = parse_json<Json>(read_file(file, kMostBytes), file.string());
   if (!json.is_object()) throw input_error(file.string(), "expected a JSON object, got something else; correct it");
   return json;
 }
 
+// Roles and added tokens as transformers keeps them beside tokenizer.json.
+void add_to_config(const SpecialTokens& names, const Json& added, Json& config) {
+  for (const auto& [key, token] : {std::pair("bos_token", &names.bos_token),
+                                   {"eos_token", &names.eos_token},
+                                   {"pad_token", &names.pad_token},
+                                   {"unk_token", &names.unk_token}}) {
+    if (!token->empty()) config[key] = *token;
+  }
+  if (!names.additional_special_tokens.empty()) {
+    config["additional_special_tokens"] = names.additional_special_tokens;
+  }
+  const auto decoder = config.find("added_tokens_decoder");
+  if (decoder == config.end() || !decoder->is_object()) return;
+  for (Json token : added) {
+    const std::string id = std::to_string(token["id"].get<int64_t>());
+    token.erase("id");
+    (*decoder)[id] = std::move(token);
+  }
+}
+
+void save_added_tokens(const SpecialTokens& names, const fs::path& from, const fs::path& to) {
+  data::Tokenizer tokenizer = data::Tokenizer::load(from);
+  const Json before = tokenizer.added_tokens();
+  tokenizer.add_tokens(names);
+  const Json added = tokenizer.added_tokens();
+  if (added != before) {
+    const std::string text = read_file(from / "tokenizer.json", kMostBytes);
+    write_file(to / "tokenizer.json", data::with_added_tokens(text, json_text(added)));
+  }
+  Json config = read_object(from / kConfig);
+  add_to_config(names, added, config);
+  write_file(to / kConfig, json_text(config, 2) + "\n");
+  if (!fs::is_regular_file(from / kMap)) return;
+  Json map = read_object(from / kMap);
+  add_to_config(names, added, map);
+  write_file(to / kMap, json_text(map, 2) + "\n");
+}
+
 }  // namespace
 
-void copy_tokenizer_files(const fs::path& from, const fs::path& to, const data::SpecialTokenNames& special) {
+void save_tokenizer(const Config& config, const fs::path& to) {
+  const fs::path from = tokenizer_folder(config);
   for (const char* name : {"tokenizer.json", kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
-                           "merges.txt", "chat_template.jinja", "generation_config.json"}) {
+                           "merges.txt", kTemplate, "generation_config.json"}) {
     if (fs::is_regular_file(from / name)) write_file(to / name, read_file(from / name, kMostBytes));
   }
-  nlohmann::ordered_json tokens = nlohmann::ordered_json::object();
-  for (const auto& [key, token] : {std::pair("bos_token", &special.bos_token),
-                                   {"eos_token", &special.eos_token},
-                                   {"pad_token", &special.pad_token},
-                                   {"unk_token", &special.unk_token}}) {
-    if (!token->empty()) tokens[key] = *token;
-  }
-  if (tokens.empty()) return;
-  for (const char* name : {kConfig, kMap}) {
-    if (name == kMap && !fs::is_regular_file(from / kMap)) continue;
-    nlohmann::ordered_json json = read_object(from / name);
-    json.update(tokens);
-    write_file(to / name, json_text(json, 2) + "\n");
+  if (config.special_tokens != SpecialTokens{}) save_added_tokens(config.special_tokens, from, to);
+  if (!config.chat_template.empty() || !config.chat_template_jinja.empty()) {
+    const std::optional<std::string> own = data::Tokenizer::load(from).chat_template();
+    const data::ChosenTemplate chosen =
+        data::choose_chat_template(config.chat_template, config.chat_template_jinja, own);
+    if (chosen.source != own) write_file(to / kTemplate, chosen.source);
   }
 }
 

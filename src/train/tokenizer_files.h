@@ -3,14 +3,13 @@
 
 #include <filesystem>
 
-#include "data/tokenizer.h"
+#include "train/config.h"
 
 namespace spillway::train {
 
-// Copies the tokenizer's files, the chat template and generation_config.json where they are there. Special tokens with
-// a name in `special` replace the ones in tokenizer_config.json and special_tokens_map.json, so that whoever loads the
-// folder tokenizes as training did. Throws InputError for files that cannot be read.
-void copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& to,
-                          const data::SpecialTokenNames& special);
+// Writes the tokenizer that training used to the folder `to`: its files as they are, but with the tokens and roles of
+// `special_tokens` and `tokens`, so that whoever loads the folder tokenizes as training did; the chat template that the
+// config chose; and generation_config.json where there is one. Throws InputError for files that cannot be read.
+void save_tokenizer(const Config& config, const std::filesystem::path& to);
 
 }  // namespace spillway::train

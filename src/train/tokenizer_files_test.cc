@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/json.h"
+#include "data/chat_template.h"
 #include "io/file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -10,23 +11,46 @@ using namespace spillway;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("a saved tokenizer has the special tokens that training used") {
+namespace {
+
+constexpr const char* kTokenizer =
+    R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "</s>": 2}, "unk_token": "a"}, "added_tokens": []})";
+
+}  // namespace
+
+TEST_CASE("a saved tokenizer has the tokens that training used") {
   const TemporaryFolder from, to;
   const auto saved = [&](const char* name) { return parse_json(read_file(to.path() / name, 1 << 20), name); };
-  write_file(from.path() / "tokenizer.json", "{}");
+  train::Config config{.base_model = from.path().string()};
+  write_file(from.path() / "tokenizer.json", kTokenizer);
   write_file(from.path() / "tokenizer_config.json",
-             R"({"eos_token": {"content": "</s>", "lstrip": false}, "bos_token": "<s>", "model_max_length": 8})");
-  train::copy_tokenizer_files(from.path(), to.path(), {});
-  CHECK(read_file(to.path() / "tokenizer_config.json", 1 << 20) ==
-        read_file(from.path() / "tokenizer_config.json", 1 << 20));
+             R"({"eos_token": {"content": "</s>", "lstrip": false}, "bos_token": "a", "model_max_length": 8})");
+  train::save_tokenizer(config, to.path());
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    CHECK(read_file(to.path() / name, 1 << 20) == read_file(from.path() / name, 1 << 20));
+  }
 
-  train::copy_tokenizer_files(from.path(), to.path(), {.eos_token = "<|im_end|>", .pad_token = "<pad>"});
+  config.special_tokens = {.eos_token = "</s>", .pad_token = "<pad>", .tokens = {"<x>", "b"}};
+  train::save_tokenizer(config, to.path());
   CHECK(saved("tokenizer_config.json") ==
-        nlohmann::json{
-            {"eos_token", "<|im_end|>"}, {"bos_token", "<s>"}, {"model_max_length", 8}, {"pad_token", "<pad>"}});
+        nlohmann::json{{"eos_token", "</s>"}, {"bos_token", "a"}, {"model_max_length", 8}, {"pad_token", "<pad>"}});
   CHECK_FALSE(fs::exists(to.path() / "special_tokens_map.json"));
+  const data::Tokenizer tokenizer = data::Tokenizer::load(to.path());
+  CHECK(tokenizer.vocabulary_size() == 5);
+  CHECK(tokenizer.pad_id() == 3);
+  CHECK(tokenizer.eos_id() == 2);
+  CHECK(tokenizer.encode("<x>b<pad></s>a", false) == std::vector<int32_t>{4, 1, 3, 2, 0});
+  CHECK(tokenizer.is_special(3));
+  CHECK_FALSE(tokenizer.is_special(4));
 
-  write_file(from.path() / "special_tokens_map.json", R"({"eos_token": "</s>"})");
-  train::copy_tokenizer_files(from.path(), to.path(), {.eos_token = "<|im_end|>"});
-  CHECK(saved("special_tokens_map.json") == nlohmann::json{{"eos_token", "<|im_end|>"}});
+  write_file(from.path() / "special_tokens_map.json", R"({"eos_token": "b"})");
+  train::save_tokenizer(config, to.path());
+  CHECK(saved("special_tokens_map.json") == nlohmann::json{{"eos_token", "</s>"}, {"pad_token", "<pad>"}});
+}
+
+TEST_CASE("a saved tokenizer has the chat template of the config") {
+  const TemporaryFolder from, to;
+  write_file(from.path() / "tokenizer.json", kTokenizer);
+  train::save_tokenizer({.base_model = from.path().string(), .chat_template = "chatml"}, to.path());
+  CHECK(data::Tokenizer::load(to.path()).chat_template() == std::string(*data::builtin_chat_template("chatml")));
 }

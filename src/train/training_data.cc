@@ -63,10 +63,10 @@ class RowLoader {
  public:
   RowLoader(const Config& config, const std::function<void(int64_t)>& progress)
       : config_(config),
-        folder_(config.tokenizer_config.empty() ? config.base_model : config.tokenizer_config),
+        folder_(tokenizer_folder(config)),
         tokenizer_(data::Tokenizer::load(folder_)),
         preparation_{static_cast<int>(config.dataset_processes.value_or(available_cpus())), progress} {
-    tokenizer_.set_special_tokens(config.special_tokens, "special_tokens");
+    tokenizer_.add_tokens(config.special_tokens);
   }
 
   [[nodiscard]] data::Dataset load(std::string_view key, const std::vector<DatasetConfig>& datasets,
@@ -139,9 +139,9 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
 }
 
 PreferenceData load_preference_data(const Config& config, const ModelConfig& model) {
-  const std::string folder = config.tokenizer_config.empty() ? config.base_model : config.tokenizer_config;
+  const std::string& folder = tokenizer_folder(config);
   data::Tokenizer tokenizer = data::Tokenizer::load(folder);
-  tokenizer.set_special_tokens(config.special_tokens, "special_tokens");
+  tokenizer.add_tokens(config.special_tokens);
   const data::RowOptions options = row_options(config);
   PreferenceData result{.training = data::load_preferences(config.datasets, options, tokenizer)};
   if (config.test_datasets.empty()) {

@@ -108,11 +108,11 @@ std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptio
     add_content(templates, config.chat_template_jinja);
   }
   add_content(templates, options.chat_template_jinja);
-  const auto& [bos, eos, pad, unk] = special;
+  const auto& [bos, eos, pad, unk, more, plain] = special;
   return json_text(Json{{"version", kRowsVersion},
                         {"datasets", datasets},
                         {"options", members_of(options)},
-                        {"special_tokens", list_of(bos, eos, pad, unk)},
+                        {"special_tokens", list_of(bos, eos, pad, unk, more, plain)},
                         {"files", files},
                         {"tokenizer", tokenizer_files(tokenizer)},
                         {"templates", templates}});

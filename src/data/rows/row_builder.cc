@@ -7,14 +7,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/rows/instruction_kinds.h"
-#include "io/file.h"
 
 namespace spillway::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int64_t kMaxTemplateBytes = int64_t{4} << 20;
 
 // `type:` empty: rows that are tokenised already.
 class TokenizedRows : public RowBuilder {
@@ -131,18 +128,10 @@ Row tokenized_row(const Record& record, const Tokenizer& tokenizer) {
 
 ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
   const bool own = !config.chat_template.empty() || !config.chat_template_jinja.empty();
-  std::string choice = own ? config.chat_template : options.chat_template;
-  std::string jinja = own ? config.chat_template_jinja : options.chat_template_jinja;
-  if (choice.empty() && !jinja.empty()) choice = "jinja";
-  std::string where = choice.empty() ? "chat template" : fmt::format("chat template {}", choice);
-  // A template's text has tags; a file's name has none.
-  if (jinja.find("{{") == std::string::npos && jinja.find("{%") == std::string::npos && !jinja.empty()) {
-    where = jinja;
-    jinja = read_file(jinja, kMaxTemplateBytes);
-  }
-  return ChatTemplate::compile(
-      resolve_chat_template(choice, jinja.empty() ? std::nullopt : std::optional(jinja), tokenizer.chat_template()),
-      where);
+  const std::string& choice = own ? config.chat_template : options.chat_template;
+  const std::string& jinja = own ? config.chat_template_jinja : options.chat_template_jinja;
+  const ChosenTemplate chosen = data::choose_chat_template(choice, jinja, tokenizer.chat_template());
+  return ChatTemplate::compile(chosen.source, chosen.where);
 }
 
 Json template_variables(const Tokenizer& tokenizer) {

@@ -36,7 +36,7 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
     if (!is_new)
       throw element["id"].bad(fmt::format("an id that {} does not have", quote(first->second)), "give it another");
     const int32_t id_in_file = token.id;
-    add(std::move(token), vocabulary, element);
+    add_from_file(std::move(token), vocabulary, element);
     const std::string& content = first->second;
     const int32_t id = by_content_.at(content);
     if (id != id_in_file && renumbered.empty())
@@ -46,42 +46,58 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
     log_warning("[{}] {}: the ids of added tokens follow the vocabulary without a gap", field.where(), renumbered);
   }
 
-  // Special tokens go first where the normalized texts of two are equal.
   std::string buffer;
   RegexScratch scratch;
+  for (auto& [id, token] : by_id_) {
+    token.text = token.normalized ? normalizer.apply(token.content, buffer, scratch) : token.content;
+  }
+  index();
+}
+
+// Special tokens go first where the normalized texts of two are equal.
+void AddedTokens::index() {
   std::vector<std::pair<std::string_view, int32_t>> raw, normalized;
   for (const bool special : {true, false}) {
-    for (auto& [id, token] : by_id_) {
-      if (token.special != special) continue;
-      if (!token.normalized) {
-        token.text = token.content;
-        raw.emplace_back(token.content, id);
-        continue;
-      }
-      token.text = normalizer.apply(token.content, buffer, scratch);
-      normalized.emplace_back(token.text, id);
+    for (const auto& [id, token] : by_id_) {
+      if (token.special == special) (token.normalized ? normalized : raw).emplace_back(token.text, id);
     }
   }
   raw_ = ByteTrie(std::move(raw));
   normalized_ = ByteTrie(std::move(normalized));
 }
 
-void AddedTokens::add(AddedToken token, const Vocabulary& vocabulary, const JsonField& field) {
-  if (const std::optional<int32_t> id = vocabulary.find(token.content)) {
-    token.id = *id;
-  } else {
-    const int64_t next = std::max(vocabulary.size(), id_limit());
-    if (vocabulary.token(next)) {
-      throw field["id"].bad(fmt::format("a vocabulary without gaps below {}", vocabulary.id_limit()),
-                            fmt::format("{} would get id {}, which is taken", quote(token.content), next));
-    }
-    token.id = static_cast<int32_t>(next);
+int64_t AddedTokens::id_for(std::string_view content, const Vocabulary& vocabulary) const {
+  if (const std::optional<int32_t> id = vocabulary.find(content)) return *id;
+  return std::max(vocabulary.size(), id_limit());
+}
+
+void AddedTokens::add_from_file(AddedToken token, const Vocabulary& vocabulary, const JsonField& field) {
+  const int64_t id = id_for(token.content, vocabulary);
+  if (vocabulary.token(id).value_or(token.content) != token.content) {
+    throw field["id"].bad(fmt::format("a vocabulary without gaps below {}", vocabulary.id_limit()),
+                          fmt::format("{} would get id {}, which is taken", quote(token.content), id));
   }
+  token.id = static_cast<int32_t>(id);
   if (!by_content_.emplace(token.content, token.id).second) {
     throw field["content"].bad("a content that no other added token has", "remove one of the two");
   }
   if (token.special) special_.insert(token.content);
   by_id_.emplace(token.id, std::move(token));
+}
+
+void AddedTokens::add(std::span<const std::string> contents, bool special, const Vocabulary& vocabulary) {
+  for (const std::string& content : contents) {
+    if (special) special_.insert(content);
+    if (by_content_.contains(content)) continue;
+    const int64_t id = id_for(content, vocabulary);
+    if (content.empty() || id > kMaxId || vocabulary.token(id).value_or(content) != content) {
+      throw input_error("tokens", "expected a text and a free id for a new token, got {} and {}; leave it out",
+                        quote(content), id);
+    }
+    by_content_.emplace(content, static_cast<int32_t>(id));
+    by_id_.emplace(id, AddedToken{content, content, static_cast<int32_t>(id), false, false, false, false, special});
+  }
+  index();
 }
 
 std::optional<int32_t> AddedTokens::find(std::string_view content) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,7 +30,7 @@ struct AddedToken {
   bool special = false;                 // may be left out of decoded text
 };
 
-// Immutable; any thread may read.
+// Any thread may read while none adds.
 class AddedTokens {
  public:
   // `field` is the list of tokenizer.json. Ids are the library's: the vocabulary's where the content is a token of it,
@@ -37,8 +38,14 @@ class AddedTokens {
   // for ids and contents that appear twice and for an id that collides with the vocabulary.
   AddedTokens(const JsonField& field, const Vocabulary& vocabulary, const Normalizer& normalizer);
 
+  // Adds tokens that stand for raw text, with the next free ids; those that are there already stay as they are, but
+  // decoding may leave them out where `special` says so. Throws InputError for an empty one, and where
+  // the vocabulary leaves no room.
+  void add(std::span<const std::string> contents, bool special, const Vocabulary& vocabulary);
+
   [[nodiscard]] std::optional<int32_t> find(std::string_view content) const;
   [[nodiscard]] const AddedToken* token(int64_t id) const;
+  [[nodiscard]] const std::map<int32_t, AddedToken>& by_id() const { return by_id_; }
   // Whether decoding may leave this token out. The library asks for its text here, so that a special token whose
   // normalized text differs from its content stays; so do we.
   [[nodiscard]] bool is_skipped(std::string_view text) const { return special_.contains(std::string(text)); }
@@ -74,7 +81,10 @@ class AddedTokens {
   static bool touches_word(std::string_view text, size_t begin, size_t end);
   static size_t space_before(std::string_view text, size_t position);
   static size_t space_behind(std::string_view text, size_t position);
-  void add(AddedToken token, const Vocabulary& vocabulary, const JsonField& field);
+  void add_from_file(AddedToken token, const Vocabulary& vocabulary, const JsonField& field);
+  // The id that a new token gets: its own in the vocabulary, else the next behind all others.
+  [[nodiscard]] int64_t id_for(std::string_view content, const Vocabulary& vocabulary) const;
+  void index();
 
   std::map<int32_t, AddedToken> by_id_;
   std::unordered_map<std::string, int32_t> by_content_;

@@ -1,0 +1,64 @@
+#include "train/vocabulary_growth.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/tokenizer.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr int64_t kRounded = 32;
+
+data::Tokenizer tokenizer_of(const Config& config) {
+  data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(config));
+  tokenizer.add_tokens(config.special_tokens);
+  return tokenizer;
+}
+
+// The key that names the first token whose id is not below `rows`; there is one.
+std::string key_of_new_token(const SpecialTokens& names, const data::Tokenizer& tokenizer, int64_t rows) {
+  const auto is_new = [&](const std::string& token) { return tokenizer.token_to_id(token).value_or(0) >= rows; };
+  for (const auto& [key, token] :
+       {std::pair("bos_token", &names.bos_token), {"eos_token", &names.eos_token}, {"unk_token", &names.unk_token}}) {
+    if (is_new(*token)) return fmt::format("special_tokens.{}", key);
+  }
+  if (std::any_of(names.tokens.begin(), names.tokens.end(), is_new)) return "tokens";
+  return "special_tokens.additional_special_tokens";
+}
+
+}  // namespace
+
+void grow_vocabulary(Config& config, ModelConfig& model) {
+  if (config.special_tokens == SpecialTokens{} && !config.resize_token_embeddings_to_32x) return;
+  const bool full = config.adapter == Adapter::kNone;
+  data::Tokenizer tokenizer = tokenizer_of(config);
+  std::string& pad = config.special_tokens.pad_token;
+  if (!full && tokenizer.pad_id().value_or(0) >= model.vocab_size && !pad.empty()) {
+    log_warning(
+        "[special_tokens.pad_token] {} is new, and an adapter trains no new rows of the embedding; it is left "
+        "out, since nothing here is padded",
+        quote(pad));
+    pad.clear();
+    tokenizer = tokenizer_of(config);
+  }
+  const int64_t tokens = tokenizer.vocabulary_size();
+  const bool rounds = full && config.resize_token_embeddings_to_32x;
+  const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
+  if (rows <= model.vocab_size) return;
+  if (!full) {
+    throw input_error(key_of_new_token(config.special_tokens, tokenizer, model.vocab_size),
+                      "expected tokens that the embedding has rows for, got {} tokens for {} rows: new rows would have "
+                      "to be trained and saved beside the adapter; name tokens of the vocabulary, or train in full",
+                      tokens, model.vocab_size);
+  }
+  log_info("the embedding grows from {} to {} rows, for {} tokens", model.vocab_size, rows, tokens);
+  model.stored_vocab_size = model.vocab_size;
+  model.vocab_size = rows;
+}
+
+}  // namespace spillway::train

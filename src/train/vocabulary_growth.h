@@ -1,0 +1,15 @@
+// New tokens of a config, and the rows of the embedding that they need.
+#pragma once
+
+#include "model/config.h"
+#include "train/config.h"
+
+namespace spillway::train {
+
+// Sets the model's vocab_size to what the tokens of the config need, where that is more than the files have; with
+// resize_token_embeddings_to_32x a multiple of 32. An adapter trains no embedding: beside it a new padding token is
+// left out of the config with a warning, since no batch here is padded, and any other is an InputError that names its
+// key.
+void grow_vocabulary(Config& config, ModelConfig& model);
+
+}  // namespace spillway::train

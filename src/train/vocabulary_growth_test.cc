@@ -1,0 +1,46 @@
+#include "train/vocabulary_growth.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::train;
+
+TEST_CASE("new tokens of a config get rows of the embedding") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "tokenizer.json",
+             R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}})");
+  const Config plain{.base_model = folder.path().string()};
+  const auto grown = [](Config config, int64_t rows) {
+    ModelConfig model{.vocab_size = rows};
+    grow_vocabulary(config, model);
+    CHECK(model.stored_vocab_size.value_or(model.vocab_size) == rows);
+    return model.vocab_size;
+  };
+  CHECK(grown(plain, 2) == 2);  // nothing asked for
+  Config config = plain;
+  config.special_tokens = {.eos_token = "b", .tokens = {"<x>", "c", "<y>"}};
+  CHECK(grown(config, 3) == 5);
+  CHECK(grown(config, 8) == 8);
+  config.resize_token_embeddings_to_32x = true;
+  CHECK(grown(config, 3) == 32);
+
+  config.adapter = Adapter::kLora;
+  CHECK(grown(config, 5) == 5);
+  try {
+    (void)grown(config, 4);
+    FAIL("no error");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).starts_with("[tokens] expected tokens that the embedding has rows for"));
+  }
+  config.special_tokens = {.pad_token = "<pad>"};
+  ModelConfig model{.vocab_size = 3};
+  grow_vocabulary(config, model);
+  CHECK(model.vocab_size == 3);
+  CHECK(config.special_tokens.pad_token.empty());
+}
