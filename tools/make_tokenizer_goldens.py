@@ -168,7 +168,7 @@ def double_array(values):
             place(base ^ key, prefix + bytes([key]))
 
     place(0, b"")
-    return [units.get(i, 0) for i in range(max(units) + 1)]
+    return [units.get(i, 0) for i in range((max(units) | 0xFF) + 1)]  # whole blocks, so that no lookup leaves the array
 
 
 def texts_with(added):
