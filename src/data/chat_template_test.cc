@@ -119,6 +119,8 @@ TEST_CASE("errors of a template name it and the line, on one line") {
   CHECK(error_of("{% set ns = namespace() %}{{ [].append(1) }}").find("unsafe") != std::string::npos);
 }
 
+TEST_CASE("self has no blocks") { CHECK(render("[{{ self.greeting }}{{ self.greeting is defined }}]") == "[False]"); }
+
 TEST_CASE("a template that does not end is refused") {
   CHECK(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").find("calls itself too deep") != std::string::npos);
   CHECK(error_of("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}")

@@ -108,6 +108,8 @@ Value find_global(std::string_view name) {
   for (const NamedFunction& entry : kGlobals) {
     if (entry.name == name) return Value(std::shared_ptr<Object>(std::make_shared<Function>(entry.body)));
   }
+  // The blocks of the template, by name; a template in one piece has none.
+  if (name == "self") return Value(std::shared_ptr<Object>(std::make_shared<Namespace>()));
   return make_undefined(fmt::format("'{}' is undefined", name));
 }
 
