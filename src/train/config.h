@@ -74,6 +74,7 @@ struct Config {
   double lora_alpha = 0;
   double lora_dropout = 0;
   std::vector<std::string> lora_target_modules;  // empty, without lora_target_linear: q_proj and v_proj
+  std::string lora_target_pattern;               // of whole paths; loading takes it from lora_target_modules
   bool lora_target_linear = false;
   std::string lora_model_dir;
   bool peft_use_rslora = false;
@@ -86,7 +87,7 @@ struct Config {
   bool resize_token_embeddings_to_32x = false;
   std::vector<std::string> eot_tokens;
   bool train_on_inputs = false;
-  std::string dataset_name;  // TRL's; loading makes it the one entry of `datasets`
+  std::string dataset_name, dataset_train_split;  // TRL's; loading makes them the one entry of `datasets`
   std::optional<bool> completion_only_loss;
   bool assistant_only_loss = false;
   std::string dataset_text_field = "text";

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "train/config_values.h"
+#include "train/lora_pattern.h"
+#include "train/template_name.h"
 
 namespace spillway::train {
 namespace {
@@ -171,6 +173,11 @@ void complete_adapter(Checks& c) {
     config.lora_target_modules.clear();
     config.lora_target_linear = true;
   }
+  if (config.lora_target_modules.size() == 1 && is_module_pattern(config.lora_target_modules[0])) {
+    check_module_pattern(config.lora_target_modules[0], c.where("lora_target_modules"));
+    config.lora_target_pattern = std::move(config.lora_target_modules[0]);
+    config.lora_target_modules.clear();
+  }
   if (config.adapter == Adapter::kNone) {
     if (!config.lora_model_dir.empty()) {
       throw input_error(c.where("lora_model_dir"),
@@ -188,7 +195,9 @@ void complete_adapter(Checks& c) {
   if (!c.given("lora_alpha") && config.lora_model_dir.empty()) config.lora_alpha = static_cast<double>(config.lora_r);
 }
 
-void complete_template(std::string_view where, std::string& name, const std::string& jinja) {
+// `key` is what the verdict is on, `where` its place in messages.
+void complete_template(Checks& c, std::string_view key, std::string_view where, std::string& name,
+                       const std::string& jinja) {
   if (name == "jinja" && jinja.empty()) {
     throw input_error(where, "expected chat_template_jinja beside chat_template: jinja, got none; set it");
   }
@@ -197,6 +206,9 @@ void complete_template(std::string_view where, std::string& name, const std::str
                       quote(name));
   }
   if (!jinja.empty()) name = "jinja";
+  Verdicts verdicts;
+  verdicts.attempt(key, key, [&] { check_template_name(name, where); });
+  c.loaded.verdicts.append(std::move(verdicts));
 }
 
 void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfig>& datasets) {
@@ -214,7 +226,8 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
                           quote(mapping->second), quote(*older));
       }
     }
-    complete_template(where + ".chat_template", dataset.chat_template, dataset.chat_template_jinja);
+    complete_template(c, fmt::format("{}.{}.chat_template", key, i), where + ".chat_template", dataset.chat_template,
+                      dataset.chat_template_jinja);
     if (dataset.shards_idx >= dataset.shards) {
       throw input_error(where + ".shards_idx", "expected a part from 0 to {}, got {}; lower it or raise shards",
                         dataset.shards - 1, dataset.shards_idx);
@@ -225,8 +238,12 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
 void complete_data(Checks& c) {
   Config& config = c.config;
   c.exclude("datasets", true, "dataset_name", true);
-  if (!config.dataset_name.empty()) {
-    config.datasets.emplace_back().path = config.dataset_name;
+  if (config.dataset_name.empty()) {
+    c.loaded.verdicts.ignore("dataset_train_split", "it goes with dataset_name; entries of datasets have a split");
+  } else {
+    DatasetConfig& dataset = config.datasets.emplace_back();
+    dataset.path = config.dataset_name;
+    if (!config.dataset_train_split.empty()) dataset.split = config.dataset_train_split;
     c.loaded.given.emplace("datasets", c.where("dataset_name"));
   }
   if (c.given("pretraining_dataset") && !config.max_steps) {
@@ -239,7 +256,7 @@ void complete_data(Checks& c) {
   }
   complete_datasets(c, "datasets", config.datasets);
   complete_datasets(c, "test_datasets", config.test_datasets);
-  complete_template(c.where("chat_template"), config.chat_template, config.chat_template_jinja);
+  complete_template(c, "chat_template", c.where("chat_template"), config.chat_template, config.chat_template_jinja);
 }
 
 void complete_types(Checks& c) {

@@ -9,6 +9,7 @@ KeySection data_section() {
       key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table").required(),
       key<&Config::test_datasets>("test_datasets", "the rows to evaluate on"),
       key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
+      key<&Config::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
       key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
           .least(0),
       key<&Config::chat_template>("chat_template",
@@ -32,7 +33,6 @@ KeySection data_section() {
       not_yet("default_system_message", "a system message for conversations without one"),
       not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
       not_yet("skip_prepare_dataset", "rows in another form"),
-      not_yet("dataset_train_split", "TRL's choice of a split").or_values({"train"}),
       not_yet("dataset_test_split", "TRL's choice of a split").or_values({"test"}),
       not_yet("dataset_streaming", "streamed rows"),
       not_yet("dataset_kwargs", "TRL's options of a dataset"),

@@ -62,7 +62,8 @@ KeySection adapter_section() {
       key<&Config::lora_alpha>("lora_alpha", "the adapter's product is scaled by alpha / r; left out: r").above(0),
       key<&Config::lora_dropout>("lora_dropout", "share of the adapter's inputs that is dropped").least(0).most(0.999),
       key<&Config::lora_target_modules>("lora_target_modules",
-                                        "names of the modules that get an adapter; left out: q_proj and v_proj"),
+                                        "names of the modules that get an adapter, or one pattern that their whole "
+                                        "paths match; left out: q_proj and v_proj"),
       key<&Config::lora_target_linear>("lora_target_linear", "every linear module but the head gets an adapter"),
       key<&Config::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
       key<&Config::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),

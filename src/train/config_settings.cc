@@ -60,6 +60,7 @@ void add_setting(std::vector<Setting>& settings, Setting setting, Verdicts& verd
 void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, const std::string& prefix,
              std::vector<Setting>& settings, Verdicts& verdicts) {
   for (const auto& entry : map.entries) {
+    if (verdicts.is_full()) return;
     const std::string name = prefix + entry.key;
     const KeyPlace here = place.at(entry);
     verdicts.attempt(here.path, name, [&] {
@@ -195,7 +196,7 @@ void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<Datas
     throw input_error(place.text(), "expected a list, got {}; write `- path: FILE` lines", node.shown());
   }
   value.clear();
-  for (size_t i = 0; i < node.items.size(); ++i) {
+  for (size_t i = 0; i < node.items.size() && !verdicts.is_full(); ++i) {
     const YamlNode& item = node.items[i];
     const KeyPlace here = place.at(i);
     DatasetConfig& dataset = value.emplace_back();
@@ -280,6 +281,7 @@ void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverr
 
 void read_settings(std::span<const Setting> settings, void* owner, Verdicts& verdicts) {
   for (const Setting& setting : settings) {
+    if (verdicts.is_full()) return;
     verdicts.attempt(setting.place.path, setting.key->name, [&] { read_setting(setting, owner, verdicts); });
   }
 }

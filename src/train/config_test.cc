@@ -96,6 +96,10 @@ TEST_CASE("TRL's names mean the same as axolotl's") {
   CHECK(config.sequence_len == 1024);
   CHECK(config.length_rules == LengthRules::kTrl);
   CHECK(config.eval_batch_size == 2);
+  CHECK(load_config(text + "dataset_train_split: 'train[:10%]'\n", "c.yml", {}, ConfigUse::kTrain)
+            .config.datasets.at(0)
+            .split == "train[:10%]");
+  CHECK(load("dataset_train_split: x\n").ignored == std::vector<std::string>{"dataset_train_split"});
   const std::string shortest = "model_name_or_path: ./m\ndataset_name: a.jsonl\nlearning_rate: 1e-5\n";
   CHECK(load_config(shortest, "c.yml", {}, ConfigUse::kTrain).config.sequence_len == 1024);
 }
@@ -321,6 +325,15 @@ TEST_CASE("values that follow from others are filled in or refused") {
         std::string::npos);
   CHECK(error_of("chat_template: chatml\nchat_template_jinja: x\n")
             .find("expected chat_template: jinja beside chat_template_jinja, got 'chatml'") != std::string::npos);
+  CHECK(error_of("chat_template: chatmll\n").find("did you mean chatml?") != std::string::npos);
+  CHECK(error_of("chat_template: tokenizer_default_fallback_lama3\n").find("did you mean llama3?") !=
+        std::string::npos);
+  CHECK(load("chat_template: tokenizer_default_fallback_chatml\n").config.chat_template ==
+        "tokenizer_default_fallback_chatml");
+  const Config pattern = load("adapter: lora\nlora_r: 4\nlora_target_modules: '.*_proj'\n").config;
+  CHECK(pattern.lora_target_pattern == ".*_proj");
+  CHECK(pattern.lora_target_modules.empty());
+  CHECK_FALSE(error_of("adapter: lora\nlora_r: 4\nlora_target_modules: '(_proj'\n").empty());
   CHECK(error_of("min_sample_len: 1000\n").find("expected at most sequence_len, 512, got 1000") != std::string::npos);
   CHECK(error_of("truncation_mode: keep_end\n").find("expected max_length beside truncation_mode, got none") !=
         std::string::npos);

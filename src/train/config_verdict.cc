@@ -27,6 +27,7 @@ void Verdicts::add(std::string_view key, std::string_view name, Verdict verdict,
 }
 
 void Verdicts::fail(std::string_view key, std::string_view name, Verdict verdict, std::string message) {
+  ++problems_;
   const size_t place_end = message.find("] ");
   const std::string note = place_end == std::string::npos ? message : message.substr(place_end + 2);
   keys_.push_back({std::string(key), std::string(name), verdict, note, std::move(message)});

@@ -72,6 +72,9 @@ class Verdicts {
   [[nodiscard]] const std::vector<KeyVerdict>& keys() const { return keys_; }
   [[nodiscard]] bool has(Verdict verdict) const;
 
+  // Whether so much is wrong that nobody reads on: a file of another kind has a hundred thousand unknown keys.
+  [[nodiscard]] bool is_full() const { return problems_ >= kMostProblems; }
+
   // The message that a user should see first: what is wrong, else what is refused, else what is to come; empty where
   // every key is fine.
   [[nodiscard]] std::string first_problem() const;
@@ -80,9 +83,12 @@ class Verdicts {
   [[nodiscard]] std::vector<std::string> spelled(Verdict verdict) const;
 
  private:
+  static constexpr int kMostProblems = 100;
+
   void fail(std::string_view key, std::string_view name, Verdict verdict, std::string message);
 
   std::vector<KeyVerdict> keys_;
+  int problems_ = 0;
 };
 
 }  // namespace spillway::train

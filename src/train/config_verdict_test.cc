@@ -142,6 +142,15 @@ TEST_CASE("what axolotl refuses and Spillway does is said in a line") {
             .notes.empty());
 }
 
+TEST_CASE("the name of a chat template is looked at without the tokenizer") {
+  CHECK(verdict_of(check("chat_template: chatml\n"), "chat_template") == "supported");
+  CHECK(verdict_of(check("chat_template: chatmll\n"), "chat_template").find("did you mean chatml?") !=
+        std::string::npos);
+  CHECK(verdict_of(check("chat_template: qwen3_5\n"), "chat_template").starts_with("not yet"));
+  const LoadedConfig loaded = check("test_datasets: [{path: x, type: chat_template, chat_template: nonesuch}]\n");
+  CHECK(verdict_of(loaded, "test_datasets.0.chat_template").starts_with("wrong: expected alpaca"));
+}
+
 TEST_CASE("a stream of rows needs a number of steps") {
   CHECK(check("pretraining_dataset: [{path: x}]\n").conflict.find("expected max_steps beside it, got none") !=
         std::string::npos);
@@ -161,4 +170,12 @@ TEST_CASE("the example configs ask for nothing but what is there or to come") {
     CHECK_FALSE(loaded.verdicts.has(Verdict::kWrong));
     CHECK(loaded.conflict.empty());
   }
+}
+
+TEST_CASE("a file of another kind is given up on, quickly") {
+  std::string text;
+  for (int i = 0; i < 40000; ++i) text += fmt::format("learnin_rate{}: 1\n", i);
+  const LoadedConfig loaded = check_config(text, "c.yml", {}, ConfigUse::kTrain);
+  CHECK(loaded.verdicts.keys().size() == 100);
+  CHECK(first_problem(loaded).starts_with("[c.yml:1: learnin_rate0] expected a known key"));
 }

@@ -15,8 +15,11 @@ class Collector {
   Collector(const ForeignTable& table, Verdicts& verdicts) : table_(table), verdicts_(verdicts) {}
 
   void walk(const YamlNode& node, const KeyPlace& place, const std::string& prefix) {
-    for (const auto& entry : node.entries) attempt(entry.value, place.at(entry), prefix + entry.key);
-    for (size_t i = 0; i < node.items.size(); ++i) {
+    for (const auto& entry : node.entries) {
+      if (verdicts_.is_full()) return;
+      attempt(entry.value, place.at(entry), prefix + entry.key);
+    }
+    for (size_t i = 0; i < node.items.size() && !verdicts_.is_full(); ++i) {
       attempt(node.items[i], place.at(i), fmt::format("{}{}", prefix, i));
     }
   }

@@ -6,16 +6,19 @@
 
 #include "base/error.h"
 #include "model/adapter.h"
+#include "train/lora_pattern.h"
 #include "train/offload_policy.h"
 #include "train/vocabulary_growth.h"
 
 namespace spillway::train {
 namespace {
 
-LoraOptions fresh_lora(const Config& config) {
+LoraOptions fresh_lora(const Config& config, const ModelConfig& model) {
   LoraOptions lora{
       .r = config.lora_r, .alpha = config.lora_alpha, .rslora = config.peft_use_rslora, .dropout = config.lora_dropout};
-  if (!config.lora_target_linear) {
+  if (!config.lora_target_pattern.empty()) {
+    lora.target_modules = modules_matching(model, config.lora_target_pattern, "lora_target_modules");
+  } else if (!config.lora_target_linear) {
     lora.target_modules = {config.lora_target_modules.begin(), config.lora_target_modules.end()};
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
   }
@@ -38,10 +41,10 @@ LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
   if (config.lora_r != 0 && config.lora_r != lora.r) throw differs("lora_r", lora.r, config.lora_r);
   if (config.lora_alpha != 0 && config.lora_alpha != lora.alpha)
     throw differs("lora_alpha", lora.alpha, config.lora_alpha);
-  if (config.lora_target_linear || !config.lora_target_modules.empty()) {
+  if (config.lora_target_linear || !config.lora_target_modules.empty() || !config.lora_target_pattern.empty()) {
     const std::string_view key = config.lora_target_linear ? "lora_target_linear" : "lora_target_modules";
     const auto theirs = names_of(lora_targets(model, lora, config.lora_model_dir));
-    const auto ours = names_of(lora_targets(model, fresh_lora(config), key));
+    const auto ours = names_of(lora_targets(model, fresh_lora(config, model), key));
     if (theirs != ours)
       throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
   }
@@ -51,7 +54,7 @@ LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
 
 LoraOptions lora_options(const Config& config, const ModelConfig& model) {
   if (!config.lora_model_dir.empty()) return continued_lora(config, model);
-  LoraOptions lora = fresh_lora(config);
+  LoraOptions lora = fresh_lora(config, model);
   (void)lora_targets(model, lora, "lora_target_modules");
   return lora;
 }

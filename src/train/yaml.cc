@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kLargestText = kMiB;
 constexpr int64_t kMostNodes = 100'000;
 constexpr size_t kDeepest = 64;
+constexpr size_t kLongestKey = 256;
 
 int64_t count_nodes(const YamlNode& node) {
   int64_t nodes = 1;
@@ -165,6 +166,11 @@ class TreeBuilder : public YAML::EventHandler {
   void take_key(const YAML::Mark& mark, const YamlNode& node) {
     Frame& frame = frames_.back();
     if (node.kind != YamlNode::Kind::kScalar) fail(mark, "a name before ':'", node.shown(), "write `key: value`");
+    const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+    if (node.text.size() > kLongestKey || std::any_of(node.text.begin(), node.text.end(), is_control)) {
+      fail(mark, fmt::format("a name of at most {} printable bytes before ':'", kLongestKey), node.shown(),
+           "write `key: value`");
+    }
     const int line = mark.line + 1;
     if (node.text != "<<") {
       const auto [first, is_new] = frame.lines.emplace(node.text, line);

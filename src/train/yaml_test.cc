@@ -54,6 +54,9 @@ TEST_CASE("each thing that YAML can get wrong has its line and its message") {
   CHECK(message_of("a: 1\nb: \xff\n") == "[c.yml:2] expected UTF-8, got byte 0xff; save the file as UTF-8");
   CHECK(message_of("a: 1\nb: \x04\n") == "[c.yml:2] expected text, got control byte 0x04; remove it");
   CHECK(message_of("[1, 2]: 3\n") == "[c.yml:1] expected a name before ':', got a list of 2; write `key: value`");
+  CHECK(message_of("\"a\\nb\": 3\n") ==
+        "[c.yml:1] expected a name of at most 256 printable bytes before ':', got 'a\\nb'; write `key: value`");
+  CHECK(message_of(std::string(257, 'a') + ": 3\n").starts_with("[c.yml:1] expected a name of at most 256"));
   CHECK(message_of("a: !!python/name:os.system x\n").starts_with("[c.yml:1] expected plain values, got the tag"));
   CHECK(message_of("a: !custom x\n") == "[c.yml:1] expected plain values, got the tag '!custom'; remove the tag");
   CHECK(message_of("a: &x [*x]\n") ==
