@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SRC = os.path.join(ROOT, "src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+HEADERS = (".h", ".cuh")  # CUDA's compile as C++, too: backend/testing/simt.h
+CODE = (*HEADERS, ".cc", ".cu")
 LONG_LINES, MOST_LINES = 450, 800
 
 
@@ -28,10 +30,10 @@ def folder_order():
 
 
 def sources():
-    """Returns every .h and .cc below src/, relative to it, sorted."""
+    """Returns every C++ and CUDA file below src/, relative to it, sorted."""
     found = []
     for folder, _, names in os.walk(SRC):
-        found += [os.path.relpath(os.path.join(folder, name), SRC) for name in names if name.endswith((".h", ".cc"))]
+        found += [os.path.relpath(os.path.join(folder, name), SRC) for name in names if name.endswith(CODE)]
     return sorted(found)
 
 
@@ -68,14 +70,14 @@ def check_guard(path, lines):
     code = next((line for line in lines if line and not line.startswith("//")), "")
     if path.endswith("-inl.h"):  # Highway's kind of header, included once for each instruction set
         return
-    if path.endswith(".h") and code != "#pragma once":
+    if path.endswith(HEADERS) and code != "#pragma once":
         yield f"src/{path}:1: expected `#pragma once` after the opening comment, got '{code}'; put it there"
 
 
 def proven_headers(lines_of):
     """Returns the headers that some .cc includes before anything else."""
     first = {path: next((line for line in lines if re.match(r"\s*#\s*include", line)), "") for path, lines in lines_of.items()}
-    matches = [INCLUDE.match(line) for path, line in first.items() if path.endswith(".cc")]
+    matches = [INCLUDE.match(line) for path, line in first.items() if path.endswith((".cc", ".cu"))]
     return {match.group(1) for match in matches if match}
 
 
@@ -103,7 +105,7 @@ def main():
             print(f"src/{path}:1: note: {len(lines)} lines; a file has one subject and is read in one go")
 
     proven = proven_headers(lines_of)
-    unproven = [path for path in files if path.endswith(".h") and path not in proven]
+    unproven = [path for path in files if path.endswith(HEADERS) and path not in proven]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for found in pool.map(check_stands_alone, unproven):
             breaches += found

@@ -9,8 +9,8 @@
 
 namespace spillway::ops {
 
-// Rows of one chunk. The head's weights are read once for each chunk: with fewer than some 170 rows a product on an H200
-// would wait for them (790 TFLOP/s, 4.8 TB/s). More rows cost memory alone.
+// Rows of one chunk. The head's weights are read once for each chunk: with fewer than some 170 rows a product on an
+// H200 would wait for them (790 TFLOP/s, 4.8 TB/s). More rows cost memory alone.
 [[nodiscard]] inline int64_t cuda_loss_chunk_rows(int64_t tokens, int64_t vocabulary) {
   constexpr int64_t kLogitsElems = int64_t{64} << 20;
   return std::min(tokens, std::clamp<int64_t>(kLogitsElems / vocabulary / 64 * 64, 128, 512));

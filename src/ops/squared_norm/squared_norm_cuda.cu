@@ -19,12 +19,11 @@ __global__ void __launch_bounds__(kThreads) partial_squares_kernel(const T* x, i
   constexpr int64_t kElems = kNormBlockElems;
   const int64_t first = blockIdx.x * kElems;
   float sum = 0;
-  cuda::for_each_vector<kWidth>(std::min(kElems, elems - first), threadIdx.x, kThreads,
-                                [&](cuda::Span<kWidth> span) {
-                                  const cuda::Floats<kWidth> v = cuda::load(x + first, span);
+  cuda::for_each_vector<kWidth>(std::min(kElems, elems - first), threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    const cuda::Floats<kWidth> v = cuda::load(x + first, span);
 #pragma unroll
-                                  for (int i = 0; i < kWidth; ++i) sum += v[i] * v[i];
-                                });
+    for (int i = 0; i < kWidth; ++i) sum += v[i] * v[i];
+  });
   sum = cuda::block_sum<kThreads>(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
