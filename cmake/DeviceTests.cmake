@@ -1,13 +1,20 @@
-# ops_emulated_test: every test of src/ops once more, with the CUDA kernels in the place of the CPU's. Each .cu file is
-# compiled as C++ over backend/testing/simt.h, and the description beside it as in a CUDA build, so that it names the
-# kernel; all else is what ops_test links.
-function(spillway_emulated_kernels)
-  if(NOT SPILLWAY_TESTS OR SPILLWAY_CUDA OR SPILLWAY_SANITIZE MATCHES "thread")
+# Every test of src/ops once more, with the CUDA kernels in the place of the CPU's.
+#
+# In a build with CUDA, ops_gpu_test runs them on this machine's GPU. In any other, ops_emulated_test runs them on the
+# CPU: each .cu file is compiled as C++ over backend/testing/simt.h, and the description beside it as in a CUDA build, so
+# that it names the kernel; all else is what ops_test links.
+function(spillway_device_tests)
+  if(NOT SPILLWAY_TESTS OR SPILLWAY_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  set(support ${PROJECT_SOURCE_DIR}/tests/support)
+  if(SPILLWAY_CUDA)
+    spillway_tests(ops_gpu_test SOURCES $<TARGET_OBJECTS:ops_test> ${support}/gpu_device.cc
+                   LIBRARIES spillway_ops_testing)
     return()
   endif()
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
        ${CMAKE_CURRENT_SOURCE_DIR}/backend/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cu)
-  set(support ${PROJECT_SOURCE_DIR}/tests/support)
   set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc)
   foreach(kernel ${kernels})
     string(REGEX REPLACE "_cuda\\.cu$" ".cc" description ${kernel})
