@@ -109,12 +109,6 @@ bool label_of(const Record& record, std::string_view column) {
   throw input_error(record.where, "expected true or false in '{}', got {}; correct the row", column, label.type_name());
 }
 
-int64_t PreferenceRow::longest() const {
-  size_t longest = 0;
-  for (const auto& completion : completions) longest = std::max(longest, completion.size());
-  return static_cast<int64_t>(prompt_ids.size() + longest);
-}
-
 std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config) {
   return std::make_unique<PreferenceColumns>(config);
 }

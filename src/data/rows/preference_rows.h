@@ -20,9 +20,6 @@ struct PreferenceRow {
   std::vector<int32_t> prompt_ids;
   std::vector<std::vector<int32_t>> completions;  // chosen and rejected; of an unpaired row the one there is
   bool label = true;                              // of an unpaired row: whether the completion is wanted
-
-  // Tokens of the prompt with the longest completion.
-  [[nodiscard]] int64_t longest() const;
 };
 
 // A row before it is tokenised. Prompt and completions are all texts, or all lists of messages.

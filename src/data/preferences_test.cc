@@ -1,0 +1,93 @@
+#include "data/preferences.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Words are tokens: u, </s>, a to e.
+const Tokenizer& tokenizer() {
+  static const Tokenizer words = Tokenizer::from_json(
+      R"({"model": {"type": "WordLevel", "unk_token": "u",
+                    "vocab": {"u": 0, "</s>": 1, "a": 2, "b": 3, "c": 4, "d": 5, "e": 6}},
+          "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [{"id": 1, "content": "</s>", "special": true}]})",
+      R"({"eos_token": "</s>"})", "test");
+  return words;
+}
+
+struct Rows : TemporaryFolder {
+  explicit Rows(const std::string& lines) {
+    config.path = (path() / "rows.jsonl").string();
+    std::ofstream(config.path) << lines;
+  }
+  [[nodiscard]] Preferences load(const RowOptions& options) const {
+    return load_preferences(std::span(&config, 1), options, tokenizer());
+  }
+  DatasetConfig config;
+};
+
+const char* kPairs = R"({"prompt": "a b ", "chosen": "c", "rejected": "d e"}
+{"prompt": "a ", "chosen": "b", "rejected": "c"}
+{"prompt": "a ", "chosen": "b", "rejected": "c"}
+)";
+
+}  // namespace
+
+TEST_CASE("pairs become unpaired rows with the chosen completions first") {
+  const Rows rows(kPairs);
+  RowOptions options;
+  options.objective = Objective::kUnpaired;
+  const Preferences loaded = rows.load(options);
+  REQUIRE(loaded.rows.size() == 6);
+  CHECK(loaded.summary.rows_read == 3);
+  CHECK(loaded.rows[0].label);
+  CHECK(loaded.rows[2].completions[0] == std::vector<int32_t>{3, 1});
+  CHECK_FALSE(loaded.rows[3].label);
+  CHECK(loaded.rows[3].completions[0] == std::vector<int32_t>{5, 6, 1});
+}
+
+TEST_CASE("preference rows are cut, dropped and counted by the length rules") {
+  const Rows rows(kPairs);
+  RowOptions options;
+  options.objective = Objective::kPairs;
+  options.sequence_len = 4;
+  options.deduplicate = true;
+  Preferences loaded = rows.load(options);  // axolotl's: the first is too long
+  CHECK(loaded.summary.dropped.too_long == 1);
+  CHECK(loaded.summary.dropped.duplicate == 1);
+  REQUIRE(loaded.rows.size() == 1);
+  CHECK(count_tokens(loaded.rows) == 6);
+  CHECK(largest_id(loaded.rows) == 4);
+  options.length_rules = LengthRules::kTrl;
+  loaded = rows.load(options);
+  REQUIRE(loaded.rows.size() == 2);
+  CHECK(loaded.summary.truncated == 1);
+  CHECK(loaded.rows[0].completions[1] == std::vector<int32_t>{5, 6});
+  options.objective = Objective::kReward;  // whole conversations are not cut
+  loaded = rows.load(options);
+  CHECK(loaded.summary.dropped.too_long == 1);
+  options.sequence_len = 1;
+  CHECK_THROWS_AS((void)rows.load(options), InputError);
+}
+
+TEST_CASE("written preference rows have the names that trainers read") {
+  const TemporaryFolder folder;
+  const std::vector<PreferenceRow> rows = {{{5, 6}, {{7}, {8, 9}}}, {{5}, {{6}}, false}};
+  write_preferences(folder.path() / "train.jsonl", rows);
+  std::ifstream file(folder.path() / "train.jsonl");
+  std::string line;
+  REQUIRE(std::getline(file, line));
+  CHECK(Json::parse(line) == Json::parse(R"({"prompt_ids": [5, 6], "chosen_ids": [7], "rejected_ids": [8, 9]})"));
+  REQUIRE(std::getline(file, line));
+  CHECK(Json::parse(line) == Json::parse(R"({"prompt_ids": [5], "completion_ids": [6], "label": false})"));
+}
+
+}  // namespace spillway::data
