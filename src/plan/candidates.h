@@ -29,7 +29,6 @@ class PlanCandidates {
   [[nodiscard]] Estimate packed(const Choices& choices, PackEffort effort);
 
   [[nodiscard]] const PlanBuilder& builder() const { return builder_; }
-  [[nodiscard]] int64_t accumulation() const { return accumulation_; }
 
  private:
   struct Known {

@@ -19,10 +19,14 @@ constexpr double kMostChangeOfOperation = 1.25, kMostChangeOfLane = 1.5;
 // However busy other lanes were, some of an operation's time was its own.
 constexpr double kLeastOwnShare = 0.2;
 
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + std::ssize(samples) / 2;
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
+// Steps that differ by more than this had to share the computer.
+constexpr double kMostSpread = 1.15;
+
+// The sample that this share of all is no larger than.
+double quantile(std::vector<double> samples, double share) {
+  const auto at = samples.begin() + static_cast<int64_t>(share * static_cast<double>(samples.size() - 1));
+  std::nth_element(samples.begin(), at, samples.end());
+  return *at;
 }
 
 double towards(double known, double measured, double most_change) {
@@ -32,7 +36,8 @@ double towards(double known, double measured, double most_change) {
 }  // namespace
 
 Calibration::Calibration(const Graph& graph, const Program& program, const Machine& machine)
-    : program_(program), compute_share_(machine.compute_share), times_(program.instructions.size()) {
+    : program_(program), compute_share_(machine.compute_share), trace_(program.instructions.size()) {
+  step_seconds_.reserve(kMostSteps);
   std::map<std::pair<std::string, Lane>, int32_t> known;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
@@ -48,19 +53,19 @@ Calibration::Calibration(const Graph& graph, const Program& program, const Machi
   }
 }
 
-double Calibration::begin_of(size_t lane, size_t index) const {
-  const auto time = [&](size_t i) { return times_[static_cast<size_t>(instructions_[lane][i])]; };
+double Calibration::begin_of(std::span<const LaneTime> times, size_t lane, size_t index) const {
+  const auto time = [&](size_t i) { return times[static_cast<size_t>(instructions_[lane][i])]; };
   return index == 0 ? time(index).start : std::max(time(index).start, time(index - 1).finish);
 }
 
-double Calibration::undisturbed_seconds(const LaneTime& time) {
+double Calibration::undisturbed_seconds(std::span<const LaneTime> times, const LaneTime& time) {
   double taken = 0;
   for (size_t lane = 1; lane < kLanes; ++lane) {
     const std::vector<int32_t>& instructions = instructions_[lane];
-    const auto finish_of = [&](size_t i) { return times_[static_cast<size_t>(instructions[i])].finish; };
+    const auto finish_of = [&](size_t i) { return times[static_cast<size_t>(instructions[i])].finish; };
     while (passed_[lane] < instructions.size() && finish_of(passed_[lane]) <= time.start) ++passed_[lane];
-    for (size_t i = passed_[lane]; i < instructions.size() && begin_of(lane, i) < time.finish; ++i) {
-      const double both = std::min(finish_of(i), time.finish) - std::max(begin_of(lane, i), time.start);
+    for (size_t i = passed_[lane]; i < instructions.size() && begin_of(times, lane, i) < time.finish; ++i) {
+      const double both = std::min(finish_of(i), time.finish) - std::max(begin_of(times, lane, i), time.start);
       taken += compute_share_[lane] * std::max(0.0, both);
     }
   }
@@ -69,7 +74,11 @@ double Calibration::undisturbed_seconds(const LaneTime& time) {
 }
 
 void Calibration::add_step(const LaneProfile& lanes) {
-  if (!read_trace(lanes, times_) || ++steps_ <= kWarmUpSteps) return;
+  if (read_trace(lanes, trace_)) add_step(trace_);
+}
+
+void Calibration::add_step(std::span<const LaneTime> times) {
+  if (++steps_ <= kWarmUpSteps) return;
   for (Group& group : groups_) group.seconds = group.amount = 0;
   passed_.fill(0);
   for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -79,24 +88,27 @@ void Calibration::add_step(const LaneProfile& lanes) {
       Group& group = groups_[static_cast<size_t>(group_of_[i])];
       const bool is_copy = instruction.kind == Instruction::Kind::kCopy;
       group.amount += is_copy ? static_cast<double>(instruction.inputs[0].place.bytes) : 1;
-      group.seconds +=
-          instruction.lane == Lane::kCompute ? undisturbed_seconds(times_[i]) : times_[i].finish - begin_of(lane, k);
+      group.seconds += instruction.lane == Lane::kCompute ? undisturbed_seconds(times, times[i])
+                                                          : times[i].finish - begin_of(times, lane, k);
     }
   }
   const auto slot = static_cast<size_t>((steps_ - kWarmUpSteps - 1) % kMostSteps);
-  for (Group& group : groups_) {
-    if (group.samples.size() <= slot) group.samples.resize(slot + 1);
-    group.samples[slot] = group.amount > 0 ? group.seconds / group.amount : 0;
-  }
+  const auto put = [slot](std::vector<double>& samples, double sample) {
+    if (samples.size() <= slot) samples.resize(slot + 1);
+    samples[slot] = sample;
+  };
+  double begin = times.front().start, end = begin;
+  for (const LaneTime& time : times) begin = std::min(begin, time.start), end = std::max(end, time.finish);
+  put(step_seconds_, end - begin);
+  for (Group& group : groups_) put(group.samples, group.amount > 0 ? group.seconds / group.amount : 0);
 }
 
 bool Calibration::improve(Machine& machine) const {
-  bool has_changed = false;
+  if (std::ssize(step_seconds_) < kLeastSteps) return false;
+  if (quantile(step_seconds_, 0.75) > kMostSpread * quantile(step_seconds_, 0.25)) return false;
   for (const Group& group : groups_) {
-    if (std::ssize(group.samples) < kLeastSteps) continue;
-    const double seconds = median(group.samples);
+    const double seconds = quantile(group.samples, 0.5);
     if (seconds <= 0) continue;
-    has_changed = true;
     if (group.signature.empty()) {
       double& rate = machine.link_bytes_per_second[static_cast<size_t>(group.lane)];
       rate = towards(rate, 1 / seconds, kMostChangeOfLane);
@@ -106,7 +118,7 @@ bool Calibration::improve(Machine& machine) const {
       which = towards(which, seconds, kMostChangeOfOperation);
     }
   }
-  return has_changed;
+  return true;
 }
 
 }  // namespace spillway

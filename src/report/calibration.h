@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ class Calibration {
 
   // A step of full streams, which has been traced. The first steps do not count.
   void add_step(const LaneProfile& lanes);
+  // The same of one that ran at these times, by instruction.
+  void add_step(std::span<const LaneTime> times);
   // Moves what the machine says of the run's operations and lanes towards the medians over the steps: a part of the way
-  // only where that is far, so that one disturbed run does little harm. False where there were too few steps.
+  // only where that is far, so that one disturbed run does little harm. False where there were too few steps, or where
+  // their times differ as they do beside other work.
   [[nodiscard]] bool improve(Machine& machine) const;
 
  private:
@@ -34,9 +38,9 @@ class Calibration {
   };
 
   // When the lane turned to an instruction: transfers may be under way while an earlier one is waited for.
-  [[nodiscard]] double begin_of(size_t lane, size_t index) const;
+  [[nodiscard]] double begin_of(std::span<const LaneTime> times, size_t lane, size_t index) const;
   // What an instruction of the compute lane would take if no other lane worked meanwhile.
-  [[nodiscard]] double undisturbed_seconds(const LaneTime& time);
+  [[nodiscard]] double undisturbed_seconds(std::span<const LaneTime> times, const LaneTime& time);
 
   const Program& program_;
   std::array<double, kLanes> compute_share_;
@@ -44,7 +48,8 @@ class Calibration {
   std::vector<int32_t> group_of_;                          // by instruction
   std::array<std::vector<int32_t>, kLanes> instructions_;  // by lane, in their order
   std::array<size_t, kLanes> passed_{};  // by lane: how many instructions had finished when the present one began
-  std::vector<LaneTime> times_;
+  std::vector<LaneTime> trace_;
+  std::vector<double> step_seconds_;  // of the steps that count
   int64_t steps_ = 0;
 };
 

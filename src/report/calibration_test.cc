@@ -1,0 +1,93 @@
+#include "report/calibration.h"
+
+#include <doctest/doctest.h>
+
+#include "plan/signature.h"
+#include "report/timeline.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+constexpr auto kToHost = static_cast<size_t>(Lane::kDeviceToHost), kToDevice = static_cast<size_t>(Lane::kHostToDevice);
+
+// A machine with a host tier, whose copies take half of what computes.
+Machine tiered_machine() {
+  Machine machine{.threads = 1};
+  machine.link_bytes_per_second.fill(2e8);
+  machine.compute_share[kToHost] = machine.compute_share[kToDevice] = 0.5;
+  return machine;
+}
+
+// A tiny job whose activations go to the host, planned for tiered_machine().
+const train::PlannedJob& planned_job() {
+  static const train::PlannedJob kPlanned = [] {
+    train::Job job = tiny_job(kGoldenModels / "qwen3", {.accumulates = false});
+    job.policy = saved_policy(Treatment::kHost);
+    job.budget.host = int64_t{64} << 20;
+    return train::plan_job(job, tiered_machine());
+  }();
+  return kPlanned;
+}
+
+// A run of so many steps that take what the model says of `truth`, each some share longer than the one before.
+Calibration run_on(const Machine& truth, int64_t steps, double longer = 0) {
+  const train::PlannedJob& planned = planned_job();
+  const CostModel costs(planned.training.graph, truth);
+  Calibration calibration(planned.training.graph, planned.plan.program, tiered_machine());
+  double scale = 1;
+  for (int64_t step = 0; step < steps; ++step, scale *= 1 + longer) {
+    std::vector<LaneTime> times = predicted_timeline(planned.plan.program, costs).times;
+    for (LaneTime& time : times) time = {scale * time.start, scale * time.finish};
+    calibration.add_step(times);
+  }
+  return calibration;
+}
+
+}  // namespace
+
+TEST_CASE("a run teaches what its operations take, without what transfers beside them took") {
+  Machine truth = tiered_machine();
+  truth.memory_bytes_per_second /= 3;
+  truth.matrix_flops_f32 /= 3;
+  const CostModel costs(planned_job().training.graph, truth);
+  Machine machine = tiered_machine();
+  REQUIRE(run_on(truth, 6).improve(machine));
+  const Graph& graph = planned_job().training.graph;
+  for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
+    const std::string signature = signature_of(graph, op);
+    CAPTURE(signature);
+    REQUIRE(machine.operations.count(signature) == 1);
+    CHECK(machine.operations[signature].compute == doctest::Approx(costs.operation_seconds(op)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a run teaches what its lanes move in a second") {
+  Machine truth = tiered_machine();
+  truth.operation_seconds = 0;
+  truth.link_bytes_per_second[kToHost] = 1.8e8;
+  Machine machine = tiered_machine();
+  REQUIRE(run_on(truth, 6).improve(machine));
+  CHECK(machine.link_bytes_per_second[kToHost] == doctest::Approx(1.8e8));
+  CHECK(machine.link_bytes_per_second[kToDevice] == doctest::Approx(2e8));
+}
+
+TEST_CASE("what a machine knows already, one run changes by a bounded part only") {
+  Machine known = tiered_machine();
+  REQUIRE(run_on(tiered_machine(), 6).improve(known));
+  for (auto& [signature, seconds] : known.operations) seconds.compute = 10;
+  known.link_bytes_per_second[kToHost] = 1;
+  REQUIRE(run_on(tiered_machine(), 6).improve(known));
+  for (const auto& [signature, seconds] : known.operations) CHECK(seconds.compute == doctest::Approx(10 / 1.25));
+  CHECK(known.link_bytes_per_second[kToHost] == doctest::Approx(1.5));
+}
+
+TEST_CASE("a run of few steps teaches nothing, nor does one whose steps differ") {
+  for (const Calibration& run : {run_on(tiered_machine(), 4), run_on(tiered_machine(), 8, 0.1)}) {
+    Machine machine = tiered_machine();
+    CHECK_FALSE(run.improve(machine));
+    CHECK(machine.operations.empty());
+  }
+}
