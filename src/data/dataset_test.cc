@@ -295,6 +295,23 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
   CHECK(error_of(dataset(chat, "chat_template")).find("set message_property_mappings") != std::string::npos);
 }
 
+TEST_CASE("JSON text in a field that is nested without end is refused") {
+  const Folder folder;
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  const Json message = {{"role", "user"}, {"content", "x"}};
+  Json calling = message, detailed = message;
+  calling["tool_calls"] = {{{"function", {{"name", "f"}, {"arguments", deep}}}}};
+  detailed["detail"] = deep;
+  for (const Json& row : {Json{{"messages", {message}}, {"tools", deep}}, Json{{"messages", {calling}}},
+                          Json{{"messages", {detailed}}}}) {
+    DatasetConfig config = dataset(folder.write("deep.jsonl", row.dump() + "\n"), "chat_template");
+    config.message_field_training_detail = "detail";
+    RowOptions options;
+    options.chat_template = "chatml";
+    CHECK(error_of(config, options).find("deep.jsonl:1] expected at most 200 nested levels") != std::string::npos);
+  }
+}
+
 TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised") {
   const Folder folder;
   folder.write("train-1.csv", "input_ids,labels\n\"[5, 6, 7]\",\"[-100, 6, 7]\"\n");

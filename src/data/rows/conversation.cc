@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/jinja/unicode.h"
 #include "data/rows/row_builder.h"
@@ -39,7 +40,7 @@ void split_thinking(Json& message) {
 
 void read_json_text(const Record& record, Json& value, std::string_view name) {
   if (!value.is_string()) return;
-  Json parsed = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
+  Json parsed = parse_json<Json>(value.get_ref<const std::string&>(), record.where);
   if (parsed.is_discarded())
     throw input_error(record.where, "expected JSON text in '{}', got {}; correct the row", name,
                       quote(value.get_ref<const std::string&>()));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/rows/instruction_kinds.h"
 
@@ -77,7 +78,7 @@ std::string text_of(const Record& record, const Json& value, std::string_view na
 
 Json list_of(const Record& record, const Json& value, std::string_view name) {
   Json list = value;
-  if (value.is_string()) list = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
+  if (value.is_string()) list = parse_json<Json>(value.get_ref<const std::string&>(), record.where);
   if (!list.is_array() && !list.is_null()) {
     throw input_error(record.where, "expected a list in '{}', got {}; correct the row", name,
                       value.is_string() ? "text that is not one" : value.type_name());
