@@ -70,7 +70,7 @@ class PreparedWriter final : public RowSink {
     labels_.append(std::span(row.labels));
     end_ += std::ssize(row.input_ids);
     offsets_.append(std::span<const int64_t>(&end_, 1));
-    for (const int32_t id : row.input_ids) largest_id_ = std::max(largest_id_, id);
+    largest_id_ = std::max(largest_id_, row.largest_id());
   }
 
   void publish(std::string_view identity, const DatasetSummary& summary) {

@@ -21,7 +21,7 @@ void MemoryRows::add(const Row& row) {
   ids_.insert(ids_.end(), row.input_ids.begin(), row.input_ids.end());
   labels_.insert(labels_.end(), row.labels.begin(), row.labels.end());
   offsets_.push_back(std::ssize(ids_));
-  for (const int32_t id : row.input_ids) largest_id = std::max(largest_id, id);
+  largest_id = std::max(largest_id, row.largest_id());
   ids = ids_;
   labels = labels_;
   offsets = offsets_;

@@ -38,7 +38,7 @@ class RowTokens {
   virtual ~RowTokens() = default;
   std::span<const int32_t> ids, labels;
   std::span<const int64_t> offsets;  // [rows + 1]
-  int32_t largest_id = -1;
+  int32_t largest_id = -1;           // of ids and labels
 };
 
 class MemoryRows final : public RowTokens, public RowSink {
@@ -65,7 +65,7 @@ class RowTable {
   [[nodiscard]] std::span<const int32_t> ids(const Piece& piece) const { return part(tokens_->ids, piece); }
   // The first label of a row is as its type made it; who begins a sequence with it ignores it.
   [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const { return part(tokens_->labels, piece); }
-  // Of all tokens, also of rows that were not selected; -1 where there are none.
+  // Of all tokens and labels, also of rows that were not selected; -1 where there are none.
   [[nodiscard]] int32_t largest_id() const { return tokens_->largest_id; }
   // These rows of the table, in this order.
   [[nodiscard]] RowTable select(std::vector<int64_t> rows) const;

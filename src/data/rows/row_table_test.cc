@@ -16,3 +16,7 @@ TEST_CASE("a table shows its rows, and a selection of a selection the rows that 
   CHECK(one.ids(one.row(0))[0] == 1);
   CHECK(RowTable().empty());
 }
+
+TEST_CASE("the largest id of a table may be a label's") {
+  CHECK(RowTable(std::vector<Row>{{{1, 2}, {-100, 300}}, {{7}, {-100}}}).largest_id() == 300);
+}

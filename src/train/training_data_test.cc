@@ -1,0 +1,28 @@
+#include "train/training_data.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::train;
+
+TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids are") {
+  const TemporaryFolder folder;
+  const std::string rows = (folder.path() / "rows.jsonl").string();
+  write_file(rows, "{\"input_ids\": [1, 2], \"labels\": [1, 300]}\n");
+  Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};  // its tokenizer has 420 tokens
+  config.datasets.emplace_back();
+  config.datasets.front().path = rows;
+  config.datasets.front().type = {true, ""};
+  const auto load = [&] { (void)load_training_data(config, {.vocab_size = 256}); };
+  const char* expected = "expected token ids below the model's vocab_size 256, got 300";
+  CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);
+  config.dataset_prepared_path = (folder.path() / "prepared").string();
+  CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);
+  CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);  // rows that are mapped
+}
