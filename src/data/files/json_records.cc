@@ -17,6 +17,21 @@ constexpr int kMaxNesting = 200;
 
 bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+// Where a number begins; what stands in quotes is none. 0 where there is no such number.
+size_t find_outside_texts(std::string_view json, std::string_view number) {
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (quoted && json[i] == '\\') {
+      ++i;
+    } else if (json[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && json.substr(i).starts_with(number)) {
+      return i;
+    }
+  }
+  return 0;
+}
+
 // Cuts a stream of JSON into its rows without building more than one of them: top-level objects one after the other,
 // or the items of a top-level list, or those of the list under "data" in a top-level object.
 class JsonRecords : public RecordParser {
@@ -167,6 +182,13 @@ class JsonRecords : public RecordParser {
       if (colon != std::string::npos) reason.erase(0, colon + 2);
       throw input_error(stream_.where(text, std::max<size_t>(error.byte, 1) - 1, line, column),
                         "expected a JSON object, got {}; {}", quote(text), quote(reason));
+    } catch (const Json::out_of_range& error) {
+      // nlohmann's message ends with the number.
+      const std::string reason = error.what();
+      const size_t open = reason.find('\''), close = reason.rfind('\'');
+      const std::string number = open < close ? reason.substr(open + 1, close - open - 1) : std::string();
+      throw input_error(stream_.where(text, find_outside_texts(text, number), line, column),
+                        "expected numbers that a double can hold, got {}; correct the row", quote(number));
     }
     if (!record.fields.is_object()) {
       throw input_error(record.where, "expected a row as a JSON object, got {}; correct the row", quote(text));

@@ -94,6 +94,8 @@ TEST_CASE("a broken row is named with its line") {
 TEST_CASE("a broken value is named with line and column, in a list over several lines, too") {
   CHECK(error_of("{\"a\": 1}\n  {\"a\" :  [1, x]}\n").starts_with("[f:2:15] expected a JSON object"));
   CHECK(error_of("[\n  {\"a\": 1},\n  {\n    \"b\": nul\n  }\n]").starts_with("[f:4:13] expected a JSON object"));
+  CHECK(error_of("{\"a\": 1}\n{\"t\": \"\\\"1e999\", \"n\": 1e999}\n") ==
+        "[f:2:23] expected numbers that a double can hold, got '1e999'; correct the row");
 }
 
 TEST_CASE("each line of a text is a row") {
