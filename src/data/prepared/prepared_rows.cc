@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kIndex = "prepared.json";
 constexpr int64_t kMostIndexBytes = int64_t{64} << 20;
 // The form of these files; raised when it changes.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 // Bytes on their way to a file, with their checksum.
 class SummedFile {
@@ -55,6 +55,13 @@ class SummedFile {
   int64_t bytes_ = 0;
 };
 
+// Of the index, whose own field for it does not count.
+std::string sum_of(const Json& index) {
+  Json rest = index;
+  rest.erase("xxh3");
+  return checksum_text(std::as_bytes(std::span<const char>(json_text(rest))));
+}
+
 class PreparedWriter final : public RowSink {
  public:
   explicit PreparedWriter(const fs::path& target)
@@ -74,12 +81,13 @@ class PreparedWriter final : public RowSink {
   }
 
   void publish(std::string_view identity, const DatasetSummary& summary) {
-    const Json index = {{"format", kFormat},
-                        {"rows", summary.rows},
-                        {"largest_id", largest_id_},
-                        {"summary", to_json(summary)},
-                        {"files", {ids_.finish(), labels_.finish(), offsets_.finish()}},
-                        {"made_from", identity}};
+    Json index = {{"format", kFormat},
+                  {"rows", summary.rows},
+                  {"largest_id", largest_id_},
+                  {"summary", to_json(summary)},
+                  {"files", {ids_.finish(), labels_.finish(), offsets_.finish()}},
+                  {"made_from", identity}};
+    index["xxh3"] = sum_of(index);
     write_file(folder_.path() / kIndex, json_text(index, 2) + "\n");
     folder_.publish();
   }
@@ -125,15 +133,19 @@ Dataset open_prepared(const fs::path& folder, std::string_view identity) {
   const Json index = parse_json<Json>(read_file(folder / kIndex, kMostIndexBytes), kIndex);
   if (index.at("format") != kFormat) throw input_error(kIndex, "expected format {}, got another", kFormat);
   if (index.at("made_from") != identity) throw input_error(kIndex, "expected rows of this job, got another's");
+  if (index.at("xxh3") != sum_of(index)) throw input_error(kIndex, "expected what was written, got something else");
   const Json& files = index.at("files");
   auto tokens =
       std::make_shared<MappedRows>(std::array{open_checked(folder, files.at(0)), open_checked(folder, files.at(1)),
                                               open_checked(folder, files.at(2))},
                                    index.at("largest_id").get<int32_t>());
+  const DatasetSummary summary = summary_from_json(index.at("summary"));
   const auto run = std::ssize(tokens->ids);
   const bool fits = std::ssize(tokens->labels) == run && !tokens->offsets.empty() && tokens->offsets.back() == run;
   if (!fits) throw input_error(kIndex, "expected files of one length, got others");
-  return {RowTable(std::move(tokens)), summary_from_json(index.at("summary"))};
+  if (summary.rows != std::ssize(tokens->offsets) - 1 || summary.tokens != run)
+    throw input_error(kIndex, "expected {} rows of {} tokens, got others", summary.rows, summary.tokens);
+  return {RowTable(std::move(tokens)), summary};
 }
 
 std::optional<Dataset> try_open(const fs::path& folder, std::string_view identity) {

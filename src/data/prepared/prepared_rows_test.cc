@@ -82,9 +82,18 @@ TEST_CASE("rows that are damaged on disk are noticed, told and made again") {
     check_made_again();
   }
   for (const char* text :
-       {"", "{", "[]", "{\"format\": 1}", "{\"format\": 1, \"made_from\": \"rows\", \"files\": 3}"}) {
+       {"", "{", "[]", "{\"format\": 2}", "{\"format\": 2, \"made_from\": \"rows\", \"files\": 3}"}) {
     CAPTURE(text);
     write_file(made / "prepared.json", text);
+    check_made_again();
+  }
+  for (const auto& [written, other] : {std::pair{"\"largest_id\": 11", "\"largest_id\": 1"},
+                                       {"\"rows\": 2", "\"rows\": 3"},
+                                       {"\"tokens\": 5", "\"tokens\": 4"}}) {
+    CAPTURE(other);
+    std::string index = read_file(made / "prepared.json", int64_t{1} << 20);
+    REQUIRE(index.find(written) != std::string::npos);
+    write_file(made / "prepared.json", index.replace(index.find(written), std::string_view(written).size(), other));
     check_made_again();
   }
 }
