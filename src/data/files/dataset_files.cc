@@ -34,7 +34,12 @@ std::vector<fs::path> named_files(const DatasetConfig& config, const std::string
 
 std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_view split) {
   std::vector<fs::path> files;
+  // What names files has no other splits, as with the datasets library.
+  const auto check_split = [&](const fs::path& place) {
+    if (split != "train") throw no_such_split(place, "train", split);
+  };
   for (const std::string& name : config.data_files) {
+    check_split(name);
     const auto matched = named_files(config, name);
     files.insert(files.end(), matched.begin(), matched.end());
   }
@@ -42,8 +47,12 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_vie
   std::error_code ignored;
   const fs::path path = config.path;
   if (fs::is_directory(path, ignored)) return split_files(path, config.name, split);
-  if (is_there(path)) return {path};
+  if (is_there(path)) {
+    check_split(path);
+    return {path};
+  }
   if (has_wildcards(config.path)) {
+    check_split(path);
     files = match_files(config.path);
     if (!files.empty()) return files;
     throw input_error(config.path, "expected a pattern that matches files, got none of them; correct it");

@@ -220,6 +220,11 @@ TEST_CASE("patterns and data_files name files") {
   config.path = "json";
   config.data_files = {base + "/a1.jsonl"};
   CHECK(numbers_of(config) == "1");
+  config.split = "train+validation";
+  CHECK(error_of(config).find("a1.jsonl has (train), got 'validation'") != std::string::npos);
+  CHECK(error_of(dataset(base + "/a*.jsonl", "nonsense")).find("(train), got 'nonsense'") != std::string::npos);
+  CHECK(error_of(dataset(base + "/a1.jsonl", "train+test")).find("(train), got 'test'") != std::string::npos);
+  config.split = "train";
   config.data_files = {"nosuch.jsonl"};
   CHECK(error_of(config).find("got 'nosuch.jsonl', which matches none") != std::string::npos);
 }

@@ -315,8 +315,12 @@ std::vector<fs::path> split_files(const fs::path& folder, std::string_view name,
   if (found != splits.end() && !found->second.empty()) return found->second;
   std::string names;
   for (const auto& [own, files] : splits) names += (names.empty() ? "" : ", ") + own;
-  throw input_error("split", "expected a split that {} has ({}), got {}; correct it", folder.string(), names,
-                    quote(split));
+  throw no_such_split(folder, names, split);
+}
+
+InputError no_such_split(const fs::path& place, std::string_view names, std::string_view split) {
+  return input_error("split", "expected a split that {} has ({}), got {}; correct it", place.string(), names,
+                     quote(split));
 }
 
 }  // namespace spillway::data

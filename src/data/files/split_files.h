@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace spillway::data {
 
 // Paths that match a pattern: * and ? within a name, [a-z], and ** for any folders. Sorted; hidden files and folders,
@@ -19,5 +21,9 @@ namespace spillway::data {
 // the config is not there, naming those that are.
 [[nodiscard]] std::vector<std::filesystem::path> split_files(const std::filesystem::path& folder, std::string_view name,
                                                              std::string_view split);
+
+// That the data at `place` has the splits `names` but not `split`.
+[[nodiscard]] InputError no_such_split(const std::filesystem::path& place, std::string_view names,
+                                       std::string_view split);
 
 }  // namespace spillway::data
