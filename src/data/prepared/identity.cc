@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/files/dataset_files.h"
+#include "data/rows/truncation.h"
 #include "io/checksum.h"
 #include "io/mapped_file.h"
 
@@ -58,10 +59,11 @@ Json members_of(const RowOptions& options) {
   const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
                max_prompt_length, max_completion_length, packing, train_on_inputs, deduplicate, completion_only_loss,
                assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
-  // Those that split rows are given the same ones.
-  const Json packs = packing ? Json(splits_rows(*packing) ? PackingStrategy::kBfdSplit : *packing) : Json();
+  // Strategies of packing that want the same rows share them.
+  const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
+  const Json rule = list_of(most, least, long_rows, end_that_stays, keep_without_targets);
   return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
-                 max_prompt_length, max_completion_length, packs, train_on_inputs, deduplicate, completion_only_loss,
+                 max_prompt_length, max_completion_length, rule, train_on_inputs, deduplicate, completion_only_loss,
                  assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens);
 }
 

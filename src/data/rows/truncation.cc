@@ -78,7 +78,7 @@ LengthRule length_rule(const RowOptions& options) {
   if (!options.packing) return rule;
   rule.keep_without_targets = trl;
   if (options.packing == PackingStrategy::kBfd) rule.truncation_mode = TruncationMode::kKeepStart;
-  if (splits_rows(*options.packing)) rule.long_rows = LongRows::kKeep;
+  if (splits_rows(*options.packing) && rule.long_rows != LongRows::kRaise) rule.long_rows = LongRows::kKeep;
   return rule;
 }
 

@@ -83,6 +83,10 @@ TEST_CASE("the options say whose rule cuts, and packing cuts or keeps by its own
   CHECK(length_rule(options).truncation_mode == TruncationMode::kKeepEnd);
   options.packing = PackingStrategy::kWrapped;
   CHECK(length_rule(options).long_rows == LongRows::kKeep);
+  options.length_rules = LengthRules::kAxolotl;
+  CHECK(length_rule(options).long_rows == LongRows::kKeep);
+  options.excess_length_strategy = ExcessLength::kRaise;
+  CHECK(length_rule(options).long_rows == LongRows::kRaise);
 }
 
 TEST_CASE("preference rows are cut as TRL cuts them") {
