@@ -1,6 +1,7 @@
 #include "data/preferences.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -76,6 +77,36 @@ TEST_CASE("preference rows are cut, dropped and counted by the length rules") {
   CHECK(loaded.summary.dropped.too_long == 1);
   options.sequence_len = 1;
   CHECK_THROWS_AS((void)rows.load(options), InputError);
+}
+
+TEST_CASE("answers and prompts of null are refused, not taken for empty ones") {
+  RowOptions options;
+  options.objective = Objective::kPairs;
+  for (const char* column : {"prompt", "chosen", "rejected"}) {
+    Json row = {{"prompt", "a "}, {"chosen", "b"}, {"rejected", "c"}};
+    row[column] = nullptr;
+    CAPTURE(row.dump());
+    CHECK_THROWS_WITH_AS((void)Rows(row.dump() + "\n").load(options),
+                         doctest::Contains(fmt::format("expected text or messages in '{}', got null", column).c_str()),
+                         InputError);
+  }
+}
+
+TEST_CASE("an answer is found behind the question, and an empty one is refused") {
+  Rows rows(R"({"messages": [{"role": "user", "content": "a"}], "chosen": "b", "rejected": "c"})"
+            "\n");
+  rows.config.type = {true, "chat_template.default"};
+  rows.config.chat_template_jinja = "b c {% for m in messages %}{{ m.content }} {% endfor %}";
+  RowOptions options;
+  options.objective = Objective::kPairs;
+  const Preferences loaded = rows.load(options);
+  REQUIRE(loaded.rows.size() == 1);
+  CHECK(loaded.rows[0].completions[0].front() == 3);
+  CHECK(loaded.rows[0].completions[0].size() <= 2);
+  std::ofstream(rows.config.path)
+      << R"({"messages": [{"role": "user", "content": "a"}], "chosen": "", "rejected": "c"})";
+  CHECK_THROWS_WITH_AS((void)rows.load(options), doctest::Contains("expected an answer in 'chosen', got an empty one"),
+                       InputError);
 }
 
 TEST_CASE("written preference rows have the names that trainers read") {

@@ -212,9 +212,14 @@ class TemplateFormat : public PreferenceFormat {
 
   [[nodiscard]] std::string answer(const Record& record, const Json& message, std::string_view column) const {
     const std::string content = text_of(record, message["content"], column);
-    const Json turns = Json::array({{{"role", "user"}, {"content", "[[dummy_message]]"}}, message});
+    if (content.empty())
+      throw input_error(record.where, "expected an answer in '{}', got an empty one; remove the row", column);
+    constexpr std::string_view kQuestion = "[[dummy_message]]";
+    const Json turns = Json::array({{{"role", "user"}, {"content", kQuestion}}, message});
     const std::string text = renderer_.render(record, turns, {}, false).text;
-    const size_t at = text.find(content);
+    // The answer may also stand in what the template writes before it.
+    const size_t question = text.find(kQuestion);
+    const size_t at = text.find(content, question == std::string::npos ? 0 : question + kQuestion.size());
     if (at == std::string::npos) {
       throw input_error(record.where,
                         "expected a template that shows the answer in '{}' as it is, got another; choose "

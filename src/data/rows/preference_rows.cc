@@ -58,7 +58,8 @@ class PreferenceColumns : public PreferenceFormat {
       example.completions = {value_of(record, config_.field_completion, "field_completion")};
       example.label = label_of(record, config_.field_label);
     }
-    if (has(config_.field_prompt)) example.prompt = value_of(record, config_.field_prompt, "field_prompt");
+    if (record.fields.contains(config_.field_prompt))
+      example.prompt = value_of(record, config_.field_prompt, "field_prompt");
     settle_prompt(record, example);
     return example;
   }
@@ -67,6 +68,8 @@ class PreferenceColumns : public PreferenceFormat {
   // Text, or a list of messages.
   [[nodiscard]] static Json value_of(const Record& record, const std::string& name, const char* key) {
     const Json& value = required_field(record, name, key);
+    if (value.is_null())
+      throw input_error(record.where, "expected text or messages in '{}', got null; correct the row", name);
     if (value.is_array() || value.is_object())
       return messages_of(record, value.is_array() ? value : Json::array({value}), name);
     return text_of(record, value, name);
