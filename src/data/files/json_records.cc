@@ -44,7 +44,7 @@ class JsonRecords : public RecordParser {
       if (stream_.at_end()) {
         if (in_list_)
           throw input_error(stream_.where(),
-                            "expected ']' at the end of the list, got the end of the file; it is cut short");
+                            "expected ']' at the end of the list, got no more: the file is cut short; copy it again");
         return false;
       }
       if (in_list_ ? at_list_end() : at_list_start()) continue;
@@ -70,8 +70,11 @@ class JsonRecords : public RecordParser {
     }
   }
   [[noreturn]] void fail(std::string_view expected) {
-    const std::string got = stream_.at_end() ? "the end of the file" : quote(std::string(1, stream_.peek()));
-    throw input_error(stream_.where(row_line_), "expected {} in this row, got {}; split the row", expected, got);
+    const std::string where = stream_.where(row_line_);
+    if (stream_.at_end())
+      throw input_error(where, "expected {} in this row, got no more: the file is cut short; copy it again", expected);
+    throw input_error(where, "expected {} in this row, got {}; correct the row", expected,
+                      quote(std::string(1, stream_.peek())));
   }
   void expect(char c, std::string& text) {
     skip_space(&text);
@@ -181,7 +184,7 @@ class JsonRecords : public RecordParser {
       const size_t colon = reason.find(": ", reason.find(']'));
       if (colon != std::string::npos) reason.erase(0, colon + 2);
       throw input_error(stream_.where(text, std::max<size_t>(error.byte, 1) - 1, line, column),
-                        "expected a JSON object, got {}; {}", quote(text), quote(reason));
+                        "expected a JSON object, got {} ({}); correct the row", quote(text), quote(reason));
     } catch (const Json::out_of_range& error) {
       // nlohmann's message ends with the number.
       const std::string reason = error.what();

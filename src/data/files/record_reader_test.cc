@@ -77,10 +77,11 @@ TEST_CASE("CSV follows RFC 4180") {
 TEST_CASE("a broken row is named with its line") {
   CHECK(error_of("{\"a\": 1}\n{\"a\": tru}\n").starts_with("[f:2:10] expected a JSON object"));
   CHECK(error_of("{\"a\": 1}\n{\"a\": 1\n{\"a\": 1}\n").starts_with("[f:2] expected ','"));
-  CHECK(error_of("{\"a\": 1}\n{\"a\": \"x").starts_with("[f:2] expected '\"'"));
+  CHECK(error_of("{\"a\": 1}\n{\"a\": \"x") ==
+        "[f:2] expected '\"' in this row, got no more: the file is cut short; copy it again");
   CHECK(error_of("{\"a\": 1}\n5\n").starts_with("[f:2] expected a row as a JSON object"));
   CHECK(error_of("{\"a\": \"\xFF\"}").starts_with("[f:1] expected UTF-8, got the byte 0xff"));
-  CHECK(error_of("[{\"a\": 1}, {\"a\": 2}").find("cut short") != std::string::npos);
+  CHECK(error_of("[{\"a\": 1}, {\"a\": 2}").find("the file is cut short; copy it again") != std::string::npos);
   CHECK(error_of("[{\"a\": 1} {\"a\": 2}]").find("after a row") != std::string::npos);
   CHECK(error_of("[{\"a\": 1}] x").find("after the list") != std::string::npos);
   CHECK(error_of("{\"a\": " + std::string(100000, '[')).find("levels deep") != std::string::npos);
@@ -94,6 +95,7 @@ TEST_CASE("a broken row is named with its line") {
 TEST_CASE("a broken value is named with line and column, in a list over several lines, too") {
   CHECK(error_of("{\"a\": 1}\n  {\"a\" :  [1, x]}\n").starts_with("[f:2:15] expected a JSON object"));
   CHECK(error_of("[\n  {\"a\": 1},\n  {\n    \"b\": nul\n  }\n]").starts_with("[f:4:13] expected a JSON object"));
+  CHECK(error_of("{\"a\": tru}").ends_with("; correct the row"));
   CHECK(error_of("{\"a\": 1}\n{\"t\": \"\\\"1e999\", \"n\": 1e999}\n") ==
         "[f:2:23] expected numbers that a double can hold, got '1e999'; correct the row");
 }
