@@ -103,6 +103,11 @@ TEST_CASE("a machine survives its JSON file, with its device, shares, operations
   json.erase("operations");
   json.erase("compute_share");
   CHECK(machine_from_json(json, "machine.json").operations.empty());
+  json["threads"] = 3e9;
+  CHECK_THROWS_WITH_AS((void)machine_from_json(json, "machine.json"),
+                       doctest::Contains("[machine.json] expected 'threads' to be between zero and 2147483647, got"),
+                       InputError);
+  json["threads"] = 3;
   json["device"] = "tpu";
   CHECK_THROWS_WITH_AS((void)machine_from_json(json, "machine.json"),
                        doctest::Contains("[machine.json] expected 'device' to be cpu or cuda"), InputError);

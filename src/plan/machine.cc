@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,7 +10,7 @@
 namespace spillway {
 namespace {
 
-// Reads json[key] into `target`, a non-negative number.
+// Reads json[key] into `target`, a non-negative number that it can hold.
 template <typename T>
 void read_number(const nlohmann::json& json, std::string_view key, std::string_view where, T& target) {
   const auto found = json.find(key);
@@ -17,9 +18,10 @@ void read_number(const nlohmann::json& json, std::string_view key, std::string_v
     throw input_error(where, "expected a number under '{}', got {}; write the file with `spillway doctor --json`", key,
                       found == json.end() ? "nothing" : found->dump());
   }
+  const double most = std::min(0x1p62, static_cast<double>(std::numeric_limits<T>::max()));
   const double number = found->template get<double>();
-  if (!std::isfinite(number) || number < 0 || number > 0x1p62) {
-    throw input_error(where, "expected '{}' to be zero or more, got {}; correct it", key, found->dump());
+  if (!std::isfinite(number) || number < 0 || number > most) {
+    throw input_error(where, "expected '{}' to be between zero and {}, got {}; correct it", key, most, found->dump());
   }
   target = static_cast<T>(number);
 }
