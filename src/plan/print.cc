@@ -189,7 +189,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   }
   const Simulation& s = plan.simulation;
   const double seconds = s.step_seconds(context.accumulation);
-  const double waiting = static_cast<double>(context.accumulation) * s.stall_seconds;
+  const double waiting = s.stall_seconds(context.accumulation);
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
   text += fmt::format("\nlayers   {}{}\n", ranges_text(plan.choices.blocks),

@@ -42,7 +42,8 @@ class SectionPlayer {
       if (first == kCompute) computing += now_ - lanes_[first].start;
       finish(first);
     }
-    result_.stall_seconds += now_ - computing;
+    (section.phase == Phase::kUpdate ? result_.update_stall_seconds : result_.micro_step_stall_seconds) +=
+        now_ - computing;
     return now_;
   }
 

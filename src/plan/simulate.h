@@ -22,12 +22,16 @@ struct LaneUse {
 struct Simulation {
   double micro_step_seconds = 0;  // forward and backward sections
   double update_seconds = 0;
-  double stall_seconds = 0;  // of the compute lane, waiting for other lanes, in one micro-step and one update
+  double micro_step_stall_seconds = 0;  // of those, the compute lane waits for other lanes
+  double update_stall_seconds = 0;
   std::array<LaneUse, kLanes> lanes{};
   Lane bottleneck = Lane::kCompute;
 
   [[nodiscard]] double step_seconds(int64_t accumulation) const {
     return static_cast<double>(accumulation) * micro_step_seconds + update_seconds;
+  }
+  [[nodiscard]] double stall_seconds(int64_t accumulation) const {
+    return static_cast<double>(accumulation) * micro_step_stall_seconds + update_stall_seconds;
   }
 };
 

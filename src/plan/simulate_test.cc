@@ -78,7 +78,7 @@ TEST_CASE("the timeline and the lanes' use say when and how long") {
   CHECK(timeline[1].finish == doctest::Approx(3.25));
   CHECK(timeline[2].start == doctest::Approx(1));
   CHECK(timeline[2].finish == doctest::Approx(1.5));
-  CHECK(simulation.stall_seconds == doctest::Approx(1));
+  CHECK(simulation.stall_seconds(1) == doctest::Approx(1));
   CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].bytes == 1500);
   CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].busy_seconds == doctest::Approx(1.5));
   CHECK(simulation.bottleneck == Lane::kCompute);
@@ -92,4 +92,16 @@ TEST_CASE("a lane that is not there takes for ever") {
   const Simulation simulation = simulate(program, CostModel(graph, machine));
   CHECK(simulation.micro_step_seconds == std::numeric_limits<double>::infinity());
   CHECK(simulation.bottleneck == Lane::kHostToDevice);
+}
+
+TEST_CASE("an update waits once a step, a micro-step as often as there are") {
+  const Graph graph = one_addition();
+  Program program = program_of({addition(Lane::kCompute), copy(9000), addition(Lane::kCompute, {1})});
+  program.sections = {{Phase::kForward, 0, 1}, {Phase::kUpdate, 1, 3}};
+  const CostModel costs(graph, slow_machine(graph, 0));
+  const Simulation waiting_update = simulate(program, costs);
+  CHECK(waiting_update.stall_seconds(16) == doctest::Approx(9));
+  CHECK(waiting_update.step_seconds(16) - waiting_update.stall_seconds(16) == doctest::Approx(17 * kSeconds));
+  program.sections = {{Phase::kUpdate, 0, 1}, {Phase::kForward, 1, 3}};
+  CHECK(simulate(program, costs).stall_seconds(16) == doctest::Approx(16 * 9));
 }

@@ -41,8 +41,8 @@ TEST_CASE("a predicted timeline is as long as the simulated step and stalls as l
       sum += stall.finish - stall.start;
     }
     // Waits too short to show are left out.
-    CHECK(sum <= simulation.stall_seconds + 1e-9);
-    CHECK(sum >= simulation.stall_seconds - 2e-6 * static_cast<double>(plan.program.instructions.size()));
+    CHECK(sum <= simulation.stall_seconds(1) + 1e-9);
+    CHECK(sum >= simulation.stall_seconds(1) - 2e-6 * static_cast<double>(plan.program.instructions.size()));
     stalls += sum;
     const std::vector<double> clock = clock_of(plan.program, timeline);
     CHECK(std::is_sorted(clock.begin(), clock.end()));
