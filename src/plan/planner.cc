@@ -31,6 +31,10 @@ std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, 
     limited.device = device;
     return PlanSearch(candidates, limited, policy, SearchEffort::kSketch).run(smaller ? &smaller->choices : nullptr);
   };
+  // No plan fits no device memory at all, but it may fit the other tiers.
+  const auto fits_elsewhere = [](const Plan& plan) {
+    return std::all_of(plan.missing_bytes.begin() + 1, plan.missing_bytes.end(), [](int64_t b) { return b == 0; });
+  };
   // From the least to the most: what fits goes on fitting.
   std::vector<FrontierPoint> result;
   const auto add = [&](const Plan& plan) {
@@ -41,7 +45,7 @@ std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, 
   };
   Plan plan = plan_within(0, nullptr);
   const int64_t low = plan.peaks[0].bytes, high = plan_within(std::nullopt, nullptr).peaks[0].bytes;
-  add(plan);
+  if (fits_elsewhere(plan)) add(plan);
   for (int i = 1; i < points; ++i) {
     plan = plan_within(i + 1 < points ? std::optional(low + (high - low) * i / (points - 1)) : std::nullopt, &plan);
     if (plan.fits) add(plan);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "plan/offsets.h"
+#include "plan/print.h"
 #include "plan/testing/random_program.h"
 #include "plan/usage.h"
 #include "plan/verify.h"
@@ -65,6 +67,27 @@ TEST_CASE("a budget that cannot be met says how much is missing and what is aliv
   CHECK(sum == plan.peaks[0].lower_bound);
   CHECK(std::is_sorted(alive.begin(), alive.end(),
                        [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; }));
+}
+
+TEST_CASE("the frontier has only points that fit every tier") {
+  const Graph graph = random_graph(5, {.blocks = 4});
+  Machine machine;
+  machine.link_bytes_per_second.fill(1e9);
+  const auto points = [&](int64_t host) {
+    return frontier(graph, machine, {.host = host}, saved_policy(Treatment::kHost), 1, 3);
+  };
+  REQUIRE_FALSE(points(1 << 30).empty());
+  CHECK(points(1).empty());
+}
+
+TEST_CASE("the least memory named is never more than what the plan itself takes") {
+  const Graph graph = random_graph(5, {.blocks = 4});
+  const Plan plan = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
+  PlanContext context;
+  context.frontier = {{.bytes = {int64_t{8} << 30}, .micro_step_seconds = 1},
+                      {.bytes = {int64_t{4} << 30}, .micro_step_seconds = 2}};
+  CHECK(print_plan(graph, plan, context).find("the least it can run in is " + format_bytes(device_bytes(plan))) !=
+        std::string::npos);
 }
 
 TEST_CASE("open activations stay where the policy lets nothing move") {

@@ -73,15 +73,18 @@ double step_seconds(const FrontierPoint& point, const PlanContext& context) {
 
 std::string comparison(const Plan& plan, const PlanContext& context) {
   if (context.frontier.size() < 2) return "";
-  const FrontierPoint &most = context.frontier.front(), &least = context.frontier.back();
-  if (plan.peaks[0].bytes >= most.bytes[0]) {
-    return fmt::format("the least this job can run in is {} ({:.2f} s a step)\n", format_bytes(least.bytes[0]),
-                       step_seconds(least, context));
+  const FrontierPoint& most = context.frontier.front();
+  int64_t least = context.frontier.back().bytes[0];
+  double least_seconds = step_seconds(context.frontier.back(), context);
+  if (plan.fits && plan.peaks[0].bytes < least) {
+    least = plan.peaks[0].bytes;
+    least_seconds = plan.simulation.step_seconds(context.accumulation);
   }
+  if (plan.peaks[0].bytes >= most.bytes[0])
+    return fmt::format("the least this job can run in is {} ({:.2f} s a step)\n", format_bytes(least), least_seconds);
   return fmt::format(
       "without a budget this job would peak at {} and take {:.2f} s; the least it can run in is {} ({:.2f} s)\n",
-      format_bytes(most.bytes[0]), step_seconds(most, context), format_bytes(least.bytes[0]),
-      step_seconds(least, context));
+      format_bytes(most.bytes[0]), step_seconds(most, context), format_bytes(least), least_seconds);
 }
 
 // "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
