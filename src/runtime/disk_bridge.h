@@ -22,7 +22,6 @@ class DiskBridge {
     queue_ = device.make_queue();
     for (std::unique_ptr<DeviceEvent>& event : events_) event = device.make_event();
   }
-  ~DiskBridge() { queue_->finish(); }
   DiskBridge(DiskBridge&&) = delete;
 
   // Host memory that a bridge takes.
@@ -73,9 +72,9 @@ class DiskBridge {
 
   Arena memory_;
   Device::Pinned pinned_;
-  std::unique_ptr<DeviceQueue> queue_;
   std::array<std::unique_ptr<DeviceEvent>, kSlots> events_;
   std::array<DiskQueue::Ticket, kSlots> tickets_{};
+  std::unique_ptr<DeviceQueue> queue_;  // last: as it goes, it waits for what still uses the others
 };
 
 }  // namespace spillway

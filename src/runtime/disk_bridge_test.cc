@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/testing/delayed_device.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "io/scratch.h"
 #include "io/testing/memory_disk.h"
@@ -50,4 +51,27 @@ TEST_CASE("values of many pieces go over the bridge to the disk and back, and co
     return queue.read_file(0, kInFile + offset, {host, static_cast<size_t>(bytes)});
   });
   CHECK(is_back());
+}
+
+TEST_CASE("a bridge whose device breaks reports it, and its queue has nothing left when its memory goes") {
+  constexpr int64_t kBytes = 2 * DiskBridge::bytes();
+  const TemporaryFolder folder;
+  for (int64_t fail_at = 0; fail_at < 40; ++fail_at) {
+    CAPTURE(fail_at);
+    DelayedDevice device(static_cast<uint64_t>(fail_at), 100, fail_at);
+    const Device::Memory memory = device.allocate("device", kBytes);
+    MemoryDisk disk;
+    Scratch scratch({.folders = {folder.path()}, .bytes = kBytes});
+    DiskBridge bridge(device);
+    DiskQueue queue(&scratch, {.memory = {bridge.memory()}, .backend = disk.backend()});
+    const auto move = [&] {
+      bridge.write(queue, memory.get(), kBytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
+        return queue.write_scratch(offset, {host, static_cast<size_t>(bytes)});
+      });
+      bridge.read(queue, memory.get(), kBytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
+        return queue.read_scratch(offset, {host, static_cast<size_t>(bytes)});
+      });
+    };
+    CHECK_THROWS_WITH_AS(move(), doctest::Contains("on purpose"), MachineError);
+  }
 }

@@ -236,6 +236,27 @@ TEST_CASE("a transfer that fails beside a device at work ends the section with i
   CHECK(failed >= 5);
 }
 
+TEST_CASE("a device that breaks at any of its work ends the section with its error, and all of it goes") {
+  const Job job = random_job(nth_seed_with_all_lanes(0));
+  int failed = 0;
+  for (int64_t fail_at = 0; fail_at < 400; fail_at += 7) {
+    CAPTURE(fail_at);
+    DelayedDevice device(static_cast<uint64_t>(fail_at), 20, fail_at);
+    const auto train = [&] {
+      Run run(job, {.lanes = delayed_threads(static_cast<uint64_t>(fail_at)), .device = &device});
+      run.load();
+      run.train(nullptr);
+    };
+    try {
+      train();
+    } catch (const MachineError& error) {
+      ++failed;
+      CHECK(std::string(error.what()).find("on purpose") != std::string::npos);
+    }
+  }
+  CHECK(failed >= 10);
+}
+
 TEST_CASE("ten thousand schedules that the waits permit give the same bytes") {
   constexpr RandomGraphOptions kSmall = {.blocks = 2, .ops_per_block = 2, .weights = 1};
   for (int n = 0; n < 10; ++n) {

@@ -11,15 +11,22 @@ namespace spillway::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using HealthPointer = std::shared_ptr<DelayedDevice::Health>;
 
 // Counts how often it was recorded and how often that has happened.
 class DelayedEvent final : public DeviceEvent {
  public:
+  explicit DelayedEvent(HealthPointer health) : health_(std::move(health)) {}
+
   [[nodiscard]] bool has_happened() const override {
+    health_->check();
     const std::lock_guard lock(mutex_);
     return happened_ == recorded_;
   }
-  void await() const override { await(recordings()); }
+  void await() const override {
+    await(recordings());
+    health_->check();
+  }
   [[nodiscard]] double seconds_since(const DeviceEvent& other) const override {
     return std::chrono::duration<double>(time_ - dynamic_cast<const DelayedEvent&>(other).time_).count();
   }
@@ -44,6 +51,7 @@ class DelayedEvent final : public DeviceEvent {
   }
 
  private:
+  HealthPointer health_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   uint64_t recorded_ = 0, happened_ = 0;
@@ -52,8 +60,11 @@ class DelayedEvent final : public DeviceEvent {
 
 class DelayedQueue final : public DeviceQueue {
  public:
-  DelayedQueue(uint64_t seed, uint64_t stream, uint32_t most_microseconds)
-      : random_(seed, stream), most_microseconds_(most_microseconds), thread_([this] { live(); }) {}
+  DelayedQueue(uint64_t seed, uint64_t stream, uint32_t most_microseconds, HealthPointer health)
+      : random_(seed, stream),
+        most_microseconds_(most_microseconds),
+        health_(std::move(health)),
+        thread_([this] { live(); }) {}
   ~DelayedQueue() override {
     put([this] { stop_ = true; });
     thread_.join();
@@ -77,6 +88,7 @@ class DelayedQueue final : public DeviceQueue {
   void finish() override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return work_.empty() && !busy_; });
+    health_->check();
   }
 
  private:
@@ -97,6 +109,7 @@ class DelayedQueue final : public DeviceQueue {
         busy_ = true;
       }
       std::this_thread::sleep_for(std::chrono::microseconds(random_.below(most_microseconds_ + 1)));
+      health_->count();
       next();
       const std::lock_guard lock(mutex_);
       busy_ = false;
@@ -106,6 +119,7 @@ class DelayedQueue final : public DeviceQueue {
 
   RandomStream random_;
   uint32_t most_microseconds_;
+  HealthPointer health_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
@@ -115,9 +129,13 @@ class DelayedQueue final : public DeviceQueue {
 
 }  // namespace
 
-std::unique_ptr<DeviceQueue> DelayedDevice::make_queue() {
-  return std::make_unique<DelayedQueue>(seed_, queues_++, most_microseconds_);
+void DelayedDevice::Health::check() const {
+  if (left_ < 0) throw machine_error("device", "expected the device's work to succeed, got a failure on purpose");
 }
-std::unique_ptr<DeviceEvent> DelayedDevice::make_event() { return std::make_unique<DelayedEvent>(); }
+
+std::unique_ptr<DeviceQueue> DelayedDevice::make_queue() {
+  return std::make_unique<DelayedQueue>(seed_, queues_++, most_microseconds_, health_);
+}
+std::unique_ptr<DeviceEvent> DelayedDevice::make_event() { return std::make_unique<DelayedEvent>(health_); }
 
 }  // namespace spillway::testing

@@ -1,11 +1,14 @@
 // A device that works on its own time, in host memory, with the CPU's kernels: each queue is a thread that begins a
-// piece of work some random microseconds after it could. What forgets to wait for something computes wrongly here.
+// piece of work some random microseconds after it could. What forgets to wait for something computes wrongly here. It
+// can break as a GPU does: whoever then asks for work's end gets an error.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <limits>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -16,8 +19,10 @@ namespace spillway::testing {
 
 class DelayedDevice final : public Device {
  public:
-  // `most_microseconds`: of a delay.
-  DelayedDevice(uint64_t seed, uint32_t most_microseconds) : seed_(seed), most_microseconds_(most_microseconds) {}
+  // `most_microseconds`: of a delay. From piece of work `fail_at` on, over all queues, finish(), await() and
+  // has_happened() throw MachineError, the first two once the work is over.
+  DelayedDevice(uint64_t seed, uint32_t most_microseconds, int64_t fail_at = std::numeric_limits<int64_t>::max())
+      : seed_(seed), most_microseconds_(most_microseconds), health_(std::make_shared<Health>(fail_at)) {}
 
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCpu; }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
@@ -32,9 +37,20 @@ class DelayedDevice final : public Device {
   [[nodiscard]] std::unique_ptr<DeviceQueue> make_queue() override;
   [[nodiscard]] std::unique_ptr<DeviceEvent> make_event() override;
 
+  class Health {
+   public:
+    explicit Health(int64_t fail_at) : left_(fail_at) {}
+    void count() { --left_; }
+    void check() const;  // throws MachineError once the work that was to fail has been done
+
+   private:
+    std::atomic<int64_t> left_;
+  };
+
  private:
   uint64_t seed_;
   uint32_t most_microseconds_;
+  std::shared_ptr<Health> health_;
   std::atomic<uint64_t> queues_{0};
 };
 
