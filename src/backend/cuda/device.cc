@@ -15,21 +15,26 @@ namespace {
 
 class CudaEvent final : public DeviceEvent {
  public:
-  explicit CudaEvent(int ordinal) {
-    check(cudaSetDevice(ordinal), "the GPU");
+  explicit CudaEvent(int ordinal) : ordinal_(ordinal) {
+    make_current();
     check(cudaEventCreateWithFlags(&event_, cudaEventBlockingSync), "an event");
   }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   CudaEvent(CudaEvent&&) = delete;
 
   [[nodiscard]] bool has_happened() const override {
+    make_current();
     const cudaError_t state = cudaEventQuery(event_);
     if (state == cudaErrorNotReady) return false;
     check(state, "the GPU's work to succeed");
     return true;
   }
-  void await() const override { check(cudaEventSynchronize(event_), "the GPU's work to succeed"); }
+  void await() const override {
+    make_current();
+    check(cudaEventSynchronize(event_), "the GPU's work to succeed");
+  }
   [[nodiscard]] double seconds_since(const DeviceEvent& other) const override {
+    make_current();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, dynamic_cast<const CudaEvent&>(other).event_, event_),
           "the time between two events");
@@ -38,6 +43,9 @@ class CudaEvent final : public DeviceEvent {
   [[nodiscard]] cudaEvent_t get() const { return event_; }
 
  private:
+  void make_current() const { check(cudaSetDevice(ordinal_), "the GPU"); }
+
+  int ordinal_;
   cudaEvent_t event_ = nullptr;
 };
 
