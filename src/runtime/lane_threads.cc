@@ -106,7 +106,9 @@ void LaneThreads::begin_queues() {
 void LaneThreads::finish_queues() {
   if (!begin_) return;
   for (const LaneState& state : lanes_) {
-    if (state.todo.empty() || !loaded_.is_asynchronous(state.lane)) continue;
+    // The compute queue has begin_ in it, work or none.
+    const bool is_used = !state.todo.empty() || state.lane == Lane::kCompute;
+    if (!is_used || !loaded_.is_asynchronous(state.lane)) continue;
     try {
       loaded_.device_queue(state.lane).finish();
     } catch (...) {
