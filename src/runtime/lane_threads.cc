@@ -22,6 +22,14 @@ void relax() {
 #endif
 }
 
+// After an error: where the queue has failed too, it is empty.
+void drain(DiskQueue& queue) {
+  try {
+    queue.drain();
+  } catch (const MachineError&) {
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<LaneRunner> make_lane_threads(LoadedProgram& loaded, LaneProfile& profile) {
@@ -158,6 +166,8 @@ void LaneThreads::work(LaneState& self) {
       run_in_order(self);
     }
   } catch (...) {
+    // The disk must have let go of the memory when the caller learns of the error.
+    if (LoadedProgram::is_disk_lane(self.lane)) drain(loaded_.queue(self.lane));
     fail(std::current_exception());
   }
 }
