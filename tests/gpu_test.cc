@@ -1,5 +1,5 @@
-// On a GPU: `./test --gpu` runs the cases whose names say so. Where there is none, or no CUDA in the build, they say
-// that and pass.
+// On a GPU: `./test --gpu` runs the cases whose names say so, and sets SPILLWAY_REQUIRE_GPU. Elsewhere they say that
+// there is none, or no CUDA in the build, and pass.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "graph/operation.h"
 #include "ops/matmul/matmul.h"
 #include "plan/testing/random_plan.h"
+#include "tests/support/require_gpu.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_training.h"
 #include "train/tiers.h"
@@ -29,11 +30,7 @@ using namespace spillway::testing;
 namespace {
 
 // Null where there is none.
-std::shared_ptr<Device> find_gpu() {
-  if (survey_gpus().gpus > 0) return open_device("cuda");
-  MESSAGE("skipped: no GPU");
-  return nullptr;
-}
+std::shared_ptr<Device> find_gpu() { return has_gpu() ? open_device("cuda") : nullptr; }
 
 // f32 or bf16 content, in memory of either device.
 struct Tensor {
@@ -197,7 +194,7 @@ TEST_CASE("on a GPU: matrix products are those of the CPU") {
   }
 }
 
-TEST_CASE("every operation of a training step has a kernel for the GPU, where the build has any") {
+TEST_CASE("on a GPU: every operation of a training step has a kernel, where the build has any") {
   for (const char* adapter : {"", "adapter"}) {
     const TinySetup setup{.adapter = adapter, .dropout = *adapter ? 0.1 : 0};
     const train::Job job = tiny_job(kGoldenModels / "qwen3", setup);

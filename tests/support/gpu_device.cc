@@ -1,6 +1,6 @@
 // Makes a test program run the operations on this machine's first GPU; linked into ops_gpu_test. Their buffers stay on
-// the host, where the harness looks at them; they cross for each operation. Where there is no GPU, the CPU's kernels
-// run.
+// the host, where the harness looks at them; they cross for each operation. Where there is no GPU and none is required,
+// the CPU's kernels run.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/math.h"
 #include "ops/testing.h"
+#include "tests/support/require_gpu.h"
 
 namespace spillway::ops::testing {
 namespace {
@@ -19,12 +20,12 @@ class Gpu : public TestDevice {
 
   int64_t workspace_bytes(const Graph& graph, OpId id, int threads) override {
     const bool has_kernel = graph.op(id).def->cuda != nullptr;
-    const bool on_gpu = has_kernel && survey().gpus > 0;
+    const bool on_gpu = has_kernel && is_used();
     return workspace_of(graph, id, threads, on_gpu ? DeviceKind::kCuda : DeviceKind::kCpu);
   }
 
   void run(const OpDef& def, const KernelArgs& args, int) override {
-    if (survey().gpus == 0) return def.cpu(args);
+    if (!is_used()) return def.cpu(args);
     if (def.cuda == nullptr) {
       CHECK_MESSAGE(def.name == "weighted_sum", def.name << " has no CUDA kernel");
       return def.cpu(args);
@@ -43,14 +44,8 @@ class Gpu : public TestDevice {
  private:
   static constexpr int64_t kArenaBytes = 2 * kGiB;
 
-  static const GpuSurvey& survey() {
-    static const GpuSurvey survey = [] {
-      GpuSurvey found = survey_gpus();
-      if (found.gpus == 0) MESSAGE("skipped: no GPU");
-      return found;
-    }();
-    return survey;
-  }
+  // Asked of every case, so that each fails where a GPU is required and missing.
+  static bool is_used() { return spillway::testing::has_gpu(); }
 
   void open() {
     if (device_ != nullptr) return;
@@ -96,7 +91,8 @@ class Gpu : public TestDevice {
   std::unique_ptr<DeviceQueue> queue_;
 };
 
-Gpu gpu;
+// Never destroyed: at exit the libraries behind its memory and its queue may be gone before it.
+Gpu& gpu = *new Gpu;
 
 }  // namespace
 }  // namespace spillway::ops::testing
