@@ -28,9 +28,16 @@ std::shared_ptr<Device> open_gpu(std::string_view name, int32_t ordinal) {
 
 std::shared_ptr<Device> open_best() {
   const cuda::Presence presence = cuda::find_gpus();
-  if (presence.gpus > 0) return cuda::open_gpu(0);
-  log_info("no GPU ({}): computing on the CPU", presence.problem);
-  return shared_cpu();
+  if (presence.gpus == 0) {
+    log_info("no GPU ({}): computing on the CPU", presence.problem);
+    return shared_cpu();
+  }
+  try {
+    return cuda::open_gpu(0);
+  } catch (const MachineError& error) {
+    log_info("the GPU cannot be used ({}): computing on the CPU", error.what());
+    return shared_cpu();
+  }
 }
 
 #else
