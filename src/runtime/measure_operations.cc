@@ -33,6 +33,10 @@ constexpr int kMostRounds = 15;
 constexpr int64_t kRingBytes = 64 * kMiB;
 // An operation that is expected to take longer than this works on fewer rows.
 constexpr double kLongSeconds = 0.15;
+// Two events around less than this would measure the launch more than the kernel: a device of its own time gets several
+// launches between them.
+constexpr double kShortSeconds = 200e-6;
+constexpr int kMostLaunches = 1024;
 
 // One signature's operation, set up to be run.
 struct Sample {
@@ -40,6 +44,7 @@ struct Sample {
   std::string signature;
   int64_t tokens = 0;                 // that the stream holds
   int64_t rows = -1;                  // of all operands, for operations without tokens that are cut; -1: they are whole
+  int launches = 1;                   // between two looks at the clock
   double scale = 1;                   // from the measured time to that of the whole operation
   std::vector<int32_t> places_taken;  // by output: the input whose place it takes, or kNone
   std::vector<TensorView> inputs, outputs;
@@ -52,7 +57,7 @@ struct Area {
   Device::Memory memory;
   int64_t bytes = 0;
 
-  Area(Device& device, std::string_view name, int64_t size) : memory(device.allocate(name, size)), bytes(size) {}
+  Area(Device& device, int64_t size) : memory(device.allocate("device", size)), bytes(size) {}
   [[nodiscard]] std::byte* at(int64_t offset) const { return memory.get() + offset; }
 };
 
@@ -94,17 +99,17 @@ class OperationBench {
       results = std::max(results, sample.result_bytes);
       workspace = std::max(workspace, sample.workspace_bytes);
     }
-    const Area constant_area(device_, "constants", constants), result_area(device_, "results", results),
-        workspace_area(device_, "workspace", workspace);
+    const Area constant_area(device_, constants), result_area(device_, results), workspace_area(device_, workspace);
     fill_with_numbers(constant_area);
     fill_with_numbers(result_area);
     workspace_ = workspace_area.at(0);
     place_all(constant_area, result_area);
-    device_.choose_algorithms(true);
-    for (Sample& sample : samples_) {
-      if (device_.is_asynchronous()) (void)run_once(sample, pool_);
+    if (device_.is_asynchronous()) {
+      device_.choose_algorithms(true);
+      for (Sample& sample : samples_) (void)run_once(sample, pool_);
+      device_.choose_algorithms(false);
+      for (Sample& sample : samples_) choose_launches(sample);
     }
-    device_.choose_algorithms(false);
     const double begin = now_seconds();
     // The first round touches memory and code for the first time; alone it counts only where there is no time left.
     for (int round = 0; round <= kMostRounds; ++round) {
@@ -267,7 +272,7 @@ class OperationBench {
     if (fresh) {
       std::vector<std::byte> content(static_cast<size_t>(view.bytes()));
       options_.fill_batch(id, {content.data(), view.dtype, view.shape}, sample.tokens);
-      at->second = device_.allocate("batch", view.bytes());
+      at->second = device_.allocate("device", view.bytes());
       queue_->copy(at->second.get(), content.data(), view.bytes());
       queue_->finish();
     }
@@ -275,6 +280,12 @@ class OperationBench {
     return view;
   }
 
+  void choose_launches(Sample& sample) {
+    const auto is_short = [&] { return run_once(sample, pool_) * sample.launches < kShortSeconds; };
+    while (sample.launches < kMostLaunches && is_short()) sample.launches *= 2;
+  }
+
+  // The seconds of one launch.
   double run_once(const Sample& sample, ThreadPool& pool) const {
     const Operation& op = operation(sample);
     const KernelArgs args{.inputs = sample.inputs,
@@ -284,10 +295,11 @@ class OperationBench {
                           .threads = &pool};
     const double begin = now_seconds();
     queue_->record(*begin_);
-    queue_->run(op.def->kernel(device_.kind()), args);
+    for (int launch = 0; launch < sample.launches; ++launch) queue_->run(op.def->kernel(device_.kind()), args);
     queue_->record(*end_);
     queue_->finish();
-    return device_.is_asynchronous() ? end_->seconds_since(*begin_) : now_seconds() - begin;
+    const double seconds = device_.is_asynchronous() ? end_->seconds_since(*begin_) : now_seconds() - begin;
+    return seconds / sample.launches;
   }
 
   void measure(Sample& sample) {
