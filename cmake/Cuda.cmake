@@ -1,5 +1,5 @@
 # The CUDA compiler and how its files are compiled. Only cudart is linked, statically: it answers with an error code where
-# there is no driver. cuBLASLt and cuDNN are opened when a GPU is first used, so that a machine without them starts.
+# there is no driver. cuBLASLt is opened when a GPU is first used, so that a machine without it starts.
 # docs/cuda.md lists the versions.
 
 # Real code for the GPUs that have it, and PTX for what comes later. A developer builds for one: -DSPILLWAY_CUDA_ARCHITECTURES=90a-real

@@ -1,5 +1,5 @@
 // Bound by f32 arithmetic: 4 T keys S H flops forward, 14 backward (scores and their gradients twice), on the FMA
-// units. Tensor cores are what cuDNN is for. Not yet measured.
+// units; tensor cores are not used. Not yet measured.
 #include "backend/cuda/attention_kernels.h"
 
 #include <cmath>

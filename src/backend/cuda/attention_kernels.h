@@ -1,5 +1,5 @@
-// Our own attention on the GPU, forward and backward: causal, packed sequences, grouped heads, sliding windows. It runs
-// everything that cuDNN has no engine for, and cached attention; cuDNN is several times as fast where it has one.
+// Our own attention on the GPU, forward and backward: causal, packed sequences, grouped heads, sliding windows; and
+// cached attention.
 //
 // Scores exist only as tiles (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023). All arithmetic is f32, in
 // one fixed order: equal inputs give equal bits, forward and backward.
