@@ -1,4 +1,4 @@
-// What kernels know of the GPU they run on: library handles, made when they are first needed, and sizes.
+// What kernels know of the GPU they run on: its number, its properties and cuBLASLt.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,6 @@ class Context {
 
   [[nodiscard]] int ordinal() const { return ordinal_; }
   [[nodiscard]] const cudaDeviceProp& properties() const { return properties_; }
-  [[nodiscard]] int multiprocessors() const { return properties_.multiProcessorCount; }
 
   [[nodiscard]] CublasLt& cublas() { return *cublas_; }
 

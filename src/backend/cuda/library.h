@@ -13,7 +13,6 @@ class Library {
   // closed.
   Library(std::string_view name, std::string_view file, std::string_view install);
 
-  [[nodiscard]] void* handle() const { return handle_; }
   // Throws MachineError where the library is too old to have it.
   template <typename Function>
   void find(std::string_view function, Function*& pointer) const {

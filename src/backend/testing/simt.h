@@ -77,10 +77,6 @@ template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int distance, int = 32, int line = __builtin_LINE()) {
   return spillway::simt::value_of_lane(value, spillway::simt::lane() ^ static_cast<unsigned>(distance), mask, line);
 }
-template <typename T>
-T __shfl_sync(unsigned mask, T value, int from, int = 32, int line = __builtin_LINE()) {
-  return spillway::simt::value_of_lane(value, static_cast<unsigned>(from), mask, line);
-}
 inline unsigned __ballot_sync(unsigned mask, bool vote, int line = __builtin_LINE()) {
   const uint64_t* votes = spillway::simt::exchange(vote, mask, line);
   unsigned bits = 0;
@@ -94,7 +90,6 @@ inline int atomicMax(int* address, int value) {
 }
 inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); }
 [[noreturn]] inline void __trap() { spillway::simt::fail("a kernel met an index out of range"); }
-inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
   std::memcpy(to, from, bytes);
