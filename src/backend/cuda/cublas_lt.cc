@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "backend/cuda/check.h"
 #include "base/error.h"
@@ -15,6 +14,8 @@ namespace {
 // Of the library's proposals, best first by its own estimate.
 constexpr int kMostAlgorithms = 8;
 constexpr int kRunsToMeasure = 5;
+// A step has some dozens of shapes; streams of many lengths would have ever new ones.
+constexpr size_t kMostPlans = 512;
 
 cudaDataType_t cuda_type(DType dtype) {
   SPILLWAY_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "a product of {}", name_of(dtype));
@@ -91,15 +92,14 @@ struct CublasLt::Functions {
   }
 };
 
-// A shape's descriptors and the algorithms that the library has for it. The library is column-major: it computes the
+// A shape's descriptors and its algorithm. The library is column-major: it computes the
 // transpose of D, which in memory is D, from B and A in this order.
 struct CublasLt::Plan {
   const Functions& functions;
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
-  std::vector<cublasLtMatmulHeuristicResult_t> algorithms;
-  size_t chosen = 0;
+  cublasLtMatmulAlgo_t algorithm{};
   bool is_measured = false;
 
   explicit Plan(const Functions& f) : functions(f) {}
@@ -133,16 +133,16 @@ void CublasLt::check(cublasStatus_t status, std::string_view what) const {
 
 void CublasLt::multiply(const Product& product, cudaStream_t stream) {
   const PlanPointer plan = plan_for(product, stream);
-  if (const cublasStatus_t status = start(*plan, plan->chosen, product, stream); status != CUBLAS_STATUS_SUCCESS)
+  if (const cublasStatus_t status = start(*plan, plan->algorithm, product, stream); status != CUBLAS_STATUS_SUCCESS)
     check(status, to_string(product));
 }
 
-cublasStatus_t CublasLt::start(const Plan& plan, size_t algorithm, const Product& p, cudaStream_t stream) const {
+cublasStatus_t CublasLt::start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const Product& p,
+                               cudaStream_t stream) const {
   const float beta = p.c ? 1 : 0;
   const void* const addend = p.c ? p.c : p.d;
   return functions_->matmul(handle_, plan.product, &p.alpha, p.b, plan.b, p.a, plan.a, &beta, addend, plan.d, p.d,
-                            plan.d, &plan.algorithms[algorithm].algo, p.workspace,
-                            static_cast<size_t>(p.workspace_bytes), stream);
+                            plan.d, &algorithm, p.workspace, static_cast<size_t>(p.workspace_bytes), stream);
 }
 
 CublasLt::PlanPointer CublasLt::plan_for(const Product& product, cudaStream_t stream) {
@@ -150,11 +150,16 @@ CublasLt::PlanPointer CublasLt::plan_for(const Product& product, cudaStream_t st
   {
     const std::lock_guard lock(mutex_);
     const auto found = plans_.find(key);
-    if (found != plans_.end() && (found->second->is_measured || !choosing_)) return found->second;
+    if (found != plans_.end() && (found->second.plan->is_measured || !choosing_)) {
+      found->second.last_use = ++uses_;
+      return found->second.plan;
+    }
   }
   PlanPointer plan = make_plan(product, stream);
   const std::lock_guard lock(mutex_);
-  return plans_.insert_or_assign(key, std::move(plan)).first->second;
+  const auto is_older = [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; };
+  if (plans_.size() >= kMostPlans) plans_.erase(std::min_element(plans_.begin(), plans_.end(), is_older));
+  return plans_.insert_or_assign(key, KeptPlan{std::move(plan), ++uses_}).first->second.plan;
 }
 
 CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream) {
@@ -186,14 +191,14 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of_result(p));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of_result(p));
 
-  plan->algorithms.resize(kMostAlgorithms);
+  Candidates candidates(kMostAlgorithms);
   int found = 0;
   const cublasStatus_t status = f.heuristic(handle_, plan->product, plan->b, plan->a, plan->d, plan->d,
-                                            plan->preference, kMostAlgorithms, plan->algorithms.data(), &found);
+                                            plan->preference, kMostAlgorithms, candidates.data(), &found);
   check(status, name);
-  plan->algorithms.resize(static_cast<size_t>(found));
-  std::erase_if(plan->algorithms, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
-  if (plan->algorithms.empty())
+  candidates.resize(static_cast<size_t>(found));
+  std::erase_if(candidates, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
+  if (candidates.empty())
     throw machine_error("cuBLASLt", "expected an algorithm for {}, got none; install a newer version", name);
 
   int32_t index = -1;
@@ -202,26 +207,27 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
     if (const auto known = algorithms_.find(name); known != algorithms_.end()) index = known->second;
   }
   if (index < 0 && choosing_) {
-    index = measure(*plan, p, stream);
+    index = measure(*plan, candidates, p, stream);
     const std::lock_guard lock(mutex_);
     algorithms_[name] = index;
   }
   plan->is_measured = index >= 0;
-  plan->chosen = static_cast<size_t>(std::clamp<int64_t>(index, 0, std::ssize(plan->algorithms) - 1));
+  plan->algorithm = candidates[static_cast<size_t>(std::clamp<int64_t>(index, 0, std::ssize(candidates) - 1))].algo;
   return plan;
 }
 
-int32_t CublasLt::measure(const Plan& plan, const Product& product, cudaStream_t stream) const {
+int32_t CublasLt::measure(const Plan& plan, const Candidates& candidates, const Product& product,
+                          cudaStream_t stream) const {
   std::array<cudaEvent_t, 2> events{};
   for (cudaEvent_t& event : events) cuda::check(cudaEventCreate(&event), "an event");
   int32_t best = 0;
   float best_milliseconds = std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < plan.algorithms.size(); ++i) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
     // The first run loads the algorithm's code.
-    if (start(plan, i, product, stream) != CUBLAS_STATUS_SUCCESS) continue;
+    if (start(plan, candidates[i].algo, product, stream) != CUBLAS_STATUS_SUCCESS) continue;
     float milliseconds = std::numeric_limits<float>::infinity();
     cuda::check(cudaEventRecord(events[0], stream), "to measure a product");
-    for (int run = 0; run < kRunsToMeasure; ++run) (void)start(plan, i, product, stream);
+    for (int run = 0; run < kRunsToMeasure; ++run) (void)start(plan, candidates[i].algo, product, stream);
     cuda::check(cudaEventRecord(events[1], stream), "to measure a product");
     cuda::check(cudaEventSynchronize(events[1]), "to measure a product");
     cuda::check(cudaEventElapsedTime(&milliseconds, events[0], events[1]), "to measure a product");

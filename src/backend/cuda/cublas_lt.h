@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/library.h"
 #include "backend/cuda/product.h"
@@ -42,6 +43,11 @@ class CublasLt {
   struct Functions;
   struct Plan;
   using PlanPointer = std::shared_ptr<const Plan>;
+  using Candidates = std::vector<cublasLtMatmulHeuristicResult_t>;
+  struct KeptPlan {
+    PlanPointer plan;
+    uint64_t last_use = 0;
+  };
   using Key = std::array<int64_t, 10>;
 
   // What an algorithm depends on. Whether there is an addend is part of it; the factor is not.
@@ -49,16 +55,19 @@ class CublasLt {
 
   [[nodiscard]] PlanPointer plan_for(const Product& product, cudaStream_t stream);
   [[nodiscard]] PlanPointer make_plan(const Product& product, cudaStream_t stream);
-  [[nodiscard]] int32_t measure(const Plan& plan, const Product& product, cudaStream_t stream) const;
-  [[nodiscard]] cublasStatus_t start(const Plan& plan, size_t algorithm, const Product& product,
+  // The index of the fastest.
+  [[nodiscard]] int32_t measure(const Plan& plan, const Candidates& candidates, const Product& product,
+                                cudaStream_t stream) const;
+  [[nodiscard]] cublasStatus_t start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const Product& product,
                                      cudaStream_t stream) const;
   void check(cublasStatus_t status, std::string_view what) const;
 
   std::unique_ptr<Functions> functions_;
   cublasLtHandle_t handle_ = nullptr;
   std::atomic<bool> choosing_{false};
-  mutable std::mutex mutex_;  // of what follows
-  std::map<Key, PlanPointer> plans_;
+  mutable std::mutex mutex_;       // of what follows
+  std::map<Key, KeptPlan> plans_;  // the most recently used
+  uint64_t uses_ = 0;
   Device::Algorithms algorithms_;
 };
 
