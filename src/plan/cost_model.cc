@@ -13,9 +13,7 @@ double seconds_by_rates(const Graph& graph, OpId id, const Machine& machine) {
   const Cost cost = cost_of(graph, id);
   const double memory = cost.bytes / machine.memory_bytes_per_second;
   if (!cost.matrix_product) return machine.operation_seconds + memory;
-  // A GPU multiplies what it holds in bf16 as such.
-  const bool in_f32 = cost.in_f32 && machine.device == DeviceKind::kCpu;
-  const DType dtype = in_f32 ? DType::kF32 : graph.value(graph.op(id).inputs[0]).type.dtype;
+  const DType dtype = cost.in_f32 ? DType::kF32 : graph.value(graph.op(id).inputs[0]).type.dtype;
   return machine.operation_seconds + std::max(memory, cost.flops / machine.matrix_flops(dtype));
 }
 

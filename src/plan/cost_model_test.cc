@@ -78,6 +78,24 @@ TEST_CASE("on a GPU an update on the host goes at the host's rate, and kernels g
   for (const int64_t offset : plan.offsets) CHECK(offset % 256 == 0);
 }
 
+TEST_CASE("a product that has f32 on either side goes at the f32 rate") {
+  Graph graph{.name = "f32"};
+  Builder b(graph);
+  const Shape square{4096, 4096};
+  const ValueId narrow = b.input("x", {DType::kBF16, square}, ValueKind::kBatch);
+  const ValueId wide = b.input("w", {DType::kF32, square}, ValueKind::kFrozenWeight);
+  for (const ValueId x : {narrow, wide}) {
+    for (const ValueId w : {narrow, wide}) b.result(ops::matmul(b, x, w));
+  }
+  Machine gpu{.device = DeviceKind::kCuda, .memory_bytes_per_second = 1e18, .operation_seconds = 0};
+  gpu.matrix_flops_bf16 = 8e14;
+  gpu.matrix_flops_f32 = 5e13;
+  const CostModel costs(graph, gpu);
+  const double flops = 2.0 * 4096 * 4096 * 4096;
+  CHECK(costs.operation_seconds(0) == doctest::Approx(flops / 8e14));
+  for (const OpId id : {1, 2, 3}) CHECK(costs.operation_seconds(id) == doctest::Approx(flops / 5e13));
+}
+
 TEST_CASE("the machines that the repository describes can be planned for") {
   for (const char* name : {"h200.json", "rtx4090.json"}) {
     std::ifstream file(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "machines" / name);

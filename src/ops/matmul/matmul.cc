@@ -104,6 +104,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
   result.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   result.matrix_product = true;
+  result.in_f32 = inputs[0]->dtype == DType::kF32 || inputs[1]->dtype == DType::kF32;
   return result;
 }
 
