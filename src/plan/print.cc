@@ -174,7 +174,7 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
     const auto i = static_cast<size_t>(tier);
     const std::string_view comma = where.empty() ? "" : ", ";
     where += fmt::format("{}memory.{}", comma, name_of(tier));
-    expected += fmt::format("{}{}", comma, format_bytes(plan.peaks[i].bytes));
+    expected += fmt::format("{}{}", comma, format_bytes(*context.budget.of(tier) + plan.missing_bytes[i]));
     got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
                        format_bytes(plan.missing_bytes[i]));
   }

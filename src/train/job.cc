@@ -112,10 +112,13 @@ int64_t ram_bytes(const Machine& machine) {
   return host > 0 ? host : machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)];
 }
 
-// Reading files past the page cache takes memory beside the arenas.
-void take_staging(Budget& budget) {
+// What the arenas may have of the job's budget: reading files past the page cache takes memory beside them. Below zero
+// where that alone is too much, so that the bytes missing are all that are.
+Budget arena_budget(const Job& job, bool direct_files) {
+  Budget budget = job.budget;
   std::optional<int64_t>& ram = budget.host ? budget.host : budget.device;
-  if (ram) *ram = std::max<int64_t>(0, *ram - TierOptions::staging_bytes());
+  if (direct_files && ram) *ram -= TierOptions::staging_bytes();
+  return budget;
 }
 
 // With what the user's files hold.
@@ -154,15 +157,15 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
     result.stored = stored_weights(job, graph);
     const int64_t ram = ram_bytes(machine);
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
-    if (result.direct_files) take_staging(result.context.budget);
   }
-  result.plan = make_plan(graph, machine, result.context.budget, policy_of(job, result), result.context.accumulation);
+  result.plan = make_plan(graph, machine, arena_budget(job, result.direct_files), policy_of(job, result),
+                          result.context.accumulation);
   return result;
 }
 
 void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned) {
-  planned.context.frontier = frontier(planned.training.graph, machine, planned.context.budget, policy_of(job, planned),
-                                      planned.context.accumulation, points);
+  planned.context.frontier = frontier(planned.training.graph, machine, arena_budget(job, planned.direct_files),
+                                      policy_of(job, planned), planned.context.accumulation, points);
 }
 
 }  // namespace spillway::train

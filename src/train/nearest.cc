@@ -68,6 +68,12 @@ class NearestSearch {
     return fitting("optimizer_offload: disk", changed);
   }
 
+  // Host memory is the device's where the machine has one kind only.
+  [[nodiscard]] int64_t free_bytes(size_t tier) const {
+    const bool is_shared = tier == static_cast<size_t>(Tier::kHost) && machine_.capacity_bytes[tier] == 0;
+    return machine_.capacity_bytes[is_shared ? static_cast<size_t>(Tier::kDevice) : tier];
+  }
+
   [[nodiscard]] MaybeChange more_memory() const {
     std::string MemoryConfig::*const kKeys[kBudgetedTiers] = {&MemoryConfig::device, &MemoryConfig::host,
                                                               &MemoryConfig::disk};
@@ -75,7 +81,9 @@ class NearestSearch {
     std::string text;
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
       if (plan_.missing_bytes[tier] == 0) continue;
-      const std::string size = fmt::format("{}MiB", div_ceil(plan_.peaks[tier].bytes, kMiB));
+      const int64_t mebibytes = div_ceil(*job_.budget.of(static_cast<Tier>(tier)) + plan_.missing_bytes[tier], kMiB);
+      if (mebibytes * kMiB > free_bytes(tier)) return {};
+      const std::string size = fmt::format("{}MiB", mebibytes);
       changed.memory.*kKeys[tier] = size;
       text += fmt::format("{}memory.{}: {}", text.empty() ? "" : ", ", name_of(static_cast<Tier>(tier)), size);
     }

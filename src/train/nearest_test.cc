@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
+#include "base/math.h"
 #include "tests/support/tiny_training.h"
 #include "train/config_load.h"
 
@@ -126,4 +128,44 @@ TEST_CASE("several tiers that are too small are named in one message, and raised
   REQUIRE(refusal.changes.size() >= 1);
   CHECK(refusal.changes.front().starts_with("memory.device: "));
   CHECK(refusal.changes.front().find(", memory.host: ") != std::string::npos);
+}
+
+TEST_CASE("memory that the machine does not have is not advised") {
+  const std::string lines = "gradient_checkpointing: true\nmemory: {plan: fixed, device: 4KiB}\n";
+  const train::Job job = job_of(lines);
+  const Plan plan = train::plan_job(job, tiered_machine()).plan;
+  REQUIRE_FALSE(plan.fits);
+  const auto advises_memory = [&](int64_t free) {
+    Machine machine = tiered_machine();
+    machine.capacity_bytes[0] = free;
+    const auto changes = train::nearest_changes(job, plan, machine);
+    return std::any_of(changes.begin(), changes.end(),
+                       [](const PlanContext::Change& change) { return change.text.starts_with("memory.device: "); });
+  };
+  CHECK(advises_memory(int64_t{1} << 30));
+  CHECK_FALSE(advises_memory(plan.peaks[0].bytes - 1));
+}
+
+TEST_CASE("what reading past the page cache takes is asked for, and never taken off the budget that is shown") {
+  Machine small = tiered_machine();
+  small.capacity_bytes[1] = 1;  // less than the model's files
+  train::Job job = job_of(
+      "layer_offloading: disk\nadapter: lora\nlora_r: 2\nlora_target_linear: true\n"
+      "activation_offloading: true\nbf16: false\nmemory: {plan: fixed, host: 1MiB, disk: 64MiB}\n");
+  const train::PlannedJob planned = train::plan_job(job, small);
+  REQUIRE(planned.direct_files);
+  REQUIRE_FALSE(planned.plan.fits);
+  CHECK(planned.context.budget.host == job.budget.host);
+  const int64_t needed = planned.plan.peaks[1].bytes + TierOptions::staging_bytes();
+  CHECK(planned.plan.missing_bytes[1] == needed - *job.budget.host);
+  CHECK(shortage_message(planned.plan, planned.context)
+            .starts_with("[memory.host] expected at least " + format_bytes(needed)));
+  const auto changes = train::nearest_changes(job, planned.plan, tiered_machine());
+  const std::string advice = fmt::format("memory.host: {}MiB", div_ceil(needed, kMiB));
+  CHECK(std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.text == advice; }));
+
+  job.budget.host = needed;
+  CHECK(train::plan_job(job, small).plan.fits);
+  --*job.budget.host;
+  CHECK_FALSE(train::plan_job(job, small).plan.fits);
 }
