@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+// NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 #define __global__
 #define __device__
 #define __host__
@@ -105,6 +106,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   spillway::simt::run(*config, [&] { kernel(args...); });
   return cudaSuccess;
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace spillway::cuda {
 inline void check(cudaError_t, std::string_view) {}  // backend/cuda/check.h

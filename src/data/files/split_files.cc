@@ -132,18 +132,18 @@ SplitPaths by_names(const fs::path& folder, const std::vector<fs::path>& files, 
                                                    SplitWords{"validation", {"validation", "valid", "dev", "val"}},
                                                    SplitWords{"test", {"test", "testing", "eval", "evaluation"}}};
   SplitPaths splits;
-  for (const auto& [split, words] : kWords) {
+  for (const SplitWords& split : kWords) {
     for (const fs::path& file : files) {
       const fs::path inside = file.lexically_relative(folder);
       const auto named = [&](const fs::path& part, bool is_folder) {
-        return std::any_of(words.begin(), words.end(),
+        return std::any_of(split.words.begin(), split.words.end(),
                            [&](std::string_view word) { return has_word(part.string(), word, is_folder); });
       };
       const fs::path parents = inside.parent_path();
       const bool hit = by_folder ? std::any_of(parents.begin(), parents.end(),
                                                [&](const fs::path& part) { return named(part, true); })
                                  : named(inside.filename(), false);
-      if (hit) splits[split].push_back(file);
+      if (hit) splits[split.split].push_back(file);
     }
   }
   return splits;
