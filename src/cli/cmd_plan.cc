@@ -19,9 +19,6 @@
 namespace spillway {
 namespace {
 
-// Points of the frontier: enough to see its shape, few enough that planning stays a matter of a second.
-constexpr int kFrontierPoints = 9;
-
 constexpr CommandFlag kFlags[] = {
     {"--check-config", "", "look at keys and values only, not at the model or the data"},
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
@@ -99,7 +96,7 @@ int cmd_plan(std::span<const std::string> args) {
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   if (!elsewhere) train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
-  train::add_frontier(job, machine, kFrontierPoints, planned);
+  train::add_frontier(job, machine, train::kFrontierPoints, planned);
   if (!planned.plan.fits) {
     planned.context.nearest = train::nearest_changes(job, planned.plan, machine);
   } else if (!elsewhere) {

@@ -33,8 +33,6 @@ namespace fs = std::filesystem;
 using train::EvaluationRecord;
 using train::StepRecord;
 
-constexpr int kFrontierPoints = 9;
-
 std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   const Budget& budget = planned.context.budget;
   std::vector<TierMemory> tiers;
@@ -164,7 +162,7 @@ class TrainingRun {
     peak_rss_ = peak_rss_bytes();
     if (!outcome.interrupted) {
       progress_.say("comparing plans for the report");
-      train::add_frontier(job_, machine_, kFrontierPoints, planned_);
+      train::add_frontier(job_, machine_, train::kFrontierPoints, planned_);
       progress_.clear();
     }
     const nlohmann::ordered_json report =

@@ -19,6 +19,9 @@ constexpr double kMostChangeOfOperation = 1.25, kMostChangeOfLane = 1.5;
 // However busy other lanes were, some of an operation's time was its own.
 constexpr double kLeastOwnShare = 0.2;
 
+// What a lane has to move in a micro-step and an update before its time is more than latency.
+constexpr double kLeastBytesOfLane = 16.0 * (1 << 20);
+
 // Steps that differ by more than this had to share the computer.
 constexpr double kMostSpread = 1.15;
 
@@ -110,6 +113,7 @@ bool Calibration::improve(Machine& machine) const {
     const double seconds = quantile(group.samples, 0.5);
     if (seconds <= 0) continue;
     if (group.signature.empty()) {
+      if (group.amount < kLeastBytesOfLane) continue;
       double& rate = machine.link_bytes_per_second[static_cast<size_t>(group.lane)];
       rate = towards(rate, 1 / seconds, kMostChangeOfLane);
     } else {

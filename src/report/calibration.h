@@ -25,7 +25,7 @@ class Calibration {
   void add_step(std::span<const LaneTime> times);
   // Moves what the machine says of the run's operations and lanes towards the medians over the steps: a part of the way
   // only where that is far, so that one disturbed run does little harm. False where there were too few steps, or where
-  // their times differ as they do beside other work.
+  // their times differ as they do beside other work. Lanes that move less than 16 MiB teach nothing.
   [[nodiscard]] bool improve(Machine& machine) const;
 
  private:

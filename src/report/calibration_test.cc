@@ -32,14 +32,27 @@ const train::PlannedJob& planned_job() {
   return kPlanned;
 }
 
+// Its program with transfers of a thousand times the bytes, and more than latency.
+const Program& large_program() {
+  static const Program kProgram = [] {
+    Program program = planned_job().plan.program;
+    for (Instruction& instruction : program.instructions) {
+      if (instruction.kind == Instruction::Kind::kCopy) instruction.inputs[0].place.bytes *= 1000;
+    }
+    return program;
+  }();
+  return kProgram;
+}
+
 // A run of so many steps that take what the model says of `truth`, each some share longer than the one before.
-Calibration run_on(const Machine& truth, int64_t steps, double longer = 0) {
-  const train::PlannedJob& planned = planned_job();
-  const CostModel costs(planned.training.graph, truth);
-  Calibration calibration(planned.training.graph, planned.plan.program, tiered_machine());
+Calibration run_on(const Machine& truth, int64_t steps, double longer = 0,
+                   const Program& program = planned_job().plan.program) {
+  const Graph& graph = planned_job().training.graph;
+  const CostModel costs(graph, truth);
+  Calibration calibration(graph, program, tiered_machine());
   double scale = 1;
   for (int64_t step = 0; step < steps; ++step, scale *= 1 + longer) {
-    std::vector<LaneTime> times = predicted_timeline(planned.plan.program, costs).times;
+    std::vector<LaneTime> times = predicted_timeline(program, costs).times;
     for (LaneTime& time : times) time = {scale * time.start, scale * time.finish};
     calibration.add_step(times);
   }
@@ -69,9 +82,12 @@ TEST_CASE("a run teaches what its lanes move in a second") {
   truth.operation_seconds = 0;
   truth.link_bytes_per_second[kToHost] = 1.8e8;
   Machine machine = tiered_machine();
-  REQUIRE(run_on(truth, 6).improve(machine));
+  REQUIRE(run_on(truth, 6, 0, large_program()).improve(machine));
   CHECK(machine.link_bytes_per_second[kToHost] == doctest::Approx(1.8e8));
   CHECK(machine.link_bytes_per_second[kToDevice] == doctest::Approx(2e8));
+  // The few bytes of the job as it is say nothing.
+  REQUIRE(run_on(truth, 6).improve(machine = tiered_machine()));
+  CHECK(machine.link_bytes_per_second[kToHost] == 2e8);
 }
 
 TEST_CASE("what a machine knows already, one run changes by a bounded part only") {
@@ -79,7 +95,7 @@ TEST_CASE("what a machine knows already, one run changes by a bounded part only"
   REQUIRE(run_on(tiered_machine(), 6).improve(known));
   for (auto& [signature, seconds] : known.operations) seconds.compute = 10;
   known.link_bytes_per_second[kToHost] = 1;
-  REQUIRE(run_on(tiered_machine(), 6).improve(known));
+  REQUIRE(run_on(tiered_machine(), 6, 0, large_program()).improve(known));
   for (const auto& [signature, seconds] : known.operations) CHECK(seconds.compute == doctest::Approx(10 / 1.25));
   CHECK(known.link_bytes_per_second[kToHost] == doctest::Approx(1.5));
 }

@@ -36,6 +36,8 @@ struct PlannedJob {
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
 // `training` is build_training_graph of the job, where that is at hand.
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training);
+// Enough to see the frontier's shape, few enough to wait for.
+constexpr int kFrontierPoints = 9;
 // Adds the frontier to a planned job.
 void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned);
 
