@@ -53,6 +53,28 @@ def configuration(args, rows, folder):
     return config
 
 
+def add_job_arguments(parser):
+    """What train() and write_job_rows() read."""
+    parser.add_argument("model")
+    parser.add_argument("--job", default="full", choices=["lora", "full"])
+    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
+    parser.add_argument("--scratch", help="folder of the disk tier; left out: beside the output")
+    parser.add_argument("--rows", type=int, default=4, help="rows a step")
+    parser.add_argument("--tokens", type=int, default=512, help="tokens a row")
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", help="file for the raw numbers")
+
+
+def write_job_rows(args, folder):
+    """Random rows for all steps; the path of the file."""
+    with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
+        vocabulary = json.load(file)["vocab_size"]
+    rows = os.path.join(folder, "rows.jsonl")
+    write_rows(rows, args.rows * args.steps, vocabulary, args.tokens)
+    return rows
+
+
 def train(args, name, keys, memory, rows, folder):
     folder = tempfile.mkdtemp(dir=folder)
     config = configuration(args, rows, folder)
@@ -107,22 +129,12 @@ def print_table(args, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("--job", default="full", choices=["lora", "full"])
+    add_job_arguments(parser)
     parser.add_argument("--peer-python", help="python of a venv with bench/peers/requirements.txt; none: Spillway alone")
-    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
-    parser.add_argument("--scratch", help="folder of the disk tier; left out: beside the output")
     parser.add_argument("--modes", nargs="+", choices=list(MODES), help="some modes only; plain always runs")
     parser.add_argument("--no-auto", action="store_true", help="leave memory.plan: auto out")
-    parser.add_argument("--rows", type=int, default=4, help="rows a step")
-    parser.add_argument("--tokens", type=int, default=512, help="tokens a row")
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--out", help="file for the raw numbers")
     args = parser.parse_args()
 
-    with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
-        vocabulary = json.load(file)["vocab_size"]
     skipped = FULL_ONLY if args.job == "lora" else LORA_ONLY
     names = [name for name in MODES if name not in skipped and (not args.modes or name in args.modes or name == "plain")]
     fixed = {"plan": "fixed"}
@@ -133,8 +145,7 @@ def main():
         print(f"{result['name']}: {args.rows * args.tokens / seconds(result):.0f} tokens/s", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
-        rows = os.path.join(folder, "rows.jsonl")
-        write_rows(rows, args.rows * args.steps, vocabulary, args.tokens)
+        rows = write_job_rows(args, folder)
         for name in names:
             add(train(args, name, MODES[name], fixed, rows, folder))
         peak = results[0]["tiers"]["device"]["planned_peak_bytes"]

@@ -8,14 +8,12 @@ which a step's computation waited for a transfer, as the run itself measured it.
 """
 
 import argparse
-import json
-import os
 import statistics
 import sys
 import tempfile
 
-from run_modes import MODES, seconds, train
-from run_sft import ROOT, write_results, write_rows
+from run_modes import MODES, add_job_arguments, seconds, train, write_job_rows
+from run_sft import write_results
 
 
 def print_table(names, results):
@@ -33,25 +31,14 @@ def print_table(names, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
+    add_job_arguments(parser)
     parser.add_argument("--modes", nargs="+", choices=list(MODES), required=True, help="the first is what others are compared with")
-    parser.add_argument("--job", default="full", choices=["lora", "full"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
-    parser.add_argument("--scratch", help="folder of the disk tier; left out: beside the output")
-    parser.add_argument("--rows", type=int, default=4, help="rows a step")
-    parser.add_argument("--tokens", type=int, default=512, help="tokens a row")
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--out", help="file for the raw numbers")
     args = parser.parse_args()
 
-    with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
-        vocabulary = json.load(file)["vocab_size"]
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        rows = os.path.join(folder, "rows.jsonl")
-        write_rows(rows, args.rows * args.steps, vocabulary, args.tokens)
+        rows = write_job_rows(args, folder)
         for turn in range(args.rounds):
             for name in args.modes if turn % 2 == 0 else reversed(args.modes):
                 results.append(train(args, name, MODES[name], {"plan": "fixed"}, rows, folder))
