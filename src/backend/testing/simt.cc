@@ -48,8 +48,8 @@ class Multiprocessor {
     return slots;
   }
   [[noreturn]] void fail(std::string_view what) {
-    if (error_.empty()) error_ = what;
-    for (;;) fibers_[running_].suspend();
+    note(what);
+    abandon();
   }
 
   [[nodiscard]] std::byte* dynamic_shared() { return shared_.data(); }
@@ -59,6 +59,13 @@ class Multiprocessor {
 
  private:
   bool meet(Meeting& meeting, unsigned members, unsigned first, unsigned count, int line);
+  void note(std::string_view error) {
+    if (error_.empty()) error_ = error;
+  }
+  // Never comes back: what the stack still owns here is lost.
+  [[noreturn]] void abandon() {
+    for (;;) fibers_[running_].suspend();
+  }
   void run_block(unsigned index);
   void stop(const std::string& what);
   template <typename T>
@@ -83,7 +90,10 @@ Multiprocessor multiprocessor;
 // True for the last one to come, who lets the others go on; they wait.
 bool Multiprocessor::meet(Meeting& meeting, unsigned members, unsigned first, unsigned count, int line) {
   if (meeting.arrived == 0) meeting.line = line;
-  if (meeting.line != line) fail(fmt::format("threads meet at lines {} and {}", meeting.line, line));
+  if (meeting.line != line) {
+    note(fmt::format("threads meet at lines {} and {}", meeting.line, line));
+    abandon();
+  }
   if (++meeting.arrived == members) {
     meeting.arrived = 0;
     std::fill_n(ready_.begin() + first, count, true);
