@@ -9,6 +9,7 @@ out. `plain` runs first and last, so that a machine that slows down meanwhile sh
 """
 
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -45,7 +46,7 @@ def configuration(args, rows, folder):
         "base_model": args.model, "datasets": [{"path": rows, "type": ""}], "sequence_len": args.tokens,
         "micro_batch_size": args.rows, "gradient_accumulation_steps": 1, "max_steps": args.steps,
         "shuffle_merged_datasets": False, "curriculum_sampling": True, "learning_rate": 1e-4, "lr_scheduler": "constant",
-        "weight_decay": 0.0, "bf16": True, "save_strategy": "no", "output_dir": os.path.join(folder, "out"),
+        "weight_decay": 0.0, "bf16": True, "save_strategy": "no", "output_dir": os.path.join(folder, "out"), "device": args.device,
         "memory": {"disk_paths": [args.scratch or os.path.join(folder, "scratch")]},
     }
     if args.job == "lora":
@@ -53,17 +54,23 @@ def configuration(args, rows, folder):
     return config
 
 
+def add_machine_arguments(parser):
+    """Where and how long train() runs a job."""
+    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
+    parser.add_argument("--scratch", help="folder of the disk tier; left out: beside the output")
+    parser.add_argument("--device", default="auto", help="the key `device` of the jobs")
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+
+
 def add_job_arguments(parser):
     """What train() and write_job_rows() read."""
     parser.add_argument("model")
     parser.add_argument("--job", default="full", choices=["lora", "full"])
-    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
-    parser.add_argument("--scratch", help="folder of the disk tier; left out: beside the output")
     parser.add_argument("--rows", type=int, default=4, help="rows a step")
     parser.add_argument("--tokens", type=int, default=512, help="tokens a row")
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", help="file for the raw numbers")
+    add_machine_arguments(parser)
 
 
 def write_job_rows(args, folder):
@@ -89,10 +96,8 @@ def train(args, name, keys, memory, rows, folder):
         steps = [json.loads(line) for line in file if "step_seconds" in line]
     with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
         report = json.load(file)
-    for extra in ("model.safetensors", "adapter_model.safetensors"):
-        file = os.path.join(folder, "out", extra)
-        if os.path.exists(file):
-            os.remove(file)
+    for file in glob.glob(os.path.join(folder, "out", "*.safetensors")):
+        os.remove(file)
     return {"name": name, "keys": keys, "memory": memory, "load_before": load, "peak_rss_bytes": rss,
             "step_seconds": [step["step_seconds"] for step in steps], "losses": [step["loss"] for step in steps],
             "tiers": report["tiers"], "process": report["process"], "lanes": report["lanes"], "step": report["step"]}

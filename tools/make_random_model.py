@@ -4,7 +4,8 @@
     tools/make_random_model.py qwen2.5-0.5b FOLDER [--config-only] [--tokenizer MODEL_FOLDER]
 
 Needs numpy only. A shard holds one layer, so memory stays at one layer whatever the model's size. Weights are normal with
-deviation 0.02, rounded to bf16, repeated after some millions of numbers. The tokenizer files of another folder can be copied along.
+deviation 0.02, rounded to bf16, repeated after some millions of numbers. The tokenizer files of another folder can be copied along;
+without, the tokenizer knows the 256 bytes and an end of text, and names for all other ids.
 """
 
 import argparse
@@ -15,6 +16,13 @@ import shutil
 import numpy as np
 
 SHAPES = {
+    "tiny": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 64,
+             "intermediate_size": 160, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False},
+    "smollm2-135m": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 49152, "hidden_size": 576,
+                     "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9,
+                     "num_key_value_heads": 3, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
+                     "rope_theta": 100000.0, "tie_word_embeddings": True},
     "qwen2.5-0.5b": {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936, "hidden_size": 896,
                      "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
                      "num_key_value_heads": 2, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
@@ -89,6 +97,28 @@ def write_shard(path, tensors, numbers):
     return offset
 
 
+def write_tokenizer(folder, vocabulary):
+    """Byte-level BPE of that many ids without merges. The visible letters that stand for bytes are GPT-2's."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    letters = [chr(byte) for byte in visible] + [chr(256 + i) for i in range(len(hidden))]
+    end = "<|endoftext|>"
+    tokens = letters + [end] + [f"<|unused {number}|>" for number in range(257, vocabulary)]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
+        "added_tokens": [{"id": 256, "content": end, "single_word": False, "lstrip": False, "rstrip": False,
+                          "normalized": False, "special": True}],
+        "pre_tokenizer": byte_level, "decoder": byte_level,
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+                  "vocab": {token: number for number, token in enumerate(tokens)}, "merges": []}}
+    for name, content in (("tokenizer.json", tokenizer),
+                          ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", choices=SHAPES)
@@ -119,6 +149,8 @@ def main():
         print(f"{name} ({number} of {len(shards)})", flush=True)
     with open(os.path.join(args.folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
         json.dump({"metadata": {"total_size": total}, "weight_map": places}, file, indent=1)
+    if not args.tokenizer:
+        write_tokenizer(args.folder, config["vocab_size"])
     for name in ("tokenizer.json", "tokenizer_config.json"):
         if args.tokenizer and os.path.exists(os.path.join(args.tokenizer, name)):
             shutil.copy(os.path.join(args.tokenizer, name), args.folder)
