@@ -22,7 +22,7 @@ TensorView Executor::result(size_t index) const {
 void Executor::run(Phase phase) {
   if (error_) std::rethrow_exception(error_);
   try {
-    if (mirror_) mirror_->send_batch();
+    if (mirror_) mirror_->send_batch(phase);
     for (const Section& section : loaded_.program().sections) {
       if (section.phase == phase) lanes_->run(section);
     }

@@ -31,7 +31,8 @@ class Executor {
   // REQUIRES: verify(graph, program) is empty, and the pool has no more threads than the program was made for.
   Executor(const Graph& graph, const Program& program, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Host memory in which a batch value is filled, between sections, with all tokens. A value that lives in memory which
+  // Host memory in which a batch value is filled, between sections, with all tokens; to be asked for again each time,
+  // since what was handed out is sent where the device has memory of its own. A value that lives in memory which
   // the host shares can be read and written there, too, whatever its kind.
   [[nodiscard]] TensorView home(ValueId id) const;
   // Host memory with Graph::results[index]; valid from the end of its section until the next one begins.

@@ -24,31 +24,52 @@ int64_t bytes_for(const LoadedProgram& loaded) {
 
 Mirror::Mirror(LoadedProgram& loaded) : loaded_(loaded), memory_("host", bytes_for(loaded)) {
   pinned_ = loaded.device().pin({memory_.at(0), static_cast<size_t>(memory_.bytes())});
-  int64_t top = 0;
-  const auto add = [&](const Operand& operand, std::vector<Copy>& copies) {
-    const TensorView device = loaded.view(operand);
-    copies.push_back(
-        {operand.value, static_cast<std::byte*>(device.data), {memory_.at(top), device.dtype, device.shape}});
-    top += align_up(device.bytes(), kAlignment);
-  };
   for (const Operand& home : loaded.program().homes) {
-    if (loaded.graph().value(home.value).kind == ValueKind::kBatch) add(home, batch_);
+    if (loaded.graph().value(home.value).kind == ValueKind::kBatch) batch_.push_back({next_copy(home)});
   }
-  for (const Operand& result : loaded.program().results) add(result, results_);
+  for (const Operand& result : loaded.program().results) results_.push_back(next_copy(result));
+  find_readers();
 }
 
-TensorView Mirror::home(ValueId id) const {
-  const auto found = std::find_if(batch_.begin(), batch_.end(), [&](const Copy& copy) { return copy.value == id; });
+Mirror::Copy Mirror::next_copy(const Operand& operand) {
+  const TensorView device = loaded_.view(operand);
+  const Copy copy{operand.value, static_cast<std::byte*>(device.data), {memory_.at(top_), device.dtype, device.shape}};
+  top_ += align_up(device.bytes(), kAlignment);
+  return copy;
+}
+
+void Mirror::find_readers() {
+  const Program& program = loaded_.program();
+  for (const Section& section : program.sections) {
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      for (const Operand& input : program.instructions[static_cast<size_t>(i)].inputs) {
+        const auto batch =
+            std::find_if(batch_.begin(), batch_.end(), [&](const Batch& one) { return one.copy.value == input.value; });
+        if (batch != batch_.end()) batch->is_read[static_cast<size_t>(section.phase)] = true;
+      }
+    }
+  }
+}
+
+TensorView Mirror::home(ValueId id) {
+  const auto found = std::find_if(batch_.begin(), batch_.end(), [&](const Batch& one) { return one.copy.value == id; });
   SPILLWAY_CHECK(found != batch_.end(), "{} is in the device's memory, which the host does not share",
                  loaded_.graph().value(id).name);
-  return found->host;
+  found->has_changed = true;
+  return found->copy.host;
 }
 
-void Mirror::send_batch() {
+void Mirror::send_batch(Phase phase) {
   DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
-  for (const Copy& copy : batch_) queue.copy(copy.device, copy.host.data, copy.host.bytes());
+  bool has_sent = false;
+  for (auto& [copy, is_read, has_changed] : batch_) {
+    if (!has_changed || !is_read[static_cast<size_t>(phase)]) continue;
+    queue.copy(copy.device, copy.host.data, copy.host.bytes());
+    has_changed = false;
+    has_sent = true;
+  }
   // Other lanes' queues do not wait for this one.
-  queue.finish();
+  if (has_sent) queue.finish();
 }
 
 void Mirror::fetch_results(Phase phase) {

@@ -4,6 +4,7 @@
 // After construction nothing is allocated.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "backend/arena.h"
@@ -16,12 +17,12 @@ class Mirror {
   // `loaded` is borrowed and must outlive the mirror.
   explicit Mirror(LoadedProgram& loaded);
 
-  // The host's copy of a batch value. REQUIRES: it is one.
-  [[nodiscard]] TensorView home(ValueId id) const;
+  // The host's copy of a batch value, which from now on counts as changed. REQUIRES: it is one.
+  [[nodiscard]] TensorView home(ValueId id);
   [[nodiscard]] TensorView result(size_t index) const { return results_[index].host; }
 
-  // Puts all batch values into the compute lane's queue, before what a section puts there.
-  void send_batch();
+  // Sends the batch values that have changed since they were sent last and that a section of this phase reads.
+  void send_batch(Phase phase);
   // Fetches the results of a section that has finished.
   void fetch_results(Phase phase);
 
@@ -31,9 +32,18 @@ class Mirror {
     std::byte* device = nullptr;
     TensorView host;
   };
+  struct Batch {
+    Copy copy;
+    std::array<bool, 3> is_read{};  // by phase
+    bool has_changed = true;
+  };
+  [[nodiscard]] Copy next_copy(const Operand& operand);
+  void find_readers();
 
   LoadedProgram& loaded_;
-  std::vector<Copy> batch_, results_;
+  std::vector<Batch> batch_;
+  std::vector<Copy> results_;
+  int64_t top_ = 0;  // of what copies have taken of the memory
   Arena memory_;
   Device::Pinned pinned_;
 };
