@@ -39,6 +39,12 @@ class DeviceEvent {
   [[nodiscard]] virtual double seconds_since(const DeviceEvent& other) const = 0;
 };
 
+// Work that a queue keeps, to be done as often as it is asked to.
+class CapturedWork {
+ public:
+  virtual ~CapturedWork() = default;
+};
+
 class DeviceQueue {
  public:
   virtual ~DeviceQueue() = default;
@@ -54,6 +60,14 @@ class DeviceQueue {
   virtual void wait(const DeviceEvent& event) = 0;
   // Returns when everything has been done.
   virtual void finish() = 0;
+
+  // Keeps what `put` puts into this queue, with the addresses and shapes that it has now, instead of doing it. `put`
+  // runs kernels and nothing else. Null where the device has no use for this or cannot, which is said once; then
+  // nothing has been put in.
+  [[nodiscard]] virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& /*put*/) { return nullptr; }
+  // Puts it in again, as a whole, at the cost of about one kernel. REQUIRES: this queue has captured it, and it lives
+  // until it has been done.
+  virtual void replay(const CapturedWork& /*work*/) {}
 };
 
 class Device {
@@ -75,8 +89,8 @@ class Device {
   // What the device's libraries have taken for themselves so far.
   [[nodiscard]] virtual int64_t library_bytes() const = 0;
 
-  // One allocation, 256-byte aligned, of zeros. Throws MachineError with the size where there is not that much. `tier`
-  // appears in errors.
+  // One allocation, 256-byte aligned, of whatever its memory holds. Throws MachineError with the size where there is
+  // not that much. `tier` appears in errors.
   [[nodiscard]] virtual Memory allocate(std::string_view tier, int64_t bytes) = 0;
   // Fixes host memory in place so that copies from and to it run at the link's full speed. Null where the system
   // refuses, which is said once, or where there is nothing to do.

@@ -5,25 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <fstream>
-#include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 
 #include "backend/testing/delayed_device.h"
 #include "base/error.h"
 #include "base/math.h"
-#include "io/testing/faulty_backend.h"
-#include "io/testing/memory_disk.h"
-#include "plan/testing/random_plan.h"
-#include "plan/testing/random_program.h"
 #include "plan/verify.h"
-#include "runtime/lane_threads.h"
 #include "runtime/testing/scripted_lanes.h"
 #include "tests/support/count_allocations.h"
+#include "tests/support/random_run.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
@@ -31,143 +22,8 @@ using namespace spillway::testing;
 
 namespace {
 
-// --- A random graph with a plan that uses every tier, and the files that it reads ------------------------------------
-
 // Values of several blocks of the disk.
 constexpr RandomGraphOptions kLarge = {.most_bytes = 30000};
-
-struct Job {
-  Graph graph;
-  Program program;
-  std::vector<ValueId> batch, persistent;
-};
-
-Job random_job(uint64_t seed, const RandomGraphOptions& options = {}) {
-  RandomStream random(seed, 5);
-  Job job{.graph = random_graph(seed, options)};
-  job.program = random_plan(job.graph, random).program;
-  for (const Operand& home : job.program.homes)
-    (job.graph.is_persistent(home.value) ? job.persistent : job.batch).push_back(home.value);
-  REQUIRE(verify(job.graph, job.program).empty());
-  return job;
-}
-
-// A program with copies on every lane that copies can take, and operations on both lanes for these.
-bool uses_all_lanes(const Program& program) {
-  std::array<bool, kLanes> used{};
-  for (const Instruction& i : program.instructions) used[static_cast<size_t>(i.lane)] = true;
-  return std::count(used.begin(), used.end(), true) == kLanes - 1;
-}
-
-uint64_t nth_seed_with_all_lanes(int n, const RandomGraphOptions& options = {}) {
-  for (uint64_t seed = 0;; ++seed) {
-    if (uses_all_lanes(random_job(seed, options).program) && n-- == 0) return seed;
-  }
-}
-
-enum class Disk { kMemory, kReal };
-
-// An executor of a job, with all that it borrows.
-class Run {
- public:
-  struct Options {
-    Disk disk = Disk::kMemory;
-    std::optional<DiskFaults> faults;
-    MakeLaneRunner lanes = make_lane_threads;
-    int64_t traced_micro_steps = 0;
-    Device* device = nullptr;
-  };
-
-  Run(const Job& job, const Options& options) : job_(job) {
-    TierOptions tiers{.device = options.device};
-    if (const int64_t bytes = job.program.arena_bytes[static_cast<size_t>(Tier::kDisk)]; bytes > 0) {
-      scratch_.emplace(ScratchOptions{.folders = {folder_.path()},
-                                      .bytes = align_up(bytes, kDiskAlignment),
-                                      .checksums = options.faults.has_value()});
-      tiers.scratch = &*scratch_;
-    }
-    write_model_file(tiers);
-    if (options.disk == Disk::kMemory) tiers.disk_backend = disk_.backend();
-    if (options.faults) tiers.disk_backend = with_faults(tiers.disk_backend, *options.faults);
-    executor_.emplace(
-        job.graph, job.program, pool_,
-        ExecutorOptions{.tiers = tiers, .traced_micro_steps = options.traced_micro_steps, .lanes = options.lanes});
-  }
-
-  // One step of two micro-steps from the initial contents.
-  Outcome step() {
-    load();
-    Outcome outcome;
-    train(&outcome);
-    for (const ValueId id : job_.persistent) {
-      executor_->values().read(id,
-                               [&](const TensorView& piece, int64_t) { outcome[id] = outcome_of(bytes_of(piece)); });
-    }
-    return outcome;
-  }
-  void load() {
-    for (const ValueId id : job_.persistent) {
-      if (executor_->values().is_in_files(id)) continue;
-      executor_->values().write(id, [&](const TensorView& piece, int64_t) { fill_initial(id, 0, bytes_of(piece)); });
-    }
-  }
-  void train(Outcome* outcome) {
-    for (int micro_step = 0; micro_step < 2; ++micro_step) {
-      for (const ValueId id : job_.batch) fill_initial(id, micro_step, bytes_of(executor_->home(id)));
-      run(Phase::kForward, outcome);
-      run(Phase::kBackward, outcome);
-    }
-    run(Phase::kUpdate, outcome);
-  }
-
-  Executor& executor() { return *executor_; }
-
- private:
-  static std::span<uint8_t> bytes_of(const TensorView& view) {
-    return {view.as<uint8_t>(), static_cast<size_t>(view.bytes())};
-  }
-
-  void run(Phase phase, Outcome* outcome) {
-    executor_->run(phase);
-    if (!outcome) return;
-    for (size_t i = 0; i < job_.graph.results.size(); ++i) {
-      const ValueId id = job_.graph.results[i];
-      if (job_.graph.op(job_.graph.value(id).producer).phase == phase)
-        (*outcome)[id] = outcome_of(bytes_of(executor_->result(i)));
-    }
-  }
-
-  // The values of Tier::kFiles, at odd offsets.
-  void write_model_file(TierOptions& tiers) {
-    std::string content = "x";
-    for (const Operand& home : job_.program.homes) {
-      if (home.place.tier != Tier::kFiles) continue;
-      tiers.in_files[home.value] = {0, std::ssize(content)};
-      std::vector<uint8_t> bytes(static_cast<size_t>(home.place.bytes));
-      fill_initial(home.value, 0, bytes);
-      content.append(bytes.begin(), bytes.end());
-    }
-    tiers.files = {folder_.path() / "model"};
-    std::ofstream(tiers.files[0], std::ios::binary) << content;
-  }
-
-  const Job& job_;
-  const TemporaryFolder folder_;
-  MemoryDisk disk_;
-  std::optional<Scratch> scratch_;
-  ThreadPool pool_{1};
-  std::optional<Executor> executor_;
-};
-
-// Sleeps for up to 50 us before some of the instructions; another pattern for every seed.
-MakeLaneRunner delayed_threads(uint64_t seed) {
-  return [seed](LoadedProgram& loaded, LaneProfile& profile) {
-    return std::make_unique<LaneThreads>(loaded, profile, [seed](int32_t i) {
-      const uint32_t bits = philox(seed, 3, static_cast<uint64_t>(i))[0];
-      if (bits % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds((bits >> 8) % 50));
-    });
-  };
-}
 
 int64_t copied_bytes(const Program& program, Lane lane, int64_t micro_steps) {
   int64_t sum = 0;
@@ -186,84 +42,20 @@ int64_t copied_bytes(const Program& program, Lane lane, int64_t micro_steps) {
 TEST_CASE("threads with random delays compute what the graph says, whatever lives where") {
   for (uint64_t seed = 0; seed < 24; ++seed) {
     CAPTURE(seed);
-    const Job job = random_job(seed, {.blocks = 1 + static_cast<int>(seed % 3)});
+    const RandomJob job = random_job(seed, {.blocks = 1 + static_cast<int>(seed % 3)});
     const Outcome expected = expected_outcome(job.graph);
-    Run run(job, {.disk = seed % 8 == 0 ? Disk::kReal : Disk::kMemory, .lanes = delayed_threads(seed)});
+    RandomRun run(job, {.disk = seed % 8 == 0 ? Disk::kReal : Disk::kMemory, .lanes = delayed_threads(seed)});
     for (int step = 0; step < 2; ++step) REQUIRE(run.step() == expected);
   }
-}
-
-TEST_CASE("a device that works on its own time, in memory of its own, computes what the graph says") {
-  for (uint64_t seed = 0; seed < 16; ++seed) {
-    CAPTURE(seed);
-    const Job job = random_job(seed, seed % 4 == 0 ? kLarge : RandomGraphOptions{});
-    const Outcome expected = expected_outcome(job.graph);
-    DelayedDevice device(seed, 60);
-    Run run(job, {.lanes = delayed_threads(seed), .device = &device});
-    for (int step = 0; step < 2; ++step) REQUIRE(run.step() == expected);
-  }
-}
-
-TEST_CASE("an event that is not waited for shows") {
-  int wrong = 0;
-  for (uint64_t seed = 0; seed < 8; ++seed) {
-    Job job = random_job(nth_seed_with_all_lanes(static_cast<int>(seed)));
-    const Outcome expected = expected_outcome(job.graph);
-    for (Instruction& instruction : job.program.instructions) {
-      if (instruction.lane == Lane::kCompute) instruction.waits.clear();
-    }
-    DelayedDevice device(seed, 200);
-    Run run(job, {.device = &device});
-    wrong += run.step() != expected;
-  }
-  CHECK(wrong > 0);
-}
-
-TEST_CASE("a transfer that fails beside a device at work ends the section with its error") {
-  const Job job = random_job(nth_seed_with_all_lanes(0));
-  int failed = 0;
-  for (int64_t fail_at = 0; fail_at < 12; ++fail_at) {
-    DelayedDevice device(static_cast<uint64_t>(fail_at), 50);
-    Run run(job, {.faults = DiskFaults{.fail_at = fail_at, .error = EIO}, .device = &device});
-    try {
-      run.load();
-      run.train(nullptr);
-    } catch (const MachineError&) {
-      ++failed;
-      CHECK_THROWS_AS(run.train(nullptr), MachineError);
-    }
-  }
-  CHECK(failed >= 5);
-}
-
-TEST_CASE("a device that breaks at any of its work ends the section with its error, and all of it goes") {
-  const Job job = random_job(nth_seed_with_all_lanes(0));
-  int failed = 0;
-  for (int64_t fail_at = 0; fail_at < 400; fail_at += 7) {
-    CAPTURE(fail_at);
-    DelayedDevice device(static_cast<uint64_t>(fail_at), 20, fail_at);
-    const auto train = [&] {
-      Run run(job, {.lanes = delayed_threads(static_cast<uint64_t>(fail_at)), .device = &device});
-      run.load();
-      run.train(nullptr);
-    };
-    try {
-      train();
-    } catch (const MachineError& error) {
-      ++failed;
-      CHECK(std::string(error.what()).find("on purpose") != std::string::npos);
-    }
-  }
-  CHECK(failed >= 10);
 }
 
 TEST_CASE("ten thousand schedules that the waits permit give the same bytes") {
   constexpr RandomGraphOptions kSmall = {.blocks = 2, .ops_per_block = 2, .weights = 1};
   for (int n = 0; n < 10; ++n) {
-    const Job job = random_job(nth_seed_with_all_lanes(n, kSmall), kSmall);
+    const RandomJob job = random_job(nth_seed_with_all_lanes(n, kSmall), kSmall);
     const Outcome expected = expected_outcome(job.graph);
     RandomStream random(0, 0);
-    Run run(job, {.lanes = scripted_by(random)});
+    RandomRun run(job, {.lanes = scripted_by(random)});
     for (uint64_t schedule = 0; schedule < 1000; ++schedule) {
       CAPTURE(n);
       CAPTURE(schedule);
@@ -276,11 +68,11 @@ TEST_CASE("ten thousand schedules that the waits permit give the same bytes") {
 TEST_CASE("nearly every missing wait that matters shows in some schedule") {
   int removed = 0, shown = 0;
   for (int n = 0; n < 4; ++n) {
-    const Job job = random_job(nth_seed_with_all_lanes(n));
+    const RandomJob job = random_job(nth_seed_with_all_lanes(n));
     const Outcome expected = expected_outcome(job.graph);
     RandomStream choice(static_cast<uint64_t>(n), 13);
     for (int attempt = 0; attempt < 40; ++attempt) {
-      Job broken = job;
+      RandomJob broken = job;
       Instruction& instruction =
           broken.program.instructions[choice.below(static_cast<uint32_t>(job.program.instructions.size()))];
       if (instruction.waits.empty()) continue;
@@ -291,7 +83,7 @@ TEST_CASE("nearly every missing wait that matters shows in some schedule") {
       if (verify(broken.graph, broken.program).empty()) continue;  // another wait implied it
       ++removed;
       RandomStream random(0, 0);
-      Run run(broken, {.lanes = scripted_by(random)});
+      RandomRun run(broken, {.lanes = scripted_by(random)});
       for (uint64_t schedule = 0; schedule < 200; ++schedule) {
         random = RandomStream(schedule, 9);
         if (run.step() == expected) continue;
@@ -309,14 +101,14 @@ TEST_CASE("nearly every missing wait that matters shows in some schedule") {
 TEST_CASE("transfers that come late, out of order and in parts change no byte") {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     CAPTURE(seed);
-    const Job job = random_job(seed, kLarge);
-    Run run(job, {.faults = DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.5}});
+    const RandomJob job = random_job(seed, kLarge);
+    RandomRun run(job, {.faults = DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.5}});
     CHECK(run.step() == expected_outcome(job.graph));
   }
 }
 
 TEST_CASE("a transfer that fails ends the section with its error, and the executor does not run again") {
-  const Job job = random_job(nth_seed_with_all_lanes(0));
+  const RandomJob job = random_job(nth_seed_with_all_lanes(0));
   for (const bool threads : {false, true}) {
     int failed = 0;
     for (int64_t fail_at = 0; fail_at < 24; ++fail_at) {
@@ -325,8 +117,8 @@ TEST_CASE("a transfer that fails ends the section with its error, and the execut
       CAPTURE(fail_at);
       CAPTURE(error);
       RandomStream random(static_cast<uint64_t>(fail_at), 21);
-      Run run(job, {.faults = DiskFaults{.fail_at = fail_at, .error = error},
-                    .lanes = threads ? delayed_threads(static_cast<uint64_t>(fail_at)) : scripted_by(random)});
+      RandomRun run(job, {.faults = DiskFaults{.fail_at = fail_at, .error = error},
+                          .lanes = threads ? delayed_threads(static_cast<uint64_t>(fail_at)) : scripted_by(random)});
       std::string message;
       try {
         run.load();
@@ -346,8 +138,8 @@ TEST_CASE("a transfer that fails ends the section with its error, and the execut
 TEST_CASE("a torn block is found by its checksum") {
   int torn = 0;
   for (int n = 0; n < 6; ++n) {
-    const Job job = random_job(nth_seed_with_all_lanes(n, kLarge), kLarge);
-    Run run(job, {.faults = DiskFaults{.seed = 1, .tear = 1}});
+    const RandomJob job = random_job(nth_seed_with_all_lanes(n, kLarge), kLarge);
+    RandomRun run(job, {.faults = DiskFaults{.seed = 1, .tear = 1}});
     try {
       const Outcome outcome = run.step();
       CHECK(outcome == expected_outcome(job.graph));
@@ -362,8 +154,8 @@ TEST_CASE("a torn block is found by its checksum") {
 TEST_CASE("a step on all lanes allocates nothing") {
   if (!AllocationCounter::works()) return;
   for (const Disk disk : {Disk::kMemory, Disk::kReal}) {
-    const Job job = random_job(nth_seed_with_all_lanes(1));
-    Run run(job, {.disk = disk, .traced_micro_steps = 2});
+    const RandomJob job = random_job(nth_seed_with_all_lanes(1));
+    RandomRun run(job, {.disk = disk, .traced_micro_steps = 2});
     run.load();
     run.train(nullptr);
     const AllocationCounter counter;
@@ -374,13 +166,13 @@ TEST_CASE("a step on all lanes allocates nothing") {
 }
 
 TEST_CASE("each lane's time, bytes and trace are measured, and the peaks are those of the plan") {
-  const Job job = random_job(nth_seed_with_all_lanes(2));
+  const RandomJob job = random_job(nth_seed_with_all_lanes(2));
   DelayedDevice device(1, 50);
   bool own_time = false;
   SUBCASE("of threads") {}
   SUBCASE("of a device with events") { own_time = true; }
   CAPTURE(own_time);
-  Run run(job, {.lanes = delayed_threads(1), .traced_micro_steps = 2, .device = own_time ? &device : nullptr});
+  RandomRun run(job, {.lanes = delayed_threads(1), .traced_micro_steps = 2, .device = own_time ? &device : nullptr});
   run.load();
   run.executor().start_trace();
   run.train(nullptr);

@@ -45,6 +45,12 @@ void LaneProfile::record(Lane lane, int32_t instruction, double start, double fi
     part.events.push_back({instruction, start - trace_begin_, finish - trace_begin_});
 }
 
+void LaneProfile::record_section(Lane lane, double start, double finish) {
+  LanePart& part = lanes_[static_cast<size_t>(lane)];
+  part.last_finish = finish;
+  part.totals.busy_seconds += finish - start;
+}
+
 void LaneProfile::start_trace() {
   for (LanePart& part : lanes_) part.events.clear();
   trace_begin_ = now_seconds();

@@ -16,8 +16,8 @@ namespace spillway {
 // Of a steady clock.
 [[nodiscard]] double now_seconds();
 
-// What an instruction has cost so far. Of transfers that overlap on one lane, each is charged with the time since the
-// one before it finished.
+// What an instruction has cost so far, in the runs that knew its time (record). Of transfers that overlap on one lane,
+// each is charged with the time since the one before it finished.
 struct InstructionProfile {
   int64_t calls = 0;
   double seconds = 0;
@@ -41,6 +41,8 @@ class LaneProfile {
 
   // An instruction that took from `start` to `finish` by now_seconds().
   void record(Lane lane, int32_t instruction, double start, double finish);
+  // A lane's work of a whole section whose instructions' times nobody knows.
+  void record_section(Lane lane, double start, double finish);
   // Time in which the compute lane waited for other lanes, at the ends of sections too.
   void add_stall(double seconds) { stall_seconds_ += seconds; }
 

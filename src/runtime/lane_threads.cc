@@ -37,7 +37,7 @@ std::unique_ptr<LaneRunner> make_lane_threads(LoadedProgram& loaded, LaneProfile
 }
 
 LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook before_each)
-    : loaded_(loaded), profile_(profile), before_each_(std::move(before_each)) {
+    : loaded_(loaded), profile_(profile), before_each_(std::move(before_each)), captured_(loaded, profile) {
   const std::vector<Instruction>& instructions = loaded.program().instructions;
   for (size_t i = 0; i < instructions.size(); ++i) {
     lane_of_.push_back(instructions[i].lane);
@@ -80,6 +80,7 @@ void LaneThreads::stop() {
 }
 
 void LaneThreads::run(const Section& section) {
+  if (captured_.run(section)) return;
   int32_t running = 0;
   for (LaneState& state : lanes_) {
     const auto begin = std::lower_bound(state.instructions.begin(), state.instructions.end(), section.begin);

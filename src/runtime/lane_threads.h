@@ -9,6 +9,8 @@
 // its own queue wait for the event, or, where it works at once, waits for the event itself. The section ends when the
 // queues are empty; only then are their times known, from the events.
 //
+// Sections of kernels alone are captured after some runs and replayed (captured_sections.h).
+//
 // The disk lanes start transfers ahead, as far as their waits are met, so that the disk always has work; they finish
 // them in order.
 #pragma once
@@ -23,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/captured_sections.h"
 #include "runtime/lane_runner.h"
 
 namespace spillway {
@@ -80,6 +83,7 @@ class LaneThreads final : public LaneRunner {
   LaneProfile& profile_;
   Hook before_each_;
   std::vector<Lane> lane_of_;  // by instruction
+  CapturedSections captured_;
   std::array<LaneState, kLanes> lanes_;
   std::vector<LaneState*> threads_;                   // the lanes with a thread
   std::vector<std::unique_ptr<DeviceEvent>> events_;  // by instruction; null on a lane that is not asynchronous

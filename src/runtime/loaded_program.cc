@@ -42,7 +42,8 @@ LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, ThreadP
       host_("host", program.arena_bytes[static_cast<size_t>(Tier::kHost)]),
       staging_("host", options.direct_files && has_home_in(program, Tier::kFiles) ? TierOptions::staging_bytes() : 0),
       in_files_(options.in_files),
-      homes_(graph.values.size(), kNone) {
+      homes_(graph.values.size(), kNone),
+      tokens_(graph.tokens) {
   SPILLWAY_CHECK(pool.threads() <= program.threads, "{} threads in a plan for {}", pool.threads(), program.threads);
   SPILLWAY_CHECK(options.host_threads <= program.threads, "{} threads on the host in a plan for {}",
                  options.host_threads, program.threads);
@@ -167,6 +168,7 @@ const Place& LoadedProgram::home_of(ValueId id) const {
 
 void LoadedProgram::set_tokens(int64_t tokens) {
   SPILLWAY_CHECK(tokens >= 0 && tokens <= graph_.tokens, "{} tokens in a plan for {}", tokens, graph_.tokens);
+  tokens_ = tokens;
   for (Step& step : steps_) {
     for (TensorView* tensor : step.per_token) tensor->shape.set(0, tokens);
     if (step.row_bytes > 0) step.bytes = step.row_bytes * tokens;

@@ -68,6 +68,11 @@ class LoadedProgram {
 
   // The number of rows that per-token values have from now on.
   void set_tokens(int64_t tokens);
+  [[nodiscard]] int64_t tokens() const { return tokens_; }
+  // Whether what the instruction does depends on that number.
+  [[nodiscard]] bool follows_tokens(int32_t instruction) const {
+    return !at(instruction).per_token.empty() || at(instruction).row_bytes > 0;
+  }
 
   // Runs the operation, or copies and returns when the bytes have arrived; on a lane that is asynchronous, puts either
   // into the lane's queue. Throws MachineError where a transfer fails.
@@ -142,6 +147,7 @@ class LoadedProgram {
   std::map<ValueId, FilePlace> in_files_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
+  int64_t tokens_;
   // Of disk lanes that meet memory of a device's own. Before the disk queues, whose requests name its memory.
   std::array<std::unique_ptr<DiskBridge>, kLanes> bridges_;
   std::unique_ptr<DiskQueue> reads_, writes_;                       // one a disk lane

@@ -51,6 +51,19 @@ class CudaEvent final : public DeviceEvent {
 
 cudaEvent_t raw(const DeviceEvent& event) { return dynamic_cast<const CudaEvent&>(event).get(); }
 
+class CudaGraph final : public CapturedWork {
+ public:
+  // Of a graph that the caller destroys.
+  explicit CudaGraph(cudaGraph_t graph) { check(cudaGraphInstantiate(&executable_, graph, 0), "a graph of kernels"); }
+  ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
+  CudaGraph(CudaGraph&&) = delete;
+
+  [[nodiscard]] cudaGraphExec_t get() const { return executable_; }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 class CudaQueue final : public DeviceQueue {
  public:
   explicit CudaQueue(Context& context) : context_(context) {
@@ -93,9 +106,42 @@ class CudaQueue final : public DeviceQueue {
     check(cudaStreamSynchronize(stream_), "the GPU's work to succeed");
   }
 
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& put) override {
+    make_current();
+    cudaGraph_t graph = nullptr;
+    std::unique_ptr<CapturedWork> work;
+    try {
+      check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "to capture kernels");
+      put();
+      check(cudaStreamEndCapture(stream_, &graph), "to capture kernels");
+      work = std::make_unique<CudaGraph>(graph);
+    } catch (const MachineError& error) {
+      abandon_capture();
+      if (!has_warned_.exchange(true))
+        log_info("kernels cannot be captured ({}): each is launched by itself", error.what());
+    }
+    if (graph) cudaGraphDestroy(graph);
+    return work;
+  }
+  void replay(const CapturedWork& work) override {
+    make_current();
+    check(cudaGraphLaunch(dynamic_cast<const CudaGraph&>(work).get(), stream_), "a graph of kernels to be launched");
+  }
+
  private:
+  void abandon_capture() {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaGraph_t rest = nullptr;
+    if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone)
+      cudaStreamEndCapture(stream_, &rest);
+    if (rest) cudaGraphDestroy(rest);
+    (void)cudaGetLastError();  // or the next launch would report it
+  }
+
   // Of the calling thread: each lane's has its own current device.
   void make_current() const { check(cudaSetDevice(context_.ordinal()), "the GPU"); }
+
+  static inline std::atomic<bool> has_warned_{false};
 
   Context& context_;
   cudaStream_t stream_ = nullptr;
@@ -104,8 +150,9 @@ class CudaQueue final : public DeviceQueue {
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal) : ordinal_(ordinal) {
+    // A thread that waits sleeps: a step's waits are long, and other threads may need the core.
+    check(cudaInitDevice(ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid), "the GPU's context");
     make_current();
-    check(cudaFree(nullptr), "the GPU's context");
     free_at_start_ = free_bytes();
     context_ = std::make_unique<Context>(ordinal);
   }
@@ -135,15 +182,11 @@ class CudaDevice final : public Device {
                           format_bytes(bytes), cudaGetErrorString(error), format_bytes(free_bytes()), tier);
     }
     allocated_ += bytes;
-    Memory result(static_cast<std::byte*>(memory), [this, bytes](std::byte* base) {
-      cudaSetDevice(ordinal_);
-      cudaFree(base);
-      allocated_ -= bytes;
-    });
-    check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "to clear the GPU's memory");
-    // The streams of queues do not wait for the default stream.
-    check(cudaDeviceSynchronize(), "to clear the GPU's memory");
-    return result;
+    return {static_cast<std::byte*>(memory), [this, bytes](std::byte* base) {
+              cudaSetDevice(ordinal_);
+              cudaFree(base);
+              allocated_ -= bytes;
+            }};
   }
 
   [[nodiscard]] Pinned pin(std::span<std::byte> memory) override {
@@ -153,8 +196,8 @@ class CudaDevice final : public Device {
     if (error != cudaSuccess) {
       (void)cudaGetLastError();
       if (!has_warned_.exchange(true)) {
-        log_info("host memory cannot be pinned ({}): copies from and to the GPU are slower; raise ulimit -l",
-                 cudaGetErrorString(error));
+        log_info("the system lets no {} of host memory be pinned ({}): copies from and to the GPU are slower",
+                 format_bytes(std::ssize(memory)), cudaGetErrorString(error));
       }
       return {};
     }

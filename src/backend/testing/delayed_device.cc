@@ -58,6 +58,22 @@ class DelayedEvent final : public DeviceEvent {
   Clock::time_point time_;
 };
 
+// Copies what a kernel is given, as a launch does.
+std::function<void()> kept_call(KernelFunction kernel, const KernelArgs& args) {
+  return [kernel, args, inputs = std::vector(args.inputs.begin(), args.inputs.end()),
+          outputs = std::vector(args.outputs.begin(), args.outputs.end())] {
+    kernel({.inputs = inputs,
+            .outputs = outputs,
+            .workspace = args.workspace,
+            .attributes = args.attributes,
+            .threads = args.threads});
+  };
+}
+
+struct DelayedWork final : CapturedWork {
+  std::vector<std::function<void()>> calls;
+};
+
 class DelayedQueue final : public DeviceQueue {
  public:
   DelayedQueue(uint64_t seed, uint64_t stream, uint32_t most_microseconds, HealthPointer health)
@@ -71,7 +87,11 @@ class DelayedQueue final : public DeviceQueue {
   }
 
   void run(KernelFunction kernel, const KernelArgs& args) override {
-    put([kernel, args] { kernel(args); });
+    if (captured_) {
+      captured_->calls.push_back(kept_call(kernel, args));
+    } else {
+      put([kernel, args] { kernel(args); });
+    }
   }
   void copy(void* to, const void* from, int64_t bytes) override {
     put([=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
@@ -84,6 +104,17 @@ class DelayedQueue final : public DeviceQueue {
   void wait(const DeviceEvent& event) override {
     const auto& awaited = dynamic_cast<const DelayedEvent&>(event);
     put([&awaited, count = awaited.recordings()] { awaited.await(count); });
+  }
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& fill) override {
+    auto work = std::make_unique<DelayedWork>();
+    captured_ = work.get();
+    fill();
+    captured_ = nullptr;
+    return work;
+  }
+  void replay(const CapturedWork& work) override {
+    health_->count_replay();
+    for (const std::function<void()>& call : dynamic_cast<const DelayedWork&>(work).calls) put([&call] { call(); });
   }
   void finish() override {
     std::unique_lock lock(mutex_);
@@ -123,6 +154,7 @@ class DelayedQueue final : public DeviceQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
+  DelayedWork* captured_ = nullptr;  // while capture() fills it
   bool busy_ = false, stop_ = false;
   std::thread thread_;
 };
@@ -132,6 +164,8 @@ class DelayedQueue final : public DeviceQueue {
 void DelayedDevice::Health::check() const {
   if (left_ < 0) throw machine_error("device", "expected the device's work to succeed, got a failure on purpose");
 }
+
+int64_t DelayedDevice::replays() const { return health_->replays(); }
 
 std::unique_ptr<DeviceQueue> DelayedDevice::make_queue() {
   return std::make_unique<DelayedQueue>(seed_, queues_++, most_microseconds_, health_);

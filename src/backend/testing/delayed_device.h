@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -31,20 +32,27 @@ class DelayedDevice final : public Device {
   [[nodiscard]] int64_t free_bytes() const override { return cpu_device().free_bytes(); }
   [[nodiscard]] int64_t library_bytes() const override { return 0; }
   [[nodiscard]] Memory allocate(std::string_view tier, int64_t bytes) override {
-    return cpu_device().allocate(tier, bytes);
+    Memory memory = cpu_device().allocate(tier, bytes);
+    if (memory) std::memset(memory.get(), 0xFF, static_cast<size_t>(bytes));  // NaN, as a real device might hold
+    return memory;
   }
   [[nodiscard]] Pinned pin(std::span<std::byte>) override { return {}; }
   [[nodiscard]] std::unique_ptr<DeviceQueue> make_queue() override;
   [[nodiscard]] std::unique_ptr<DeviceEvent> make_event() override;
+
+  // How often queues have been given captured work.
+  [[nodiscard]] int64_t replays() const;
 
   class Health {
    public:
     explicit Health(int64_t fail_at) : left_(fail_at) {}
     void count() { --left_; }
     void check() const;  // throws MachineError once the work that was to fail has been done
+    void count_replay() { ++replays_; }
+    [[nodiscard]] int64_t replays() const { return replays_; }
 
    private:
-    std::atomic<int64_t> left_;
+    std::atomic<int64_t> left_, replays_{0};
   };
 
  private:

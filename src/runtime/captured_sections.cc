@@ -1,0 +1,69 @@
+#include "runtime/captured_sections.h"
+
+#include <algorithm>
+
+namespace spillway {
+namespace {
+
+// A library's first use of a kernel may load code or choose an algorithm, and the report wants the times of a step or
+// two that are not the first.
+constexpr int kRunsBefore = 3;
+// Numbers of rows for which a section is kept: packed streams have ever new ones, and each takes memory of the
+// device's.
+constexpr size_t kMostKept = 4;
+
+bool is_kernels_alone(const Program& program, const Section& section) {
+  const auto begin = program.instructions.begin() + section.begin, end = program.instructions.begin() + section.end;
+  return begin != end && std::all_of(begin, end, [](const Instruction& i) { return i.lane == Lane::kCompute; });
+}
+
+}  // namespace
+
+CapturedSections::CapturedSections(LoadedProgram& loaded, LaneProfile& profile) : loaded_(loaded), profile_(profile) {
+  if (!loaded.is_asynchronous(Lane::kCompute)) return;
+  for (const Section& section : loaded.program().sections) {
+    if (!is_kernels_alone(loaded.program(), section)) continue;
+    Candidate& candidate = candidates_.emplace_back(Candidate{.section = section});
+    for (int32_t i = section.begin; i < section.end; ++i) candidate.follows_tokens |= loaded.follows_tokens(i);
+  }
+  if (candidates_.empty()) return;
+  begin_ = loaded.device().make_event();
+  end_ = loaded.device().make_event();
+}
+
+bool CapturedSections::run(const Section& section) {
+  const auto candidate = std::find_if(candidates_.begin(), candidates_.end(),
+                                      [&](const Candidate& one) { return one.section.begin == section.begin; });
+  if (candidate == candidates_.end()) return false;
+  const CapturedWork* const work = work_for(*candidate);
+  if (work) replay(*work);
+  return work != nullptr;
+}
+
+const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
+  const int64_t tokens = candidate.follows_tokens ? loaded_.tokens() : 0;
+  for (const Kept& kept : candidate.kept) {
+    if (kept.tokens == tokens) return kept.work.get();
+  }
+  if (candidate.tokens != tokens) candidate.runs = 0;
+  candidate.tokens = tokens;
+  if (candidate.kept.size() == kMostKept || candidate.runs++ < kRunsBefore) return nullptr;
+  // Where the device cannot, null is kept, so that it is not tried again.
+  candidate.kept.push_back({tokens, loaded_.device_queue(Lane::kCompute).capture([&] {
+                              for (int32_t i = candidate.section.begin; i < candidate.section.end; ++i)
+                                loaded_.execute(i);
+                            })});
+  return candidate.kept.back().work.get();
+}
+
+void CapturedSections::replay(const CapturedWork& work) {
+  DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
+  queue.record(*begin_);
+  const double start = now_seconds();  // the queue is empty, so this is when it happens
+  queue.replay(work);
+  queue.record(*end_);
+  queue.finish();
+  profile_.record_section(Lane::kCompute, start, start + end_->seconds_since(*begin_));
+}
+
+}  // namespace spillway

@@ -1,0 +1,170 @@
+// Executors on a device that works on its own time, in memory of its own: what a GPU does, by the CPU's kernels.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "backend/testing/delayed_device.h"
+#include "base/error.h"
+#include "plan/planner.h"
+#include "runtime/executor.h"
+#include "tests/support/random_run.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+// Values of several blocks of the disk.
+constexpr RandomGraphOptions kLarge = {.most_bytes = 30000};
+
+// What a kernel sees of its input: how many rows, and the sum of its bytes.
+void run_count(const KernelArgs& args) {
+  const TensorView& rows = args.inputs[0];
+  int32_t sum = 0;
+  for (int64_t i = 0; i < rows.bytes(); ++i) sum += rows.as<uint8_t>()[i];
+  args.outputs[0].as<int32_t>()[0] = static_cast<int32_t>(rows.shape[0]);
+  args.outputs[0].as<int32_t>()[1] = sum;
+}
+std::vector<ValueType> infer_count(TypeList, const Attributes&) { return {{DType::kI32, {2}}}; }
+Cost cost_count(TypeList, TypeList, const Attributes&) { return {}; }
+constexpr OpDef kCount = {.name = "count", .infer = infer_count, .cost = cost_count, .cpu = run_count};
+
+}  // namespace
+
+TEST_CASE("a device that works on its own time, in memory of its own, computes what the graph says") {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    CAPTURE(seed);
+    const RandomJob job = random_job(seed, seed % 4 == 0 ? kLarge : RandomGraphOptions{});
+    const Outcome expected = expected_outcome(job.graph);
+    DelayedDevice device(seed, 60);
+    RandomRun run(job, {.lanes = delayed_threads(seed), .device = &device});
+    for (int step = 0; step < 2; ++step) REQUIRE(run.step() == expected);
+  }
+}
+
+TEST_CASE("an event that is not waited for shows") {
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    RandomJob job = random_job(nth_seed_with_all_lanes(static_cast<int>(seed)));
+    const Outcome expected = expected_outcome(job.graph);
+    for (Instruction& instruction : job.program.instructions) {
+      if (instruction.lane == Lane::kCompute) instruction.waits.clear();
+    }
+    DelayedDevice device(seed, 200);
+    RandomRun run(job, {.device = &device});
+    wrong += run.step() != expected;
+  }
+  CHECK(wrong > 0);
+}
+
+TEST_CASE("a transfer that fails beside a device at work ends the section with its error") {
+  const RandomJob job = random_job(nth_seed_with_all_lanes(0));
+  int failed = 0;
+  for (int64_t fail_at = 0; fail_at < 12; ++fail_at) {
+    DelayedDevice device(static_cast<uint64_t>(fail_at), 50);
+    RandomRun run(job, {.faults = DiskFaults{.fail_at = fail_at, .error = EIO}, .device = &device});
+    try {
+      run.load();
+      run.train(nullptr);
+    } catch (const MachineError&) {
+      ++failed;
+      CHECK_THROWS_AS(run.train(nullptr), MachineError);
+    }
+  }
+  CHECK(failed >= 5);
+}
+
+TEST_CASE("a device that breaks at any of its work ends the section with its error, and all of it goes") {
+  const RandomJob job = random_job(nth_seed_with_all_lanes(0));
+  int failed = 0;
+  for (int64_t fail_at = 0; fail_at < 400; fail_at += 7) {
+    CAPTURE(fail_at);
+    DelayedDevice device(static_cast<uint64_t>(fail_at), 20, fail_at);
+    const auto train = [&] {
+      RandomRun run(job, {.lanes = delayed_threads(static_cast<uint64_t>(fail_at)), .device = &device});
+      run.load();
+      run.train(nullptr);
+    };
+    try {
+      train();
+    } catch (const MachineError& error) {
+      ++failed;
+      CHECK(std::string(error.what()).find("on purpose") != std::string::npos);
+    }
+  }
+  CHECK(failed >= 10);
+}
+
+TEST_CASE("sections of kernels alone are captured after some runs and replayed, with the same bytes") {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    CAPTURE(seed);
+    Graph graph = random_graph(seed);
+    const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+    const RandomJob job = job_of(std::move(graph), plan);
+    const Outcome expected = expected_outcome(job.graph);
+    DelayedDevice device(seed, 20);
+    RandomRun run(job, {.device = &device});
+    for (int step = 0; step < 3; ++step) REQUIRE(run.step() == expected);
+    CHECK(device.replays() == 3 + 3);  // of 6 runs of the passes; the update has had 3
+    for (int step = 0; step < 2; ++step) REQUIRE(run.step() == expected);
+    CHECK(device.replays() == 6 + 2 * 5);
+    const LaneTotals compute = run.executor().lanes().totals(Lane::kCompute);
+    CHECK(compute.busy_seconds > 0);
+  }
+}
+
+TEST_CASE("captured work is replayed for its own number of rows only, and reads the batch anew") {
+  Graph graph{.name = "rows", .tokens = 8};
+  Builder b(graph);
+  const ValueId batch = b.input("batch", {DType::kU8, {8, 1}, true}, ValueKind::kBatch);
+  graph.results = {b.append_one(kCount, {batch}, {})};
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  DelayedDevice device(7, 20);
+  ThreadPool pool(1);
+  Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});
+  int32_t filler = 0;
+  const auto run_with = [&](int64_t tokens) {
+    executor.set_tokens(tokens);
+    const TensorView home = executor.home(batch);
+    std::fill_n(home.as<uint8_t>(), home.bytes(), static_cast<uint8_t>(++filler));
+    executor.run(Phase::kForward);
+    const auto* result = executor.result(0).as<int32_t>();
+    CHECK(result[0] == tokens);
+    CHECK(result[1] == tokens * filler);
+  };
+  for (int i = 0; i < 5; ++i) run_with(5);
+  CHECK(device.replays() == 2);
+  run_with(3);
+  CHECK(device.replays() == 2);
+  run_with(5);
+  CHECK(device.replays() == 3);
+  for (const int64_t tokens : {1, 2, 4, 6, 7, 8})
+    for (int i = 0; i < 4; ++i) run_with(tokens);
+  CHECK(device.replays() == 3 + 3);  // no more than four numbers are kept
+}
+
+TEST_CASE("a batch value is sent again where it has been asked for again, and only then") {
+  Graph graph{.name = "sent", .tokens = 4};
+  Builder b(graph);
+  const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, true}, ValueKind::kBatch);
+  graph.results = {b.append_one(kCount, {batch}, {})};
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  DelayedDevice device(7, 20);
+  ThreadPool pool(1);
+  Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});
+  const TensorView home = executor.home(batch);
+  const auto sum_of = [&](uint8_t filler) {
+    std::fill_n(home.as<uint8_t>(), home.bytes(), filler);
+    executor.run(Phase::kForward);
+    return executor.result(0).as<int32_t>()[1];
+  };
+  CHECK(sum_of(1) == 4);
+  CHECK(sum_of(2) == 4);
+  (void)executor.home(batch);
+  CHECK(sum_of(3) == 12);
+}
