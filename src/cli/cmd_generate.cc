@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend/device.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/chat_prompt.h"
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, adapter, prompt, messages;
+  std::string model, adapter, prompt, messages, device = "auto";
   bool json = false, json_lines = false, logprobs = false;
   train::Sampling sampling;
 };
@@ -97,6 +98,7 @@ int cmd_generate(std::span<const std::string> args) {
   line.option("--top-p", options.sampling.top_p, "sample from the most likely tokens that together reach P", 0.0, 1.0);
   line.option("--top-k", options.sampling.top_k, "sample from the K most likely tokens", 0, 1 << 30);
   line.option("--seed", options.sampling.seed, "of the sampling");
+  line.option("--device", options.device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
   line.flag("--json", options.json, "print one JSON document");
   line.flag("--json-lines", options.json_lines,
             "--messages holds one conversation a line; print one JSON document for each");
@@ -109,8 +111,9 @@ int cmd_generate(std::span<const std::string> args) {
   size_t longest = 0;
   for (const std::vector<int32_t>& prompt : prompts) longest = std::max(longest, prompt.size());
   ThreadPool pool(available_cpus());
+  const std::shared_ptr<Device> device = open_device(options.device);
   train::Generator generator(options.model, options.adapter,
-                             static_cast<int64_t>(longest) + options.sampling.max_new_tokens, pool);
+                             static_cast<int64_t>(longest) + options.sampling.max_new_tokens, pool, *device);
   for (const std::vector<int32_t>& prompt : prompts) answer(options, tokenizer, generator, prompt);
   return kDone;
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "base/random.h"
@@ -19,6 +20,13 @@ constexpr int64_t kPieceTokens = 256;
 
 DType stored_dtype(const SafetensorsFolder& folder) {
   return folder.find(kEmbedding)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
+}
+
+void check_room(const Program& program, const Device& device) {
+  const int64_t needed = program.arena_bytes[static_cast<size_t>(Tier::kDevice)], free = device.free_bytes();
+  if (!device.shares_host_memory() && needed > free)
+    throw machine_error("device", "expected {} of its memory for weights and caches, got {}; use --device cpu",
+                        format_bytes(needed), format_bytes(free));
 }
 
 double log_probability(std::span<const float> logits, int32_t id) {
@@ -67,7 +75,7 @@ int32_t sample(std::span<const float> logits, const Sampling& sampling, double u
 }
 
 Generator::Generator(const std::filesystem::path& model, const std::filesystem::path& adapter, int64_t context,
-                     ThreadPool& pool)
+                     ThreadPool& pool, Device& device)
     : config_(read_model_config(model)) {
   const SafetensorsFolder base = open_model_weights(model, config_);
   DecoderOptions options{.dtype = stored_dtype(base), .tokens = std::min(context, kPieceTokens)};
@@ -80,8 +88,9 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
   graph_.name = "generation";
   Builder builder(graph_);
   decoder_ = build_cached_decoder(builder, config_, options, context);
-  plan_ = make_plan(graph_, {.threads = pool.threads()}, {}, saved_policy(Treatment::kKeep));
-  executor_.emplace(graph_, plan_.program, pool);
+  plan_ = make_plan(graph_, {.device = device.kind(), .threads = pool.threads()}, {}, saved_policy(Treatment::kKeep));
+  check_room(plan_.program, device);
+  executor_.emplace(graph_, plan_.program, pool, ExecutorOptions{.tiers = {.device = &device}});
   load_base_weights(graph_, config_, base, executor_->values());
   if (factors) load_adapter_weights(graph_, *factors, executor_->values());
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/device.h"
 #include "base/parallel.h"
 #include "model/config.h"
 #include "model/transformer.h"
@@ -32,10 +33,11 @@ struct Generated {
 
 class Generator {
  public:
-  // Plans for `context` tokens, prompt included, and reads the weights; `adapter` is a PEFT folder or empty. Throws
-  // InputError for folders that do not fit together.
-  Generator(const std::filesystem::path& model, const std::filesystem::path& adapter, int64_t context,
-            ThreadPool& pool);
+  // Plans for `context` tokens, prompt included, and reads the weights; `adapter` is a PEFT folder or empty. Weights
+  // and caches all live on `device`, which is borrowed. Throws InputError for folders that do not fit together,
+  // MachineError where the device has too little memory.
+  Generator(const std::filesystem::path& model, const std::filesystem::path& adapter, int64_t context, ThreadPool& pool,
+            Device& device = cpu_device());
 
   // Applies the model's repetition penalty. `on_token` gets each new token as it is chosen. REQUIRES: the prompt is not
   // empty, its ids are in the vocabulary, and it fits the context with the new tokens.

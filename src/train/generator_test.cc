@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <filesystem>
 #include <vector>
+
+#include "backend/testing/delayed_device.h"
 
 using namespace spillway;
 using namespace spillway::train;
@@ -23,4 +26,17 @@ TEST_CASE("top-k and top-p leave the most likely tokens to choose from") {
   CHECK(sample(logits, {.temperature = 1, .top_k = 2}, 0.999) == 2);
   CHECK(sample(logits, {.temperature = 1, .top_p = 0.5}, 0.999) == 1);
   CHECK(sample(logits, {.temperature = 100, .top_k = 3}, 0.999) == 3);
+}
+
+TEST_CASE("a device with memory of its own, and captured work, generates what the CPU does") {
+  const std::filesystem::path model = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/qwen3";
+  ThreadPool pool(1);
+  const auto answer = [&](Device& device) {
+    Generator generator(model, {}, 16, pool, device);
+    const Generated result = generator.generate(std::vector<int32_t>{3, 5, 7}, {}, {.max_new_tokens = 12}, nullptr);
+    return std::pair(result.ids, result.logprobs);
+  };
+  spillway::testing::DelayedDevice device(1, 10);
+  CHECK(answer(device) == answer(cpu_device()));
+  CHECK(device.replays() > 0);
 }
