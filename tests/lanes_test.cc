@@ -92,3 +92,14 @@ TEST_CASE("no choice of tiers changes a bit of a job's training, in any order th
     }
   }
 }
+
+TEST_CASE("a training whose passes are captured and replayed keeps every bit") {
+  constexpr int64_t kManySteps = 4;
+  const TinySetup setup{.adapter = "adapter", .dropout = 0.1, .threads = 1};
+  TinyTraining plain(kGoldenModels / "qwen3", setup);
+  DelayedDevice device(5, 10);
+  TinyTraining captured(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads},
+                        [&](const train::PlannedJob&) { return ExecutorOptions{.tiers = {.device = &device}}; });
+  CHECK(outcome_of(captured, kManySteps, kAccumulation) == outcome_of(plain, kManySteps, kAccumulation));
+  CHECK(device.replays() > 0);
+}
