@@ -172,7 +172,7 @@ const KeySection& dataset_section() {
         not_yet("fraction", "more or fewer rows of a dataset than it has"),
         not_yet("data_dir", "a folder inside the dataset"),
         not_yet("columns", "a choice of columns"),
-        not_yet("skip", "leaving out first rows"),
+        key<&D::skip>("skip", "leave out so many first rows of the split").least(0),
         not_yet("input_format", "prompts of your own"),
         not_yet("input_transform", "prompts of your own"),
         not_yet("logprobs_field", "distillation"),

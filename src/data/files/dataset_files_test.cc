@@ -236,6 +236,9 @@ TEST_CASE("shards deal rows out and weights repeat or thin them") {
   CHECK(numbers_of(config) == "0 3 6");
   config.shards_idx = 2;
   CHECK(numbers_of(config) == "2 5");
+  config.skip = 3;
+  CHECK(numbers_of(config) == "5");
+  config.skip = 0;
   config.shards = 1;
   config.shards_idx = 0;
   config.weight = 0.5;

@@ -53,7 +53,8 @@ class DatasetRecords : public RecordParser {
   bool next(Record& record) override {
     while (copies_ == 0) {
       if (!next_of_slices(kept_)) return false;
-      const int64_t row = row_++;
+      const int64_t row = row_++ - config_.skip;
+      if (row < 0) continue;
       if (config_.shards > 1 && row % config_.shards != config_.shards_idx) continue;
       copies_ = copies_of(taken_++);
     }

@@ -7,8 +7,9 @@
 namespace spillway::data {
 
 // In the order of the files. Rows must be counted first, by reading the files once more, where the split has a
-// percentage or counts from the end. `shards` deals the rows out in turn, and shards_idx is the part that stays. A
-// weight of 0.5 takes every other row, one of 2 every row twice. Throws InputError, also while it reads.
+// percentage or counts from the end. `skip` leaves out the first rows of the split; `shards` deals the others out in
+// turn, and shards_idx is the part that stays. A weight of 0.5 takes every other row, one of 2 every row twice. Throws
+// InputError, also while it reads.
 [[nodiscard]] RecordReader open_dataset(const DatasetConfig& config);
 
 }  // namespace spillway::data

@@ -41,16 +41,16 @@ Json list_of(const Members&... members) {
 
 // Structured bindings name every member, so that a new one cannot be forgotten.
 Json members_of(const DatasetConfig& config) {
-  const auto& [path, type, name, revision, ds_type, data_files, split, shards, shards_idx, weight, field, text_column,
-               field_system, field_instruction, field_input, field_output, field_messages, field_prompt, field_chosen,
-               field_rejected, field_completion, field_label, field_tools, field_thinking, message_property_mappings,
-               roles, roles_to_train, train_on_eos, train_on_eot, message_field_training, message_field_training_detail,
-               drop_system_message, split_thinking, chat_template, chat_template_jinja, message_field_role,
-               message_field_content] = config;
-  return list_of(path, type, name, revision, ds_type, data_files, split, shards, shards_idx, weight, field, text_column,
-                 field_system, field_instruction, field_input, field_output, field_messages, field_prompt, field_chosen,
-                 field_rejected, field_completion, field_label, field_tools, field_thinking, message_property_mappings,
-                 roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
+  const auto& [path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
+               text_column, field_system, field_instruction, field_input, field_output, field_messages, field_prompt,
+               field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
+               message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
+               message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
+               message_field_role, message_field_content] = config;
+  return list_of(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
+                 text_column, field_system, field_instruction, field_input, field_output, field_messages, field_prompt,
+                 field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
+                 message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                  message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
                  message_field_role, message_field_content);
 }
