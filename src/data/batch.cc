@@ -77,6 +77,11 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
 
 void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces) {
   for (auto* list : {&batch.ids, &batch.labels, &batch.positions, &batch.seq_offsets}) list->clear();
+  add_to_micro_batch(batch, rows, pieces);
+}
+
+void add_to_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces) {
+  if (!batch.seq_offsets.empty()) batch.seq_offsets.pop_back();  // the end
   for (const Piece& piece : pieces) {
     const std::span<const int32_t> ids = rows.ids(piece), labels = rows.labels(piece);
     int32_t position = 0;

@@ -23,6 +23,8 @@ struct MicroBatch {
 
 // Puts the pieces side by side, in their order, over what the micro-batch held; allocates only to grow.
 void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces);
+// The same behind what the micro-batch holds.
+void add_to_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces);
 
 // The tokens of the pieces that have a target: of each sequence the labels but the first.
 [[nodiscard]] int64_t count_targets(const RowTable& rows, std::span<const Piece> pieces);

@@ -12,17 +12,18 @@
 #include "data/rows/row_pipeline.h"
 
 namespace spillway::data {
-namespace {
-
 using Json = nlohmann::ordered_json;
 
-std::string why_none(const DatasetSummary& summary) {
+InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary) {
   const auto& dropped = summary.dropped;
-  return fmt::format("{} rows read; {} empty, {} too short, {} too long, {} without targets", summary.rows_read,
-                     dropped.empty, dropped.too_short, dropped.too_long, dropped.no_targets);
+  std::string paths;
+  for (const DatasetConfig& config : configs) paths += (paths.empty() ? "" : ", ") + config.path;
+  return input_error(
+      fmt::format("datasets: {}", paths),
+      "expected at least one row to train on, got none ({} rows read; {} empty, {} too short, {} too long, {} without "
+      "targets); look at the data, sequence_len and roles_to_train",
+      summary.rows_read, dropped.empty, dropped.too_short, dropped.too_long, dropped.no_targets);
 }
-
-}  // namespace
 
 DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                              const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink) {
@@ -35,12 +36,7 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
     pipeline.read(reader, *builders[i]);
   }
   pipeline.finish();
-  if (collector.summary().rows == 0) {
-    throw input_error(
-        "datasets",
-        "expected at least one row to train on, got none ({}); look at the data, sequence_len and roles_to_train",
-        why_none(collector.summary()));
-  }
+  if (collector.summary().rows == 0) throw no_rows(configs, collector.summary());
   return collector.summary();
 }
 

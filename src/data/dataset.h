@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "data/dataset_options.h"
 #include "data/rows/row_collector.h"
 #include "data/rows/row_table.h"
@@ -39,6 +40,9 @@ struct Preparation {
 // The same, one row after the other into a sink.
 [[nodiscard]] DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                                            const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink);
+
+// That no row remains of what was read.
+[[nodiscard]] InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary);
 
 // rows_read, truncated, tokens, dropped: {empty, too_short, too_long, no_targets, duplicate}.
 [[nodiscard]] nlohmann::ordered_json to_json(const DatasetSummary& summary);

@@ -89,6 +89,10 @@ enum class Objective {
   kReward,    // whole conversations, a chosen and a rejected one
 };
 
+// How type `pretrain` makes rows of a text, as axolotl does by its keys: windows that overlap (sample_packing); the
+// text's start alone; or starts with an EOS, several in a row (pretraining_sample_concatenation).
+enum class PretrainText { kWindows, kStarts, kJoined };
+
 // What holds for all datasets of a job.
 struct RowOptions {
   Objective objective = Objective::kText;
@@ -99,6 +103,7 @@ struct RowOptions {
   int64_t min_sample_len = 2;
   int64_t max_prompt_length = 0, max_completion_length = 0;  // TRL's limits of preference rows; 0: none
   std::optional<PackingStrategy> packing;                    // none: rows stay by themselves
+  PretrainText pretrain_text = PretrainText::kWindows;
   bool train_on_inputs = false;
   bool deduplicate = false;                  // dataset_exact_deduplication
   std::optional<bool> completion_only_loss;  // TRL's; by default where rows have prompt and completion

@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "io/file.h"
-
 namespace spillway::data {
 namespace {
 
@@ -43,9 +41,11 @@ std::string text_of(const RowTable& rows, std::span<const Piece> line) {
 
 }  // namespace
 
+void LineFile::add(const RowTable& rows, std::span<const Piece> line) { file_.append(text_of(rows, line)); }
+
 void write_lines(const std::filesystem::path& path, const RowTable& rows, const Lines& lines) {
-  AtomicFile file(path);
-  for (int64_t i = 0; i < lines.size(); ++i) file.append(text_of(rows, lines.line(i)));
+  LineFile file(path);
+  for (int64_t i = 0; i < lines.size(); ++i) file.add(rows, lines.line(i));
   file.commit();
 }
 

@@ -18,6 +18,7 @@ namespace spillway::data {
 struct Record {
   nlohmann::ordered_json fields;  // an object; CSV gives text, and null for an empty field
   std::string where;
+  int32_t source = 0;  // of several datasets that are read together: which
 };
 
 // More than this in one row is an error.

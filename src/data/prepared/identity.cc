@@ -57,13 +57,13 @@ Json members_of(const DatasetConfig& config) {
 
 Json members_of(const RowOptions& options) {
   const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
-               max_prompt_length, max_completion_length, packing, train_on_inputs, deduplicate, completion_only_loss,
+               max_prompt_length, max_completion_length, packing, pretrain_text, train_on_inputs, deduplicate, completion_only_loss,
                assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
   // Strategies of packing that want the same rows share them.
   const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
   const Json rule = list_of(most, least, long_rows, end_that_stays, keep_without_targets);
   return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
-                 max_prompt_length, max_completion_length, rule, train_on_inputs, deduplicate, completion_only_loss,
+                 max_prompt_length, max_completion_length, rule, pretrain_text, train_on_inputs, deduplicate, completion_only_loss,
                  assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens);
 }
 

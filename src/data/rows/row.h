@@ -10,6 +10,7 @@ namespace spillway::data {
 struct Row {
   std::vector<int32_t> input_ids;
   std::vector<int32_t> labels;  // the same length: a token that is to be learned carries its own id, others -100
+  bool is_cut = false;          // its type left out what came behind
 
   // Of ids and labels: either may be beyond a model's vocabulary.
   [[nodiscard]] int32_t largest_id() const {

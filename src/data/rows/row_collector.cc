@@ -35,7 +35,7 @@ void RowCollector::add(Row row, std::string_view where) {
       ++dropped.no_targets;
       return;
     case Fit::kTruncated:
-      ++summary_.truncated;
+      row.is_cut = true;
       break;
     case Fit::kWhole:
       break;
@@ -45,6 +45,7 @@ void RowCollector::add(Row row, std::string_view where) {
     return;
   }
   ++summary_.rows;
+  summary_.truncated += row.is_cut ? 1 : 0;
   summary_.tokens += std::ssize(row.input_ids);
   sink_.add(row);
 }

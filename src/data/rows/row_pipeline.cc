@@ -1,22 +1,14 @@
 #include "data/rows/row_pipeline.h"
 
+#include "data/files/record_size.h"
+
 namespace spillway::data {
 namespace {
 
 constexpr int64_t kChunkBytes = int64_t{128} << 10;
 constexpr size_t kChunkRecords = 256;
-// What may wait in memory; a single record may be larger.
+// Of records that wait in memory; a single one may be larger.
 constexpr int64_t kMostBytesInFlight = int64_t{64} << 20;
-
-int64_t text_bytes(const nlohmann::ordered_json& value) {
-  constexpr int64_t kValueBytes = 8;
-  if (value.is_string()) return kValueBytes + std::ssize(value.get_ref<const std::string&>());
-  int64_t bytes = kValueBytes;
-  if (value.is_structured()) {
-    for (const auto& item : value) bytes += text_bytes(item);
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -38,7 +30,7 @@ bool RowPipeline::fill(RecordReader& reader, Chunk& chunk) {
   while (chunk.bytes < kChunkBytes && chunk.records.size() < kChunkRecords) {
     Record record;
     if (!reader.next(record)) return false;
-    chunk.bytes += text_bytes(record.fields);
+    chunk.bytes += held_bytes(record);
     chunk.records.push_back(std::move(record));
   }
   return true;

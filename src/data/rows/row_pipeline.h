@@ -31,7 +31,7 @@ class RowPipeline {
   struct Chunk {
     const RowBuilder* builder = nullptr;
     std::vector<Record> records;
-    int64_t bytes = 0;  // of text, about
+    int64_t bytes = 0;  // that the records hold, about
     std::vector<Row> rows;
     std::vector<size_t> row_ends;  // [records built] into rows
     std::exception_ptr error;      // of the record behind the last built

@@ -29,17 +29,50 @@ class CompletionRows : public RowBuilder {
   void build(const Record& record, std::vector<Row>& rows) const override {
     const std::string text = text_of(record, required_field(record, field_, "field"), field_);
     std::vector<int32_t> ids = encode_to_end(tokenizer_, text);
-    ids.resize(std::min(ids.size(), static_cast<size_t>(row_tokens_ * kCompletionRows)));
+    const bool cut = std::ssize(ids) > row_tokens_ * kCompletionRows;
+    if (cut) ids.resize(static_cast<size_t>(row_tokens_ * kCompletionRows));
     if (ids.empty()) rows.emplace_back();
     const auto size = static_cast<int64_t>(ids.size());
     for (int64_t at = 0; at < size; at += row_tokens_)
       rows.push_back(learn_all({ids.begin() + at, ids.begin() + std::min(size, at + row_tokens_)}));
+    if (cut) rows.back().is_cut = true;
   }
 
  private:
   const Tokenizer& tokenizer_;
   std::string field_;
   int64_t row_tokens_;
+};
+
+// The start of a text that fits beside two more tokens, one of which is an EOS where texts are to be joined.
+class TextStarts : public RowBuilder {
+ public:
+  TextStarts(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+      : tokenizer_(tokenizer),
+        column_(config.text_column.empty() ? "text" : config.text_column),
+        tokens_(options.sequence_len - 2),
+        ends_(options.pretrain_text == PretrainText::kJoined) {
+    const auto marks = std::ssize(tokenizer.encode("", true));
+    if (tokens_ <= marks)
+      throw input_error("sequence_len", "expected room for text beside the tokens that mark its ends, got {}; raise it",
+                        options.sequence_len);
+  }
+
+  void build(const Record& record, std::vector<Row>& rows) const override {
+    std::vector<int32_t> ids =
+        tokenizer_.encode(text_of(record, required_field(record, column_, "text_column"), column_), true);
+    const bool cut = std::ssize(ids) > tokens_;
+    if (cut) ids.resize(static_cast<size_t>(tokens_));
+    if (ends_ && tokenizer_.eos_id()) ids.push_back(*tokenizer_.eos_id());
+    rows.push_back(learn_all(std::move(ids)));
+    rows.back().is_cut = cut;
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::string column_;
+  int64_t tokens_;
+  bool ends_;
 };
 
 // Windows over a text that overlap, each with an EOS behind it.
@@ -124,8 +157,10 @@ class ReflectionRows : public RowBuilder {
     const bool complete = !output.empty() && !reflection.empty() && !corrected.empty();
     std::vector<int32_t> ids =
         encode_to_end(tokenizer_, complete ? prompt + answer(output, reflection, corrected) : prompt);
-    ids.resize(std::min(ids.size(), row_tokens_));
+    const bool cut = ids.size() > row_tokens_;
+    if (cut) ids.resize(row_tokens_);
     Row row = learn_all(std::move(ids));
+    row.is_cut = cut;
     if (!train_on_inputs_) {
       const size_t prompt_tokens = tokenizer_.encode(prompt, true).size();
       std::fill_n(row.labels.begin(), std::min(prompt_tokens, row.labels.size()), kIgnoredLabel);
@@ -220,15 +255,22 @@ class PygmalionRows : public RowBuilder {
 
 }  // namespace
 
+bool is_text_rows_type(std::string_view type) {
+  constexpr std::string_view kTypes[] = {
+      "completion", "pretrain", "input_output", "pygmalion", "reflection", "reflection:instruct", "reflection:chat"};
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
 std::unique_ptr<RowBuilder> make_text_rows(const DatasetConfig& config, const RowOptions& options,
                                            const Tokenizer& tokenizer) {
   const std::string& type = config.type.name;
   if (type == "completion") return std::make_unique<CompletionRows>(config, options, tokenizer);
+  if (type == "pretrain" && options.pretrain_text != PretrainText::kWindows)
+    return std::make_unique<TextStarts>(config, options, tokenizer);
   if (type == "pretrain") return std::make_unique<PretrainRows>(config, options, tokenizer);
   if (type == "input_output") return std::make_unique<SegmentRows>(options, tokenizer);
   if (type == "pygmalion") return std::make_unique<PygmalionRows>(tokenizer);
-  if (type == "reflection" || type == "reflection:instruct" || type == "reflection:chat")
-    return std::make_unique<ReflectionRows>(type == "reflection:chat", options, tokenizer);
+  if (is_text_rows_type(type)) return std::make_unique<ReflectionRows>(type == "reflection:chat", options, tokenizer);
   return nullptr;
 }
 

@@ -1,0 +1,87 @@
+#include "data/stream/batch_stream.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace spillway::data {
+
+BatchStream::BatchStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from, int64_t ahead)
+    : source_(std::move(source)), from_(from), position_(from), ahead_(static_cast<size_t>(ahead)) {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw machine_error("threads", "expected to start one, got \"{}\"; raise the limit on threads (ulimit -u)",
+                        error.what());
+  }
+}
+
+BatchStream::~BatchStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+MicroBatch BatchStream::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !waiting_.empty(); });
+  if (waiting_.front().error) std::rethrow_exception(waiting_.front().error);
+  Item item = std::move(waiting_.front());
+  waiting_.pop_front();
+  lock.unlock();
+  changed_.notify_all();
+  position_ = item.end;
+  return std::move(item.batch);
+}
+
+int64_t BatchStream::records_read() const {
+  const std::lock_guard lock(mutex_);
+  return records_read_;
+}
+
+bool BatchStream::put(Item item) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stop_ || waiting_.size() < ahead_; });
+  waiting_.push_back(std::move(item));
+  changed_.notify_all();
+  return !stop_;
+}
+
+void BatchStream::run() {
+  try {
+    read_blocks();
+  } catch (...) {
+    (void)put({.batch = {}, .end = {}, .error = std::current_exception()});
+  }
+}
+
+void BatchStream::read_blocks() {
+  RowStream stream(source_, from_);
+  const int64_t lines_per_batch = source_->options().batches.rows;
+  MicroBatch batch;
+  int64_t lines = 0;  // of the batch
+  for (;;) {
+    const RowBlock block = stream.next();
+    const bool is_first = block.first.epoch == from_.epoch && block.first.block == from_.block;
+    {
+      const std::lock_guard lock(mutex_);
+      records_read_ = stream.summary().rows_read;
+      if (stop_) return;
+    }
+    for (int64_t line = is_first ? from_.line : 0; line < block.lines.size(); ++line) {
+      add_to_micro_batch(batch, block.rows, block.lines.line(line));
+      if (++lines < lines_per_batch) continue;
+      StreamPosition end = block.first;
+      end.line = line + 1;
+      if (!put({.batch = std::exchange(batch, {}), .end = end, .error = {}})) return;
+      lines = 0;
+    }
+  }
+}
+
+}  // namespace spillway::data

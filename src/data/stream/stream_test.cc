@@ -1,0 +1,218 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "data/stream/batch_stream.h"
+#include "io/file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace spillway::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A file of tokenised rows: the n-th is n twice, or as often as `lengths` says.
+class Data {
+ public:
+  DatasetConfig dataset(const std::string& name, int32_t first, int32_t rows, int32_t lengths = 1) {
+    std::string text;
+    for (int32_t n = first; n < first + rows; ++n)
+      text += Json{{"input_ids", std::vector<int32_t>(static_cast<size_t>(2 + n % lengths), n)}}.dump() + "\n";
+    DatasetConfig config;
+    config.path = (folder_.path() / name).string();
+    config.ds_type = "json";
+    config.type = {.given = true, .name = ""};
+    write_file(config.path, text);
+    return config;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+// Ids below 100,000.
+std::shared_ptr<const Tokenizer> any_tokenizer() {
+  return std::make_shared<const Tokenizer>(Tokenizer::from_json(
+      R"({"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "v": 99999}}})", "{}", "test"));
+}
+
+std::shared_ptr<const StreamSource> source_of(std::vector<DatasetConfig> datasets, StreamOptions options) {
+  return std::make_shared<StreamSource>(std::move(datasets), std::move(options), any_tokenizer());
+}
+
+StreamOptions options_of(int64_t buffer, int64_t block, int64_t lines = 1) {
+  StreamOptions options{.shuffle = {.records = buffer, .seed = 7}, .block_records = block, .threads = 2};
+  options.rows.sequence_len = options.batches.sequence_len = 16;
+  options.batches.rows = lines;
+  options.batches.order = RowOrder::kFile;
+  return options;
+}
+
+// The first id of each of so many lines.
+std::vector<int32_t> numbers_of(RowStream& stream, size_t count) {
+  std::vector<int32_t> numbers;
+  while (numbers.size() < count) {
+    const RowBlock block = stream.next();
+    for (int64_t i = 0; i < block.lines.size(); ++i) numbers.push_back(block.rows.ids(block.lines.line(i)[0])[0]);
+  }
+  numbers.resize(count);
+  return numbers;
+}
+
+std::vector<int32_t> sorted(std::vector<int32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::vector<int32_t> run(int32_t first, int32_t count) {
+  std::vector<int32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("a stream without a buffer has the datasets one after the other, again and again") {
+  Data data;
+  const auto source = source_of({data.dataset("a", 0, 5), data.dataset("b", 10, 3)}, options_of(0, 3));
+  RowStream stream(source);
+  CHECK(numbers_of(stream, 12) == std::vector<int32_t>{0, 1, 2, 3, 4, 10, 11, 12, 0, 1, 2, 3});
+}
+
+TEST_CASE("a buffer shuffles as far as it reaches, each epoch in another order, whatever the threads") {
+  Data data;
+  const std::vector<DatasetConfig> datasets = {data.dataset("a", 0, 200)};
+  StreamOptions options = options_of(20, 50);
+  RowStream stream(source_of(datasets, options));
+  const std::vector<int32_t> first = numbers_of(stream, 200), second = numbers_of(stream, 200);
+  CHECK(first != run(0, 200));
+  CHECK(sorted(first) == run(0, 200));
+  CHECK(sorted(second) == run(0, 200));
+  CHECK(first != second);
+  for (int32_t i = 0; i < 200; ++i) CHECK(first[static_cast<size_t>(i)] < i + 20);
+  options.threads = 1;
+  RowStream again(source_of(datasets, options));
+  CHECK(numbers_of(again, 200) == first);
+  options.shuffle.bytes = 1;  // large records: a buffer of one
+  RowStream large(source_of(datasets, options));
+  CHECK(numbers_of(large, 200) == run(0, 200));
+}
+
+TEST_CASE("a block is packed by itself, and ends early where its records are large") {
+  Data data;
+  StreamOptions options = options_of(0, 6);
+  options.rows.packing = options.batches.packing = PackingStrategy::kFirstFit;
+  const std::vector<DatasetConfig> datasets = {data.dataset("a", 0, 9)};
+  RowStream stream(source_of(datasets, options));
+  RowBlock block = stream.next();  // six rows of two tokens
+  CHECK(block.lines.size() == 1);
+  CHECK(block.lines.line(0).size() == 6);
+  block = stream.next();
+  CHECK(block.lines.line(0).size() == 3);
+  CHECK(block.first == StreamPosition{0, 1, 0});
+  options.block_bytes = 1;
+  RowStream small(source_of(datasets, options));
+  CHECK(small.next().rows.size() == 1);
+}
+
+TEST_CASE("micro-batches go on across blocks and epochs, and from any position to the same bits") {
+  Data data;
+  for (const bool packs : {false, true}) {
+    CAPTURE(packs);
+    StreamOptions options = options_of(16, 13, 3);
+    if (packs) {
+      options.rows.packing = options.batches.packing = PackingStrategy::kFirstFit;
+      options.batches.order = RowOrder::kShuffled;
+    }
+    const auto source = source_of({data.dataset("a", 0, 40, 7), data.dataset("b", 50, 31, 5)}, options);
+    BatchStream whole(source, {}, 4);
+    std::vector<MicroBatch> batches;
+    std::vector<StreamPosition> positions;
+    for (int i = 0; i < 60; ++i) {
+      positions.push_back(whole.position());
+      batches.push_back(whole.next());
+      CHECK(batches.back().targets > 0);
+    }
+    CHECK(positions.back().epoch > 0);
+    for (size_t from = 0; from < positions.size(); from += 7) {
+      CAPTURE(from);
+      BatchStream resumed(source, positions[from], 2);
+      for (size_t i = from; i < batches.size(); ++i) {
+        const MicroBatch batch = resumed.next();
+        CHECK(batch.ids == batches[i].ids);
+        CHECK(batch.labels == batches[i].labels);
+        CHECK(batch.positions == batches[i].positions);
+        CHECK(batch.seq_offsets == batches[i].seq_offsets);
+        CHECK(batch.targets == batches[i].targets);
+      }
+    }
+  }
+}
+
+TEST_CASE("a stream reads no further ahead than its queue and its block") {
+  Data data;
+  const auto source = source_of({data.dataset("a", 0, 20000)}, options_of(100, 50, 2));
+  BatchStream stream(source, {}, 3);
+  for (int i = 0; i < 10; ++i) (void)stream.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // 13 micro-batches of two rows, and the rest of the block in which the last of them lies.
+  CHECK(stream.records_read() <= 26 + 2 + 50);
+}
+
+TEST_CASE("what is wrong with a row comes when it is reached, and data without rows are refused") {
+  Data data;
+  DatasetConfig broken = data.dataset("broken", 0, 4);
+  std::ofstream(broken.path, std::ios::app) << "{\"input_ids\": \"x\"}\n";
+  BatchStream stream(source_of({broken}, options_of(0, 2)), {}, 1);
+  for (int i = 0; i < 4; ++i) CHECK(stream.next().ids == std::vector<int32_t>{i, i});
+  CHECK_THROWS_WITH_AS((void)stream.next(), doctest::Contains("broken:5"), InputError);
+
+  RowStream none(source_of({data.dataset("empty", 0, 0)}, options_of(0, 2)));
+  CHECK_THROWS_WITH_AS((void)none.next(), doctest::Contains("expected at least one row"), InputError);
+  DatasetConfig absent = broken;
+  absent.path += ".nosuch";
+  CHECK_THROWS_AS((void)source_of({absent}, options_of(0, 2)), InputError);
+  const auto short_data = source_of({data.dataset("short", 0, 4)}, options_of(0, 2));
+  CHECK_THROWS_WITH_AS(RowStream(short_data, {0, 9, 0}), doctest::Contains("expected at least the 9 blocks"),
+                       InputError);
+}
+
+TEST_CASE("texts to pretrain on become the rows that axolotl makes of them") {
+  const std::filesystem::path golden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
+  const TemporaryFolder folder;
+  const Json cases = Json::parse(read_file(golden / "streams.json", int64_t{1} << 20));
+  for (const Json& one : cases["texts"]) {
+    CAPTURE(one["sequence_len"].dump());
+    CAPTURE(one["joined"].dump());
+    std::string lines;
+    for (const Json& text : one["texts"]) lines += Json{{"body", text}}.dump() + "\n";
+    DatasetConfig config;
+    config.path = (folder.path() / "texts.jsonl").string();
+    config.type = {.given = true, .name = "pretrain"};
+    config.text_column = "body";
+    write_file(config.path, lines);
+    StreamOptions options{.block_records = std::ssize(one["texts"])};
+    options.rows.sequence_len = options.batches.sequence_len = one["sequence_len"];
+    options.rows.min_sample_len = 1;
+    options.rows.pretrain_text = one["joined"].get<bool>() ? PretrainText::kJoined : PretrainText::kStarts;
+    options.batches.order = RowOrder::kFile;
+    RowStream stream(std::make_shared<StreamSource>(std::vector<DatasetConfig>{config}, options,
+                                                    std::make_shared<const Tokenizer>(Tokenizer::load(golden))));
+    const RowBlock block = stream.next();
+    REQUIRE(block.lines.size() == std::ssize(one["rows"]));
+    for (int64_t i = 0; i < block.lines.size(); ++i) {
+      const Json& expected = one["rows"][static_cast<size_t>(i)];
+      const auto ids = block.rows.ids(block.lines.line(i)[0]), labels = block.rows.labels(block.lines.line(i)[0]);
+      CHECK(std::vector<int32_t>(ids.begin(), ids.end()) == expected["input_ids"].get<std::vector<int32_t>>());
+      CHECK(std::vector<int32_t>(labels.begin(), labels.end()) == expected["labels"].get<std::vector<int32_t>>());
+    }
+  }
+}
+
+}  // namespace spillway::data

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/rows/streams.json: texts and the rows that axolotl 0.18 makes of them for pretraining without
+packing, joined or not, and stepwise rows with their tokens and labels.
+
+Needs what make_row_goldens.py needs, and its tokenizer in tests/golden/rows/. Padding is left out: tokens that the
+attention mask hides.
+"""
+import importlib.util
+import json
+import pathlib
+import sys
+import unittest.mock
+
+import axolotl.prompt_strategies
+from axolotl.prompt_strategies.stepwise_supervised import StepwiseSupervisedPromptTokenizingStrategy
+from transformers import PreTrainedTokenizerFast
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "rows"
+TEXTS = ["The sky is blue.", "a", "Water boils at a hundred degrees.", "é" * 30, "one two three four five six seven", "b c", "The end."] * 2
+STEPWISE = [
+    {"prompt": "What is 2 + 3 * 4?", "completions": ["3 * 4 is 12.", " So it is 14."], "labels": [True, True]},
+    {"prompt": "p", "completions": ["wrong", "", "right"], "labels": [False, True, False]},
+    {"prompt": "", "completions": ["only"], "labels": [1]},
+]
+
+
+def load_encode_streaming():
+    """Out of its file alone: the package around it wants all that axolotl trains with."""
+    unused = ["axolotl.utils.collators", "axolotl.utils.samplers", "axolotl.utils.trainer"]
+    path = pathlib.Path(axolotl.prompt_strategies.__file__).parent.parent / "utils" / "data" / "streaming.py"
+    spec = importlib.util.spec_from_file_location("streaming", path)
+    module = importlib.util.module_from_spec(spec)
+    with unittest.mock.patch.dict(sys.modules, {name: unittest.mock.MagicMock() for name in unused}):
+        spec.loader.exec_module(module)
+    return module.encode_streaming
+
+
+def visible(made):
+    rows = []
+    for ids, labels, mask in zip(made["input_ids"], made["labels"], made["attention_mask"]):
+        rows.append({"input_ids": [i for i, m in zip(ids, mask) if m], "labels": [n for n, m in zip(labels, mask) if m]})
+    return rows
+
+
+def main():
+    encode_streaming = load_encode_streaming()
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(OUT)
+    texts = [{"sequence_len": length, "joined": joined, "texts": TEXTS,
+              "rows": visible(encode_streaming({"text": TEXTS}, tokenizer, length, concatenate=joined))}
+             for length in (16, 24, 64) for joined in (False, True)]
+    stepwise = []
+    for options in ({}, {"step_separator": "\n\n"}, {"train_on_last_step_only": True}, {"max_completion_length": 5}, {"sequence_len": 12}):
+        strategy = StepwiseSupervisedPromptTokenizingStrategy(tokenizer, **options)
+        stepwise.append({"options": options, "records": STEPWISE,
+                         "rows": [{k: v for k, v in strategy.tokenize_prompt(r).items() if k != "attention_mask"} for r in STEPWISE]})
+    (OUT / "streams.json").write_text(json.dumps({"texts": texts, "stepwise": stepwise}, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
