@@ -287,6 +287,9 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
         std::string::npos);
   CHECK(error_of(dataset(folder.write("t.jsonl", "{\"input_ids\": [1, 99999]}"), "")).find("got 99999 at index 1") !=
         std::string::npos);
+  const fs::path huge =
+      folder.write("huge.jsonl", "{\"input_ids\": [1, 2], \"labels\": [1, 18446744073709551516]}");  // 2^64 - 100
+  CHECK(error_of(dataset(huge, "")).find("got 18446744073709551516 at index 1") != std::string::npos);
   CHECK(error_of(dataset(folder.write("u.jsonl", "{\"input_ids\": [1, \"a\"]}"), "")).find("got string at index 1") !=
         std::string::npos);
   CHECK(error_of(dataset(folder.write("v.jsonl", "{\"input_ids\": [1, 2], \"labels\": [1]}"), ""))

@@ -92,6 +92,31 @@ TEST_CASE("answers and prompts of null are refused, not taken for empty ones") {
   }
 }
 
+TEST_CASE("null is no answer of axolotl's types either") {
+  const auto refuses = [](const DatasetType& type, Objective objective, Json row, const std::string& column) {
+    row[column] = nullptr;
+    Rows rows(row.dump() + "\n");
+    rows.config.type = type;
+    RowOptions options;
+    options.objective = objective;
+    options.chat_template = "chatml";
+    CAPTURE(type.name);
+    CAPTURE(column);
+    CHECK_THROWS_WITH_AS((void)rows.load(options),
+                         doctest::Contains(fmt::format("expected text in '{}', got null", column).c_str()), InputError);
+  };
+  const Json pair = {{"prompt", "a"}, {"input", "a"}, {"chosen", "b"}, {"rejected", "c"}};
+  for (const char* column : {"prompt", "chosen", "rejected"}) {
+    refuses({true, "chatml.default"}, Objective::kPairs, pair, column);
+    refuses({true, "llama3.prompt_pairs"}, Objective::kOrpo, pair, column);
+    refuses({true, "", {{"prompt_format", "[{prompt}]"}}}, Objective::kPairs, pair, column);
+  }
+  refuses({true, "chatml.prompt_pairs"}, Objective::kUnpaired, {{"prompt", "a"}, {"completion", "b"}, {"label", true}},
+          "completion");
+  for (const char* column : {"input", "chosen", "rejected"})
+    refuses({true, "bradley_terry.chat_template"}, Objective::kReward, pair, column);
+}
+
 TEST_CASE("an answer is found behind the question, and an empty one is refused") {
   Rows rows(R"({"messages": [{"role": "user", "content": "a"}], "chosen": "b", "rejected": "c"})"
             "\n");

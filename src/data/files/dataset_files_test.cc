@@ -160,6 +160,7 @@ TEST_CASE("what save_to_disk left is read by split") {
   CHECK(rows_of(dataset(kGolden / "saved")).size() == 3);
   CHECK(rows_of(dataset(kGolden / "saved", "test"))[0] == rows[3]);
   CHECK(rows_of(dataset(kGolden / "saved" / "train"))[2] == rows[2]);
+  CHECK(error_of(dataset(kGolden / "saved" / "train", "test")).find("has (train), got 'test'") != std::string::npos);
   CHECK(error_of(dataset(kGolden / "saved", "other")).find("expected a split that") != std::string::npos);
 }
 

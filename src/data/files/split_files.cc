@@ -201,6 +201,13 @@ std::optional<std::vector<fs::path>> saved_files(const fs::path& folder) {
   return files;
 }
 
+std::string saved_split(const fs::path& folder) {
+  const auto state = read_json(folder / "state.json");
+  if (!state) return "train";
+  const auto split = state->find("_split");
+  return split != state->end() && split->is_string() ? split->get<std::string>() : "train";
+}
+
 // --- README.md ---
 
 std::vector<std::string> texts_of(const YAML::Node& node) {
@@ -296,7 +303,12 @@ std::vector<fs::path> match_files(const std::string& pattern) {
 }
 
 std::vector<fs::path> split_files(const fs::path& folder, std::string_view name, std::string_view split) {
-  if (const auto saved = saved_files(folder)) return *saved;
+  if (const auto saved = saved_files(folder)) {
+    // One split, whose name is there or not; `train` also is what a config says without a split.
+    const std::string own = saved_split(folder);
+    if (split != "train" && split != own) throw no_such_split(folder, own, split);
+    return *saved;
+  }
   if (read_json(folder / "dataset_dict.json")) {
     if (const auto saved = saved_files(folder / split)) return *saved;
     throw input_error("split", "expected a split that {} has, got {}; correct it", folder.string(), quote(split));

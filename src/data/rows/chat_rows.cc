@@ -228,12 +228,15 @@ class ChatRows : public RowBuilder {
 
 }  // namespace
 
+bool is_chat_rows_type(std::string_view type) {
+  return type == "chat_template" || type == "chat_template.default" || type == "sharegpt" ||
+         type.starts_with("sharegpt.");
+}
+
 std::unique_ptr<RowBuilder> make_chat_rows(const DatasetConfig& config, const RowOptions& options,
                                            const Tokenizer& tokenizer) {
-  const std::string& type = config.type.name;
-  if (type == "chat_template" || type == "chat_template.default")
-    return std::make_unique<ChatRows>(config, options, tokenizer);
-  if (type != "sharegpt" && !type.starts_with("sharegpt.")) return nullptr;
+  if (!is_chat_rows_type(config.type.name)) return nullptr;
+  if (config.type.name.starts_with("chat_template")) return std::make_unique<ChatRows>(config, options, tokenizer);
   // axolotl's former name for conversations of `from` and `value`.
   DatasetConfig renamed = config;
   if (config.field_messages == "messages") renamed.field_messages = "conversations";

@@ -71,7 +71,7 @@ const Json& field_of(const Record& record, const Json& object, std::string_view 
 }
 
 std::string content_of(const Record& record, const Json& message, std::string_view column) {
-  return text_of(record, field_of(record, message, "content", column), column);
+  return given_text_of(record, field_of(record, message, "content", column), column);
 }
 
 Json list_column(const Record& record, std::string_view column, size_t least) {
@@ -125,7 +125,7 @@ class MarkedFormat : public PreferenceFormat {
         const std::string value = text_of(record, *system, "system");
         if (!value.empty()) text = marks_.turn("system", value);
       }
-      text += marks_.turn("user", text_of(record, required_field(record, column, "type"), column));
+      text += marks_.turn("user", given_text_of(record, required_field(record, column, "type"), column));
     }
     return text + marks_.begin("assistant");
   }
@@ -133,7 +133,7 @@ class MarkedFormat : public PreferenceFormat {
   [[nodiscard]] std::string answer(const Record& record, std::string_view column) const {
     std::string text;
     if (variant_.answer == Answer::kText) {
-      text = text_of(record, required_field(record, column, "type"), column);
+      text = given_text_of(record, required_field(record, column, "type"), column);
     } else {
       const bool last = variant_.answer == Answer::kLastMessage;
       const Json messages = list_column(record, column, last ? 1 : 2);
@@ -287,10 +287,10 @@ class NectarFormat : public PreferenceFormat {
     std::stable_sort(answers.begin(), answers.end(), [&](const Json& a, const Json& b) { return rank(a) < rank(b); });
     PreferenceExample example;
     example.prompt = fmt::format("<|system|>\n</s>\n<|user|>\n{}</s>\n<|assistant|>\n",
-                                 text_of(record, required_field(record, "prompt", "type"), "prompt"));
+                                 given_text_of(record, required_field(record, "prompt", "type"), "prompt"));
     for (size_t behind = 1; behind <= 2; ++behind) {
       const Json& answer = answers[answers.size() - behind];
-      example.completions.emplace_back(text_of(record, field_of(record, answer, "answer", "answers"), "answers"));
+      example.completions.emplace_back(given_text_of(record, field_of(record, answer, "answer", "answers"), "answers"));
     }
     return example;
   }
@@ -311,7 +311,8 @@ class OwnFormat : public PreferenceFormat {
     PreferenceExample example;
     example.prompt = prompt_.fill([&](std::string_view name) {
       const std::string column = type_.property(fmt::format("field_{}", name), std::string(name).c_str());
-      if (name == "system" && !record.fields.contains(column)) return std::string();
+      if (name == "system" && (!record.fields.contains(column) || record.fields[column].is_null()))
+        return std::string();
       return text(record, column);
     });
     const auto completion = [&](const TextPattern& pattern, const char* key, const char* usual) {
@@ -337,7 +338,7 @@ class OwnFormat : public PreferenceFormat {
     return {type_.property(key, usual), fmt::format("type.{}", key), names};
   }
   [[nodiscard]] static std::string text(const Record& record, const std::string& column) {
-    return text_of(record, required_field(record, column, "type"), column);
+    return given_text_of(record, required_field(record, column, "type"), column);
   }
 
   DatasetType type_;
@@ -350,7 +351,7 @@ class RewardFormat : public PreferenceFormat {
  public:
   [[nodiscard]] PreferenceExample read(const Record& record) const override {
     const auto turn = [&](const char* role, const char* column) {
-      return Json{{"role", role}, {"content", text_of(record, required_field(record, column, "type"), column)}};
+      return Json{{"role", role}, {"content", given_text_of(record, required_field(record, column, "type"), column)}};
     };
     PreferenceExample example;
     example.prompt = Json::array();
@@ -363,41 +364,61 @@ class RewardFormat : public PreferenceFormat {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
-                                                         const ChatRenderer& renderer) {
-  const DatasetType& type = config.type;
-  if (type.is_user_defined()) return std::make_unique<OwnFormat>(type, objective);
-  std::string_view name = type.name;
-  if (name == "passthrough" || name == "passthrough.default") return make_preference_columns(config);
+// As `type` spells them.
+std::vector<std::string> type_names(Objective objective) {
   std::vector<std::string> names = {"passthrough"};
-  if (objective == Objective::kReward) {
-    if (name == "bradley_terry.chat_template") return std::make_unique<RewardFormat>();
-    if (name.starts_with("bradley_terry.")) name.remove_prefix(std::string_view("bradley_terry.").size());
-    names.emplace_back("bradley_terry.chat_template");
-  }
+  if (objective == Objective::kReward) names.emplace_back("bradley_terry.chat_template");
   for (const TurnMarks& marks : kMarks) {
-    for (const Variant& variant : variants_of(objective)) {
+    for (const Variant& variant : variants_of(objective))
       names.push_back(fmt::format("{}.{}", marks.name, variant.name));
-      const bool is_default = variant.name == "default" && name == marks.name;
-      if (name == names.back() || is_default) return std::make_unique<MarkedFormat>(marks, variant, objective);
-    }
   }
   if (objective != Objective::kUnpaired) {
-    if (name == "chat_template" || name == "chat_template.default")
-      return std::make_unique<TemplateFormat>(config, false, renderer);
-    if (name == "chat_template.argilla_chat") return std::make_unique<TemplateFormat>(config, true, renderer);
-    if (name == "chat_template.argilla") return std::make_unique<ArgillaFormat>(renderer);
-    if (name == "zephyr.nectar") return std::make_unique<NectarFormat>();
     names.insert(names.end(),
                  {"chat_template.default", "chat_template.argilla_chat", "chat_template.argilla", "zephyr.nectar"});
   }
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string_view near = nearest_name(name, views);
-  throw input_error(fmt::format("datasets: {}", config.path),
-                    "expected a type of {}, an empty one or a mapping, got {}; {}", joined_names(views),
-                    quote(type.name), near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
+  return names;
+}
+
+// `chatml` is `chatml.default`; a reward model's types may stand behind `bradley_terry.`.
+std::string full_name(const DatasetConfig& config, Objective objective) {
+  std::string_view name = config.type.name;
+  constexpr std::string_view kReward = "bradley_terry.";
+  if (objective == Objective::kReward && name.starts_with(kReward) && name != "bradley_terry.chat_template")
+    name.remove_prefix(kReward.size());
+  if (name == "passthrough.default") return "passthrough";
+  for (const std::string_view brief : {"chatml", "llama3", "chat_template"}) {
+    if (name == brief) return fmt::format("{}.default", name);
+  }
+  return std::string(name);
+}
+
+}  // namespace
+
+void check_preference_type(const DatasetConfig& config, Objective objective) {
+  if (config.type.name.empty() || config.type.is_user_defined()) return;
+  const std::vector<std::string> names = type_names(objective);
+  if (std::find(names.begin(), names.end(), full_name(config, objective)) != names.end()) return;
+  throw no_such_type(config, std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
+                                                         const ChatRenderer& renderer) {
+  if (config.type.is_user_defined()) return std::make_unique<OwnFormat>(config.type, objective);
+  check_preference_type(config, objective);
+  const std::string name = full_name(config, objective);
+  if (name == "passthrough") return make_preference_columns(config);
+  if (name == "bradley_terry.chat_template") return std::make_unique<RewardFormat>();
+  if (name == "chat_template.default") return std::make_unique<TemplateFormat>(config, false, renderer);
+  if (name == "chat_template.argilla_chat") return std::make_unique<TemplateFormat>(config, true, renderer);
+  if (name == "chat_template.argilla") return std::make_unique<ArgillaFormat>(renderer);
+  if (name == "zephyr.nectar") return std::make_unique<NectarFormat>();
+  for (const TurnMarks& marks : kMarks) {
+    for (const Variant& variant : variants_of(objective)) {
+      if (name == fmt::format("{}.{}", marks.name, variant.name))
+        return std::make_unique<MarkedFormat>(marks, variant, objective);
+    }
+  }
+  SPILLWAY_CHECK(false, "a type without a format: {}", name);
 }
 
 }  // namespace spillway::data

@@ -37,6 +37,9 @@ class PreferenceFormat {
   [[nodiscard]] virtual PreferenceExample read(const Record& record) const = 0;
 };
 
+// Throws InputError where `config.type` is none that rows of the objective are made by, naming those that are.
+void check_preference_type(const DatasetConfig& config, Objective objective);
+
 // By the dataset's `type`: axolotl's for DPO, ORPO and KTO, a mapping, and bradley_terry's. Throws InputError for a
 // type that does not exist, naming those that do. Borrows tokenizer and renderer.
 [[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,

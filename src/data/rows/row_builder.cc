@@ -42,10 +42,11 @@ std::vector<int32_t> integers_of(const Record& record, std::string_view name, in
                         item.type_name(), numbers.size());
     }
     const int64_t number = item.is_boolean() ? (item.get<bool>() ? 1 : 0) : item.get<int64_t>();
-    if (number < lowest || number >= end) {
+    const bool is_too_large = item.is_number_unsigned() && item.get<uint64_t>() >= static_cast<uint64_t>(end);
+    if (number < lowest || is_too_large) {
       throw input_error(record.where,
                         "expected numbers from {} to {} in '{}', got {} at index {}; is it the model's own tokenizer?",
-                        lowest, end - 1, name, number, numbers.size());
+                        lowest, end - 1, name, item.dump(), numbers.size());
     }
     numbers.push_back(static_cast<int32_t>(number));
   }
@@ -74,6 +75,12 @@ std::string text_of(const Record& record, const Json& value, std::string_view na
   if (!value.is_string())
     throw input_error(record.where, "expected text in '{}', got {}; correct the row", name, value.type_name());
   return value.get<std::string>();
+}
+
+std::string given_text_of(const Record& record, const Json& value, std::string_view name) {
+  if (value.is_null())
+    throw input_error(record.where, "expected text in '{}', got null; correct or remove the row", name);
+  return text_of(record, value, name);
 }
 
 Json list_of(const Record& record, const Json& value, std::string_view name) {
@@ -147,6 +154,25 @@ Json template_variables(const Tokenizer& tokenizer) {
   return variables;
 }
 
+InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names) {
+  const std::string_view near = nearest_name(config.type.name, names);
+  return input_error(fmt::format("datasets: {}", config.path),
+                     "expected a type of {}, an empty one (tokenised rows, or TRL's columns) or a mapping, got {}; {}",
+                     joined_names(names), quote(config.type.name),
+                     near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
+}
+
+void check_text_type(const DatasetConfig& config) {
+  const std::string& type = config.type.name;
+  if (type.empty() || config.type.is_user_defined() || is_text_rows_type(type) || is_chat_rows_type(type)) return;
+  if (instruction_kind(type)) return;
+  std::vector<std::string_view> names = {"chat_template", "completion", "pretrain",
+                                         "input_output",  "reflection", "pygmalion"};
+  const std::vector<std::string_view> instructions = instruction_types();
+  names.insert(names.end(), instructions.begin(), instructions.end());
+  throw no_such_type(config, names);
+}
+
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const Tokenizer& tokenizer) {
   if (!config.type.given) return make_column_rows(config, options, tokenizer);
@@ -154,15 +180,8 @@ std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const 
   for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
     if (auto builder = make(config, options, tokenizer)) return builder;
   }
-  std::vector<std::string_view> names = {"chat_template", "completion", "pretrain",
-                                         "input_output",  "reflection", "pygmalion"};
-  const std::vector<std::string_view> instructions = instruction_types();
-  names.insert(names.end(), instructions.begin(), instructions.end());
-  const std::string_view near = nearest_name(config.type.name, names);
-  throw input_error(fmt::format("datasets: {}", config.path),
-                    "expected a type of {}, an empty one (tokenised rows) or a mapping, got {}; {}",
-                    joined_names(names), quote(config.type.name),
-                    near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
+  check_text_type(config);
+  SPILLWAY_CHECK(false, "a type without a builder: {}", config.type.name);
 }
 
 }  // namespace spillway::data

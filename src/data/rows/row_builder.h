@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "data/chat_template.h"
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
@@ -23,12 +25,20 @@ class RowBuilder {
   virtual void build(const Record& record, std::vector<Row>& rows) const = 0;
 };
 
+// Throws InputError where `config.type` is none that rows of text are made by, naming those that are.
+void check_text_type(const DatasetConfig& config);
+
+// That `config.type` is none of these; names the nearest.
+[[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names);
+
 // The builder for `config.type`; borrows the tokenizer. Throws InputError for a type that does not exist, naming those
 // that do, and for a chat template that cannot be used.
 [[nodiscard]] std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                                            const Tokenizer& tokenizer);
 
 // The families of types; nullptr for a type of another family.
+[[nodiscard]] bool is_text_rows_type(std::string_view type);
+[[nodiscard]] bool is_chat_rows_type(std::string_view type);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, const RowOptions& options,
                                                                 const Tokenizer& tokenizer);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_text_rows(const DatasetConfig& config, const RowOptions& options,
@@ -46,6 +56,9 @@ class RowBuilder {
                                                            std::string_view key);
 // Its text; null is "".
 [[nodiscard]] std::string text_of(const Record& record, const nlohmann::ordered_json& value, std::string_view name);
+// The same where null is no answer: throws InputError for it.
+[[nodiscard]] std::string given_text_of(const Record& record, const nlohmann::ordered_json& value,
+                                        std::string_view name);
 // A list that may be written as JSON text; null stays null.
 [[nodiscard]] nlohmann::ordered_json list_of(const Record& record, const nlohmann::ordered_json& value,
                                              std::string_view name);
