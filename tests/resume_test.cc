@@ -137,6 +137,33 @@ TEST_CASE("an interrupt writes a checkpoint and exits 130, without a model under
   CHECK(has_checkpoint);
 }
 
+TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the ends of blocks and data") {
+  const TinyJob job;
+  for (const std::string packing : {"false", "true"}) {
+    CAPTURE(packing);
+    const std::vector<std::string> stream = {
+        "--streaming",        "true", "--streaming_multipack_buffer_size", "7", "--sample_packing", packing,
+        "--save_total_limit", "40"};
+    const Finished whole = run_spillway(job.train("whole" + packing, stream));
+    CAPTURE(whole.err);
+    REQUIRE(whole.status == 0);
+    for (const char* step : {"3", "12", "36"}) {
+      CAPTURE(step);
+      std::vector<std::string> more = stream;
+      const fs::path checkpoint = job.output("whole" + packing) / ("checkpoint-" + std::string(step));
+      more.insert(more.end(), {"--resume_from_checkpoint", checkpoint.string()});
+      const Finished resumed = run_spillway(job.train("resumed" + packing, more));
+      CAPTURE(resumed.err);
+      REQUIRE(resumed.status == 0);
+      CHECK(job.adapter("resumed" + packing) == job.adapter("whole" + packing));
+    }
+  }
+  const Finished prepared =
+      run_spillway(job.train("x", {"--resume_from_checkpoint", (job.output("wholetrue") / "checkpoint-3").string()}));
+  CHECK(prepared.status == 2);
+  CHECK(prepared.err.find("expected a run that prepares its rows") != std::string::npos);
+}
+
 TEST_CASE("the same config gives the same bytes, whatever is recomputed and however many checkpoints are written") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("a")).status == 0);

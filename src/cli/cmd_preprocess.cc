@@ -22,35 +22,82 @@ using nlohmann::ordered_json;
 constexpr CommandFlag kFlags[] = {{"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
                                   {"--json", "", "print the summary as one JSON document"}};
 
-// Writes the rows in the order of the first epoch: a line is a row, or several that are packed. A stream holds no
-// padding; `unfilled_tokens` is what padding to sequence_len would have added.
+// What a file of lines holds. A batch holds no padding; `unfilled_tokens` is what padding to sequence_len would have
+// added.
+struct LineCounts {
+  int64_t lines = 0, sequences = 0, tokens = 0, target_tokens = 0;
+
+  void add(const data::RowTable& rows, std::span<const data::Piece> pieces, int64_t line_count) {
+    lines += line_count;
+    sequences += std::count_if(pieces.begin(), pieces.end(), [](const auto& piece) { return !piece.continues; });
+    tokens += count_tokens(pieces);
+    target_tokens += count_targets(rows, pieces);
+  }
+  [[nodiscard]] ordered_json json(int64_t rows, int64_t sequence_len) const {
+    return {{"rows", rows},
+            {"lines", lines},
+            {"sequences", sequences},
+            {"tokens", tokens},
+            {"target_tokens", target_tokens},
+            {"padding_tokens", 0},
+            {"unfilled_tokens", lines * sequence_len - tokens}};
+  }
+};
+
+// Writes the rows in the order of the first epoch: a line is a row, or several that are packed.
 ordered_json write_epoch(const fs::path& path, const data::RowTable& rows, const data::BatchOptions& options,
                          Progress& progress) {
   const data::EpochPlan plan = plan_epoch(rows, options, 0, packing_progress(progress));
   write_lines(path, rows, plan.lines);
-  const std::span<const data::Piece> pieces = plan.lines.pieces;
-  const int64_t tokens = count_tokens(pieces);
-  return {
-      {"rows", rows.size()},
-      {"lines", plan.lines.size()},
-      {"sequences", std::count_if(pieces.begin(), pieces.end(), [](const auto& piece) { return !piece.continues; })},
-      {"tokens", tokens},
-      {"target_tokens", count_targets(rows, pieces)},
-      {"padding_tokens", 0},
-      {"unfilled_tokens", plan.lines.size() * options.sequence_len - tokens}};
+  LineCounts counts;
+  counts.add(rows, plan.lines.pieces, plan.lines.size());
+  return counts.json(rows.size(), options.sequence_len);
+}
+
+// The lines that max_steps take of a stream. Records are counted by the block, so that some are read beyond those.
+ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data::StreamSource>& source,
+                          const train::Config& config) {
+  data::RowStream stream(source);
+  data::LineFile file(path);
+  LineCounts counts;
+  const int64_t wanted = *config.max_steps * config.gradient_accumulation_steps * config.micro_batch_size;
+  while (counts.lines < wanted) {
+    const data::RowBlock block = stream.next();
+    for (int64_t i = 0; i < block.lines.size() && counts.lines < wanted; ++i) {
+      file.add(block.rows, block.lines.line(i));
+      counts.add(block.rows, block.lines.line(i), 1);
+    }
+  }
+  file.commit();
+  ordered_json summary = to_json(stream.summary());
+  summary.update(counts.json(stream.summary().rows, config.sequence_len));
+  return summary;
+}
+
+// What an earlier call left.
+void remove_rows(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    throw input_error(path.string(), "expected a file or nothing, got a folder; choose another --out");
+  fs::remove(path);
 }
 
 ordered_json write_all(const fs::path& folder, const train::Config& config, const train::TrainingData& data,
                        Progress& progress) {
   create_folders(folder);
-  ordered_json summary = to_json(data.training_summary);
-  summary.update(write_epoch(folder / "train.jsonl", data.training, batch_options(config), progress));
+  ordered_json summary;
+  if (data.stream) {
+    summary = write_stream(folder / "train.jsonl", data.stream, config);
+  } else {
+    summary = to_json(data.training_summary);
+    summary.update(write_epoch(folder / "train.jsonl", data.training, batch_options(config), progress));
+  }
   if (!data.validation.empty()) {
     ordered_json& eval = summary["eval"] = ordered_json::object();
     if (data.validation_summary) eval = to_json(*data.validation_summary);
     eval.update(write_epoch(folder / "eval.jsonl", data.validation, evaluation_batch_options(config), progress));
   } else {
-    fs::remove(folder / "eval.jsonl");  // of an earlier call
+    remove_rows(folder / "eval.jsonl");
   }
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
@@ -68,7 +115,7 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
   };
   ordered_json summary = write("train.jsonl", data.training);
   if (data.validation.rows.empty()) {
-    fs::remove(folder / "eval.jsonl");  // of an earlier call
+    remove_rows(folder / "eval.jsonl");
   } else {
     summary["eval"] = write("eval.jsonl", data.validation);
   }

@@ -70,7 +70,7 @@ class TrainingRun {
         calibration_(planned.training.graph, planned.plan.program, machine) {}
 
   int run() {
-    if (train::batch_options(job_.config).packing) say_how_full();
+    if (trainer_.length().lines > 0 && train::batch_options(job_.config).packing) say_how_full();
     load();
     create_folders(output_);
     clear_leftovers(output_);

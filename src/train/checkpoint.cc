@@ -47,11 +47,13 @@ void save_checkpoint(const fs::path& output, const TrainingPosition& position, c
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step));
   save_model(folder.path(), job, training, store);
   save_optimizer_state(folder.path() / kStateFile, training, store);
-  const nlohmann::ordered_json json = {{"version", 1},
-                                       {"step", position.step},
-                                       {"num_tokens", position.num_tokens},
-                                       {"rows", position.rows},
-                                       {"steps_per_epoch", position.steps_per_epoch}};
+  nlohmann::ordered_json json = {{"version", 1},
+                                 {"step", position.step},
+                                 {"num_tokens", position.num_tokens},
+                                 {"rows", position.rows},
+                                 {"steps_per_epoch", position.steps_per_epoch}};
+  if (const auto& stream = position.stream)
+    json["stream"] = {{"epoch", stream->epoch}, {"block", stream->block}, {"line", stream->line}};
   write_file(folder.path() / kPositionFile, json.dump(2) + "\n");
   folder.publish();
   if (limit > 0) remove_oldest(output, position.step, limit);
@@ -73,10 +75,23 @@ TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition&
                 .num_tokens = json.at("num_tokens"),
                 .rows = json.at("rows"),
                 .steps_per_epoch = json.at("steps_per_epoch")};
+    if (json.contains("stream")) {
+      const nlohmann::json& stream = json["stream"];
+      position.stream = {.epoch = stream.at("epoch"), .block = stream.at("block"), .line = stream.at("line")};
+    }
   } catch (const nlohmann::json::exception& error) {
     throw input_error(path.string(), "expected the position of a run, got '{}'; resume from another checkpoint",
                       error.what());
   }
+  if (position.stream.has_value() != expected.stream.has_value()) {
+    throw input_error(path.string(),
+                      "expected a run that {} its rows, as in this config, got one that {} them; "
+                      "resume with the config that wrote it",
+                      expected.stream ? "streams" : "prepares", position.stream ? "streams" : "prepares");
+  }
+  const data::StreamPosition stream = position.stream.value_or(data::StreamPosition());
+  if (stream.epoch < 0 || stream.block < 0 || stream.line < 0)
+    throw input_error(path.string(), "expected a place in a stream, got one below 0; resume from another checkpoint");
   if (position.rows != expected.rows || position.steps_per_epoch != expected.steps_per_epoch || position.step < 0) {
     throw input_error(path.string(),
                       "expected {} rows and {} steps an epoch as in this config, got {} and {}; resume with the data "

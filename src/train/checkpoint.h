@@ -5,18 +5,20 @@
 #include <filesystem>
 #include <optional>
 
+#include "data/stream/row_stream.h"
 #include "train/state.h"
 
 namespace spillway::train {
 
 // Where a run is. Everything else follows from the config: the order of rows is a pure function of seed and epoch, and
-// every random number one of seed and step.
+// every random number one of seed and step. With a stream, rows and steps_per_epoch are 0.
 struct TrainingPosition {
   int64_t step = 0;        // optimizer steps done
   int64_t num_tokens = 0;  // seen so far
   // Of the data, so that another data set is noticed.
   int64_t rows = 0;
   int64_t steps_per_epoch = 0;
+  std::optional<data::StreamPosition> stream;  // of the next step
 };
 
 // Writes OUTPUT/checkpoint-STEP atomically, then removes the oldest beyond `limit` (0: none).

@@ -33,6 +33,20 @@ int64_t interval_steps(const Interval& wish, int64_t total_steps, int64_t steps_
 
 }  // namespace
 
+data::Objective objective_of(const Config& config) {
+  if (config.reward_model) return data::Objective::kReward;
+  switch (config.rl) {
+    case Rl::kNone:
+      return data::Objective::kText;
+    case Rl::kOrpo:
+      return data::Objective::kOrpo;
+    case Rl::kKto:
+      return data::Objective::kUnpaired;
+    default:
+      return data::Objective::kPairs;
+  }
+}
+
 int64_t save_interval(const Config& config, int64_t total_steps, int64_t steps_per_epoch) {
   const Interval wish{config.save_steps, config.saves_per_epoch, config.save_strategy, 500};
   return interval_steps(wish, total_steps, steps_per_epoch);

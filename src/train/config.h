@@ -81,7 +81,11 @@ struct Config {
 
   // Data
   std::vector<DatasetConfig> datasets, test_datasets;
-  double val_set_size = 0;  // a share below 1, a number of rows from 1 on
+  std::vector<DatasetConfig> pretraining_dataset;  // loading makes these the datasets, of type pretrain, and streams
+  bool pretraining_sample_concatenation = false;
+  bool streaming = false;                           // rows are read as they are needed
+  int64_t streaming_multipack_buffer_size = 10000;  // records that are shuffled, and packed, together
+  double val_set_size = 0;                          // a share below 1, a number of rows from 1 on
   std::string chat_template, chat_template_jinja;
   SpecialTokens special_tokens;
   bool resize_token_embeddings_to_32x = false;
@@ -160,6 +164,9 @@ struct Config {
   std::optional<Offload> parameter_offload, gradient_offload, optimizer_offload;
   ForeignSection deepspeed, fsdp;
 };
+
+// What the rows of the config's objective (`rl`, `reward_model`) are.
+[[nodiscard]] data::Objective objective_of(const Config& config);
 
 // After how many optimizer steps a checkpoint or an evaluation is due, `total_steps` and `steps_per_epoch` being
 // known: every multiple of the result; 0 for never (the end of a run always has both). Without any key it is every

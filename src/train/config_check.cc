@@ -1,11 +1,13 @@
 #include "train/config_check.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "backend/device.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "data/rows/dataset_type.h"
 #include "train/config_values.h"
 #include "train/lora_pattern.h"
 #include "train/template_name.h"
@@ -75,6 +77,17 @@ void complete_batch(Checks& c) {
                       "of them beside it",
                       rows, rows));
     }
+  }
+  if (c.config.eval_batch_size.value_or(0) > c.config.micro_batch_size) {
+    c.loaded.notes.push_back(
+        fmt::format("eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory "
+                    "of a training step",
+                    *c.config.eval_batch_size, c.config.micro_batch_size));
+  }
+  if (c.config.sample_packing && c.config.rl != Rl::kNone) {
+    throw input_error(
+        c.where("sample_packing"),
+        "expected false beside rl, as axolotl wants it, got true: preference rows are not packed; remove it");
   }
   c.exclude("sample_packing", c.config.sample_packing, "packing", c.config.packing);
   c.exclude("curriculum_sampling", c.config.curriculum_sampling, "group_by_length", c.config.group_by_length);
@@ -212,6 +225,9 @@ void complete_template(Checks& c, std::string_view key, std::string_view where, 
 }
 
 void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfig>& datasets) {
+  // One that is still to come has types of its own.
+  const bool has_known_objective = objective_of(c.config) != data::Objective::kText ||
+                                   !(c.given("rl") || c.given("reward_model") || c.given("process_reward_model"));
   for (size_t i = 0; i < datasets.size(); ++i) {
     DatasetConfig& dataset = datasets[i];
     const std::string where = fmt::format("{}.{}", c.where(key), i);
@@ -226,6 +242,12 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
                           quote(mapping->second), quote(*older));
       }
     }
+    if (has_known_objective) {
+      Verdicts types;
+      const std::string type_key = fmt::format("{}.{}.type", key, i);
+      types.attempt(type_key, type_key, [&] { data::check_dataset_type(dataset, objective_of(c.config)); });
+      c.loaded.verdicts.append(std::move(types));
+    }
     complete_template(c, fmt::format("{}.{}.chat_template", key, i), where + ".chat_template", dataset.chat_template,
                       dataset.chat_template_jinja);
     if (dataset.shards_idx >= dataset.shards) {
@@ -233,6 +255,37 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
                         dataset.shards - 1, dataset.shards_idx);
     }
   }
+}
+
+void complete_pretraining(Checks& c) {
+  Config& config = c.config;
+  if (config.pretraining_dataset.empty()) return;
+  if (!config.datasets.empty()) c.loaded.notes.emplace_back("pretraining_dataset takes the place of datasets");
+  for (DatasetConfig& dataset : config.pretraining_dataset) {
+    if (!dataset.type.given) dataset.type = {.given = true, .name = "pretrain"};
+  }
+  config.datasets = config.pretraining_dataset;
+  c.loaded.given["datasets"] = c.where("pretraining_dataset");
+  config.streaming = true;
+}
+
+// A stream has no end, and nobody sees all of its rows.
+void check_streaming(Checks& c) {
+  const Config& config = c.config;
+  const std::string where = c.where(config.pretraining_dataset.empty() ? "streaming" : "pretraining_dataset");
+  if (config.max_steps.value_or(0) <= 0)
+    throw input_error(where, "expected max_steps beside it, got none; a stream has no end of its own: set max_steps");
+  const bool sorts = config.group_by_length || config.train_sampling_strategy == Sampling::kGroupByLength;
+  const bool prefers = config.rl != Rl::kNone || config.reward_model;
+  for (const auto& [is_set, key, advice] :
+       {std::tuple{config.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},
+        {config.dataset_exact_deduplication, "dataset_exact_deduplication", "remove it"},
+        {sorts, "group_by_length", "remove it"},
+        {prefers, config.reward_model ? "reward_model" : "rl", "remove streaming"}}) {
+    if (is_set)
+      throw input_error(c.where(key), "expected rows that are all read first, got streaming beside it; {}", advice);
+  }
+  c.loaded.verdicts.ignore("dataset_prepared_path", "a stream is not kept");
 }
 
 void complete_data(Checks& c) {
@@ -246,11 +299,9 @@ void complete_data(Checks& c) {
     if (!config.dataset_train_split.empty()) dataset.split = config.dataset_train_split;
     c.loaded.given.emplace("datasets", c.where("dataset_name"));
   }
-  if (c.given("pretraining_dataset") && !config.max_steps) {
-    throw input_error(c.where("pretraining_dataset"),
-                      "expected max_steps beside it, got none; a stream has no end of its own: set max_steps");
-  }
-  if (config.datasets.empty() && !c.given("pretraining_dataset")) {
+  complete_pretraining(c);
+  if (config.streaming) check_streaming(c);
+  if (config.datasets.empty()) {
     throw input_error(c.where("datasets"),
                       "expected at least one dataset, got none; write `- path: FILE` below `datasets:`");
   }

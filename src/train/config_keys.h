@@ -41,6 +41,7 @@ struct ConfigKey {
   std::vector<std::string_view> harmless{};
   bool spares_rows = false;  // not yet done, but `preprocess` makes rows beside it; bound where they depend on it
   bool takes_null = false;   // an empty value means something
+  bool takes_path = false;   // of a list of datasets: text is the path of the only one
   bool is_required = false;  // without a default
 
   [[nodiscard]] ConfigKey alias(std::initializer_list<std::string_view> names) && {
@@ -72,6 +73,10 @@ struct ConfigKey {
   }
   [[nodiscard]] ConfigKey required() && {
     is_required = true;
+    return std::move(*this);
+  }
+  [[nodiscard]] ConfigKey or_path() && {
+    takes_path = true;
     return std::move(*this);
   }
   [[nodiscard]] ConfigKey with_null() && {

@@ -8,6 +8,18 @@ KeySection data_section() {
   section.keys = {
       key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table").required(),
       key<&Config::test_datasets>("test_datasets", "the rows to evaluate on"),
+      key<&Config::pretraining_dataset>("pretraining_dataset",
+                                        "a path or a list: text to pretrain on, streamed, in place of datasets")
+          .or_path(),
+      key<&Config::pretraining_sample_concatenation>(
+          "pretraining_sample_concatenation", "without packing: texts to pretrain on share rows and see each other"),
+      key<&Config::streaming>("streaming", "rows are read as training goes, in bounded memory; needs max_steps")
+          .alias({"dataset_streaming"}),
+      key<&Config::streaming_multipack_buffer_size>("streaming_multipack_buffer_size",
+                                                    "rows of a stream that are shuffled together, and packed together")
+          .alias({"pretrain_multipack_buffer_size"})
+          .least(1)
+          .most(1 << 24),
       key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
       key<&Config::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
       key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
@@ -28,13 +40,11 @@ KeySection data_section() {
       key<&Config::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
           .alias({"shuffle_dataset"}),
       key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
-      not_yet("pretraining_dataset", "streamed text"),
-      not_yet("streaming", "streamed rows"),
+      not_yet("pretrain_multipack_attn", "packed texts that see each other").or_values({"true"}),
       not_yet("default_system_message", "a system message for conversations without one"),
       not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
       not_yet("skip_prepare_dataset", "rows in another form"),
       not_yet("dataset_test_split", "TRL's choice of a split").or_values({"test"}),
-      not_yet("dataset_streaming", "streamed rows"),
       not_yet("dataset_kwargs", "TRL's options of a dataset"),
       not_yet("dataset_shard_num", "a part of the rows"),
       not_yet("dataset_shard_idx", "a part of the rows"),
@@ -52,12 +62,11 @@ KeySection data_section() {
       not_yet("test_split_size", "TRL's share of rows for evaluation; val_set_size is axolotl's"),
       not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
   };
-  add_ignored(section, "rows are prepared when a run starts, in this process",
-              {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable",
-               "is_preprocess", "push_dataset_to_hub", "num_workers", "num_dataset_shards_to_save",
-               "dataset_load_from_cache_file", "accelerator_config", "pose_*", "label_names", "length_column_name",
-               "ignore_data_skip", "pretraining_sample_concatenation", "pretrain_multipack_*",
-               "streaming_multipack_buffer_size", "dataset_config"});
+  add_ignored(
+      section, "rows are prepared when a run starts, in this process",
+      {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable", "is_preprocess",
+       "push_dataset_to_hub", "num_workers", "num_dataset_shards_to_save", "dataset_load_from_cache_file",
+       "accelerator_config", "pose_*", "label_names", "length_column_name", "ignore_data_skip", "dataset_config"});
   return section;
 }
 

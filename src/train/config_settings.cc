@@ -191,7 +191,13 @@ bool is_harmless(const ConfigKey& row, const YamlNode& value) {
 }
 
 // `- path: FILE` entries, each with its own owner.
-void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<DatasetConfig>& value, Verdicts& verdicts) {
+void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<DatasetConfig>& value, Verdicts& verdicts,
+                  bool takes_path = false) {
+  if (takes_path && node.kind == YamlNode::Kind::kScalar) {
+    value.assign(1, {});
+    value.front().path = node.text;
+    return;
+  }
   if (node.kind != YamlNode::Kind::kList) {
     throw input_error(place.text(), "expected a list, got {}; write `- path: FILE` lines", node.shown());
   }
@@ -212,7 +218,7 @@ void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<Datas
 void read_supported(const Setting& setting, void* owner, Verdicts& verdicts) {
   const auto& [row, spelled, place, value] = setting;
   if (!value.is_null() || row->takes_null) {
-    if (row->entries != nullptr) return read_entries(value, place, row->entries(owner), verdicts);
+    if (row->entries != nullptr) return read_entries(value, place, row->entries(owner), verdicts, row->takes_path);
     row->binding.read(value, place, row->range, owner);
   }
   if (spelled == row->name) return verdicts.add(place.path, row->name, Verdict::kSupported);

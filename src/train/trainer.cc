@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "base/error.h"
-#include "base/math.h"
 #include "io/file.h"
 #include "train/interrupt.h"
 
@@ -29,23 +27,18 @@ Stream stream_of(const data::MicroBatch& batch) {
 
 }  // namespace
 
-TrainingLength training_length(const Config& config, const data::RowTable& rows,
-                               const std::function<void(int64_t, int64_t)>& packing) {
-  const data::EpochPlan plan = plan_epoch(rows, batch_options(config), 0, packing);
-  const int64_t per_epoch = div_ceil(plan.micro_batches(), config.gradient_accumulation_steps);
-  const auto total =
-      config.max_steps.value_or(static_cast<int64_t>(std::ceil(config.num_epochs * static_cast<double>(per_epoch))));
-  return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total};
-}
-
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, TrainingListeners listeners)
     : job_(job), session_(session), data_(data), listeners_(std::move(listeners)) {
-  if (data.training.empty())
+  if (!data.stream && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
-  length_ = training_length(job.config, data.training, listeners_.packing);
+  length_ = training_length(job.config, data, listeners_.packing);
   schedule_ = {job.config.lr_scheduler, job.config.learning_rate, warmup_interval(job.config, length_.total_steps),
                length_.total_steps};
-  position_ = {.rows = data.training.size(), .steps_per_epoch = length_.steps_per_epoch};
+  if (data.stream) {
+    position_.stream.emplace();
+  } else {
+    position_ = {.rows = data.training.size(), .steps_per_epoch = length_.steps_per_epoch};
+  }
   const auto tokens = static_cast<size_t>(session.training().graph.tokens);
   for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);
   batch_.seq_offsets.reserve(tokens + 1);
@@ -59,33 +52,24 @@ double Trainer::epoch_at(int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(length_.steps_per_epoch);
 }
 
-void Trainer::begin_epoch(int64_t epoch) {
-  if (epoch == epoch_) return;
-  epoch_ = epoch;
-  plan_ = plan_epoch(data_.training, batch_options(job_.config), epoch, listeners_.packing);
-}
-
 StepRecord Trainer::train_step() {
   const double start = now_seconds();
   const int64_t step = position_.step;
-  begin_epoch(step / length_.steps_per_epoch);
-  const int64_t accumulation = job_.config.gradient_accumulation_steps;
-  const int64_t first = std::min(step % length_.steps_per_epoch * accumulation, plan_.micro_batches());
-  const int64_t last = std::min(first + accumulation, plan_.micro_batches());
-
-  int64_t targets = 0, tokens = 0;
-  for (int64_t i = first; i < last; ++i) targets += data::count_targets(data_.training, plan_.micro_batch(i));
+  feed_->begin(step);
+  const int64_t targets = feed_->targets();
+  int64_t tokens = 0;
   const double learning_rate = schedule_.at(step);
   session_.begin_step(learning_rate, step);
   double loss = 0;
-  for (int64_t i = first; i < last; ++i) {
-    data::fill_micro_batch(batch_, data_.training, plan_.micro_batch(i));
-    tokens += std::ssize(batch_.ids);
-    loss += session_.micro_step(stream_of(batch_), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), i - first);
+  for (int64_t i = 0; i < feed_->micro_batches(); ++i) {
+    const data::MicroBatch& batch = feed_->micro_batch(i);
+    tokens += std::ssize(batch.ids);
+    loss += session_.micro_step(stream_of(batch), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), i);
   }
   const double norm = session_.update();
   position_.step = step + 1;
   position_.num_tokens += tokens;
+  position_.stream = feed_->position();
   const double seconds = now_seconds() - start;
   return {.step = step + 1,
           .total_steps = length_.total_steps,
@@ -122,6 +106,8 @@ void Trainer::save() {
 TrainingOutcome Trainer::run() {
   const InterruptGuard guard;
   TrainingOutcome outcome{.first_step = position_.step};
+  feed_ = make_step_feed(job_.config, data_, length_, position_.stream, session_.training().graph.tokens,
+                         listeners_.packing);
   const int64_t save_every = save_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = eval_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
   const int64_t tokens_before = position_.num_tokens;

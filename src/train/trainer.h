@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/lr_schedule.h"
 #include "train/session.h"
+#include "train/step_feed.h"
 #include "train/training_data.h"
 
 namespace spillway::train {
@@ -46,16 +48,6 @@ struct TrainingOutcome {
   double median_step_seconds = 0;
 };
 
-// How long a run is.
-struct TrainingLength {
-  int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed
-  int64_t steps_per_epoch = 0;
-  int64_t total_steps = 0;
-};
-// As transformers counts: an epoch ends with a step of however many micro-batches are left.
-[[nodiscard]] TrainingLength training_length(const Config& config, const data::RowTable& rows,
-                                             const std::function<void(int64_t rows, int64_t of)>& packing = {});
-
 class Trainer {
  public:
   // All are borrowed. Throws InputError where there is nothing to train on.
@@ -69,7 +61,6 @@ class Trainer {
   TrainingOutcome run();
 
  private:
-  void begin_epoch(int64_t epoch);
   StepRecord train_step();
   void evaluate();
   void save();
@@ -82,9 +73,8 @@ class Trainer {
   TrainingLength length_;
   LrSchedule schedule_;
   TrainingPosition position_;
-  int64_t epoch_ = -1;
-  data::EpochPlan plan_;  // of the epoch
-  data::MicroBatch batch_;
+  std::unique_ptr<StepFeed> feed_;  // while it runs
+  data::MicroBatch batch_;          // of an evaluation
 };
 
 }  // namespace spillway::train

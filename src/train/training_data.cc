@@ -16,6 +16,13 @@ namespace {
 // What the datasets library maps at once, and so what TRL packs together.
 constexpr int64_t kMapBatchRows = 1000;
 
+bool packs(const Config& config) { return config.sample_packing || config.packing; }
+
+data::PretrainText pretrain_text(const Config& config) {
+  if (config.pretraining_dataset.empty() || packs(config)) return data::PretrainText::kWindows;
+  return config.pretraining_sample_concatenation ? data::PretrainText::kJoined : data::PretrainText::kStarts;
+}
+
 data::RowOptions row_options(const Config& config) {
   return {.objective = objective_of(config),
           .sequence_len = config.sequence_len,
@@ -35,13 +42,20 @@ data::RowOptions row_options(const Config& config) {
           .eot_tokens = config.eot_tokens};
 }
 
+// The model's, with the tokens that the config adds.
+std::shared_ptr<const data::Tokenizer> load_tokenizer(const Config& config) {
+  auto tokenizer = std::make_shared<data::Tokenizer>(data::Tokenizer::load(tokenizer_folder(config)));
+  tokenizer->add_tokens(config.special_tokens);
+  return tokenizer;
+}
+
 // A tokenizer of another model may have ids that the embedding has no row for.
-void check_largest(int32_t id, const ModelConfig& model, const std::string& tokenizer) {
-  if (id < model.vocab_size) return;
+void check_largest(int32_t id, int64_t vocabulary, const std::string& tokenizer) {
+  if (id < vocabulary) return;
   throw input_error(
       tokenizer,
       "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to the model",
-      model.vocab_size, id);
+      vocabulary, id);
 }
 
 void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
@@ -58,16 +72,25 @@ void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
   log_info("{}: {} rows, {} tokens{}", key, s.rows, s.tokens, more);
 }
 
-// Rows in memory, or those of dataset_prepared_path.
+// Whether packing looks at as many rows as there are, or as a stream's buffer holds.
+bool packs_all_rows(const Config& config) {
+  return config.sample_packing || config.packing_scope == PackingScope::kDataset;
+}
+
+// By TRL's rules a stream keeps its order unless told otherwise.
+bool shuffles_stream(const Config& config) {
+  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == Sampling::kSequential;
+  return !in_order && config.shuffle_merged_datasets.value_or(config.length_rules == LengthRules::kAxolotl);
+}
+
+// Rows in memory, or those of dataset_prepared_path; or a stream.
 class RowLoader {
  public:
   RowLoader(const Config& config, const std::function<void(int64_t)>& progress)
       : config_(config),
         folder_(tokenizer_folder(config)),
-        tokenizer_(data::Tokenizer::load(folder_)),
-        preparation_{static_cast<int>(config.dataset_processes.value_or(available_cpus())), progress} {
-    tokenizer_.add_tokens(config.special_tokens);
-  }
+        tokenizer_(load_tokenizer(config)),
+        preparation_{static_cast<int>(config.dataset_processes.value_or(available_cpus())), progress} {}
 
   [[nodiscard]] data::Dataset load(std::string_view key, const std::vector<DatasetConfig>& datasets,
                                    const data::RowOptions& options) const {
@@ -75,21 +98,40 @@ class RowLoader {
     say_what_was_read(key, rows);
     return rows.dataset;
   }
+  [[nodiscard]] std::shared_ptr<const data::StreamSource> open_stream(const data::RowOptions& options,
+                                                                      const ModelConfig& model) const {
+    const bool joins = options.pretrain_text == data::PretrainText::kJoined;
+    const bool in_map_batches = !joins && (!options.packing || !packs_all_rows(config_));
+    const int64_t buffer = config_.streaming_multipack_buffer_size;
+    data::StreamOptions stream{
+        .rows = options,
+        .batches = batch_options(config_),
+        .shuffle = {.records = shuffles_stream(config_) ? buffer : 0, .seed = static_cast<uint64_t>(config_.seed)},
+        .block_records = in_map_batches ? kMapBatchRows : buffer,
+        .threads = preparation_.threads};
+    const bool shuffles_lines = options.packing && shuffles_stream(config_);
+    stream.batches.order = shuffles_lines ? data::RowOrder::kShuffled : data::RowOrder::kFile;
+    stream.batches.shuffle_before_packing = false;
+    stream.inspect = [vocabulary = model.vocab_size, folder = folder_](const data::RowTable& rows) {
+      check_largest(rows.largest_id(), vocabulary, folder);
+    };
+    return std::make_shared<data::StreamSource>(config_.datasets, std::move(stream), tokenizer_);
+  }
   [[nodiscard]] const std::string& folder() const { return folder_; }
 
  private:
   [[nodiscard]] data::PreparedRows prepare(const std::vector<DatasetConfig>& datasets,
                                            const data::RowOptions& options) const {
     if (config_.dataset_prepared_path.empty())
-      return {data::load_datasets(datasets, options, tokenizer_, preparation_), {}, false};
+      return {data::load_datasets(datasets, options, *tokenizer_, preparation_), {}, false};
     return data::prepare_rows(
         config_.dataset_prepared_path, data::rows_identity(datasets, options, folder_, config_.special_tokens),
-        [&](data::RowSink& sink) { return data::read_datasets(datasets, options, tokenizer_, preparation_, sink); });
+        [&](data::RowSink& sink) { return data::read_datasets(datasets, options, *tokenizer_, preparation_, sink); });
   }
 
   const Config& config_;
   std::string folder_;
-  data::Tokenizer tokenizer_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
   data::Preparation preparation_;
 };
 
@@ -102,48 +144,44 @@ data::PackingStrategy packing_strategy(const Config& config) {
 
 }  // namespace
 
-data::Objective objective_of(const Config& config) {
-  if (config.reward_model) return data::Objective::kReward;
-  switch (config.rl) {
-    case Rl::kNone:
-      return data::Objective::kText;
-    case Rl::kOrpo:
-      return data::Objective::kOrpo;
-    case Rl::kKto:
-      return data::Objective::kUnpaired;
-    default:
-      return data::Objective::kPairs;
-  }
-}
-
 TrainingData load_training_data(const Config& config, const ModelConfig& model,
                                 const std::function<void(int64_t)>& progress) {
   const RowLoader loader(config, progress);
   data::RowOptions options = row_options(config);
-  options.packing = batch_options(config).packing;
-  const data::Dataset training = loader.load("datasets", config.datasets, options);
-  check_largest(training.rows.largest_id(), model, loader.folder());
-  TrainingData result{.training_summary = training.summary};
-  if (config.test_datasets.empty()) {
-    std::tie(result.training, result.validation) =
-        data::split_validation(training.rows, config.val_set_size, static_cast<uint64_t>(config.seed));
-    return result;
+  const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets,
+                        const data::BatchOptions& batches) {
+    options.packing = batches.packing;
+    data::Dataset dataset = loader.load(key, datasets, options);
+    check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());
+    return dataset;
+  };
+  TrainingData result;
+  if (config.streaming) {
+    data::RowOptions streamed = options;
+    streamed.packing = batch_options(config).packing;
+    streamed.pretrain_text = pretrain_text(config);
+    result.stream = loader.open_stream(streamed, model);
+  } else {
+    data::Dataset training = load("datasets", config.datasets, batch_options(config));
+    result.training = std::move(training.rows);
+    result.training_summary = training.summary;
   }
-  options.packing = evaluation_batch_options(config).packing;
-  const data::Dataset validation = loader.load("test_datasets", config.test_datasets, options);
-  check_largest(validation.rows.largest_id(), model, loader.folder());
-  result.training = training.rows;
-  result.validation = validation.rows;
-  result.validation_summary = validation.summary;
+  if (!config.test_datasets.empty()) {
+    data::Dataset validation = load("test_datasets", config.test_datasets, evaluation_batch_options(config));
+    result.validation = std::move(validation.rows);
+    result.validation_summary = validation.summary;
+  } else if (!config.streaming) {
+    std::tie(result.training, result.validation) =
+        data::split_validation(result.training, config.val_set_size, static_cast<uint64_t>(config.seed));
+  }
   return result;
 }
 
 PreferenceData load_preference_data(const Config& config, const ModelConfig& model) {
   const std::string& folder = tokenizer_folder(config);
-  data::Tokenizer tokenizer = data::Tokenizer::load(folder);
-  tokenizer.add_tokens(config.special_tokens);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(config);
   const data::RowOptions options = row_options(config);
-  PreferenceData result{.training = data::load_preferences(config.datasets, options, tokenizer)};
+  PreferenceData result{.training = data::load_preferences(config.datasets, options, *tokenizer)};
   if (config.test_datasets.empty()) {
     const data::RowSplit split = data::split_validation(std::ssize(result.training.rows), config.val_set_size,
                                                         static_cast<uint64_t>(config.seed));
@@ -153,10 +191,10 @@ PreferenceData load_preference_data(const Config& config, const ModelConfig& mod
       result.validation.rows.push_back(std::move(result.training.rows[static_cast<size_t>(i)]));
     result.training.rows = std::move(training);
   } else {
-    result.validation = data::load_preferences(config.test_datasets, options, tokenizer);
+    result.validation = data::load_preferences(config.test_datasets, options, *tokenizer);
   }
   for (const auto* rows : {&result.training.rows, &result.validation.rows}) {
-    check_largest(data::largest_id(*rows), model, folder);
+    check_largest(data::largest_id(*rows), model.vocab_size, folder);
   }
   return result;
 }
@@ -173,7 +211,7 @@ data::BatchOptions batch_options(const Config& config) {
                                                 : data::RowOrder::kShuffled,
                              .group_batches = config.gradient_accumulation_steps,
                              .seed = static_cast<uint64_t>(config.seed)};
-  if (config.sample_packing || config.packing) options.packing = packing_strategy(config);
+  if (packs(config)) options.packing = packing_strategy(config);
   return options;
 }
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "data/preferences.h"
+#include "data/stream/row_stream.h"
 #include "model/config.h"
 #include "train/config.h"
 
@@ -15,6 +17,7 @@ namespace spillway::train {
 
 struct TrainingData {
   data::RowTable training, validation;
+  std::shared_ptr<const data::StreamSource> stream;        // in place of training rows, where they are read on the way
   data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are
 };
@@ -22,12 +25,9 @@ struct TrainingData {
 // Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the model's tokenizer. Throws
 // InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
 // `progress`, where there is one, is told now and then how many records have been read. With dataset_prepared_path rows
-// come from there, or go there.
+// come from there, or go there. With `streaming` training rows are not read but opened.
 [[nodiscard]] TrainingData load_training_data(const Config& config, const ModelConfig& model,
                                               const std::function<void(int64_t records)>& progress = {});
-
-// What the rows of the config's objective (`rl`, `reward_model`) are.
-[[nodiscard]] data::Objective objective_of(const Config& config);
 
 struct PreferenceData {
   data::Preferences training, validation;  // in file order; without test_datasets the validation has no summary

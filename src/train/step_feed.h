@@ -1,0 +1,47 @@
+// The micro-batches of a run, step after step: out of rows that are all there, or out of a stream.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "data/batch.h"
+#include "data/stream/batch_stream.h"
+#include "train/training_data.h"
+
+namespace spillway::train {
+
+class StepFeed {
+ public:
+  virtual ~StepFeed() = default;
+  // Goes on to optimizer step `step`: the first call to any, then to each in turn. Throws InputError for rows of a
+  // stream.
+  virtual void begin(int64_t step) = 0;
+  // Of the step.
+  [[nodiscard]] virtual int64_t micro_batches() const = 0;
+  [[nodiscard]] virtual int64_t targets() const = 0;
+  // Valid until the next call of begin() or of this.
+  [[nodiscard]] virtual const data::MicroBatch& micro_batch(int64_t index) = 0;
+  // Where the step after this one begins, of a stream.
+  [[nodiscard]] virtual std::optional<data::StreamPosition> position() const { return std::nullopt; }
+};
+
+// How long a run is. A stream has no epochs: all of its steps count as one.
+struct TrainingLength {
+  int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed; 0 for a stream
+  int64_t steps_per_epoch = 0;
+  int64_t total_steps = 0;
+};
+// As transformers counts: an epoch ends with a step of however many micro-batches are left.
+[[nodiscard]] TrainingLength training_length(const Config& config, const TrainingData& data,
+                                             const std::function<void(int64_t rows, int64_t of)>& packing = {});
+
+// For the training rows; borrows config and data. `from` is where a stream begins, and `tokens` what the longest
+// micro-batch may hold. `packing` is told as an epoch's rows are packed.
+[[nodiscard]] std::unique_ptr<StepFeed> make_step_feed(const Config& config, const TrainingData& data,
+                                                       const TrainingLength& length,
+                                                       const std::optional<data::StreamPosition>& from, int64_t tokens,
+                                                       std::function<void(int64_t rows, int64_t of)> packing);
+
+}  // namespace spillway::train
