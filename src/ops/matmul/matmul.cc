@@ -1,8 +1,11 @@
 #include "ops/matmul/matmul.h"
 
+#include <utility>
+
 #include "backend/cpu/matmul.h"
 #include "backend/kernel.h"
 #include "base/bytes.h"
+#include "base/math.h"
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
@@ -26,9 +29,13 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, DType a
   constexpr double kLargeFlops = 1e9;
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   MatmulCudaWorkspace workspace{.library_bytes = flops >= kLargeFlops ? 32 * kMiB : 4 * kMiB};
-  if (a != b) workspace.widened_bytes = 4 * shape.k * (a == DType::kF32 ? shape.n : shape.m);
+  workspace.bytes = workspace.library_bytes;
+  const auto take_floats = [&](int64_t count) {
+    return std::exchange(workspace.bytes, align_up(workspace.bytes + 4 * count, 256));
+  };
+  if (a != b) workspace.widened = take_floats(shape.k * (a == DType::kF32 ? shape.n : shape.m));
   const bool in_f32 = a == DType::kF32 || b == DType::kF32;
-  if (in_f32 && c != DType::kF32) workspace.result_bytes = 4 * shape.m * shape.n;
+  if (in_f32 && c != DType::kF32) workspace.result = take_floats(shape.m * shape.n);
   return workspace;
 }
 
@@ -115,7 +122,7 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
 
 int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
-  return matmul_cuda_workspace(shape, inputs[0]->dtype, inputs[1]->dtype, outputs[0]->dtype).bytes();
+  return matmul_cuda_workspace(shape, inputs[0]->dtype, inputs[1]->dtype, outputs[0]->dtype).bytes;
 }
 
 void matmul_cpu(const KernelArgs& args) {

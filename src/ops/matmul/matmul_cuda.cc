@@ -9,11 +9,6 @@
 namespace spillway::ops {
 namespace {
 
-std::byte* aligned(std::byte* address) {
-  constexpr auto kAlignment = static_cast<uintptr_t>(MatmulCudaWorkspace::kAlignment);
-  return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(address) + kAlignment - 1) & ~(kAlignment - 1));
-}
-
 // C = addend or 0, where nothing is contracted over.
 void take_addend(const TensorView& c, const TensorView& addend, cudaStream_t stream) {
   if (addend.data) {
@@ -33,7 +28,6 @@ void matmul_cuda(const KernelArgs& args) {
   if (shape.k == 0) return take_addend(c, addend, stream);
 
   const MatmulCudaWorkspace workspace = matmul_cuda_workspace(shape, a.dtype, b.dtype, c.dtype);
-  std::byte* const library = aligned(args.workspace);
   cuda::Product product{.m = shape.m,
                         .n = shape.n,
                         .k = shape.k,
@@ -46,19 +40,19 @@ void matmul_cuda(const KernelArgs& args) {
                         .c = addend.data,
                         .d = c.data,
                         .alpha = static_cast<float>(args.attributes.real("alpha")),
-                        .workspace = library,
+                        .workspace = args.workspace,
                         .workspace_bytes = workspace.library_bytes};
   // The library multiplies operands of one type only. bf16 is exact in f32.
   if (a.dtype != b.dtype) {
-    std::byte* const widened = aligned(library + workspace.library_bytes);
+    std::byte* const widened = args.workspace + workspace.widened;
     const TensorView& narrow = a.dtype == DType::kBF16 ? a : b;
     cuda::convert(widened, DType::kF32, narrow.data, narrow.dtype, narrow.elems(), stream);
     (a.dtype == DType::kBF16 ? product.a : product.b) = widened;
     product.in = DType::kF32;
   }
   // The result of f32 operands is f32, and what is added has the result's type.
-  if (workspace.result_bytes > 0) {
-    product.d = aligned(library + workspace.library_bytes + workspace.widened_bytes + MatmulCudaWorkspace::kAlignment);
+  if (workspace.result > 0) {
+    product.d = args.workspace + workspace.result;
     product.out = DType::kF32;
   }
   if (addend.data && addend.dtype != product.out) {
