@@ -120,10 +120,7 @@ CublasLt::~CublasLt() {
   if (handle_) functions_->destroy(handle_);
 }
 
-std::string CublasLt::find_version() {
-  const size_t number = Functions().version();
-  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
-}
+std::string CublasLt::find_version() { return version_text(Functions().version()); }
 
 void CublasLt::check(cublasStatus_t status, std::string_view what) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -164,7 +161,8 @@ CublasLt::PlanPointer CublasLt::plan_for(const Product& product, cudaStream_t st
 
 CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream) {
   const Functions& f = *functions_;
-  const std::string name = to_string(p);
+  // Another version of the library has other algorithms, or others in this order.
+  const std::string name = fmt::format("{} by cuBLASLt {}", to_string(p), version_text(f.version()));
   auto plan = std::make_shared<Plan>(f);
   check(f.desc_create(&plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product's description");
   const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;

@@ -35,7 +35,8 @@ class CublasLt {
   void multiply(const Product& product, cudaStream_t stream);
 
   void choose(bool choosing) { choosing_ = choosing; }
-  // The index of each shape's algorithm in the library's own order, where it was chosen by measuring.
+  // The index of each shape's algorithm in the order of this version of the library, where it was chosen by measuring.
+  // What was chosen with other versions stays, for the day they are back.
   [[nodiscard]] Device::Algorithms algorithms() const;
   void set_algorithms(const Device::Algorithms& algorithms);
 

@@ -36,6 +36,10 @@ void* open_below(const std::string& pattern, std::string_view file) {
 
 }  // namespace
 
+std::string version_text(size_t number) {
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
 Library::Library(std::string_view name, std::string_view file, std::string_view install)
     : name_(name), install_(install), handle_(dlopen(std::string(file).c_str(), RTLD_NOW | RTLD_LOCAL)) {
   const std::string error = handle_ ? "" : dlerror();

@@ -1,10 +1,14 @@
 // A shared library that is opened when it is first needed, so that the program starts without it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace spillway::cuda {
+
+// "13.0.2" of 130002, as cuBLASLt and cuDNN give their versions.
+[[nodiscard]] std::string version_text(size_t number);
 
 class Library {
  public:
@@ -12,6 +16,9 @@ class Library {
   // NVIDIA's PyPI wheels put `file`. Throws MachineError `[name] ...; do `install`` where it is nowhere. It is never
   // closed.
   Library(std::string_view name, std::string_view file, std::string_view install);
+
+  // dlopen's.
+  [[nodiscard]] void* handle() const { return handle_; }
 
   // Throws MachineError where the library is too old to have it.
   template <typename Function>
