@@ -191,6 +191,7 @@ int cmd_doctor(std::span<const std::string> args) {
   }
   const std::shared_ptr<Device> device = open_device(device_name);
   log_line("measuring for a few seconds; other programs should rest");
+  restore_algorithms(*device);
   Findings found;
   found.measured = device->kind() == DeviceKind::kCpu ? measure_machine(folder) : measure_device(*device, folder);
   found.cpu = cpu_name();

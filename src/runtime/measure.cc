@@ -164,6 +164,17 @@ void cache_machine(const Machine& machine) {
   }
 }
 
+void restore_algorithms(Device& device) {
+  const std::filesystem::path path = machine_cache_path(device.kind());
+  if (path.empty()) return;
+  try {
+    const Machine machine = machine_from_json(nlohmann::json::parse(read_file(path, kMostCacheBytes)), path.string());
+    if (is_same(machine, device)) device.set_algorithms(machine.algorithms);
+  } catch (const std::exception&) {
+    // Missing or damaged: chosen anew.
+  }
+}
+
 Machine this_machine(const std::filesystem::path& scratch, Device& device) {
   const std::filesystem::path path = machine_cache_path(device.kind());
   try {
@@ -181,6 +192,7 @@ Machine this_machine(const std::filesystem::path& scratch, Device& device) {
   } catch (const std::exception&) {
     // Missing or damaged: measured anew.
   }
+  restore_algorithms(device);
   Machine machine = device.shares_host_memory() ? measure_rates(scratch, 128 * kMiB).machine
                                                 : measure_device(device, scratch).machine;
   set_capacities(machine, scratch, device);

@@ -62,6 +62,9 @@ void set_capacities(Machine& machine, const std::filesystem::path& scratch, cons
 // measurement where it is missing, damaged, another CPU's, another GPU's or another version's; capacities as they are
 // now. The device is told which of its libraries' algorithms were chosen.
 [[nodiscard]] Machine this_machine(const std::filesystem::path& scratch, Device& device = cpu_device());
+// Tells the device which of its libraries' algorithms were chosen before, as the cache file has them: whoever measures
+// keeps to those, also where the rest of the file is to be measured anew.
+void restore_algorithms(Device& device);
 // $XDG_CACHE_HOME/spillway/machine.json, or machine-cuda.json; empty where there is no home. Writing it is best effort.
 [[nodiscard]] std::filesystem::path machine_cache_path(DeviceKind kind = DeviceKind::kCpu);
 void cache_machine(const Machine& machine);
