@@ -1,5 +1,5 @@
 # The CUDA compiler and how its files are compiled. Only cudart is linked, statically: it answers with an error code where
-# there is no driver. cuBLASLt is opened when a GPU is first used, so that a machine without it starts.
+# there is no driver. cuBLASLt and cuDNN are opened when a GPU is first used, so that a machine without them starts.
 # docs/cuda.md lists the versions.
 
 # Real code for the GPUs that have it, and PTX for what comes later. A developer builds for one: -DSPILLWAY_CUDA_ARCHITECTURES=90a-real
@@ -26,3 +26,23 @@ target_compile_options(spillway_cuda_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wno-missing-field-initializers>)
 target_include_directories(spillway_cuda_flags SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(spillway_cuda_flags INTERFACE CUDA::cudart_static)
+
+# cuDNN's headers, from NVIDIA's packages or PyPI wheel, and those of its frontend, which describe attention to it.
+file(GLOB wheel_headers LIST_DIRECTORIES true $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/cudnn/include)
+find_path(SPILLWAY_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${wheel_headers})
+find_path(SPILLWAY_CUDNN_FRONTEND cudnn_frontend.h PATHS ${PROJECT_SOURCE_DIR}/build/cudnn_frontend/include NO_DEFAULT_PATH)
+if(NOT SPILLWAY_CUDNN_INCLUDE)
+  message(FATAL_ERROR "expected cudnn.h in ${CUDAToolkit_INCLUDE_DIRS} or the active virtual environment, got none; "
+                      "install NVIDIA's package cudnn9-cuda-13 or the PyPI package nvidia-cudnn-cu13")
+endif()
+if(NOT SPILLWAY_CUDNN_FRONTEND)
+  message(FATAL_ERROR "expected cuDNN's frontend in build/cudnn_frontend, got none; run tools/install_dependencies cuda")
+endif()
+
+# spillway_uses_cudnn(FILE): the one source that includes the frontend. It takes minutes at -O2, and nothing in it is hot.
+function(spillway_uses_cudnn file)
+  set_source_files_properties(${file} PROPERTIES
+    COMPILE_DEFINITIONS "NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING;CUDNN_FRONTEND_SKIP_JSON_LIB"
+    COMPILE_OPTIONS "-isystem;${SPILLWAY_CUDNN_FRONTEND};-isystem;${SPILLWAY_CUDNN_INCLUDE};-O1"
+    SKIP_PRECOMPILE_HEADERS ON)
+endfunction()

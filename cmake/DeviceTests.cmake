@@ -15,7 +15,7 @@ function(spillway_device_tests)
   endif()
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
        ${CMAKE_CURRENT_SOURCE_DIR}/backend/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cu)
-  set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc)
+  set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc ${support}/emulated_attention.cc)
   foreach(kernel ${kernels})
     cmake_path(GET kernel STEM name)
     set(source ${CMAKE_BINARY_DIR}/emulated/${name}.cc)

@@ -23,7 +23,8 @@ struct Problem {
   int tokens, heads, kv_heads, head_size, window;
   float scale;
   const T *q, *k, *v;
-  // Row i sees the keys from first_key[i] to i; or, where there is a cache, from the window's first to *start + i.
+  // Row i sees the keys from first_key[i] to i; ~first_key[i] says the same of a row that is left out. Or, where there
+  // is a cache, it sees them from the window's first to *start + i.
   const int32_t *first_key, *start;
 
   [[nodiscard]] __device__ int64_t q_pitch() const { return int64_t{heads} * head_size; }
@@ -32,19 +33,30 @@ struct Problem {
   [[nodiscard]] __device__ int last_key(int row) const { return start != nullptr ? *start + row : row; }
   // Never falls from one row to the next.
   [[nodiscard]] __device__ int first_key_of(int row) const {
-    if (first_key != nullptr) return first_key[row];
+    if (first_key != nullptr) return first_key[row] < 0 ? ~first_key[row] : first_key[row];
     return window > 0 ? std::max(0, last_key(row) - window + 1) : 0;
   }
-  // Nothing for a row of a tile that is past the last token.
+  // A row of a tile that is past the last token is left out, too.
+  [[nodiscard]] __device__ bool has(int row) const {
+    return row < tokens && (first_key == nullptr || first_key[row] >= 0);
+  }
+  // Whether some row of a tile is not left out: the same for all threads, of which every one must ask.
+  template <int kRows>
+  [[nodiscard]] __device__ bool has_any(int first_row) const {
+    bool found = false;
+    for (int row = lane_index(); row < kRows; row += kWarp) found = found || has(first_row + row);
+    return __ballot_sync(kAllLanes, found) != 0;
+  }
+  // Nothing for a row that is left out.
   [[nodiscard]] __device__ KeyRange keys_of(int row) const {
-    return row < tokens ? KeyRange{first_key_of(row), last_key(row)} : KeyRange{0, -1};
+    return has(row) ? KeyRange{first_key_of(row), last_key(row)} : KeyRange{0, -1};
   }
 };
 
 // A thread for each token.
 constexpr int kMapThreads = 256;
-__global__ void __launch_bounds__(kMapThreads)
-    first_key_kernel(const int32_t* offsets, int sequences, int tokens, int window, int32_t* first_key) {
+__global__ void __launch_bounds__(kMapThreads) first_key_kernel(const int32_t* offsets, int sequences, LeftOut left_out,
+                                                                int tokens, int window, int32_t* first_key) {
   const int token = static_cast<int>(blockIdx.x) * kMapThreads + static_cast<int>(threadIdx.x);
   if (token >= tokens) return;
   if (token >= offsets[sequences]) {
@@ -56,16 +68,18 @@ __global__ void __launch_bounds__(kMapThreads)
     const int middle = (low + high) / 2;
     (offsets[middle] <= token ? low : high) = middle;
   }
-  first_key[token] = window > 0 ? std::max(offsets[low], token - window + 1) : offsets[low];
+  const int first = window > 0 ? std::max(offsets[low], token - window + 1) : offsets[low];
+  const bool is_out = low < left_out.sequences && offsets[low + 1] - offsets[low] <= left_out.longest;
+  first_key[token] = is_out ? ~first : first;
 }
 
 // delta = sum over a head of d_o * o: a warp for each row of [tokens * heads].
 template <typename T>
-__global__ void __launch_bounds__(kMapThreads)
-    delta_kernel(const T* o, const T* d_o, int64_t rows, int head_size, float* delta) {
+__global__ void __launch_bounds__(kMapThreads) delta_kernel(Problem<T> p, const T* o, const T* d_o, float* delta) {
   constexpr int kWidth = kVector<T>;
   const int64_t row = int64_t{blockIdx.x} * (kMapThreads / kWarp) + warp_index();
-  if (row >= rows) return;
+  if (row >= int64_t{p.tokens} * p.heads || !p.has(static_cast<int>(row / p.heads))) return;
+  const int head_size = p.head_size;
   float sum = 0;
   for_each_vector<kWidth>(head_size, lane_index(), kWarp, [&](Span<kWidth> span) {
     const Floats<kWidth> a = load(o + row * head_size, span), b = load(d_o + row * head_size, span);
@@ -151,6 +165,7 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
   const int head = static_cast<int>(blockIdx.x) % p.heads, tiles = div_ceil(p.tokens, kRows);
   const int first = (tiles - 1 - static_cast<int>(blockIdx.x) / p.heads) * kRows;
   const int rows = std::min(kRows, p.tokens - first);
+  if (!p.template has_any<kRows>(first)) return;
   const int64_t q_at = first * p.q_pitch() + head * p.head_size;
   load_tile(p.q + q_at, p.q_pitch(), rows, p.head_size, queries);
 
@@ -175,10 +190,10 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
     const int row = thread_y() + i * kSide;
     const float total = softmax.total[i];
     sums.scale(i, total > 0 ? 1 / total : 0.0f);
-    if (lse == nullptr || row >= rows || thread_x() > 0) continue;
+    if (lse == nullptr || !p.has(first + row) || thread_x() > 0) continue;
     lse[int64_t{first + row} * p.heads + head] = total > 0 ? softmax.maximum[i] + logf(total) : 0.0f;
   }
-  sums.store_to(o + q_at, p.q_pitch(), rows, p.head_size);
+  sums.store_to(o + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
 // From scores = q k' and products = d_o v' the softmax's weight and the gradient of the score.
@@ -213,6 +228,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
   const int head = static_cast<int>(blockIdx.x) % p.heads, tiles = div_ceil(p.tokens, kRows);
   const int first = (tiles - 1 - static_cast<int>(blockIdx.x) / p.heads) * kRows;
   const int rows = std::min(kRows, p.tokens - first);
+  if (!p.template has_any<kRows>(first)) return;
   const int64_t q_at = first * p.q_pitch() + head * p.head_size;
   load_tile(p.q + q_at, p.q_pitch(), rows, p.head_size, queries);
   load_tile(grad.d_o + q_at, p.q_pitch(), rows, p.head_size, d_outputs);
@@ -243,7 +259,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
     __syncwarp();
     sums.add_product(gradients, keys);
   }
-  sums.store_to(grad.dq + q_at, p.q_pitch(), rows, p.head_size);
+  sums.store_to(grad.dq + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
 // A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
@@ -260,6 +276,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
   const int kv_head = static_cast<int>(blockIdx.x) % p.kv_heads, group = p.heads / p.kv_heads;
   const int first = static_cast<int>(blockIdx.x) / p.kv_heads * kRows;
   const int rows = std::min(kRows, p.tokens - first);
+  if (!p.template has_any<kRows>(first)) return;
   const int64_t k_at = first * p.k_pitch() + kv_head * p.head_size;
   load_tile(p.k + k_at, p.k_pitch(), rows, p.head_size, keys);
   load_tile(p.v + k_at, p.k_pitch(), rows, p.head_size, values);
@@ -294,8 +311,9 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
       dk.add_product(gradients, queries);
     }
   }
-  dk.store_to(grad.dk + k_at, p.k_pitch(), rows, p.head_size);
-  dv.store_to(grad.dv + k_at, p.k_pitch(), rows, p.head_size);
+  const auto has_row = [&](int row) { return p.has(first + row); };
+  dk.store_to(grad.dk + k_at, p.k_pitch(), p.head_size, has_row);
+  dv.store_to(grad.dv + k_at, p.k_pitch(), p.head_size, has_row);
 }
 
 // Calls f(the padded head size as a constant, a null T*).
@@ -340,7 +358,8 @@ void forward(const AttentionArgs& args, const int32_t* first_key, const int32_t*
 
 void find_first_keys(const AttentionArgs& args, const Sequences& sequences, int32_t* first_key, void* stream) {
   launch(first_key_kernel, {div_ceil(args.tokens, kMapThreads), kMapThreads}, stream, sequences.offsets,
-         narrow<int>(sequences.count), narrow<int>(args.tokens), narrow<int>(args.window), first_key);
+         narrow<int>(sequences.count), sequences.left_out, narrow<int>(args.tokens), narrow<int>(args.window),
+         first_key);
 }
 
 }  // namespace
@@ -369,10 +388,10 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
   with_head(forward, [&]<typename T>(auto head, T*) {
     using Sizes = Backward<head>;
     const int64_t rows = forward.tokens * forward.heads, tiles = div_ceil(forward.tokens, Sizes::kRows);
-    launch(delta_kernel<T>, {div_ceil(rows, kMapThreads / kWarp), kMapThreads}, stream,
-           static_cast<const T*>(forward.o), static_cast<const T*>(args.d_o), rows, narrow<int>(forward.head_size),
-           delta);
-    const GradProblem<T> grad{.forward = problem_of<T>(forward, first_key, nullptr),
+    const Problem<T> problem = problem_of<T>(forward, first_key, nullptr);
+    launch(delta_kernel<T>, {div_ceil(rows, kMapThreads / kWarp), kMapThreads}, stream, problem,
+           static_cast<const T*>(forward.o), static_cast<const T*>(args.d_o), delta);
+    const GradProblem<T> grad{.forward = problem,
                               .d_o = static_cast<const T*>(args.d_o),
                               .lse = forward.lse,
                               .delta = delta,

@@ -31,11 +31,17 @@ struct AttentionArgs {
   float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
 };
 
+// The first `sequences`, those longer than `longest` excepted: another library has them.
+struct LeftOut {
+  int32_t sequences = 0, longest = 0;
+};
+
 // Keys are those of the same tokens. i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get
-// zeros.
+// zeros; those of sequences that are left out keep what they have.
 struct Sequences {
   const int32_t* offsets = nullptr;
   int64_t count = 0;
+  LeftOut left_out = {};
 };
 
 // The gradients, from what the forward pass read and wrote. dq may take o's place.
@@ -52,7 +58,7 @@ struct AttentionWorkspace {
   int64_t delta, bytes;
   AttentionWorkspace(int64_t tokens, int64_t heads)
       : delta(align_up(tokens * int64_t{sizeof(int32_t)}, 256)),
-        bytes(delta + tokens * heads * int64_t{sizeof(float)}) {}
+        bytes(align_up(delta + tokens * heads * int64_t{sizeof(float)}, 256)) {}
 };
 
 // REQUIRES, of all three: head_size is at most kMostAttentionHead; else they throw as expect_head_fits() does.

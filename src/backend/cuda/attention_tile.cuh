@@ -127,13 +127,13 @@ struct Features {
     }
   }
 
-  // Row i of the tile, `width` elements, goes to to + i * pitch, for i < rows.
-  template <typename T>
-  __device__ void store_to(T* to, int64_t pitch, int rows, int width) const {
+  // Row i of the tile, `width` elements, goes to to + i * pitch, where has_row(i).
+  template <typename T, typename HasRow>
+  __device__ void store_to(T* to, int64_t pitch, int width, const HasRow& has_row) const {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int row = thread_y() + i * kSide;
-      if (row >= rows) break;
+      if (!has_row(row)) continue;
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         const int column = step * kFeatureStep + 4 * thread_x();

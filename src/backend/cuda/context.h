@@ -1,4 +1,4 @@
-// What kernels know of the GPU they run on: its number, its properties and cuBLASLt.
+// What kernels know of the GPU they run on: its number, its properties and the libraries.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,23 +6,27 @@
 #include <memory>
 
 #include "backend/cuda/cublas_lt.h"
+#include "backend/cuda/cudnn_attention.h"
 
 namespace spillway::cuda {
 
 class Context {
  public:
-  // REQUIRES: the device is current.
+  // Throws MachineError where there is no cuBLASLt. REQUIRES: the device is current.
   explicit Context(int ordinal);
 
   [[nodiscard]] int ordinal() const { return ordinal_; }
   [[nodiscard]] const cudaDeviceProp& properties() const { return properties_; }
 
   [[nodiscard]] CublasLt& cublas() { return *cublas_; }
+  // Null where cuDNN is missing, which was said when the device was opened.
+  [[nodiscard]] CudnnAttention* attention() { return attention_.get(); }
 
  private:
   int ordinal_;
   cudaDeviceProp properties_{};
   std::unique_ptr<CublasLt> cublas_;
+  std::unique_ptr<CudnnAttention> attention_;
 };
 
 }  // namespace spillway::cuda

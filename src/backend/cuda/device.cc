@@ -242,13 +242,16 @@ Presence find_gpus() {
 }
 
 std::vector<LibraryState> find_libraries() {
-  LibraryState cublas{.name = "cuBLASLt"};
-  try {
-    cublas.version = CublasLt::find_version();
-  } catch (const MachineError& error) {
-    cublas.problem = error.what();
-  }
-  return {cublas};
+  const auto state_of = [](std::string name, std::string (*find_version)()) {
+    LibraryState state{.name = std::move(name)};
+    try {
+      state.version = find_version();
+    } catch (const MachineError& error) {
+      state.problem = error.what();
+    }
+    return state;
+  };
+  return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", CudnnAttention::find_version)};
 }
 
 std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/attention_kernels.h"
-#include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/attention/attention_attributes.h"
@@ -14,10 +14,14 @@ namespace spillway::ops {
 void attention_cuda(const KernelArgs& args);
 void attention_grad_cuda(const KernelArgs& args);
 
-Attributes to_attributes(const AttentionOptions& options) {
-  return {{"heads", options.heads},         {"kv_heads", options.kv_heads},
-          {"head_size", options.head_size}, {"sliding_window", options.sliding_window},
-          {"scale", options.scale},         {"sequence_len", options.sequence_len}};
+Attributes to_attributes(const AttentionOptions& options, int64_t tokens) {
+  return {{"heads", options.heads},
+          {"kv_heads", options.kv_heads},
+          {"head_size", options.head_size},
+          {"sliding_window", options.sliding_window},
+          {"scale", options.scale},
+          {"sequence_len", options.sequence_len},
+          {"tokens", tokens}};
 }
 
 void expect_attention_sizes(std::string_view op, const Attributes& attributes) {
@@ -90,8 +94,18 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
                                         attributes.integer("kv_heads"), attributes.integer("head_size"), threads);
 }
 
+int64_t cuda_workspace(TypeList inputs, const Attributes& attributes, bool is_backward) {
+  const cuda::LibraryAttention library =
+      cuda::library_attention(attributes, inputs[0]->dtype, inputs[3]->shape[0] - 1, is_backward);
+  return cuda::AttentionWorkspace(library.tokens, library.heads).bytes + cuda::LibraryWorkspace(library).bytes;
+}
+
 int64_t cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes) {
-  return cuda::AttentionWorkspace(inputs[0]->shape[0], attributes.integer("heads")).bytes;
+  return cuda_workspace(inputs, attributes, false);
+}
+
+int64_t grad_cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes) {
+  return cuda_workspace(inputs, attributes, true);
 }
 
 cpu::AttentionArgs kernel_args(const KernelArgs& args, const TensorView& o, const TensorView& lse) {
@@ -133,7 +147,7 @@ const OpDef kAttentionGrad{.name = "attention_grad",
                            .infer = infer_grad,
                            .cost = grad_cost,
                            .workspace_bytes = workspace_bytes,
-                           .cuda_workspace_bytes = cuda_workspace_bytes,
+                           .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                            .in_place = {{0, 4}},
                            .cpu = attention_grad_cpu,
                            .cuda = SPILLWAY_CUDA_KERNEL(attention_grad_cuda)};
@@ -162,7 +176,7 @@ const OpDef kAttention{.name = "attention",
 
 ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
                   const AttentionOptions& options) {
-  return builder.append(kAttention, {q, k, v, seq_offsets}, to_attributes(options))[0];
+  return builder.append(kAttention, {q, k, v, seq_offsets}, to_attributes(options, builder.type(q).shape[0]))[0];
 }
 
 }  // namespace spillway::ops

@@ -8,7 +8,8 @@
 
 namespace spillway::ops {
 
-[[nodiscard]] Attributes to_attributes(const AttentionOptions& options);
+// `tokens`: of the longest stream; what a library plans for.
+[[nodiscard]] Attributes to_attributes(const AttentionOptions& options, int64_t tokens);
 // Throws InputError where the heads do not divide or a size is out of range.
 void expect_attention_sizes(std::string_view op, const Attributes& attributes);
 

@@ -1,5 +1,6 @@
-// See backend/cuda/attention_kernels.h.
+// See backend/cuda/library_attention.h.
 #include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
 
 namespace spillway::ops {
@@ -22,23 +23,37 @@ cuda::AttentionArgs attention_args(const KernelArgs& args, const TensorView& o, 
 }
 
 cuda::Sequences sequences_of(const KernelArgs& args) {
-  return {args.inputs[3].as<int32_t>(), args.inputs[3].shape[0] - 1};
+  return {.offsets = args.inputs[3].as<int32_t>(), .count = args.inputs[3].shape[0] - 1};
+}
+
+cuda::LibraryAttention library_part(const KernelArgs& args, bool is_backward) {
+  return cuda::library_attention(args.attributes, args.inputs[0].dtype, args.inputs[3].shape[0] - 1, is_backward);
+}
+
+std::byte* library_workspace(const KernelArgs& args, const cuda::LibraryAttention& library) {
+  return args.workspace + cuda::AttentionWorkspace(library.tokens, library.heads).bytes;
 }
 
 }  // namespace
 
 void attention_cuda(const KernelArgs& args) {
-  cuda::attention_forward(attention_args(args, args.outputs[0], args.outputs[1]), sequences_of(args), args.workspace,
-                          args.stream);
+  const cuda::AttentionArgs forward = attention_args(args, args.outputs[0], args.outputs[1]);
+  const cuda::LibraryAttention library = library_part(args, false);
+  cuda::Sequences sequences = sequences_of(args);
+  sequences.left_out = cuda::attend(library, forward, sequences, library_workspace(args, library), args);
+  cuda::attention_forward(forward, sequences, args.workspace, args.stream);
 }
 
 void attention_grad_cuda(const KernelArgs& args) {
-  cuda::attention_backward({.forward = attention_args(args, args.inputs[4], args.inputs[5]),
-                            .d_o = args.inputs[6].data,
-                            .dq = args.outputs[0].data,
-                            .dk = args.outputs[1].data,
-                            .dv = args.outputs[2].data},
-                           sequences_of(args), args.workspace, args.stream);
+  const cuda::AttentionGradArgs grad{.forward = attention_args(args, args.inputs[4], args.inputs[5]),
+                                     .d_o = args.inputs[6].data,
+                                     .dq = args.outputs[0].data,
+                                     .dk = args.outputs[1].data,
+                                     .dv = args.outputs[2].data};
+  const cuda::LibraryAttention library = library_part(args, true);
+  cuda::Sequences sequences = sequences_of(args);
+  sequences.left_out = cuda::attend_backward(library, grad, sequences, library_workspace(args, library), args);
+  cuda::attention_backward(grad, sequences, args.workspace, args.stream);
 }
 
 }  // namespace spillway::ops

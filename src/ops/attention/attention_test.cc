@@ -87,6 +87,17 @@ TEST_CASE("attention crosses tiles of keys and queries") {
   check_operation(test);
 }
 
+TEST_CASE("attention is shared between a library and our own kernels: short sequences, long ones, more than it takes") {
+  ops::AttentionOptions options{.heads = 2, .kv_heads = 1, .head_size = 16, .scale = 0.25, .sequence_len = 8};
+  check_operation(attention_case(20, {0, 5, 8, 20, 20}, options, DType::kBF16));
+  Numbers offsets;
+  for (int i = 0; i <= 24; ++i) offsets.push_back(std::min(40, 2 * i));
+  options.sequence_len = 20;  // 16 sequences of at most 20 tokens
+  check_operation(attention_case(40, offsets, options, DType::kBF16));
+  options.sliding_window = 3;
+  check_operation(attention_case(40, {0, 40}, options, DType::kBF16));
+}
+
 TEST_CASE("attention refuses heads that do not divide and tensors of another width") {
   Graph graph{.tokens = 4};
   Builder b(graph);

@@ -32,7 +32,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = memory_cost(inputs, outputs, attributes);
   result.flops = 4.0 * static_cast<double>(inputs[0]->shape.elems()) * static_cast<double>(inputs[1]->shape[0]);
-  result.matrix_product = true;
+  result.matrix_product = result.in_f32 = true;
   return result;
 }
 
@@ -57,7 +57,8 @@ const OpDef kCachedAttention{.name = "cached_attention",
 
 ValueId cached_attention(Builder& builder, ValueId q, ValueId k_cache, ValueId v_cache, ValueId start,
                          const AttentionOptions& options) {
-  return builder.append_one(kCachedAttention, {q, k_cache, v_cache, start}, to_attributes(options));
+  return builder.append_one(kCachedAttention, {q, k_cache, v_cache, start},
+                            to_attributes(options, builder.type(q).shape[0]));
 }
 
 }  // namespace spillway::ops

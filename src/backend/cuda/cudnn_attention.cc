@@ -1,0 +1,262 @@
+#include "backend/cuda/cudnn_attention.h"
+
+#include <cudnn.h>
+#include <cudnn_frontend.h>
+
+#include <cstdlib>
+
+#include "backend/cuda/library.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace cudnn_frontend {
+// Where the frontend's headers look for the library's functions.
+void* cudnn_dlhandle = nullptr;
+}  // namespace cudnn_frontend
+
+namespace spillway::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using fe::graph::Tensor_attributes;
+using Tensor = std::shared_ptr<Tensor_attributes>;
+
+// The oldest that reads ragged statistics and is without known errors in them.
+constexpr size_t kOldestVersion = 91002;
+
+// Names of the operands of both graphs.
+enum Operand : int64_t { kQOffsets = 1, kKvOffsets, kLseOffsets, kLengths, kQ, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
+
+// Once a process.
+size_t open_cudnn() {
+  static const size_t version = [] {
+    const Library library("cuDNN", "libcudnn.so.9",
+                          "install NVIDIA's package cudnn9-cuda-13 or the PyPI package nvidia-cudnn-cu13");
+    fe::cudnn_dlhandle = library.handle();
+    // On Hopper a deterministic backward otherwise keeps all scores: bytes that grow with the square of the length.
+    setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 1);
+    return fe::detail::get_backend_version();
+  }();
+  if (version < kOldestVersion) {
+    throw machine_error("cuDNN", "expected version {} or later, got {}; install a newer one",
+                        version_text(kOldestVersion), version_text(version));
+  }
+  return version;
+}
+
+void check(const fe::error_t& error, std::string_view what) {
+  if (error.is_good()) return;
+  throw machine_error("cuDNN", "expected {}, got '{}'; see `spillway doctor`", what, error.err_msg);
+}
+void check(cudnnStatus_t status, std::string_view what) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  throw machine_error("cuDNN", "expected {}, got '{}'; see `spillway doctor`", what,
+                      fe::detail::get_error_string(status));
+}
+
+// The frontend's graph of one attention. Tensors are [sequence, head, token, feature], and a sequence begins where its
+// ragged offset says.
+class GraphMaker {
+ public:
+  GraphMaker(fe::graph::Graph& graph, const LibraryAttention& attention) : graph_(graph), attention_(attention) {
+    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    const int64_t count = attention.sequences + 1;
+    q_offsets_ = index(kQOffsets, count, fe::DataType_t::INT64);
+    kv_offsets_ = index(kKvOffsets, count, fe::DataType_t::INT64);
+    lse_offsets_ = index(kLseOffsets, count, fe::DataType_t::INT64);
+    lengths_ = index(kLengths, count - 1, fe::DataType_t::INT32);
+  }
+
+  void make_forward() {
+    const Tensor q = input(kQ), k = input(kK), v = input(kV);
+    fe::graph::SDPA_attributes options;
+    options.set_name("attention").set_generate_stats(true);
+    set(options);
+    const auto [o, lse] = graph_.sdpa(q, k, v, options);
+    describe(*o, kO).set_output(true);
+    describe(*lse, kLse).set_output(true);
+  }
+
+  void make_backward() {
+    const Tensor q = input(kQ), k = input(kK), v = input(kV), o = input(kO), d_o = input(kDo), lse = input(kLse);
+    fe::graph::SDPA_backward_attributes options;
+    options.set_name("attention_grad").set_deterministic_algorithm(true);
+    set(options);
+    const auto [dq, dk, dv] = graph_.sdpa_backward(q, k, v, o, d_o, lse, options);
+    describe(*dq, kDq).set_output(true);
+    describe(*dk, kDk).set_output(true);
+    describe(*dv, kDv).set_output(true);
+  }
+
+ private:
+  Tensor index(Operand id, int64_t count, fe::DataType_t type) {
+    return graph_.tensor(
+        Tensor_attributes().set_uid(id).set_dim({count, 1, 1, 1}).set_stride({1, 1, 1, 1}).set_data_type(type));
+  }
+  Tensor input(Operand id) {
+    Tensor_attributes attributes;
+    return graph_.tensor(describe(attributes, id));
+  }
+  Tensor_attributes& describe(Tensor_attributes& tensor, Operand id) {
+    const bool is_kv = id == kK || id == kV || id == kDk || id == kDv, is_lse = id == kLse;
+    const int64_t heads = is_kv ? attention_.kv_heads : attention_.heads;
+    const int64_t size = is_lse ? 1 : attention_.head_size, longest = attention_.longest;
+    return tensor.set_uid(id)
+        .set_dim({attention_.sequences, heads, longest, size})
+        .set_stride({longest * heads * size, size, heads * size, 1})
+        .set_ragged_offset(is_lse  ? lse_offsets_
+                           : is_kv ? kv_offsets_
+                                   : q_offsets_)
+        .set_data_type(is_lse ? fe::DataType_t::FLOAT : fe::DataType_t::BFLOAT16);
+  }
+  template <typename Options>
+  void set(Options& options) {
+    options.set_attn_scale(attention_.scale)
+        .set_padding_mask(true)
+        .set_seq_len_q(lengths_)
+        .set_seq_len_kv(lengths_)
+        .set_max_total_seq_len_q(attention_.tokens)
+        .set_max_total_seq_len_kv(attention_.tokens)
+        .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
+        .set_diagonal_band_right_bound(0);
+    if (attention_.window > 0) options.set_diagonal_band_left_bound(narrow<int>(attention_.window));
+  }
+
+  fe::graph::Graph& graph_;
+  const LibraryAttention& attention_;
+  Tensor q_offsets_, kv_offsets_, lse_offsets_, lengths_;
+};
+
+// The first engine of the library's own order that it can build: the same one each time. `properties` where there is no
+// handle.
+fe::error_t build(fe::graph::Graph& graph, const LibraryAttention& attention, int compute_capability,
+                  cudnnHandle_t handle, const std::shared_ptr<const fe::DeviceProperties>& properties) {
+  graph.set_sm_version(compute_capability);
+  if (properties) graph.set_device_properties(properties);
+  GraphMaker maker(graph, attention);
+  if (attention.is_backward) {
+    maker.make_backward();
+  } else {
+    maker.make_forward();
+  }
+  if (auto error = graph.validate(); error.is_bad()) return error;
+  if (auto error = handle ? graph.build_operation_graph(handle) : graph.build_operation_graph(); error.is_bad())
+    return error;
+  if (auto error = graph.create_execution_plans({fe::HeurMode_t::A}); error.is_bad()) return error;
+  if (auto error = graph.check_support(); error.is_bad()) return error;
+  return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
+}
+
+// Of a graph that was built.
+CudnnAttention::Engine engine_of(const fe::graph::Graph& graph) {
+  CudnnAttention::Engine engine;
+  check(graph.get_plan_name(engine.name), "an engine's name");
+  check(graph.get_workspace_size(engine.workspace_bytes), "an engine's workspace");
+  return engine;
+}
+
+}  // namespace
+
+struct CudnnAttention::Handle {
+  cudnnHandle_t handle = nullptr;
+
+  Handle() {
+    (void)open_cudnn();
+    check(fe::detail::create_handle(&handle), "a handle");
+  }
+  ~Handle() { fe::detail::destroy_handle(handle); }
+  Handle(Handle&&) = delete;
+};
+
+struct CudnnAttention::Plan {
+  fe::graph::Graph graph;
+  bool is_usable = false;
+};
+
+CudnnAttention::CudnnAttention(int major, int minor)
+    : compute_capability_(10 * major + minor), handle_(std::make_unique<Handle>()) {}
+
+CudnnAttention::~CudnnAttention() = default;
+
+std::string CudnnAttention::find_version() { return version_text(open_cudnn()); }
+
+CudnnAttention::Engine CudnnAttention::find_engine(const LibraryAttention& attention, int major, int minor,
+                                                   std::string_view properties) {
+  (void)open_cudnn();
+  const auto device = std::make_shared<fe::DeviceProperties>();
+  check(device->deserialize({properties.begin(), properties.end()}), "a GPU's properties");
+  fe::graph::Graph graph;
+  const fe::error_t error = build(graph, attention, 10 * major + minor, nullptr, device);
+  return error.is_good() ? engine_of(graph) : Engine{.problem = error.err_msg};
+}
+
+const CudnnAttention::Plan& CudnnAttention::plan_for(const LibraryAttention& attention) {
+  std::unique_ptr<Plan>& plan = plans_[attention];
+  if (plan) return *plan;
+  plan = std::make_unique<Plan>();
+  const std::string_view pass = attention.is_backward ? "backward" : "forward";
+  if (const fe::error_t error = build(plan->graph, attention, compute_capability_, handle_->handle, nullptr);
+      error.is_bad()) {
+    log_info("cuDNN has no engine for attention, {} ({}): our own kernel computes it, on fewer flop/s", pass,
+             error.err_msg);
+    return *plan;
+  }
+  const Engine engine = engine_of(plan->graph);
+  const LibraryWorkspace granted(attention);
+  plan->is_usable = engine.workspace_bytes <= granted.bytes - granted.engine;
+  if (!plan->is_usable) {
+    log_info("cuDNN's engine for attention, {}, wants {} of workspace: our own kernel computes it, on fewer flop/s",
+             pass, format_bytes(engine.workspace_bytes));
+  }
+  return *plan;
+}
+
+bool CudnnAttention::can_compute(const LibraryAttention& attention) {
+  const std::lock_guard lock(mutex_);
+  return plan_for(attention).is_usable;
+}
+
+void CudnnAttention::execute(const LibraryAttention& attention, std::unordered_map<int64_t, void*> operands,
+                             std::byte* workspace, void* stream) {
+  const LibraryWorkspace layout(attention);
+  operands[kQOffsets] = workspace + layout.q_offsets;
+  operands[kKvOffsets] = workspace + layout.kv_offsets;
+  operands[kLseOffsets] = workspace + layout.lse_offsets;
+  operands[kLengths] = workspace + layout.lengths;
+  const std::lock_guard lock(mutex_);
+  check(fe::detail::set_stream(handle_->handle, static_cast<cudaStream_t>(stream)), "a stream");
+  check(plan_for(attention).graph.execute(handle_->handle, operands, workspace + layout.engine),
+        "to compute attention");
+}
+
+void CudnnAttention::forward(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
+                             void* stream) {
+  execute(attention,
+          {{kQ, const_cast<void*>(args.q)},
+           {kK, const_cast<void*>(args.k)},
+           {kV, const_cast<void*>(args.v)},
+           {kO, args.o},
+           {kLse, args.lse}},
+          workspace, stream);
+}
+
+void CudnnAttention::backward(const LibraryAttention& attention, const AttentionGradArgs& args, std::byte* workspace,
+                              void* stream) {
+  const AttentionArgs& forward = args.forward;
+  execute(attention,
+          {{kQ, const_cast<void*>(forward.q)},
+           {kK, const_cast<void*>(forward.k)},
+           {kV, const_cast<void*>(forward.v)},
+           {kO, forward.o},
+           {kLse, forward.lse},
+           {kDo, const_cast<void*>(args.d_o)},
+           {kDq, args.dq},
+           {kDk, args.dk},
+           {kDv, args.dv}},
+          workspace, stream);
+}
+
+}  // namespace spillway::cuda

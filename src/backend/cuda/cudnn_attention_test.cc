@@ -1,0 +1,86 @@
+// Whether cuDNN takes the attention that we describe to it. Needs cuDNN, and no GPU.
+#include "backend/cuda/cudnn_attention.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+using namespace spillway;
+using namespace spillway::cuda;
+
+namespace {
+
+// What cuDNN 9.19 asks to know of a GPU, with an H200's public figures.
+constexpr std::string_view kH200 = R"({
+  "deviceName": "NVIDIA H200", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000, "multiProcessorCount": 132,
+  "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "warpSize": 32, "maxCtasPerSM": 32,
+  "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "regsPerBlock": 65536, "maxRegistersPerSM": 65536,
+  "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024,
+  "totalGlobalMem": 150754820096, "l2CacheSize": 62914560, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000,
+  "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1
+})";
+
+// Nothing where there is no cuDNN.
+std::optional<std::string> find_version() {
+  try {
+    return CudnnAttention::find_version();
+  } catch (const MachineError& error) {
+    MESSAGE("skipped: " << error.what());
+    return {};
+  }
+}
+
+std::pair<int, int> major_minor(const std::string& version) {
+  return {std::stoi(version), std::stoi(version.substr(version.find('.') + 1))};
+}
+
+// Of Llama-3-8B but for the size of heads, in streams of 4 x 2048 tokens.
+Attributes attributes(int64_t head_size, int64_t window) {
+  return {{"heads", int64_t{32}}, {"kv_heads", int64_t{8}},  {"head_size", head_size},       {"sliding_window", window},
+          {"scale", 0.0884},      {"tokens", int64_t{8192}}, {"sequence_len", int64_t{2048}}};
+}
+
+LibraryAttention llama_8b(int64_t window, bool is_backward) {
+  return library_attention(attributes(128, window), DType::kBF16, 4096, is_backward);
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN takes packed attention on an H200 and is content with the workspace that plans grant") {
+  const std::optional<std::string> version = find_version();
+  if (!version) return;
+  CAPTURE(*version);
+  for (const bool is_backward : {false, true}) {
+    for (const int64_t window : {0, 512}) {
+      CAPTURE(is_backward);
+      CAPTURE(window);
+      const LibraryAttention attention = llama_8b(window, is_backward);
+      CHECK(attention.sequences == 32);
+      const CudnnAttention::Engine engine = CudnnAttention::find_engine(attention, 9, 0, kH200);
+      // The graph is right and has engines; to compile them takes the driver's library.
+      if (engine.problem.find("RUNTIME_PREREQUISITE_MISSING") != std::string::npos) {
+        MESSAGE("skipped, no driver: what the engines ask for");
+        return;
+      }
+      CHECK(engine.problem == "");
+      CHECK(!engine.name.empty());
+      // Versions before 9.25 keep all scores of a deterministic backward, which no plan grants.
+      if (is_backward && major_minor(*version) < std::pair(9, 25)) continue;
+      const LibraryWorkspace granted(attention);
+      CHECK(engine.workspace_bytes <= granted.bytes - granted.engine);
+    }
+  }
+}
+
+TEST_CASE("a library has no part in attention that it has no engines for") {
+  CHECK(library_attention(attributes(128, 0), DType::kF32, 16, false).sequences == 0);
+  CHECK(library_attention(attributes(72, 0), DType::kBF16, 16, false).sequences == 0);
+  CHECK(library_attention(attributes(512, 0), DType::kBF16, 16, false).sequences == 0);
+  CHECK(library_attention(attributes(64, 0), DType::kBF16, 16, false).sequences == 16);
+  CHECK(LibraryWorkspace(library_attention(attributes(128, 0), DType::kF32, 16, true)).bytes == 0);
+}

@@ -1,0 +1,48 @@
+#include "backend/cuda/library_attention.h"
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/check.h"
+#include "backend/cuda/context.h"
+
+namespace spillway::cuda {
+namespace {
+
+// Null: our own kernels do it all.
+CudnnAttention* library_for(const LibraryAttention& attention, const AttentionArgs& args, const KernelArgs& kernel) {
+  if (attention.sequences == 0 || args.tokens == 0) return nullptr;
+  CudnnAttention* const library = kernel.context->attention();
+  return library != nullptr && library->can_compute(attention) ? library : nullptr;
+}
+
+}  // namespace
+
+LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, const Sequences& sequences,
+               std::byte* workspace, const KernelArgs& kernel) {
+  CudnnAttention* const library = library_for(attention, args, kernel);
+  if (library == nullptr) return {};
+  describe_sequences(attention, sequences, workspace, kernel.stream);
+  library->forward(attention, args, workspace, kernel.stream);
+  return attention.left_out();
+}
+
+LeftOut attend_backward(const LibraryAttention& attention, const AttentionGradArgs& args, const Sequences& sequences,
+                        std::byte* workspace, const KernelArgs& kernel) {
+  CudnnAttention* const library = library_for(attention, args.forward, kernel);
+  if (library == nullptr) return {};
+  describe_sequences(attention, sequences, workspace, kernel.stream);
+  AttentionGradArgs grad = args;
+  if (args.dq == args.forward.o) {
+    // Nothing says when the library has read o for the last time.
+    std::byte* const copy = workspace + LibraryWorkspace(attention).copy;
+    const int64_t elems = args.forward.tokens * attention.heads * attention.head_size;
+    check(cudaMemcpyAsync(copy, args.forward.o, static_cast<size_t>(elems) * sizeof(bf16), cudaMemcpyDeviceToDevice,
+                          static_cast<cudaStream_t>(kernel.stream)),
+          "to copy an output of attention");
+    grad.forward.o = copy;
+  }
+  library->backward(attention, grad, workspace, kernel.stream);
+  return attention.left_out();
+}
+
+}  // namespace spillway::cuda

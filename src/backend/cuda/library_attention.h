@@ -1,0 +1,93 @@
+// The part of an attention that a library computes: cuDNN, on tensor cores. The rest is for our own kernels
+// (attention_kernels.h), which know of it as LeftOut.
+//
+// A library's kernels are started for a fixed number of sequences of a fixed greatest length; what a stream holds is
+// known on the GPU alone. So the library gets the first sequences of a stream, each with its own length, and what is
+// longer than the job's sequences or comes after them goes to our kernels. Both are started for every stream: which of
+// them computes a row depends on the stream and on nothing else, so that results repeat, and all of it can be captured
+// in a graph.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "backend/cuda/attention_kernels.h"
+#include "backend/kernel.h"
+#include "base/bytes.h"
+#include "base/math.h"
+
+namespace spillway::cuda {
+
+// Of the operation with all its tokens.
+struct LibraryAttention {
+  int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0, window = 0;
+  float scale = 1;
+  int64_t sequences = 0, longest = 0;  // none: the library has no part in it
+  bool is_backward = false;
+  auto operator<=>(const LibraryAttention&) const = default;
+
+  [[nodiscard]] LeftOut left_out() const { return {static_cast<int32_t>(sequences), static_cast<int32_t>(longest)}; }
+};
+
+// What a library may do of an attention, by its attributes and the types of its operands: bf16, and heads that cuDNN's
+// engines take. `most_sequences`: of a stream.
+[[nodiscard]] inline LibraryAttention library_attention(const Attributes& attributes, DType dtype,
+                                                        int64_t most_sequences, bool is_backward) {
+  // Blocks are started for `sequences` times `longest` tokens, and those without work end at once: a few times the
+  // tokens of a stream cost little, and leave few sequences to our kernels.
+  constexpr int64_t kMostRows = 8;
+  constexpr int64_t kHeadStep = 16, kMostHead = 256;
+  LibraryAttention result{.tokens = attributes.integer("tokens"),
+                          .heads = attributes.integer("heads"),
+                          .kv_heads = attributes.integer("kv_heads"),
+                          .head_size = attributes.integer("head_size"),
+                          .window = attributes.integer("sliding_window"),
+                          .scale = static_cast<float>(attributes.real("scale")),
+                          .is_backward = is_backward};
+  if (dtype != DType::kBF16 || result.head_size % kHeadStep != 0 || result.head_size > kMostHead || result.tokens == 0)
+    return result;
+  const int64_t usual = attributes.integer("sequence_len");
+  result.longest = usual > 0 ? std::min(usual, result.tokens) : result.tokens;
+  result.sequences = std::min(most_sequences, kMostRows * result.tokens / result.longest);
+  return result;
+}
+
+// Offsets into the workspace, of nothing where the library has no part. Backward, `copy` has room for o, whose place dq
+// may take. `engine` is the library's own. What cuDNN asks for backward is dq in f32, dk and dv of each query head
+// where heads share keys, a sum for each row of each head, and less than that for the order of its blocks.
+struct LibraryWorkspace {
+  int64_t q_offsets = 0, kv_offsets = 0, lse_offsets = 0, lengths = 0, copy = 0, engine = 0, bytes = 0;
+
+  explicit LibraryWorkspace(const LibraryAttention& attention) {
+    if (attention.sequences == 0) return;
+    const auto take = [&](int64_t count) { return std::exchange(bytes, align_up(bytes + count, 256)); };
+    const int64_t index_bytes = (attention.sequences + 1) * int64_t{sizeof(int64_t)};
+    const int64_t rows = attention.tokens * attention.heads, elems = rows * attention.head_size;
+    constexpr int64_t kSlack = kMiB;
+    q_offsets = take(index_bytes);
+    kv_offsets = take(index_bytes);
+    lse_offsets = take(index_bytes);
+    lengths = take(attention.sequences * int64_t{sizeof(int32_t)});
+    copy = take(attention.is_backward ? elems * int64_t{sizeof(bf16)} : 0);
+    const int64_t sums = attention.heads == attention.kv_heads ? 1 : 3;
+    engine = take(kSlack + (attention.is_backward ? (sums * elems + 2 * rows) * int64_t{sizeof(float)} : 0));
+  }
+};
+
+// Puts the library's part into the stream of the kernel that `kernel` was given to, and returns which sequences that
+// is; none where the library is missing, has no deterministic engine for this GPU and shape, or wants more workspace
+// than LibraryWorkspace has. Backward, dq may take o's place.
+[[nodiscard]] LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, const Sequences& sequences,
+                             std::byte* workspace, const KernelArgs& kernel);
+[[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, const AttentionGradArgs& args,
+                                      const Sequences& sequences, std::byte* workspace, const KernelArgs& kernel);
+
+// From the offsets of sequences, what the library wants to know: i64 [attention.sequences + 1] each, counted in
+// elements of q, of k and of lse; and i32 [attention.sequences], 0 for a sequence that is not the library's.
+void describe_sequences(const LibraryAttention& attention, const Sequences& sequences, std::byte* workspace,
+                        void* stream);
+
+}  // namespace spillway::cuda
