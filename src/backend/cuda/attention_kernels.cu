@@ -16,6 +16,7 @@ namespace {
 struct KeyRange {
   int first, last;
   [[nodiscard]] __device__ bool has(int key) const { return key >= first && key <= last; }
+  [[nodiscard]] __device__ bool is_empty() const { return first > last; }
 };
 
 template <typename T>
@@ -200,11 +201,13 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
 struct ScoreGradient {
   float weight, gradient;
 };
-__device__ inline ScoreGradient score_gradient(bool visible, float score, float product, float scale, float lse,
-                                               float delta) {
+struct RowSums {
+  float lse, delta;
+};
+__device__ inline ScoreGradient score_gradient(bool visible, float score, float product, float scale, RowSums row) {
   if (!visible) return {0, 0};
-  const float weight = expf(score * scale - lse);
-  return {weight, weight * (product - delta) * scale};
+  const float weight = expf(score * scale - row.lse);
+  return {weight, weight * (product - row.delta) * scale};
 }
 
 template <typename T>
@@ -213,6 +216,13 @@ struct GradProblem {
   const T* d_o;
   const float *lse, *delta;
   T *dq, *dk, *dv;
+
+  // Zeros for a row that sees nothing; what is left out has none.
+  [[nodiscard]] __device__ RowSums sums_of(int row, int head, KeyRange visible) const {
+    if (visible.is_empty()) return {0, 0};
+    const int64_t at = int64_t{row} * forward.heads + head;
+    return {lse[at], delta[at]};
+  }
 };
 
 // A block for each tile of queries and each head.
@@ -246,14 +256,13 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
 #pragma unroll
     for (int i = 0; i < scores.kRows; ++i) {
       const int row = first + thread_y() + i * kSide;
-      const int64_t of_row = int64_t{std::min(row, p.tokens - 1)} * p.heads + head;
-      const float lse = grad.lse[of_row], delta = grad.delta[of_row];
       const KeyRange visible = p.keys_of(row);
+      const RowSums of_row = grad.sums_of(row, head, visible);
 #pragma unroll
       for (int j = 0; j < scores.kColumns; ++j) {
         const int column = thread_x() + j * kSide;
         gradients.at(thread_y() + i * kSide, column) =
-            score_gradient(visible.has(key + column), scores.at[i][j], products.at[i][j], p.scale, lse, delta).gradient;
+            score_gradient(visible.has(key + column), scores.at[i][j], products.at[i][j], p.scale, of_row).gradient;
       }
     }
     __syncwarp();
@@ -294,14 +303,13 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
 #pragma unroll
       for (int j = 0; j < scores.kColumns; ++j) {
         const int column = thread_x() + j * kSide, row = query + column;
-        const int64_t of_row = int64_t{std::min(row, p.tokens - 1)} * p.heads + head;
-        const float lse = grad.lse[of_row], delta = grad.delta[of_row];
         const KeyRange visible = p.keys_of(row);
+        const RowSums of_row = grad.sums_of(row, head, visible);
 #pragma unroll
         for (int i = 0; i < scores.kRows; ++i) {
           const int key = thread_y() + i * kSide;
           const ScoreGradient of_score =
-              score_gradient(visible.has(first + key), scores.at[i][j], products.at[i][j], p.scale, lse, delta);
+              score_gradient(visible.has(first + key), scores.at[i][j], products.at[i][j], p.scale, of_row);
           weights.at(key, column) = of_score.weight;
           gradients.at(key, column) = of_score.gradient;
         }
