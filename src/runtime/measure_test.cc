@@ -5,8 +5,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
+#include "backend/device.h"
 #include "base/bytes.h"
+#include "base/parallel.h"
 #include "runtime/computer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -35,11 +42,56 @@ TEST_CASE("a disk that cannot be measured says why") {
   CHECK(measure_disk("/tmp", 1).problem == "less than 32.0 MiB free");
 }
 
+namespace {
+
+// A folder in the place of the user's cache.
+class CacheFolder {
+ public:
+  CacheFolder() {
+    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+  }
+  ~CacheFolder() {
+    if (before_) {
+      setenv("XDG_CACHE_HOME", before_->c_str(), 1);
+    } else {
+      unsetenv("XDG_CACHE_HOME");
+    }
+  }
+  CacheFolder(CacheFolder&&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+  std::optional<std::string> before_;
+};
+
+// The CPU, with a library that has several algorithms.
+class ChoosingDevice final : public Device {
+ public:
+  [[nodiscard]] DeviceKind kind() const override { return cpu_device().kind(); }
+  [[nodiscard]] bool is_asynchronous() const override { return cpu_device().is_asynchronous(); }
+  [[nodiscard]] bool shares_host_memory() const override { return cpu_device().shares_host_memory(); }
+  [[nodiscard]] int64_t free_bytes() const override { return cpu_device().free_bytes(); }
+  [[nodiscard]] int64_t library_bytes() const override { return 0; }
+  [[nodiscard]] Memory allocate(std::string_view tier, int64_t bytes) override {
+    return cpu_device().allocate(tier, bytes);
+  }
+  [[nodiscard]] Pinned pin(std::span<std::byte> memory) override { return cpu_device().pin(memory); }
+  [[nodiscard]] std::unique_ptr<DeviceQueue> make_queue() override { return cpu_device().make_queue(); }
+  [[nodiscard]] std::unique_ptr<DeviceEvent> make_event() override { return cpu_device().make_event(); }
+  [[nodiscard]] Algorithms algorithms() const override { return chosen_; }
+  void set_algorithms(const Algorithms& algorithms) override { chosen_ = algorithms; }
+
+ private:
+  Algorithms chosen_;
+};
+
+}  // namespace
+
 TEST_CASE("the machine is measured once and read from the cache afterwards") {
-  const TemporaryFolder folder;
-  const char* before = std::getenv("XDG_CACHE_HOME");
-  const std::string old = before == nullptr ? "" : before;
-  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const CacheFolder folder;
   const Machine measured = this_machine(folder.path());
   CHECK(measured.matrix_flops_f32 > 1e8);
   CHECK(measured.memory_bytes_per_second > 1e8);
@@ -49,9 +101,20 @@ TEST_CASE("the machine is measured once and read from the cache afterwards") {
   CHECK(cached.operation_seconds == measured.operation_seconds);
   std::ofstream(machine_cache_path()) << "{\"name\": 3";
   CHECK(this_machine(folder.path()).threads == measured.threads);
-  if (before == nullptr) {
-    unsetenv("XDG_CACHE_HOME");
-  } else {
-    setenv("XDG_CACHE_HOME", old.c_str(), 1);
-  }
+}
+
+TEST_CASE("algorithms that were chosen stay with the device, also where all else is measured anew") {
+  const CacheFolder folder;
+  ChoosingDevice device;
+  restore_algorithms(device);
+  CHECK(device.algorithms().empty());
+  Machine machine{.name = cpu_name(), .threads = available_cpus(), .algorithms = {{"4x4x4 by a library 1.2", 3}}};
+  cache_machine(machine);
+  restore_algorithms(device);
+  CHECK(device.algorithms() == machine.algorithms);
+  machine.name = "another";
+  machine.algorithms.clear();
+  cache_machine(machine);
+  restore_algorithms(device);
+  CHECK(device.algorithms().size() == 1);
 }
