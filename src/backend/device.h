@@ -86,6 +86,8 @@ class Device {
   [[nodiscard]] virtual bool shares_host_memory() const = 0;
   // Bytes of device memory that can be had now.
   [[nodiscard]] virtual int64_t free_bytes() const = 0;
+  // All there is of a memory of its own; 0: not known, or the host's.
+  [[nodiscard]] virtual int64_t total_bytes() const { return 0; }
   // What the device's libraries have taken for themselves so far.
   [[nodiscard]] virtual int64_t library_bytes() const = 0;
 

@@ -112,14 +112,22 @@ TEST_CASE("a machine survives its JSON file, with its device, shares, operations
   machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = 1.0 / 3;
   machine.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.1, .host = 1e-7};
   machine.operations["b(f32[1]) -> f32[1]"] = {.compute = 1.0 / 7};
+  machine.total_bytes = {1, 2, 3};
+  machine.measured.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.08};
+  machine.measured.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 1e9;
   const Machine read = machine_from_json(nlohmann::json::parse(to_json(machine).dump()), "machine.json");
   CHECK(read.operations == machine.operations);
+  CHECK(read.measured.operations == machine.measured.operations);
+  CHECK(read.measured.link_bytes_per_second == machine.measured.link_bytes_per_second);
+  CHECK(read.total_bytes == machine.total_bytes);
   CHECK(read.compute_share == machine.compute_share);
   CHECK(to_json(read) == to_json(machine));
 
   nlohmann::json json = to_json(machine);
   json.erase("operations");
   json.erase("compute_share");
+  json.erase("total_bytes");
+  json.erase("measured");
   CHECK(machine_from_json(json, "machine.json").operations.empty());
   json["threads"] = 3e9;
   CHECK_THROWS_WITH_AS((void)machine_from_json(json, "machine.json"),

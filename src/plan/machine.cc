@@ -29,21 +29,36 @@ void read_number(const nlohmann::json& json, std::string_view key, std::string_v
 const nlohmann::json& read_object(const nlohmann::json& json, std::string_view key, std::string_view where) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_object()) {
-    throw input_error(where, "expected an object under '{}'; write the file with `spillway doctor --json`", key);
+    throw input_error(where, "expected an object under '{}', got {}; write the file with `spillway doctor --json`", key,
+                      found == json.end() ? "nothing" : found->type_name());
   }
   return *found;
 }
 
-void read_operations(const nlohmann::json& json, std::string_view where, Machine& machine) {
+void read_operations(const nlohmann::json& json, std::string_view where, Machine::OperationTable& operations) {
   for (const auto& [signature, entry] : read_object(json, "operations", where).items()) {
     if (!entry.is_object()) {
       throw input_error(where, "expected seconds for the operation '{}', got {}; measure anew with `spillway doctor`",
                         signature, entry.type_name());
     }
-    Machine::OperationSeconds& seconds = machine.operations[signature];
+    Machine::OperationSeconds& seconds = operations[signature];
     read_number(entry, "compute_seconds", where, seconds.compute);
     read_number(entry, "host_seconds", where, seconds.host);
   }
+}
+
+// An object with a number for each of the tiers that have budgets, or for each lane.
+void read_tiers(const nlohmann::json& json, std::string_view where, std::array<int64_t, kTiers>& values) {
+  for (size_t i = 0; i < kBudgetedTiers; ++i) read_number(json, name_of(static_cast<Tier>(i)), where, values[i]);
+}
+void read_lanes(const nlohmann::json& json, std::string_view where, std::array<double, kLanes>& values) {
+  for (size_t i = 0; i < kLanes; ++i) read_number(json, name_of(static_cast<Lane>(i)), where, values[i]);
+}
+
+void read_measured(const nlohmann::json& json, std::string_view where, Machine::Measured& measured) {
+  if (json.contains("operations")) read_operations(json, where, measured.operations);
+  if (json.contains("link_bytes_per_second"))
+    read_lanes(read_object(json, "link_bytes_per_second", where), where, measured.link_bytes_per_second);
 }
 
 void read_algorithms(const nlohmann::json& json, std::string_view where, Machine& machine) {
@@ -65,6 +80,25 @@ DeviceKind read_device(const nlohmann::json& json, std::string_view where) {
   throw input_error(where, "expected 'device' to be cpu or cuda, got {}; correct it", found->dump());
 }
 
+nlohmann::ordered_json tiers_json(const std::array<int64_t, kTiers>& values) {
+  nlohmann::ordered_json json;
+  for (size_t i = 0; i < kBudgetedTiers; ++i) json[std::string(name_of(static_cast<Tier>(i)))] = values[i];
+  return json;
+}
+
+nlohmann::ordered_json lanes_json(const std::array<double, kLanes>& values) {
+  nlohmann::ordered_json json;
+  for (size_t i = 0; i < kLanes; ++i) json[std::string(name_of(static_cast<Lane>(i)))] = values[i];
+  return json;
+}
+
+nlohmann::ordered_json operations_json(const Machine::OperationTable& operations) {
+  nlohmann::ordered_json json;
+  for (const auto& [signature, seconds] : operations)
+    json[signature] = {{"compute_seconds", seconds.compute}, {"host_seconds", seconds.host}};
+  return json;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Machine& machine) {
@@ -76,19 +110,15 @@ nlohmann::ordered_json to_json(const Machine& machine) {
                                  {"memory_bytes_per_second", machine.memory_bytes_per_second},
                                  {"host_bytes_per_second", machine.host_bytes_per_second},
                                  {"operation_seconds", machine.operation_seconds}};
-  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
-    json["capacity_bytes"][std::string(name_of(static_cast<Tier>(tier)))] =
-        machine.capacity_bytes[static_cast<size_t>(tier)];
-  }
-  for (int lane = 0; lane < kLanes; ++lane) {
-    json["link_bytes_per_second"][std::string(name_of(static_cast<Lane>(lane)))] =
-        machine.link_bytes_per_second[static_cast<size_t>(lane)];
-  }
-  for (int lane = 0; lane < kLanes; ++lane)
-    json["compute_share"][std::string(name_of(static_cast<Lane>(lane)))] =
-        machine.compute_share[static_cast<size_t>(lane)];
-  for (const auto& [signature, seconds] : machine.operations)
-    json["operations"][signature] = {{"compute_seconds", seconds.compute}, {"host_seconds", seconds.host}};
+  json["capacity_bytes"] = tiers_json(machine.capacity_bytes);
+  json["total_bytes"] = tiers_json(machine.total_bytes);
+  json["link_bytes_per_second"] = lanes_json(machine.link_bytes_per_second);
+  json["compute_share"] = lanes_json(machine.compute_share);
+  if (!machine.operations.empty()) json["operations"] = operations_json(machine.operations);
+  const Machine::Measured& measured = machine.measured;
+  if (!measured.operations.empty()) json["measured"]["operations"] = operations_json(measured.operations);
+  if (measured.link_bytes_per_second != decltype(measured.link_bytes_per_second){})
+    json["measured"]["link_bytes_per_second"] = lanes_json(measured.link_bytes_per_second);
   for (const auto& [shape, index] : machine.algorithms) json["algorithms"][shape] = index;
   return json;
 }
@@ -106,28 +136,23 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   if (json.contains("host_bytes_per_second"))
     read_number(json, "host_bytes_per_second", where, machine.host_bytes_per_second);
   read_number(json, "operation_seconds", where, machine.operation_seconds);
-  const nlohmann::json& capacity = read_object(json, "capacity_bytes", where);
-  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
-    read_number(capacity, name_of(static_cast<Tier>(tier)), where, machine.capacity_bytes[static_cast<size_t>(tier)]);
-  }
-  const nlohmann::json& links = read_object(json, "link_bytes_per_second", where);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    read_number(links, name_of(static_cast<Lane>(lane)), where,
-                machine.link_bytes_per_second[static_cast<size_t>(lane)]);
-  }
+  read_tiers(read_object(json, "capacity_bytes", where), where, machine.capacity_bytes);
+  if (json.contains("total_bytes")) read_tiers(read_object(json, "total_bytes", where), where, machine.total_bytes);
+  read_lanes(read_object(json, "link_bytes_per_second", where), where, machine.link_bytes_per_second);
   if (json.contains("compute_share")) {
-    const nlohmann::json& shares = read_object(json, "compute_share", where);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      double& share = machine.compute_share[static_cast<size_t>(lane)];
-      read_number(shares, name_of(static_cast<Lane>(lane)), where, share);
-      share = std::min(share, 1.0);
-    }
+    read_lanes(read_object(json, "compute_share", where), where, machine.compute_share);
+    for (double& share : machine.compute_share) share = std::min(share, 1.0);
   }
-  if (json.contains("operations")) read_operations(json, where, machine);
+  if (json.contains("operations")) read_operations(json, where, machine.operations);
+  if (json.contains("measured")) read_measured(read_object(json, "measured", where), where, machine.measured);
   if (json.contains("algorithms")) read_algorithms(json, where, machine);
   if (machine.threads < 1 || machine.matrix_flops_f32 <= 0 || machine.matrix_flops_bf16 <= 0 ||
       machine.memory_bytes_per_second <= 0) {
-    throw input_error(where, "expected at least one thread and rates above zero; correct the file");
+    throw input_error(where,
+                      "expected at least one thread and rates above zero, got {} threads, {} and {} flop/s and {} "
+                      "bytes a second; correct the file",
+                      machine.threads, machine.matrix_flops_f32, machine.matrix_flops_bf16,
+                      machine.memory_bytes_per_second);
   }
   return machine;
 }

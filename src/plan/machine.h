@@ -23,6 +23,7 @@ struct Machine {
   DeviceKind device = DeviceKind::kCpu;                // what the compute lane's kernels are written for
   int threads = 1;                                     // of the CPU
   std::array<int64_t, kTiers> capacity_bytes{};        // free, by Tier; 0: the tier is not there
+  std::array<int64_t, kTiers> total_bytes{};           // all there is, by Tier; 0: not known
   double matrix_flops_f32 = 50e9;                      // flop/s of large matrix products, all threads
   double matrix_flops_bf16 = 50e9;                     // the same for bf16 data, by the faster of the two paths
   double memory_bytes_per_second = 10e9;               // device memory, reads and writes together
@@ -39,7 +40,15 @@ struct Machine {
     bool operator==(const OperationSeconds&) const = default;
   };
   // By signature (plan/signature.h). Rates stand in for operations that are not here.
-  std::map<std::string, OperationSeconds, std::less<>> operations;
+  using OperationTable = std::map<std::string, OperationSeconds, std::less<>>;
+  OperationTable operations;
+  // Runs correct operations and links as they go (report/calibration.h). This is what was measured of those they have
+  // corrected: how far they may go is counted from here, so that many runs get no farther than one.
+  struct Measured {
+    OperationTable operations;
+    std::array<double, kLanes> link_bytes_per_second{};  // 0: no run has corrected it
+  };
+  Measured measured;
   // Which of a library's algorithms each shape takes, as Device::algorithms() says. Plans do not depend on it.
   std::map<std::string, int32_t, std::less<>> algorithms;
 
@@ -51,7 +60,8 @@ struct Machine {
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
-// `device`, `host_bytes_per_second`, `compute_share`, `operations` and `algorithms` may be missing.
+// `device`, `total_bytes`, `host_bytes_per_second`, `compute_share`, `operations`, `measured` and `algorithms` may be
+// missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway

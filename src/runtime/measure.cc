@@ -95,6 +95,25 @@ bool is_same(const Machine& machine, const Device& device) {
          machine.name == (device.shares_host_memory() ? cpu_name() : device.description());
 }
 
+struct Cached {
+  Machine machine;
+  bool is_same_program = false;  // others' kernels take other times
+};
+
+// The cache file of the device at hand; absent where it is missing, damaged, or of another machine.
+std::optional<Cached> read_cache(const Device& device) {
+  const std::filesystem::path path = machine_cache_path(device.kind());
+  if (path.empty()) return {};
+  try {
+    const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
+    Cached cached{machine_from_json(json, path.string()), json.value("program", "") == SPILLWAY_VERSION};
+    if (!is_same(cached.machine, device)) return {};
+    return cached;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 void set_capacities(Machine& machine, const std::filesystem::path& scratch, const Device& device) {
@@ -103,6 +122,9 @@ void set_capacities(Machine& machine, const std::filesystem::path& scratch, cons
   machine.capacity_bytes[at(Tier::kHost)] =
       is_host ? 0 : std::max<int64_t>(0, available_memory_bytes() - TierOptions::bridge_bytes());
   machine.capacity_bytes[at(Tier::kDisk)] = free_disk_bytes(scratch);
+  machine.total_bytes = {};
+  machine.total_bytes[at(Tier::kDevice)] = device.total_bytes();
+  machine.total_bytes[at(is_host ? Tier::kDevice : Tier::kHost)] = total_memory_bytes();
 }
 
 double measure_triad(ThreadPool& pool) {
@@ -165,32 +187,25 @@ void cache_machine(const Machine& machine) {
 }
 
 void restore_algorithms(Device& device) {
-  const std::filesystem::path path = machine_cache_path(device.kind());
-  if (path.empty()) return;
-  try {
-    const Machine machine = machine_from_json(nlohmann::json::parse(read_file(path, kMostCacheBytes)), path.string());
-    if (is_same(machine, device)) device.set_algorithms(machine.algorithms);
-  } catch (const std::exception&) {
-    // Missing or damaged: chosen anew.
+  if (const auto cached = read_cache(device)) device.set_algorithms(cached->machine.algorithms);
+}
+
+std::optional<Machine> cached_machine(const Device& device) {
+  std::optional<Cached> cached = read_cache(device);
+  if (!cached || !cached->is_same_program) return {};
+  Machine& machine = cached->machine;
+  if (machine.operations.size() > kMostOperations) {
+    machine.operations.clear();
+    machine.measured.operations.clear();
   }
+  return std::move(machine);
 }
 
 Machine this_machine(const std::filesystem::path& scratch, Device& device) {
-  const std::filesystem::path path = machine_cache_path(device.kind());
-  try {
-    if (!path.empty()) {
-      const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
-      Machine machine = machine_from_json(json, path.string());
-      const bool same_program = json.value("program", "") == SPILLWAY_VERSION;  // others' kernels take other times
-      if (is_same(machine, device) && same_program) {
-        if (machine.operations.size() > kMostOperations) machine.operations.clear();
-        set_capacities(machine, scratch, device);
-        device.set_algorithms(machine.algorithms);
-        return machine;
-      }
-    }
-  } catch (const std::exception&) {
-    // Missing or damaged: measured anew.
+  if (std::optional<Machine> machine = cached_machine(device)) {
+    set_capacities(*machine, scratch, device);
+    device.set_algorithms(machine->algorithms);
+    return *std::move(machine);
   }
   restore_algorithms(device);
   Machine machine = device.shares_host_memory() ? measure_rates(scratch, 128 * kMiB).machine

@@ -50,8 +50,8 @@ struct Measurement {
 // Everything above on this computer, in a few seconds. `scratch` is where the disk tier would be.
 [[nodiscard]] Measurement measure_machine(const std::filesystem::path& scratch);
 
-// What of each tier can be had now. A GPU's host tier leaves room for the buffers between it and the disk; the CPU has
-// none, as its memory is the device tier.
+// What of each tier can be had now, and what there is of memory. A GPU's host tier leaves room for the buffers between
+// it and the disk; the CPU has none, as its memory is the device tier.
 void set_capacities(Machine& machine, const std::filesystem::path& scratch, const Device& device);
 
 // Rates of a device that has memory of its own, and of the links to it: by copies and by matrix products of growing
@@ -68,5 +68,7 @@ void restore_algorithms(Device& device);
 // $XDG_CACHE_HOME/spillway/machine.json, or machine-cuda.json; empty where there is no home. Writing it is best effort.
 [[nodiscard]] std::filesystem::path machine_cache_path(DeviceKind kind = DeviceKind::kCpu);
 void cache_machine(const Machine& machine);
+// What the cache file says of the machine with this device; absent where it has to be measured. Capacities are old.
+[[nodiscard]] std::optional<Machine> cached_machine(const Device& device);
 
 }  // namespace spillway

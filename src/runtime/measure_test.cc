@@ -108,7 +108,10 @@ TEST_CASE("algorithms that were chosen stay with the device, also where all else
   ChoosingDevice device;
   restore_algorithms(device);
   CHECK(device.algorithms().empty());
-  Machine machine{.name = cpu_name(), .threads = available_cpus(), .algorithms = {{"4x4x4 by a library 1.2", 3}}};
+  Machine machine;
+  machine.name = cpu_name();
+  machine.threads = available_cpus();
+  machine.algorithms["4x4x4 by a library 1.2"] = 3;
   cache_machine(machine);
   restore_algorithms(device);
   CHECK(device.algorithms() == machine.algorithms);

@@ -59,7 +59,12 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
   options.sequence_len = job.graph.decoder.sequence_len;
   if (!device.shares_host_memory()) options.memory_bytes = device.free_bytes() / 4;
   if (job.budget.device) options.memory_bytes = std::min(options.memory_bytes, *job.budget.device);
-  if (measure_operations(training.graph, options, machine) > 0) cache_machine(machine);
+  if (measure_operations(training.graph, options, machine) == 0) return;
+  // Another run may have written there since this one read it.
+  Machine known = cached_machine(device).value_or(machine);
+  known.operations.insert(machine.operations.begin(), machine.operations.end());
+  known.algorithms.insert(machine.algorithms.begin(), machine.algorithms.end());
+  cache_machine(known);
 }
 
 }  // namespace spillway::train

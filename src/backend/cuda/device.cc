@@ -168,6 +168,9 @@ class CudaDevice final : public Device {
     check(cudaMemGetInfo(&free, &total), "to ask how much memory is free");
     return static_cast<int64_t>(free);
   }
+  [[nodiscard]] int64_t total_bytes() const override {
+    return static_cast<int64_t>(context_->properties().totalGlobalMem);
+  }
   [[nodiscard]] int64_t library_bytes() const override {
     return std::max<int64_t>(0, free_at_start_ - allocated_ - free_bytes());
   }
