@@ -1,5 +1,7 @@
 #include "report/calibration.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -15,6 +17,12 @@ constexpr int64_t kLeastSteps = 3, kMostSteps = 64;
 
 // How much one run may change what is known. Disks differ more from one moment to the next than kernels do.
 constexpr double kMostChangeOfOperation = 1.25, kMostChangeOfLane = 1.5;
+
+// How far all runs together may go from what was measured. Farther is not this job on this machine, but another load.
+constexpr double kMostCorrection = 1.5;
+
+// A thread that computes and has less CPU time than this shares its core with another program.
+constexpr double kLeastCpuShare = 0.85;
 
 // However busy other lanes were, some of an operation's time was its own.
 constexpr double kLeastOwnShare = 0.2;
@@ -32,14 +40,27 @@ double quantile(std::vector<double> samples, double share) {
   return *at;
 }
 
-double towards(double known, double measured, double most_change) {
-  return known > 0 ? std::clamp(measured, known / most_change, known * most_change) : measured;
+// `known`, moved towards what a run has seen; `measured` keeps what it was before any run moved it.
+void correct(double& known, double seen, double most_change, double& measured) {
+  if (measured <= 0) measured = known;
+  const double step = std::clamp(seen, known / most_change, known * most_change);
+  known = std::clamp(step, measured / kMostCorrection, measured * kMostCorrection);
+}
+
+// CPU time of the calling thread.
+double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace
 
 Calibration::Calibration(const Graph& graph, const Program& program, const Machine& machine)
-    : program_(program), compute_share_(machine.compute_share), trace_(program.instructions.size()) {
+    : program_(program),
+      compute_share_(machine.compute_share),
+      trace_(program.instructions.size()),
+      computes_here_(machine.device == DeviceKind::kCpu) {
   step_seconds_.reserve(kMostSteps);
   std::map<std::pair<std::string, Lane>, int32_t> known;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
@@ -76,7 +97,19 @@ double Calibration::undisturbed_seconds(std::span<const LaneTime> times, const L
   return std::max(kLeastOwnShare * seconds, seconds - taken);
 }
 
+void Calibration::begin_step(double stall_seconds) {
+  wall_begin_ = now_seconds();
+  cpu_begin_ = thread_cpu_seconds();
+  stall_begin_ = stall_seconds;
+}
+
+bool Calibration::had_cpu(double stall_seconds) const {
+  const double wanted = now_seconds() - wall_begin_ - (stall_seconds - stall_begin_);
+  return thread_cpu_seconds() - cpu_begin_ >= kLeastCpuShare * wanted;
+}
+
 void Calibration::add_step(const LaneProfile& lanes) {
+  if (computes_here_ && !had_cpu(lanes.stall_seconds())) return;
   if (read_trace(lanes, trace_)) add_step(trace_);
 }
 
@@ -114,12 +147,18 @@ bool Calibration::improve(Machine& machine) const {
     if (seconds <= 0) continue;
     if (group.signature.empty()) {
       if (group.amount < kLeastBytesOfLane) continue;
-      double& rate = machine.link_bytes_per_second[static_cast<size_t>(group.lane)];
-      rate = towards(rate, 1 / seconds, kMostChangeOfLane);
+      const auto lane = static_cast<size_t>(group.lane);
+      double& rate = machine.link_bytes_per_second[lane];
+      if (rate > 0) correct(rate, 1 / seconds, kMostChangeOfLane, machine.measured.link_bytes_per_second[lane]);
+      continue;
+    }
+    const auto of_lane =
+        group.lane == Lane::kHostCompute ? &Machine::OperationSeconds::host : &Machine::OperationSeconds::compute;
+    double& known = machine.operations[group.signature].*of_lane;
+    if (known > 0) {
+      correct(known, seconds, kMostChangeOfOperation, machine.measured.operations[group.signature].*of_lane);
     } else {
-      Machine::OperationSeconds& known = machine.operations[group.signature];
-      double& which = group.lane == Lane::kHostCompute ? known.host : known.compute;
-      which = towards(which, seconds, kMostChangeOfOperation);
+      known = seconds;  // the first measurement
     }
   }
   return true;

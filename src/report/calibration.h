@@ -19,14 +19,22 @@ class Calibration {
   // Makes room, so that noting steps allocates nothing. The program is borrowed. `machine` is what it was planned for.
   Calibration(const Graph& graph, const Program& program, const Machine& machine);
 
-  // A step of full streams, which has been traced. The first steps do not count.
+  // Before and after a step of full streams, which has been traced; on the compute lane's thread. The first steps do
+  // not count, nor do those in which that thread wanted a CPU and had none.
+  void begin_step(const LaneProfile& lanes) { begin_step(lanes.stall_seconds()); }
   void add_step(const LaneProfile& lanes);
   // The same of one that ran at these times, by instruction.
   void add_step(std::span<const LaneTime> times);
   // Moves what the machine says of the run's operations and lanes towards the medians over the steps: a part of the way
-  // only where that is far, so that one disturbed run does little harm. False where there were too few steps, or where
-  // their times differ as they do beside other work. Lanes that move less than 16 MiB teach nothing.
+  // only where that is far, so that one disturbed run does little harm, and never farther from what was measured than
+  // by half of it, however many runs agree. False where there were too few steps, or where their times differ as they
+  // do beside other work. Lanes that move less than 16 MiB teach nothing.
   [[nodiscard]] bool improve(Machine& machine) const;
+
+  // The two halves of the above that need no profile: `stall_seconds` is how long compute has waited so far. Whether
+  // the calling thread has had a CPU since begin_step(), but for the time in which it waited.
+  void begin_step(double stall_seconds);
+  [[nodiscard]] bool had_cpu(double stall_seconds) const;
 
  private:
   // What is measured together: the operations of one signature on one lane, or the transfers of a lane.
@@ -50,6 +58,8 @@ class Calibration {
   std::array<size_t, kLanes> passed_{};  // by lane: how many instructions had finished when the present one began
   std::vector<LaneTime> trace_;
   std::vector<double> step_seconds_;  // of the steps that count
+  bool computes_here_;                // the compute lane is this computer's CPU
+  double wall_begin_ = 0, cpu_begin_ = 0, stall_begin_ = 0;
   int64_t steps_ = 0;
 };
 

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "plan/signature.h"
 #include "report/timeline.h"
 #include "tests/support/tiny_training.h"
@@ -98,6 +101,36 @@ TEST_CASE("what a machine knows already, one run changes by a bounded part only"
   REQUIRE(run_on(tiered_machine(), 6, 0, large_program()).improve(known));
   for (const auto& [signature, seconds] : known.operations) CHECK(seconds.compute == doctest::Approx(10 / 1.25));
   CHECK(known.link_bytes_per_second[kToHost] == doctest::Approx(1.5));
+}
+
+TEST_CASE("however many runs agree, they go no farther from what was measured than by half of it") {
+  Machine known = tiered_machine();
+  REQUIRE(run_on(tiered_machine(), 6).improve(known));
+  const Machine measured = known;
+  Machine truth = tiered_machine();
+  truth.link_bytes_per_second[kToHost] = 1e7;
+  for (auto& [signature, seconds] : known.operations) truth.operations[signature].compute = 10 * seconds.compute;
+  const Calibration loaded = run_on(truth, 6, 0, large_program());
+  for (int run = 0; run < 5; ++run) REQUIRE(loaded.improve(known));
+  for (const auto& [signature, seconds] : measured.operations) {
+    CHECK(known.operations[signature].compute == doctest::Approx(1.5 * seconds.compute));
+    CHECK(known.measured.operations[signature].compute == seconds.compute);
+  }
+  CHECK(known.link_bytes_per_second[kToHost] == doctest::Approx(2e8 / 1.5));
+  CHECK(known.measured.link_bytes_per_second[kToHost] == 2e8);
+  // And back, when the load is gone.
+  const Calibration alone = run_on(measured, 6, 0, large_program());
+  for (int run = 0; run < 5; ++run) REQUIRE(alone.improve(known));
+  for (const auto& [signature, seconds] : measured.operations)
+    CHECK(known.operations[signature].compute == doctest::Approx(seconds.compute).epsilon(0.01));
+}
+
+TEST_CASE("a step counts only where the compute lane had a CPU whenever it wanted one") {
+  Calibration calibration(planned_job().training.graph, planned_job().plan.program, tiered_machine());
+  calibration.begin_step(2.0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(calibration.had_cpu(2.0));
+  CHECK(calibration.had_cpu(3.0));  // it waited for other lanes
 }
 
 TEST_CASE("a run of few steps teaches nothing, nor does one whose steps differ") {
