@@ -48,6 +48,8 @@ struct MemoryConfig {
   std::vector<std::string> disk_paths;  // empty: OUTPUT/scratch
   PlanMode plan = PlanMode::kAuto;
   bool disk_checksum = false;
+  // The keys that the budgets came from, as a command line takes them; loading knows other spellings.
+  std::string device_key = "memory.device", host_key = "memory.host", disk_key = "memory.disk";
   // A section names the tier, but leaves to the plan what goes there.
   bool uses_host = false, uses_disk = false;
 };
@@ -57,6 +59,11 @@ struct SelectiveCheckpointing {
   bool enabled = false;
   std::vector<SavedOutputs> save = {SavedOutputs::kAttention};
   bool offload = false;  // what is saved does not stay in device memory
+};
+
+// accelerate's budgets: a device's number, `cpu` or `disk` -> a size as written.
+struct MaxMemory {
+  std::map<std::string, std::string, std::less<>> sizes;
 };
 
 // A section in another program's words; loading makes it keys of ours.
@@ -159,6 +166,8 @@ struct Config {
   // Machine
   std::string device = "auto";
   MemoryConfig memory;
+  std::string gpu_memory_limit;  // axolotl's, in GiB where it is a number; loading makes it memory.device
+  MaxMemory max_memory;          // accelerate's; loading makes it budgets
   std::optional<ActivationOffloading> activation_offloading;
   std::optional<LayerOffloading> layer_offloading;
   std::optional<Offload> parameter_offload, gradient_offload, optimizer_offload;

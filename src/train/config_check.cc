@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/rows/dataset_type.h"
+#include "train/config_memory.h"
 #include "train/config_values.h"
 #include "train/lora_pattern.h"
 #include "train/template_name.h"
@@ -400,6 +401,7 @@ void complete_config(LoadedConfig& loaded, ConfigUse use) {
   complete_checkpointing(checks);
   note_layers(checks);
   complete_output(checks);
+  complete_memory(loaded);
   check_machine(checks);
 }
 

@@ -11,6 +11,10 @@ std::vector<KeySection> memory_sections() {
       key<&Config::memory, &MemoryConfig::disk>("memory.disk", "budget of disk space"),
       key<&Config::memory, &MemoryConfig::disk_paths>("memory.disk_paths",
                                                       "folders of the disk tier; left out: OUTPUT/scratch"),
+      key<&Config::gpu_memory_limit>("gpu_memory_limit", "axolotl's: memory.device, in GiB where it is a bare number"),
+      key<&Config::max_memory>("max_memory",
+                               "accelerate's budgets: memory.device by the device's number, memory.host as cpu, "
+                               "memory.disk as disk; bare numbers are bytes"),
       key<&Config::memory, &MemoryConfig::plan>(
           "memory.plan", "auto: what no key fixes is the plan's choice; fixed: only what the keys say"),
       key<&Config::memory, &MemoryConfig::disk_checksum>(
@@ -38,8 +42,6 @@ std::vector<KeySection> memory_sections() {
       not_yet("dp_replicate_size", "replicas over ranks").or_values({"1"}),
       not_yet("expert_parallel_size", "experts split over ranks").or_values({"1"}),
       not_yet("context_parallel.size", "sequences split over ranks").or_values({"1"}),
-      not_yet("gpu_memory_limit", "another spelling of memory.device,"),
-      not_yet("max_memory", "another spelling of memory.device,"),
   };
   add_ignored(
       section, "the plan places everything, on one rank",

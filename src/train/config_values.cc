@@ -194,16 +194,6 @@ const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const KeyP
   return node.entries;
 }
 
-void read_saved_outputs(const YamlNode& node, const KeyPlace& place, std::vector<SavedOutputs>& value) {
-  std::vector<std::string> names;
-  read_value(node, place, {}, names);
-  value.clear();
-  for (size_t i = 0; i < names.size(); ++i) {
-    read_value(YamlNode::scalar(names[i]), node.kind == YamlNode::Kind::kList ? place.at(i) : place, {},
-               value.emplace_back());
-  }
-}
-
 }  // namespace
 
 std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPackingStrategies; }
@@ -349,46 +339,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   }
 }
 
-void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value) {
-  value = {};
-  if (node.kind != YamlNode::Kind::kMap) {
-    read_value(node, place, range, value.enabled);
-    return;
-  }
-  value.enabled = true;
-  for (const auto& entry : node.entries) {
-    constexpr std::string_view kKeys[] = {
-        "save", "offload", "save_sliding_window", "recompute_layer_types", "save_modules", "save_matmul_min_k"};
-    const KeyPlace here = place.at(entry);
-    if (std::find(std::begin(kKeys), std::end(kKeys), entry.key) == std::end(kKeys)) {
-      const std::string_view near = nearest_name(entry.key, kKeys);
-      throw input_error(here.text(), "expected {}, got {}; {}", joined_names(kKeys), quote(entry.key),
-                        near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
-    }
-    if (entry.value.is_null()) continue;
-    if (entry.key == "offload") {
-      read_value(entry.value, here, range, value.offload);
-    } else if (entry.key == "save_sliding_window") {
-      bool every_layer = true;  // layers with a window are saved like all others, so both answers are fine
-      read_value(entry.value, here, range, every_layer);
-    } else if (entry.key == "save_modules" || entry.key == "save_matmul_min_k") {
-      throw NotYetError(
-          fmt::format("[{}] expected nothing, got {}; a choice of products is not yet supported: remove "
-                      "the key",
-                      here.text(), entry.value.shown()));
-    } else if (entry.key == "recompute_layer_types") {
-      if (entry.value.kind == YamlNode::Kind::kList && entry.value.items.empty()) continue;
-      throw input_error(here.text(), "expected nothing, got {}; every layer is treated alike here: remove the key",
-                        entry.value.shown());
-    } else {
-      read_saved_outputs(entry.value, here, value.save);
-    }
-  }
-}
-
 void read_value(const YamlNode&, const KeyPlace&, const Range&, ForeignSection&) {}
 
-std::string print_value(const SelectiveCheckpointing& value) { return print_value(value.enabled); }
 std::string print_value(bool value) { return value ? "true" : "false"; }
 std::string print_value(int64_t value) { return fmt::format("{}", value); }
 std::string print_value(double value) { return fmt::format("{}", value); }

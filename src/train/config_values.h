@@ -90,6 +90,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value);
+// Also a list, whose items are those of devices 0, 1, ...
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, MaxMemory& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ForeignSection& value);
 
 [[nodiscard]] std::string print_value(bool value);
@@ -99,6 +101,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
 [[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
+[[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
 [[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
 template <typename T>
 [[nodiscard]] std::string print_value(const std::vector<T>&) {
@@ -115,6 +118,7 @@ template <typename T>
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
+[[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<DatasetConfig>&) { return "list of mappings"; }

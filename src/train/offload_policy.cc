@@ -84,30 +84,35 @@ bool uses(const Policy& policy, Tier tier) {
          policy.optimizer_state == tier;
 }
 
-// Of what is free, what budgets take by themselves: the rest is for what lives outside the arenas.
-int64_t less_margin(int64_t free_bytes) { return free_bytes / 10 * 9; }
-
 // Where device and host are the same RAM: what one of them leaves to the other.
 int64_t left_by(int64_t other, std::string_view other_key, int64_t ram) {
-  const int64_t left = less_margin(ram) - other;
+  const int64_t left = usable_bytes(ram) - other;
   if (left > 0) return left;
   throw input_error(other_key,
                     "expected less than {}, as device and host memory are the same RAM here, got {}; lower it",
-                    format_bytes(less_margin(ram)), format_bytes(other));
+                    format_bytes(usable_bytes(ram)), format_bytes(other));
 }
 
-void split_ram(Budget& budget, bool device_given, bool host_given, int64_t ram) {
+void split_ram(Budget& budget, const MemoryConfig& memory, int64_t ram) {
+  const bool device_given = !memory.device.empty(), host_given = !memory.host.empty();
   if (!device_given && !host_given) {
-    budget.device = budget.host = less_margin(ram) / 2;
+    budget.device = budget.host = usable_bytes(ram) / 2;
   } else if (!device_given) {
-    budget.device = left_by(*budget.host, "memory.host", ram);
+    budget.device = left_by(*budget.host, memory.host_key, ram);
   } else if (!host_given) {
-    budget.host = left_by(*budget.device, "memory.device", ram);
+    budget.host = left_by(*budget.device, memory.device_key, ram);
   } else if (*budget.host > ram || *budget.device > ram - *budget.host) {
-    throw input_error("memory.host",
-                      "expected at most {} together with memory.device, as both are RAM here, got {} and {}; lower one",
-                      format_bytes(ram), format_bytes(*budget.device), format_bytes(*budget.host));
+    throw input_error(memory.host_key,
+                      "expected at most {} together with {}, as both are RAM here, got {} and {}; lower one",
+                      format_bytes(ram), memory.device_key, format_bytes(*budget.device), format_bytes(*budget.host));
   }
+}
+
+// No budget can be met that is more than all there is. What is free now may be less, and may change.
+void check_total(std::optional<int64_t> budget, int64_t total, std::string_view key) {
+  if (!budget || total == 0 || *budget <= total) return;
+  throw input_error(key, "expected at most the {} that this machine has, got {}; lower it", format_bytes(total),
+                    format_bytes(*budget));
 }
 
 }  // namespace
@@ -128,22 +133,29 @@ Policy make_policy(const Config& config) {
   return policy;
 }
 
+std::array<std::string, kBudgetedTiers> budget_keys(const MemoryConfig& memory) {
+  return {memory.device_key, memory.host_key, memory.disk_key};
+}
+
 Budget make_budget(const MemoryConfig& memory, const Policy& policy, const Machine& machine) {
   const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
+  const auto total = [&](Tier tier) { return machine.total_bytes[static_cast<size_t>(tier)]; };
   const bool is_one_ram = capacity(Tier::kHost) == 0;
   const int64_t ram = capacity(is_one_ram ? Tier::kDevice : Tier::kHost);
   const auto budget_of = [](const std::string& text, int64_t whole, std::string_view key) {
-    return text.empty() ? less_margin(whole) : parse_bytes(text, whole, key);
+    return text.empty() ? usable_bytes(whole) : parse_bytes(text, whole, key);
   };
 
   Budget budget;
-  budget.device = budget_of(memory.device, capacity(Tier::kDevice), "memory.device");
+  budget.device = budget_of(memory.device, capacity(Tier::kDevice), memory.device_key);
+  check_total(budget.device, total(Tier::kDevice), memory.device_key);
   if (!memory.host.empty() || memory.uses_host || uses(policy, Tier::kHost) || !is_one_ram) {
-    budget.host = budget_of(memory.host, ram, "memory.host");
-    if (is_one_ram) split_ram(budget, !memory.device.empty(), !memory.host.empty(), ram);
+    budget.host = budget_of(memory.host, ram, memory.host_key);
+    check_total(budget.host, total(is_one_ram ? Tier::kDevice : Tier::kHost), memory.host_key);
+    if (is_one_ram) split_ram(budget, memory, ram);
   }
   if (!memory.disk.empty() || !memory.disk_paths.empty() || memory.uses_disk || uses(policy, Tier::kDisk)) {
-    budget.disk = budget_of(memory.disk, capacity(Tier::kDisk), "memory.disk");
+    budget.disk = budget_of(memory.disk, capacity(Tier::kDisk), memory.disk_key);
   }
   return budget;
 }

@@ -1,6 +1,9 @@
 // From keys to what the planner is told: Policy and Budget. docs/modes/ says the same to users.
 #pragma once
 
+#include <array>
+#include <string>
+
 #include "plan/budget.h"
 #include "plan/machine.h"
 #include "train/config.h"
@@ -14,7 +17,13 @@ namespace spillway::train {
 // The bytes that a run may use of each tier. A tier below the device is there where its budget is given, where
 // `policy` puts something there, or where it is memory of its own (a GPU's host); left to their defaults, device and
 // host share what is free of the RAM that both are made of. Throws InputError for budgets that RAM cannot hold
-// together.
+// together, and for one that is more than the whole of a tier whose size `machine` knows.
 [[nodiscard]] Budget make_budget(const MemoryConfig& memory, const Policy& policy, const Machine& machine);
+
+// The keys that set the budgets of device, host and disk: those that the config has used.
+[[nodiscard]] std::array<std::string, kBudgetedTiers> budget_keys(const MemoryConfig& memory);
+
+// Of what is free, what budgets take by themselves: the rest is for what lives outside the arenas.
+[[nodiscard]] constexpr int64_t usable_bytes(int64_t free_bytes) { return free_bytes / 10 * 9; }
 
 }  // namespace spillway::train

@@ -159,8 +159,10 @@ TEST_CASE("checkpointing keys that contradict each other are named together") {
         "save_modules or save_matmul_min_k, "
         "got 'sav'; did you mean save?");
   CHECK(error_of("selective_checkpointing: {save: [atention]}\n").find("did you mean attention?") != std::string::npos);
-  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [full_attention]}\n")
-            .find("every layer is treated alike") != std::string::npos);
+  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [full_attention]}\n") ==
+        "[c.yml:4: selective_checkpointing.recompute_layer_types] expected sliding_attention or chunked_attention, got "
+        "'full_attention'; a choice by the type of a layer is not yet supported: remove it");
+  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [sliding_attention, chunked_attention]}\n").empty());
   CHECK(error_of("activation_offloading: host\n") ==
         "[c.yml:4: activation_offloading] expected false, true, legacy, disk, hidden_states or none, got 'host'; write "
         "one of these");
@@ -202,4 +204,59 @@ TEST_CASE("device and host never get more than the RAM that both are") {
                        "got 19.00 GiB; lower it",
                        InputError);
   CHECK_THROWS_AS(budgets("memory: {device: 19GiB}\noptimizer_offload: host\n", laptop), InputError);
+}
+
+TEST_CASE("no budget of memory is more than the machine has, whatever is free") {
+  Machine laptop = computer(20 * kGiB);
+  laptop.total_bytes = {32 * kGiB};
+  CHECK(budgets("memory: {device: 30GiB}\n", laptop) == "30.00 GiB, -, -");
+  CHECK_THROWS_WITH_AS(budgets("memory: {device: 33GiB}\n", laptop),
+                       "[memory.device] expected at most the 32.00 GiB that this machine has, got 33.00 GiB; lower it",
+                       InputError);
+  CHECK_THROWS_WITH_AS(budgets("memory: {host: 33GiB}\n", laptop),
+                       "[memory.host] expected at most the 32.00 GiB that this machine has, got 33.00 GiB; lower it",
+                       InputError);
+  CHECK_THROWS_WITH_AS(
+      budgets("gpu_memory_limit: 33\n", laptop),
+      "[gpu_memory_limit] expected at most the 32.00 GiB that this machine has, got 33.00 GiB; lower it", InputError);
+  Machine server = computer(64 * kGiB, 16 * kGiB);
+  server.total_bytes = {16 * kGiB, 64 * kGiB};
+  CHECK_THROWS_AS(budgets("memory: {device: 17GiB}\n", server), InputError);
+  CHECK_THROWS_AS(budgets("max_memory: {cpu: 65GiB}\n", server), InputError);
+  CHECK(budgets("memory: {disk: 900GiB}\n", server) == "14.40 GiB, 57.60 GiB, 900.00 GiB");
+  // A machine in a file need not say how much it has.
+  CHECK(budgets("memory: {device: 33GiB}\n", computer(20 * kGiB)) == "33.00 GiB, -, -");
+}
+
+TEST_CASE("axolotl's and accelerate's budgets are budgets of the tiers") {
+  const Machine laptop = computer(20 * kGiB);
+  CHECK(budgets("gpu_memory_limit: 4\n", laptop) == "4.00 GiB, -, -");
+  CHECK(budgets("gpu_memory_limit: 512MiB\n", laptop) == "512.0 MiB, -, -");
+  for (const char* none : {"0", "false", "none", "null"}) {
+    CAPTURE(none);
+    CHECK(budgets(fmt::format("gpu_memory_limit: {}\n", none), laptop) == "18.00 GiB, -, -");
+  }
+  CHECK(budgets("max_memory: {0: 4GiB, cpu: 6GiB, disk: 9GiB}\n", laptop) == "4.00 GiB, 6.00 GiB, 9.00 GiB");
+  CHECK(budgets("max_memory: {0: 4294967296}\n", laptop) == "4.00 GiB, -, -");
+  CHECK(budgets("max_memory: [4GiB, 5GiB]\n", laptop) == "4.00 GiB, -, -");
+  CHECK(budgets("max_memory: [4GiB, 5GiB]\ndevice: cuda:1\n", laptop) == "5.00 GiB, -, -");
+  CHECK(load("max_memory: {0: 4GiB, 3: 5GiB}\n").notes ==
+        std::vector<std::string>{"max_memory.3 does not matter: device 0 trains"});
+  CHECK(budgets("gpu_memory_limit: 4\nmemory: {device: 4GiB}\n", laptop) == "4.00 GiB, -, -");
+}
+
+TEST_CASE("budgets that contradict each other are named together, with both values") {
+  CHECK(
+      error_of("gpu_memory_limit: 5\nmemory: {device: 4GiB}\n") ==
+      "[c.yml:4: gpu_memory_limit] expected the 4GiB of memory.device, which is the same budget, got 5GiB; remove one");
+  CHECK(error_of("memory: {host: 4GiB}\nmax_memory: {cpu: 5GiB}\n") ==
+        "[c.yml:5: max_memory.cpu] expected the 4GiB of memory.host, which is the same budget, got 5GiB; remove one");
+  CHECK(error_of("gpu_memory_limit: 5\nmax_memory: {0: 5GiB}\n") ==
+        "[c.yml:5: max_memory] expected gpu_memory_limit or max_memory, got both; remove one");
+  CHECK(error_of("max_memory: {gpu: 5GiB}\n") ==
+        "[c.yml:4: max_memory.gpu] expected a device's number, cpu or disk, got 'gpu'; remove it");
+  CHECK(error_of("max_memory: 5GiB\n") ==
+        "[c.yml:4: max_memory] expected a mapping, got '5GiB'; write `0: 20GiB` lines below the key");
+  CHECK(error_of("max_memory: {0: }\n").find("expected a size such as 20GiB, got nothing") != std::string::npos);
+  CHECK(error_of("gpu_memory_limit: much\n").starts_with("[c.yml:4: gpu_memory_limit] expected "));
 }
