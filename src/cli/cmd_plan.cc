@@ -22,7 +22,7 @@ namespace {
 constexpr CommandFlag kFlags[] = {
     {"--check-config", "", "look at keys and values only, not at the model or the data"},
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
-    {"--html", "FILE", "write the page that a run would leave, with predictions only"},
+    {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"}};
 
 void print_verdicts_json(const std::string& path, const train::LoadedConfig& loaded) {
@@ -98,7 +98,7 @@ int cmd_plan(std::span<const std::string> args) {
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   train::add_frontier(job, machine, train::kFrontierPoints, planned);
   if (!planned.plan.fits) {
-    planned.context.nearest = train::nearest_changes(job, planned.plan, machine);
+    planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   } else if (!elsewhere) {
     release_free_memory();
     planned.context.process_bytes = train::predicted_rss_bytes(planned, machine);
@@ -108,10 +108,8 @@ int cmd_plan(std::span<const std::string> args) {
   } else {
     fmt::print("{}", print_plan(planned.training.graph, planned.plan, planned.context));
   }
-  if (planned.plan.fits) {
-    if (arguments->has("--html")) write_file(arguments->value("--html"), report_html(plan_report(planned, machine)));
-    return kDone;
-  }
+  if (arguments->has("--html")) write_file(arguments->value("--html"), report_html(plan_report(planned, machine)));
+  if (planned.plan.fits) return kDone;
   throw InputError(shortage_message(planned.plan, planned.context));
 }
 

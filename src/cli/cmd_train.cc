@@ -1,6 +1,8 @@
 #include "cli/cmd_train.h"
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -53,11 +55,12 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 // One run of a planned job, from loading to the report.
 class TrainingRun {
  public:
-  TrainingRun(const train::Job& job, train::PlannedJob& planned, const train::TrainingData& data,
+  TrainingRun(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
               const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         machine_(machine),
+        device_(device),
         progress_(progress),
         output_(job.config.output_dir),
         initial_(job),
@@ -81,12 +84,18 @@ class TrainingRun {
     const train::TrainingOutcome outcome = trainer_.run();
     if (metrics_) metrics_->sync();
     write_report(outcome);
-    if (Machine improved = machine_; calibration_.improve(improved)) cache_machine(improved);
+    teach();
     say_goodbye(outcome);
     return outcome.interrupted ? kInterrupted : kDone;
   }
 
  private:
+  // Adds what this run found out to what is known by now: other runs may have taught since this one began.
+  void teach() const {
+    Machine known = cached_machine(device_).value_or(machine_);
+    if (calibration_.improve(known)) cache_machine(known);
+  }
+
   void load() {
     LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tier_memory_);
     initial_.load(job_, planned_.training, store);
@@ -112,6 +121,7 @@ class TrainingRun {
                 [this] {
                   record_.begin_step(session_.executor().lanes());
                   session_.start_trace();
+                  calibration_.begin_step(session_.executor().lanes());
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
@@ -160,11 +170,6 @@ class TrainingRun {
 
   void write_report(const train::TrainingOutcome& outcome) {
     peak_rss_ = peak_rss_bytes();
-    if (!outcome.interrupted) {
-      progress_.say("comparing plans for the report");
-      train::add_frontier(job_, machine_, train::kFrontierPoints, planned_);
-      progress_.clear();
-    }
     const nlohmann::ordered_json report =
         run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
     write_file(output_ / "report.json", print_report(report));
@@ -194,8 +199,9 @@ class TrainingRun {
   }
 
   const train::Job& job_;
-  train::PlannedJob& planned_;  // the report adds the frontier
+  const train::PlannedJob& planned_;
   const Machine& machine_;
+  const Device& device_;
   Progress& progress_;
   fs::path output_;
   train::InitialState initial_;
@@ -209,6 +215,21 @@ class TrainingRun {
   int64_t tokens_before_ = 0, peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
 };
+
+// Reads the data. The plans that the report compares are made meanwhile, on a thread of their own: neither the steps
+// nor the end of the run wait for them.
+train::TrainingData read_data(const train::Config& config, const train::Job& job, const Machine& machine,
+                              train::PlannedJob& planned, Progress& progress) {
+  std::future<void> compared =
+      std::async(std::launch::async, [&] { train::add_frontier(job, machine, train::kFrontierPoints, planned); });
+  progress.say("reading the data");
+  train::TrainingData data = train::load_training_data(
+      config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
+  if (compared.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+    progress.say("comparing plans for the report");
+  compared.get();
+  return data;
+}
 
 }  // namespace
 
@@ -224,13 +245,14 @@ int cmd_train(std::span<const std::string> args) {
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
-  if (!planned.plan.fits) planned.context.nearest = train::nearest_changes(job, planned.plan, machine);
+  if (!planned.plan.fits) {
+    progress.hint("looking for what would fit");
+    planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
+  }
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
-  progress.say("reading the data");
-  const train::TrainingData data = train::load_training_data(
-      loaded.config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
+  const train::TrainingData data = read_data(loaded.config, job, machine, planned, progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(planned, machine);
   return TrainingRun(job, planned, data, machine, *device, progress).run();

@@ -71,13 +71,20 @@ double step_seconds(const FrontierPoint& point, const PlanContext& context) {
   return static_cast<double>(context.accumulation) * point.micro_step_seconds + point.update_seconds;
 }
 
+// What a tier's budget would have to be for this plan.
+int64_t needed_bytes(const Plan& plan, const PlanContext& context, Tier tier) {
+  return *context.budget.of(tier) + plan.missing_bytes[static_cast<size_t>(tier)];
+}
+
 std::string comparison(const Plan& plan, const PlanContext& context) {
-  if (context.frontier.size() < 2) return "";
+  // Nothing is to be said of device memory where another tier is in the way.
+  if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
   const FrontierPoint& most = context.frontier.front();
   int64_t least = context.frontier.back().bytes[0];
   double least_seconds = step_seconds(context.frontier.back(), context);
-  if (plan.fits && plan.peaks[0].bytes < least) {
-    least = plan.peaks[0].bytes;
+  if (!plan.fits || plan.peaks[0].bytes < least) {
+    // Where nothing fits, the error names this number, too.
+    least = plan.fits ? plan.peaks[0].bytes : needed_bytes(plan, context, Tier::kDevice);
     least_seconds = plan.simulation.step_seconds(context.accumulation);
   }
   if (plan.peaks[0].bytes >= most.bytes[0])
@@ -85,6 +92,33 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
   return fmt::format(
       "without a budget this job would peak at {} and take {:.2f} s; the least it can run in is {} ({:.2f} s)\n",
       format_bytes(most.bytes[0]), step_seconds(most, context), format_bytes(least), least_seconds);
+}
+
+// A line for each plan of the frontier and for this one, with a bar as long as its step takes:
+//     903.0 MiB      2.21 s  ####################
+//     398.6 MiB      2.71 s  #########################  this plan
+std::string frontier_text(const Plan& plan, const PlanContext& context) {
+  if (context.frontier.size() < 2) return "";
+  struct Row {
+    int64_t bytes = 0;
+    double seconds = 0;
+    bool is_this = false;
+  };
+  std::vector<Row> rows;
+  if (plan.fits) rows.push_back({plan.peaks[0].bytes, plan.simulation.step_seconds(context.accumulation), true});
+  for (const FrontierPoint& point : context.frontier) rows.push_back({point.bytes[0], step_seconds(point, context)});
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.bytes > b.bytes; });
+  const double most = std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+                        return a.seconds < b.seconds;
+                      })->seconds;
+  constexpr double kBar = 30;
+  std::string text = "frontier: the fastest step for each amount of device memory\n";
+  for (const Row& row : rows) {
+    const auto length = static_cast<size_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
+    text += fmt::format("  {:>11}  {:>10.2f} s  {}{}\n", format_bytes(row.bytes), row.seconds, std::string(length, '#'),
+                        row.is_this ? "  this plan" : "");
+  }
+  return text;
 }
 
 // "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
@@ -161,8 +195,11 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
                         alive_text(graph, plan, tier));
   }
   if (!context.nearest.empty()) text += "\nWhat would fit:\n";
+  size_t width = 0;
+  for (const PlanContext::Change& change : context.nearest) width = std::max(width, change.text.size());
   for (const PlanContext::Change& change : context.nearest)
-    text += fmt::format("  {:<55} peaks: {}\n", change.text, peaks_text(change.bytes));
+    text += fmt::format("  {:<{}}  {:.2f} s a step; peaks: {}\n", change.text, width, change.step_seconds,
+                        peaks_text(change.bytes));
   return text;
 }
 
@@ -173,14 +210,15 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
   for (const Tier tier : short_tiers(plan)) {
     const auto i = static_cast<size_t>(tier);
     const std::string_view comma = where.empty() ? "" : ", ";
-    where += fmt::format("{}memory.{}", comma, name_of(tier));
-    expected += fmt::format("{}{}", comma, format_bytes(*context.budget.of(tier) + plan.missing_bytes[i]));
+    where += fmt::format("{}{}", comma, context.budget_keys[i]);
+    expected += fmt::format("{}{}", comma, format_bytes(needed_bytes(plan, context, tier)));
     got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
                        format_bytes(plan.missing_bytes[i]));
   }
   const std::string advice = context.nearest.empty() ? "raise the budget, or train fewer or shorter rows at a time"
                                                      : "set " + context.nearest.front().text;
-  return fmt::format("[{}] expected at least {} for this job, got {}; {}", where, expected, got, advice);
+  return fmt::format("[{}] expected at least {}, the least this job can run in, got {}; {}", where, expected, got,
+                     advice);
 }
 
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
@@ -210,6 +248,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
                       static_cast<double>(graph.tokens * context.accumulation) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);
+  text += frontier_text(plan, context);
   if (!plan.fits) text += shortage(graph, plan, context);
   return text;
 }
@@ -267,7 +306,8 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   }
   json["nearest"] = ordered_json::array();
   for (const PlanContext::Change& change : context.nearest) {
-    ordered_json& entry = json["nearest"].emplace_back(ordered_json{{"change", change.text}});
+    ordered_json& entry =
+        json["nearest"].emplace_back(ordered_json{{"change", change.text}, {"step_seconds", change.step_seconds}});
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
       entry[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
   }

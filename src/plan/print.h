@@ -19,11 +19,14 @@ struct PlanContext {
   int64_t accumulation = 1;   // micro-steps of an optimizer step
   int64_t process_bytes = 0;  // what the process will take, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
+  // The keys that set the budgets, for messages.
+  std::array<std::string, kBudgetedTiers> budget_keys = {"memory.device", "memory.host", "memory.disk"};
   struct Change {
     std::string text;  // "memory.device: 612MiB", "micro_batch_size: 2, gradient_accumulation_steps: 2"
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers then
+    double step_seconds = 0;                      // predicted
   };
-  std::vector<Change> nearest;  // settings that fit, where this does not
+  std::vector<Change> nearest;  // settings that fit, where this does not; the best first
 };
 
 [[nodiscard]] std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context);

@@ -54,7 +54,7 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
 LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
                           ConfigUse use) {
   const YamlNode root = parse_yaml(text, name);
-  LoadedConfig loaded;
+  LoadedConfig loaded{.source = {std::string(text), std::string(name), {overrides.begin(), overrides.end()}, use}};
   std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""}, loaded.verdicts);
   apply_overrides(settings, overrides, loaded.verdicts);
   Verdicts sections;
@@ -64,7 +64,9 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   read_settings(settings, &loaded.config, loaded.verdicts);
   loaded.verdicts.append(std::move(sections));
   for (const Setting& setting : settings) {
-    if (!setting.value.is_null()) loaded.given.emplace(setting.key->name, setting.place.text());
+    if (setting.value.is_null()) continue;
+    loaded.given.emplace(setting.key->name, setting.place.text());
+    if (find_key(setting.spelled) == setting.key) loaded.spelled.emplace(setting.key->name, setting.spelled);
   }
   // A value that could not be read would make a conflict out of nothing.
   if (!loaded.verdicts.has(Verdict::kWrong)) {
@@ -99,6 +101,12 @@ LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOve
   LoadedConfig loaded = check_config_file(path, overrides, use);
   if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
   return loaded;
+}
+
+LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes) {
+  std::vector<ConfigOverride> overrides = source.overrides;
+  overrides.insert(overrides.end(), changes.begin(), changes.end());
+  return load_config(source.text, source.name, overrides, source.use);
 }
 
 std::string ignored_line(const LoadedConfig& loaded) {

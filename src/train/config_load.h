@@ -20,8 +20,16 @@ struct ConfigOverride {
 // What a config must hold depends on what is done with it: rows need no learning rate.
 enum class ConfigUse { kTrain, kPreprocess };
 
+// What a config was loaded from: enough to load it again with something changed.
+struct ConfigSource {
+  std::string text, name;  // of the file
+  std::vector<ConfigOverride> overrides;
+  ConfigUse use = ConfigUse::kTrain;
+};
+
 struct LoadedConfig {
   Config config;
+  ConfigSource source;
   // Every key with a value, as the file and the command line say it; then those of sections like `deepspeed`.
   Verdicts verdicts;
   // What is wrong with keys that are fine by themselves; empty where nothing is.
@@ -32,6 +40,8 @@ struct LoadedConfig {
   std::vector<std::string> notes;
   // Canonical name of every key with a value -> where it stands, as messages show it.
   std::map<std::string, std::string, std::less<>> given;
+  // Canonical name of every key that the file or the command line sets -> its name there, which may be an alias.
+  std::map<std::string, std::string, std::less<>> spelled;
 };
 
 // Reads, applies overrides, and checks values and combinations; touches no other file but the one that `deepspeed:`
@@ -52,6 +62,9 @@ struct LoadedConfig {
                                        std::span<const ConfigOverride> overrides, ConfigUse use);
 [[nodiscard]] LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
                                             ConfigUse use);
+
+// The same config with more on its command line. Throws InputError as load_config does.
+[[nodiscard]] LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes);
 
 // "ignored: wandb_project, tf32 (they cannot matter here)"; empty where nothing was.
 [[nodiscard]] std::string ignored_line(const LoadedConfig& loaded);

@@ -153,6 +153,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
+  result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
     result.stored = stored_weights(job, graph);
     const int64_t ram = ram_bytes(machine);

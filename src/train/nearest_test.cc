@@ -21,14 +21,19 @@ Machine tiered_machine() {
   return machine;
 }
 
-// A full fine-tuning of a tiny model with these lines in its config, as `train` makes it.
+// A full fine-tuning of a tiny model with these lines in its config, as a user would write it. The lines may have their
+// own keys for the size of a batch.
+train::LoadedConfig load(const std::string& lines, const std::vector<train::ConfigOverride>& overrides = {}) {
+  std::string text =
+      fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}",
+                  (kGoldenModels / "qwen3").string(), lines);
+  if (lines.find("batch_size") == std::string::npos) text += "micro_batch_size: 4\n";
+  if (lines.find("max_") == std::string::npos) text += "sequence_len: 256\n";
+  return train::load_config(text, "test", overrides, train::ConfigUse::kTrain);
+}
+
 train::Job job_of(const std::string& lines, const std::vector<train::ConfigOverride>& overrides = {}) {
-  const std::string text = fmt::format(
-      "base_model: {}\noutput_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n"
-      "micro_batch_size: 4\nsequence_len: 256\n{}",
-      (kGoldenModels / "qwen3").string(), lines);
-  return train::make_job(train::load_config(text, "test", overrides, train::ConfigUse::kTrain).config,
-                         tiered_machine());
+  return train::make_job(load(lines, overrides).config, tiered_machine());
 }
 
 int64_t peak(const train::Job& job, Tier tier) {
@@ -49,6 +54,7 @@ std::vector<train::ConfigOverride> overrides_of(std::string text) {
 struct Refusal {
   std::vector<std::string> changes;
   std::string message;
+  int searches = 0;
 
   [[nodiscard]] bool offers(std::string_view text) const {
     return std::any_of(changes.begin(), changes.end(),
@@ -56,22 +62,30 @@ struct Refusal {
   }
 };
 
-// REQUIRES: the job does not fit. Checks that it does with each change, as a user would write it.
+// REQUIRES: the job does not fit. Checks that it does with each change, typed as it is advised, and that the fastest
+// comes first.
 Refusal refusal_of(const std::string& lines) {
   CAPTURE(lines);
+  const train::LoadedConfig loaded = load(lines);
   const train::Job job = job_of(lines);
   train::PlannedJob planned = train::plan_job(job, tiered_machine());
   REQUIRE_FALSE(planned.plan.fits);
-  planned.context.nearest = train::nearest_changes(job, planned.plan, tiered_machine());
-  CHECK(planned.context.nearest.size() <= 3);
-  Refusal refusal{.message = shortage_message(planned.plan, planned.context)};
+  const train::NearestChanges nearest = train::nearest_changes(loaded, job, planned.plan, tiered_machine());
+  planned.context.nearest = nearest.changes;
+  CHECK(nearest.changes.size() <= train::kMostChanges);
+  CHECK(nearest.searches <= train::kMostSearches);
+  Refusal refusal{.message = shortage_message(planned.plan, planned.context), .searches = nearest.searches};
   CHECK(std::count(refusal.message.begin(), refusal.message.end(), '\n') == 0);
-  for (const PlanContext::Change& change : planned.context.nearest) {
+  double seconds = 0;
+  for (const PlanContext::Change& change : nearest.changes) {
     CAPTURE(change.text);
     refusal.changes.push_back(change.text);
     const Plan plan = train::plan_job(job_of(lines, overrides_of(change.text)), tiered_machine()).plan;
     CHECK(plan.fits);
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) CHECK(plan.peaks[tier].bytes == change.bytes[tier]);
+    if (change.text.find("_len") != std::string::npos || change.text.find("max_length") != std::string::npos) continue;
+    CHECK(change.step_seconds >= seconds);
+    seconds = change.step_seconds;
   }
   if (!refusal.changes.empty()) CHECK(refusal.message.ends_with("; set " + refusal.changes.front()));
   return refusal;
@@ -87,9 +101,10 @@ TEST_CASE("a fixed plan that does not fit is told to leave the choice to the pla
   const int64_t kept = peak(job_of("memory: {plan: fixed}\n"), Tier::kDevice);
   const int64_t again = peak(job_of("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
   const Refusal refusal = refusal_of(device_line((kept + again) / 2, ", plan: fixed"));
-  REQUIRE(refusal.changes.size() == 3);
-  CHECK(refusal.changes[0] == "memory.plan: auto");
-  CHECK(refusal.changes[1] == "gradient_checkpointing: true");
+  CHECK(refusal.changes.size() == 3);
+  CHECK(refusal.searches == 3);
+  CHECK(refusal.offers("memory.plan: auto"));
+  CHECK(refusal.offers("gradient_checkpointing: true"));
 }
 
 TEST_CASE("what the planner has tried already is not advised") {
@@ -99,14 +114,80 @@ TEST_CASE("what the planner has tried already is not advised") {
   CHECK_FALSE(refusal.offers("gradient_checkpointing"));
   CHECK_FALSE(refusal.offers("optimizer_offload"));
   CHECK(refusal.offers("memory.device: "));
+  CHECK_FALSE(refusal.offers("memory.disk"));  // nothing that could go there is in the way
   CHECK(refusal.offers("micro_batch_size: "));
 }
 
-TEST_CASE("state goes to the disk only where there is a budget of disk") {
+TEST_CASE("a disk that nobody has mentioned is offered with as much as the plan takes of it") {
+  Machine laptop = tiered_machine();
+  laptop.capacity_bytes[1] = 0;
+  const auto planned = [&](const std::string& memory) {
+    const std::string lines = "micro_batch_size: 1\nmax_length: 32\nmemory: {device: " + memory + "}\n";
+    const train::LoadedConfig loaded = load(lines);
+    return std::pair{loaded, train::plan_job(train::make_job(loaded.config, laptop), laptop).plan};
+  };
+  const int64_t alone = planned("1").second.peaks[0].bytes;
+  const int64_t with_disk = planned("1, disk: 512MiB").second.peaks[0].bytes;
+  REQUIRE(with_disk < alone);
+  const auto [loaded, plan] = planned(fmt::format("{}", (with_disk + alone) / 2));
+  REQUIRE_FALSE(plan.fits);
+  const auto changes = train::nearest_changes(loaded, train::make_job(loaded.config, laptop), plan, laptop).changes;
+  const auto disk = std::find_if(changes.begin(), changes.end(), [](const PlanContext::Change& change) {
+    return change.text.starts_with("memory.disk: ");
+  });
+  REQUIRE(disk != changes.end());
+  CHECK(disk->bytes[2] > 0);
+  CHECK(disk->text == fmt::format("memory.disk: {}MiB", div_ceil(disk->bytes[2], kMiB)));
+}
+
+TEST_CASE("changes are written with the keys that the config uses") {
+  const std::string trl = "per_device_train_batch_size: 4\nmax_length: 256\n";
+  const int64_t least = peak(job_of(trl + device_line(1, "")), Tier::kDevice);
+  const Refusal accelerate = refusal_of(trl + fmt::format("max_memory: {{0: {}}}\n", least * 9 / 10));
+  CHECK(accelerate.message.starts_with("[max_memory.0] expected at least "));
+  CHECK(accelerate.offers("max_memory.0: "));
+  CHECK(accelerate.offers("per_device_train_batch_size: "));
+  // Accumulation follows from batch_size.
+  const std::string axolotl = "batch_size: 8\nmicro_batch_size: 4\nmax_seq_length: 256\n";
+  const Refusal limited = refusal_of(axolotl + fmt::format("gpu_memory_limit: {}KiB\n", least * 9 / 10 / kKiB));
+  CHECK(limited.offers("gpu_memory_limit: "));
+  CHECK(std::find(limited.changes.begin(), limited.changes.end(), "micro_batch_size: 2") != limited.changes.end());
+}
+
+TEST_CASE("a length that must shrink is that of the key in the config") {
+  const std::string small = "memory: {plan: fixed}\n";
+  const int64_t half = peak(job_of("max_seq_length: 128\nmicro_batch_size: 1\n" + small), Tier::kDevice);
+  Machine full = tiered_machine();
+  full.capacity_bytes = {half, 0, 0};
+  const train::LoadedConfig loaded =
+      load(fmt::format("max_seq_length: 256\nmicro_batch_size: 1\ngradient_checkpointing: false\n"
+                       "optimizer_offload: none\nactivation_offloading: false\nmemory: {{device: {}}}\n",
+                       half));
+  const train::Job job = train::make_job(loaded.config, full);
+  const Plan plan = train::plan_job(job, full).plan;
+  REQUIRE_FALSE(plan.fits);
+  const auto changes = train::nearest_changes(loaded, job, plan, full).changes;
+  REQUIRE_FALSE(changes.empty());
+  CHECK(changes.back().text == "max_seq_length: 128");
+}
+
+TEST_CASE("what no change can make fit ends after a bounded number of plans") {
+  const train::LoadedConfig loaded = load("micro_batch_size: 64\nmemory: {device: 4KiB}\n");
+  Machine full = tiered_machine();
+  full.capacity_bytes = {4 * kKiB, 0, 0};
+  const train::Job job = train::make_job(loaded.config, full);
+  const Plan plan = train::plan_job(job, full).plan;
+  REQUIRE_FALSE(plan.fits);
+  const train::NearestChanges nearest = train::nearest_changes(loaded, job, plan, full);
+  CHECK(nearest.changes.empty());
+  CHECK(nearest.searches == 2);  // one row at a time, sequences as short as can be
+}
+
+TEST_CASE("state goes to the disk where the plan may not choose") {
   const std::string fixed = ", plan: fixed";
   const int64_t again = peak(job_of("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
   const std::string checkpointing = "gradient_checkpointing: true\n";
-  CHECK_FALSE(refusal_of(checkpointing + device_line(again - 1, fixed)).offers("optimizer_offload"));
+  CHECK(refusal_of(checkpointing + device_line(again - 1, fixed)).offers("optimizer_offload: disk"));
   CHECK(refusal_of(checkpointing + device_line(again - 1, fixed + ", disk: 64MiB")).offers("optimizer_offload: disk"));
 }
 
@@ -132,13 +213,14 @@ TEST_CASE("several tiers that are too small are named in one message, and raised
 
 TEST_CASE("memory that the machine does not have is not advised") {
   const std::string lines = "gradient_checkpointing: true\nmemory: {plan: fixed, device: 4KiB}\n";
+  const train::LoadedConfig loaded = load(lines);
   const train::Job job = job_of(lines);
   const Plan plan = train::plan_job(job, tiered_machine()).plan;
   REQUIRE_FALSE(plan.fits);
   const auto advises_memory = [&](int64_t free) {
     Machine machine = tiered_machine();
     machine.capacity_bytes[0] = free;
-    const auto changes = train::nearest_changes(job, plan, machine);
+    const auto changes = train::nearest_changes(loaded, job, plan, machine).changes;
     return std::any_of(changes.begin(), changes.end(),
                        [](const PlanContext::Change& change) { return change.text.starts_with("memory.device: "); });
   };
@@ -149,9 +231,10 @@ TEST_CASE("memory that the machine does not have is not advised") {
 TEST_CASE("what reading past the page cache takes is asked for, and never taken off the budget that is shown") {
   Machine small = tiered_machine();
   small.capacity_bytes[1] = 1;  // less than the model's files
-  train::Job job = job_of(
+  const std::string lines =
       "layer_offloading: disk\nadapter: lora\nlora_r: 2\nlora_target_linear: true\n"
-      "activation_offloading: true\nbf16: false\nmemory: {plan: fixed, host: 1MiB, disk: 64MiB}\n");
+      "activation_offloading: true\nbf16: false\nmemory: {plan: fixed, host: 1MiB, disk: 64MiB}\n";
+  train::Job job = job_of(lines);
   const train::PlannedJob planned = train::plan_job(job, small);
   REQUIRE(planned.direct_files);
   REQUIRE_FALSE(planned.plan.fits);
@@ -160,7 +243,7 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
   CHECK(planned.plan.missing_bytes[1] == needed - *job.budget.host);
   CHECK(shortage_message(planned.plan, planned.context)
             .starts_with("[memory.host] expected at least " + format_bytes(needed)));
-  const auto changes = train::nearest_changes(job, planned.plan, tiered_machine());
+  const auto changes = train::nearest_changes(load(lines), job, planned.plan, tiered_machine()).changes;
   const std::string advice = fmt::format("memory.host: {}MiB", div_ceil(needed, kMiB));
   CHECK(std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.text == advice; }));
 

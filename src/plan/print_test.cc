@@ -1,0 +1,100 @@
+#include "plan/print.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "plan/testing/random_program.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+// A plan of a small graph within `device` bytes, and what is printed with it.
+struct Printed {
+  Graph graph = random_graph(5, {.blocks = 4});
+  Plan plan;
+  PlanContext context;
+
+  explicit Printed(std::optional<int64_t> device) {
+    context.title = "model · job";
+    context.budget.device = device;
+    plan = make_plan(graph, Machine{}, context.budget, {});
+    const auto point = [](int64_t bytes, double seconds) {
+      FrontierPoint result{.micro_step_seconds = seconds};
+      result.bytes[0] = bytes;
+      return result;
+    };
+    context.frontier = {point(8 * kGiB, 1), point(4 * kGiB, 2)};
+  }
+  [[nodiscard]] std::string text() const { return print_plan(graph, plan, context); }
+  [[nodiscard]] bool says(const std::string& words) const { return text().find(words) != std::string::npos; }
+};
+
+}  // namespace
+
+TEST_CASE("a plan is printed with its tiers, its choices and its step") {
+  const Printed printed(kGiB);
+  REQUIRE(printed.plan.fits);
+  CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at "));
+  CHECK(printed.says("\ndevice   1.00 GiB    " + format_bytes(printed.plan.peaks[0].bytes)));
+  CHECK(printed.says("\nlayers   0-3 activations kept\n"));
+  CHECK(printed.says("bottleneck compute"));
+  CHECK_FALSE(printed.says("does not fit"));
+  CHECK_FALSE(printed.says("\nhost "));
+}
+
+TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the steps") {
+  Printed printed(kGiB);
+  CHECK(printed.says("without a budget this job would peak at 8.00 GiB and take 1.00 s; the least it can run in is " +
+                     format_bytes(printed.plan.peaks[0].bytes)));
+  CHECK(
+      printed.says("device memory\n     8.00 GiB        1.00 s  ###############\n"
+                   "     4.00 GiB        2.00 s  ##############################\n"));
+  CHECK(printed.text().ends_with("  this plan\n"));
+  printed.context.frontier.pop_back();
+  CHECK_FALSE(printed.says("frontier"));
+  printed.context.frontier.clear();
+  CHECK_FALSE(printed.says("without a budget"));
+}
+
+TEST_CASE("a plan that does not fit names one least amount of memory everywhere") {
+  Printed printed(100);
+  REQUIRE_FALSE(printed.plan.fits);
+  printed.context.budget_keys[0] = "gpu_memory_limit";
+  printed.context.nearest = {{.text = "gpu_memory_limit: 1MiB", .bytes = {5 * kKiB, 0, 6 * kKiB}, .step_seconds = 2},
+                             {.text = "micro_batch_size: 1", .bytes = {7 * kKiB}, .step_seconds = 3}};
+  const std::string least = format_bytes(printed.plan.peaks[0].bytes);
+  CHECK(printed.says("the least it can run in is " + least));
+  CHECK(printed.says("This does not fit: " + format_bytes(printed.plan.missing_bytes[0]) + " of device memory"));
+  CHECK(
+      printed.says("What would fit:\n"
+                   "  gpu_memory_limit: 1MiB  2.00 s a step; peaks: device 5.0 KiB, disk 6.0 KiB\n"
+                   "  micro_batch_size: 1     3.00 s a step; peaks: device 7.0 KiB\n"));
+  CHECK_FALSE(printed.says("this plan"));
+  CHECK(shortage_message(printed.plan, printed.context) ==
+        fmt::format("[gpu_memory_limit] expected at least {}, the least this job can run in, got 100 B ({} missing); "
+                    "set gpu_memory_limit: 1MiB",
+                    least, format_bytes(printed.plan.missing_bytes[0])));
+  printed.context.nearest.clear();
+  CHECK(shortage_message(printed.plan, printed.context)
+            .ends_with("; raise the budget, or train fewer or shorter rows at a time"));
+}
+
+TEST_CASE("as JSON a plan has its frontier and, where it does not fit, what would") {
+  Printed printed(100);
+  printed.context.accumulation = 3;
+  printed.context.nearest = {{.text = "memory.device: 1MiB", .bytes = {5, 0, 6}, .step_seconds = 2}};
+  const auto json = plan_json(printed.graph, printed.plan, printed.context);
+  CHECK(json["fits"] == false);
+  CHECK(json["missing"]["device"] == printed.plan.missing_bytes[0]);
+  CHECK(json["frontier"][1]["device_bytes"] == 4 * kGiB);
+  CHECK(json["frontier"][1]["step_seconds"] == 6.0);
+  CHECK(json["nearest"][0]["change"] == "memory.device: 1MiB");
+  CHECK(json["nearest"][0]["step_seconds"] == 2.0);
+  CHECK(json["nearest"][0]["disk_bytes"] == 6);
+  CHECK_FALSE(json["alive_at_peak"].empty());
+}
