@@ -198,6 +198,7 @@ TEST_CASE("the report of a run measures what was planned, and plan says the same
     CHECK(report["lanes"][lane].contains("busy_seconds"));
   }
   CHECK(report["steps"] == kSteps);
+  CHECK_FALSE(report["frontier"].empty());
   std::vector<std::string> args = job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB", "--json"});
   args[0] = "plan";
   const nlohmann::json plan = nlohmann::json::parse(run_spillway(args).out);
@@ -215,4 +216,15 @@ TEST_CASE("a budget that cannot be met exits 2 with one line and writes nothing"
   CHECK(refused.err.starts_with("[memory.device] expected at least "));
   CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);
   CHECK_FALSE(fs::exists(job.output("none")));
+}
+
+TEST_CASE("the page of a job that does not fit is written, with what would fit") {
+  const TinyJob job;
+  const std::string page = job.output("page.html").string();
+  std::vector<std::string> args = job.train("none", {"--memory.device", "10KiB", "--html", page});
+  args[0] = "plan";
+  const Finished refused = run_spillway(args);
+  CHECK(refused.status == 2);
+  CHECK(refused.out.find("What would fit:") != std::string::npos);
+  CHECK(read_file(page, 1 << 24).find("\"shortage\":{\"missing\":{\"device\":") != std::string::npos);
 }

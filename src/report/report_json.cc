@@ -193,7 +193,11 @@ int64_t outside_arenas_bytes(const Program& program, const Machine& machine, int
 }
 
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
-  return report_of(planned, machine, nullptr, std::nullopt);
+  ordered_json report = report_of(planned, machine, nullptr, std::nullopt);
+  if (planned.plan.fits) return report;
+  const ordered_json plan = plan_json(planned.training.graph, planned.plan, planned.context);
+  report["shortage"] = {{"missing", plan["missing"]}, {"nearest", plan["nearest"]}};
+  return report;
 }
 
 ordered_json run_report(const train::PlannedJob& planned, const Machine& machine, const Executor& executor,

@@ -55,6 +55,24 @@ nlohmann::ordered_json report_of_run(int64_t steps) {
 
 }  // namespace
 
+TEST_CASE("the report of a plan that does not fit says what is missing and what would fit") {
+  train::Job job = job_with_host();
+  job.budget.device = 4096;
+  train::PlannedJob planned = train::plan_job(job, machine_with_host());
+  REQUIRE_FALSE(planned.plan.fits);
+  planned.context.nearest.push_back({.text = "memory.device: 8MiB", .bytes = {5, 6, 7}, .step_seconds = 0.5});
+  const auto report = plan_report(planned, machine_with_host());
+  CHECK(report["shortage"]["missing"] == nlohmann::ordered_json({{"device", planned.plan.peaks[0].bytes - 4096}}));
+  CHECK(report["shortage"]["nearest"][0]["change"] == "memory.device: 8MiB");
+  CHECK(report["shortage"]["nearest"][0]["step_seconds"] == 0.5);
+  CHECK(report["shortage"]["nearest"][0]["host_bytes"] == 6);
+  CHECK_FALSE(report["memory_over_step"]["device"]["kinds"].empty());
+  CHECK(report_html(report).find("memory.device: 8MiB") != std::string::npos);
+  // A plan that fits has none.
+  CHECK_FALSE(
+      plan_report(train::plan_job(job_with_host(), machine_with_host()), machine_with_host()).contains("shortage"));
+}
+
 TEST_CASE("a run's report has every field that scripts rely on") {
   const auto report = report_of_run(3);
   CHECK(report["tiers"].size() == 3);

@@ -69,6 +69,7 @@ function drawFrontier() {
       : "Not computed for this run; `spillway plan` shows it."));
     return;
   }
+  const chosenName = report.shortage ? "smallest plan found" : "chosen plan";
   const chosen = [report.tiers.device.planned_peak_bytes, report.step.predicted_seconds];
   const measured = report.step.median_seconds;
   const seconds = [...points.map((point) => point.step_seconds), chosen[1], ...(measured === null ? [] : [measured])];
@@ -99,14 +100,14 @@ function drawFrontier() {
       [["step, predicted", formatSeconds(point.step_seconds)], ["device", formatBytes(point.device_bytes)],
         ["host", formatBytes(point.host_bytes)], ["disk", formatBytes(point.disk_bytes)]]);
   }
-  mark({ cx: x(chosen[0]), cy: y(chosen[1]), r: 6, fill: "var(--accent)" }, "the plan that ran",
+  mark({ cx: x(chosen[0]), cy: y(chosen[1]), r: 6, fill: "var(--accent)" }, chosenName,
     [["step, predicted", formatSeconds(chosen[1])], ["device", formatBytes(chosen[0])]]);
   if (measured !== null) {
     mark({ cx: x(chosen[0]), cy: y(measured), r: 5.2, fill: "var(--card)", stroke: "var(--accent)", "stroke-width": 2 },
       "the plan that ran", [["step, measured", formatSeconds(measured)], ["device", formatBytes(chosen[0])]]);
   }
   const names = element("div", { class: "legend" });
-  const texts = { backward: "fastest plan for the memory", accent: measured === null ? "chosen plan" : "chosen plan (ring: measured)" };
+  const texts = { backward: "fastest plan for the memory", accent: measured === null ? chosenName : "chosen plan (ring: measured)" };
   if (budget > 0 && budget <= xRange[1]) texts.budget = `budget ${formatBytes(budget)}`;
   legend(names, Object.keys(texts), texts);
   target.replaceChildren(names, chart);

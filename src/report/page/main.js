@@ -41,6 +41,7 @@ function draw() {
   drawFrontier();
 }
 
+drawShortage();
 drawNumbers();
 drawChoices();
 drawMoved();

@@ -97,6 +97,26 @@ function table(head, rows) {
     element("tbody", {}, ...rows));
 }
 
+// What is missing, and what would fit: only of a plan that does not.
+function drawShortage() {
+  if (!report.shortage) return;
+  const { missing, nearest } = report.shortage, section = document.getElementById("shortage");
+  section.hidden = false;
+  const parts = Object.entries(missing).map(([tier, bytes]) => `${formatBytes(bytes)} of ${tier} memory`);
+  const is = parts.length === 1 ? "is" : "are";
+  section.querySelector(".missing").textContent = `${parts.join(" and ")} ${is} missing.`;
+  const target = section.querySelector(".scroll");
+  if (!nearest.length) {
+    target.replaceChildren(element("p", { class: "empty" }, "No single change was found that makes it fit."));
+    return;
+  }
+  const tiers = ["device", "host", "disk"].filter((tier) => nearest.some((change) => change[`${tier}_bytes`] > 0));
+  const cell = (bytes) => element("td", {}, bytes ? formatBytes(bytes) : "");
+  target.replaceChildren(table(["what would fit", "step, predicted", ...tiers.map((tier) => `${tier}, peak`)],
+    nearest.map((change) => element("tr", {}, element("td", {}, element("code", {}, change.change)),
+      element("td", {}, formatSeconds(change.step_seconds)), ...tiers.map((tier) => cell(change[`${tier}_bytes`]))))));
+}
+
 function drawMoved() {
   const target = document.querySelector("#moved .scroll"), rows = report.moved_bytes_per_step;
   if (!rows.length) {
