@@ -3,7 +3,6 @@
 #include "backend/cuda/attention_kernels.h"
 
 #include <cmath>
-#include <limits>
 
 #include "backend/cuda/attention_tile.cuh"
 #include "backend/cuda/launch.cuh"
@@ -55,10 +54,10 @@ struct Problem {
 };
 
 // A thread for each token.
-constexpr int kMapThreads = 256;
-__global__ void __launch_bounds__(kMapThreads) first_key_kernel(const int32_t* offsets, int sequences, LeftOut left_out,
+constexpr int kRowThreads = 256;
+__global__ void __launch_bounds__(kRowThreads) first_key_kernel(const int32_t* offsets, int sequences, LeftOut left_out,
                                                                 int tokens, int window, int32_t* first_key) {
-  const int token = static_cast<int>(blockIdx.x) * kMapThreads + static_cast<int>(threadIdx.x);
+  const int token = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
   if (token >= tokens) return;
   if (token >= offsets[sequences]) {
     first_key[token] = token + 1;  // nothing
@@ -76,9 +75,9 @@ __global__ void __launch_bounds__(kMapThreads) first_key_kernel(const int32_t* o
 
 // delta = sum over a head of d_o * o: a warp for each row of [tokens * heads].
 template <typename T>
-__global__ void __launch_bounds__(kMapThreads) delta_kernel(Problem<T> p, const T* o, const T* d_o, float* delta) {
+__global__ void __launch_bounds__(kRowThreads) delta_kernel(Problem<T> p, const T* o, const T* d_o, float* delta) {
   constexpr int kWidth = kVector<T>;
-  const int64_t row = int64_t{blockIdx.x} * (kMapThreads / kWarp) + warp_index();
+  const int64_t row = int64_t{blockIdx.x} * (kRowThreads / kWarp) + warp_index();
   if (row >= int64_t{p.tokens} * p.heads || !p.has(static_cast<int>(row / p.heads))) return;
   const int head_size = p.head_size;
   float sum = 0;
@@ -107,8 +106,6 @@ struct Backward {
   using Weights = Tile<kRows, kRows>;
   static constexpr int kSharedBytes = 4 * Rows::kBytes + 2 * Weights::kBytes;
 };
-
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // The softmax of the thread's rows, over the keys that they have met.
 template <int kRows>
@@ -365,7 +362,7 @@ void forward(const AttentionArgs& args, const int32_t* first_key, const int32_t*
 }
 
 void find_first_keys(const AttentionArgs& args, const Sequences& sequences, int32_t* first_key, void* stream) {
-  launch(first_key_kernel, {div_ceil(args.tokens, kMapThreads), kMapThreads}, stream, sequences.offsets,
+  launch(first_key_kernel, {div_ceil(args.tokens, kRowThreads), kRowThreads}, stream, sequences.offsets,
          narrow<int>(sequences.count), sequences.left_out, narrow<int>(args.tokens), narrow<int>(args.window),
          first_key);
 }
@@ -397,7 +394,7 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
     using Sizes = Backward<head>;
     const int64_t rows = forward.tokens * forward.heads, tiles = div_ceil(forward.tokens, Sizes::kRows);
     const Problem<T> problem = problem_of<T>(forward, first_key, nullptr);
-    launch(delta_kernel<T>, {div_ceil(rows, kMapThreads / kWarp), kMapThreads}, stream, problem,
+    launch(delta_kernel<T>, {div_ceil(rows, kRowThreads / kWarp), kRowThreads}, stream, problem,
            static_cast<const T*>(forward.o), static_cast<const T*>(args.d_o), delta);
     const GradProblem<T> grad{.forward = problem,
                               .d_o = static_cast<const T*>(args.d_o),

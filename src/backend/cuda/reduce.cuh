@@ -1,9 +1,14 @@
 // Sums and maxima over the threads of a warp or a block, always combined in the same order.
 #pragma once
 
+#include <limits>
+
 #include "backend/cuda/kernel.cuh"
 
 namespace spillway::cuda {
+
+// The largest of no numbers.
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 struct Sum {
   template <typename T>

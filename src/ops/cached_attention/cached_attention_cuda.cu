@@ -1,7 +1,6 @@
 // Many tokens, a prompt, go through the tiles of backend/cuda/attention_kernels.h. Few tokens are bound by memory: the
 // keys and values that they see are read once for each query head, of which all but the first of a group hit the cache.
 // Not yet measured.
-#include <limits>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/launch.cuh"
@@ -19,7 +18,6 @@ namespace {
 constexpr int kTeam = 8;
 constexpr int kThreads = 128;
 constexpr int kTeams = kThreads / kTeam;
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 template <typename T>
 struct Decode {
@@ -36,7 +34,9 @@ struct Decode {
 };
 
 // exp(maximum - to), where both may be the maximum of nothing.
-__device__ float factor_between(float maximum, float to) { return maximum == kNothing ? 0.0f : expf(maximum - to); }
+__device__ float factor_between(float maximum, float to) {
+  return maximum == cuda::kNothing ? 0.0f : expf(maximum - to);
+}
 
 // A lane's share of a head in vectors: kChunks of them, kTeam vectors apart.
 template <int kChunks, int kWidth, typename T>
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads) decode_part_kernel(Decode<T> p) {
 
   cuda::Floats<kWidth> query[kChunks], sums[kChunks] = {}, key[kChunks], value[kChunks];
   load_share(p.q + row * p.size, p.size, true, query);
-  float maximum = kNothing, total = 0;
+  float maximum = cuda::kNothing, total = 0;
   for (int base = first; base < end; base += kTeams) {
     const bool wanted = base + team < end;
     const int64_t at = (base + team) * pitch + kv_offset;
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads) decode_part_kernel(Decode<T> p) {
     if (column < p.size) cuda::store(sums[c], of_teams + team * p.size, cuda::span_at<kWidth>(column, p.size));
   }
   __syncthreads();
-  float largest = kNothing;
+  float largest = cuda::kNothing;
   for (int t = 0; t < kTeams; ++t) largest = fmaxf(largest, maxima[t]);
   for (int column = static_cast<int>(threadIdx.x); column < p.size; column += kThreads) {
     float sum = 0;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) decode_part_kernel(Decode<T> p) {
 template <typename T>
 __global__ void __launch_bounds__(kThreads) decode_join_kernel(Decode<T> p) {
   const int64_t row = blockIdx.x, first = row * p.splits;
-  float largest = kNothing, total = 0;
+  float largest = cuda::kNothing, total = 0;
   for (int split = 0; split < p.splits; ++split) largest = fmaxf(largest, p.state(first + split)[0]);
   for (int split = 0; split < p.splits; ++split) {
     const float* state = p.state(first + split);
