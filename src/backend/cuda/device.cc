@@ -5,6 +5,7 @@
 
 #include "backend/cuda/check.h"
 #include "backend/cuda/context.h"
+#include "backend/cuda/nccl.h"
 #include "backend/kernel.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -254,7 +255,8 @@ std::vector<LibraryState> find_libraries() {
     }
     return state;
   };
-  return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", CudnnAttention::find_version)};
+  return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", CudnnAttention::find_version),
+          state_of("NCCL", find_nccl_version)};
 }
 
 std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }
