@@ -34,6 +34,9 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
   for (size_t i = 0; i < configs.size(); ++i) {
     RecordReader reader = open_dataset(configs[i]);
     pipeline.read(reader, *builders[i]);
+    if (options.objective != Objective::kUnpaired) continue;
+    pipeline.finish();
+    collector.end_dataset();
   }
   pipeline.finish();
   if (collector.summary().rows == 0) throw no_rows(configs, collector.summary());

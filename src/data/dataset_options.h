@@ -26,6 +26,9 @@ enum class PackingStrategy { kBfd, kBfdSplit, kWrapped, kFirstFit, kSequential }
   return strategy == PackingStrategy::kBfdSplit || strategy == PackingStrategy::kWrapped;
 }
 
+// Rows that the datasets library maps at once, and so those that TRL packs or reorders together.
+constexpr int64_t kMapBatchRows = 1000;
+
 // What a mapping as `type` may hold: axolotl's names for prompts of one's own, for SFT and for preferences.
 inline constexpr std::string_view kUserDefinedProperties[] = {
     "system_prompt", "system_format", "format",        "no_input_format", "field_system",     "field_instruction",

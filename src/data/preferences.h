@@ -6,10 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "data/dataset_options.h"
+#include "data/dataset.h"
 #include "data/rows/preference_rows.h"
-#include "data/rows/row_collector.h"
-#include "data/tokenizer.h"
 
 namespace spillway::data {
 
@@ -22,10 +20,10 @@ struct Preferences {
 // Reads, tokenises and cuts to length (truncation.h has the rules; rows of a reward model are dropped where they are
 // too long). Throws InputError as load_datasets() does. REQUIRES: options.objective != kText.
 [[nodiscard]] Preferences load_preferences(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                           const Tokenizer& tokenizer);
+                                           const Tokenizer& tokenizer, const Preparation& preparation = {});
+// Out of the joined rows that load_datasets() and prepare_rows() have for such an objective.
+[[nodiscard]] std::vector<PreferenceRow> preferences_of(const RowTable& rows, Objective objective);
 
-// -1 without tokens.
-[[nodiscard]] int32_t largest_id(std::span<const PreferenceRow> rows);
 // Of prompts, and of prompts with each completion.
 [[nodiscard]] int64_t count_tokens(std::span<const PreferenceRow> rows);
 

@@ -13,9 +13,6 @@
 namespace spillway::train {
 namespace {
 
-// What the datasets library maps at once, and so what TRL packs together.
-constexpr int64_t kMapBatchRows = 1000;
-
 bool packs(const Config& config) { return config.sample_packing || config.packing; }
 
 data::PretrainText pretrain_text(const Config& config) {
@@ -107,7 +104,7 @@ class RowLoader {
         .rows = options,
         .batches = batch_options(config_),
         .shuffle = {.records = shuffles_stream(config_) ? buffer : 0, .seed = static_cast<uint64_t>(config_.seed)},
-        .block_records = in_map_batches ? kMapBatchRows : buffer,
+        .block_records = in_map_batches ? data::kMapBatchRows : buffer,
         .threads = preparation_.threads};
     const bool shuffles_lines = options.packing && shuffles_stream(config_);
     stream.batches.order = shuffles_lines ? data::RowOrder::kShuffled : data::RowOrder::kFile;
@@ -177,40 +174,43 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
   return result;
 }
 
-PreferenceData load_preference_data(const Config& config, const ModelConfig& model) {
-  const std::string& folder = tokenizer_folder(config);
-  const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(config);
+PreferenceData load_preference_data(const Config& config, const ModelConfig& model,
+                                    const std::function<void(int64_t)>& progress) {
+  const RowLoader loader(config, progress);
   const data::RowOptions options = row_options(config);
-  PreferenceData result{.training = data::load_preferences(config.datasets, options, *tokenizer)};
+  const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets) {
+    data::Dataset dataset = loader.load(key, datasets, options);
+    check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());
+    return dataset;
+  };
+  const data::Dataset training = load("datasets", config.datasets);
+  PreferenceData result{.training = {{}, training.summary}};
   if (config.test_datasets.empty()) {
-    const data::RowSplit split = data::split_validation(std::ssize(result.training.rows), config.val_set_size,
-                                                        static_cast<uint64_t>(config.seed));
-    std::vector<data::PreferenceRow> training;
-    for (const int64_t i : split.training) training.push_back(std::move(result.training.rows[static_cast<size_t>(i)]));
-    for (const int64_t i : split.validation)
-      result.validation.rows.push_back(std::move(result.training.rows[static_cast<size_t>(i)]));
-    result.training.rows = std::move(training);
-  } else {
-    result.validation = data::load_preferences(config.test_datasets, options, *tokenizer);
+    const auto [train, validation] =
+        data::split_validation(training.rows, config.val_set_size, static_cast<uint64_t>(config.seed));
+    result.training.rows = data::preferences_of(train, options.objective);
+    result.validation.rows = data::preferences_of(validation, options.objective);
+    return result;
   }
-  for (const auto* rows : {&result.training.rows, &result.validation.rows}) {
-    check_largest(data::largest_id(*rows), model.vocab_size, folder);
-  }
+  const data::Dataset validation = load("test_datasets", config.test_datasets);
+  result.training.rows = data::preferences_of(training.rows, options.objective);
+  result.validation = {data::preferences_of(validation.rows, options.objective), validation.summary};
   return result;
 }
 
 data::BatchOptions batch_options(const Config& config) {
   const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == Sampling::kSequential;
   const bool grouped = config.group_by_length || config.train_sampling_strategy == Sampling::kGroupByLength;
-  data::BatchOptions options{.rows = config.micro_batch_size,
-                             .sequence_len = config.sequence_len,
-                             .packing_scope_rows = config.packing_scope == PackingScope::kBatch ? kMapBatchRows : 0,
-                             .shuffle_before_packing = config.packing && config.shuffle_merged_datasets.value_or(false),
-                             .order = in_order  ? data::RowOrder::kFile
-                                      : grouped ? data::RowOrder::kGroupedByLength
-                                                : data::RowOrder::kShuffled,
-                             .group_batches = config.gradient_accumulation_steps,
-                             .seed = static_cast<uint64_t>(config.seed)};
+  data::BatchOptions options{
+      .rows = config.micro_batch_size,
+      .sequence_len = config.sequence_len,
+      .packing_scope_rows = config.packing_scope == PackingScope::kBatch ? data::kMapBatchRows : 0,
+      .shuffle_before_packing = config.packing && config.shuffle_merged_datasets.value_or(false),
+      .order = in_order  ? data::RowOrder::kFile
+               : grouped ? data::RowOrder::kGroupedByLength
+                         : data::RowOrder::kShuffled,
+      .group_batches = config.gradient_accumulation_steps,
+      .seed = static_cast<uint64_t>(config.seed)};
   if (packs(config)) options.packing = packing_strategy(config);
   return options;
 }

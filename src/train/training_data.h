@@ -34,7 +34,8 @@ struct PreferenceData {
 };
 
 // The same for objectives that have a prompt and completions. REQUIRES: objective_of(config) != kText.
-[[nodiscard]] PreferenceData load_preference_data(const Config& config, const ModelConfig& model);
+[[nodiscard]] PreferenceData load_preference_data(const Config& config, const ModelConfig& model,
+                                                  const std::function<void(int64_t records)>& progress = {});
 
 // How plan_epoch() fills the micro-batches of training and of an evaluation.
 [[nodiscard]] data::BatchOptions batch_options(const Config& config);

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "data/jinja/unicode.h"
-#include "data/rows/row_builder.h"
 
 namespace spillway::data {
 namespace {
@@ -112,6 +111,29 @@ bool label_of(const Record& record, std::string_view column) {
   throw input_error(record.where, "expected true or false in '{}', got {}; correct the row", column, label.type_name());
 }
 
+Row joined_row(const PreferenceRow& row) {
+  Row joined;
+  const auto add = [&](const std::vector<int32_t>& ids, int32_t part) {
+    joined.input_ids.insert(joined.input_ids.end(), ids.begin(), ids.end());
+    joined.labels.insert(joined.labels.end(), ids.size(), part);
+  };
+  add(row.prompt_ids, 0);
+  int32_t part = row.label ? 1 : -1;
+  for (const std::vector<int32_t>& completion : row.completions) add(completion, part++);
+  return joined;
+}
+
+PreferenceRow preference_of(std::span<const int32_t> ids, std::span<const int32_t> parts, Objective objective) {
+  PreferenceRow row;
+  row.completions.resize(objective == Objective::kUnpaired ? 1 : 2);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::vector<int32_t>& part = parts[i] == 0 ? row.prompt_ids : row.completions[parts[i] == 2 ? 1 : 0];
+    part.push_back(ids[i]);
+    row.label = row.label && parts[i] >= 0;
+  }
+  return row;
+}
+
 std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config) {
   return std::make_unique<PreferenceColumns>(config);
 }
@@ -135,6 +157,12 @@ void PreferenceBuilder::build(const Record& record, std::vector<PreferenceRow>& 
     const bool label = example.completions.size() == 1 ? example.label : i == 0;
     rows.push_back(tokenize(record, {example.prompt, {example.completions[i]}, label}));
   }
+}
+
+void PreferenceBuilder::build(const Record& record, std::vector<Row>& rows) const {
+  std::vector<PreferenceRow> built;
+  build(record, built);
+  for (const PreferenceRow& row : built) rows.push_back(joined_row(row));
 }
 
 PreferenceBuilder::Ids PreferenceBuilder::encode(const std::string& text, bool is_rendered) const {

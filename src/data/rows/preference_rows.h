@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
 #include "data/rows/chat_renderer.h"
+#include "data/rows/row_builder.h"
 #include "data/tokenizer.h"
 
 namespace spillway::data {
@@ -21,6 +23,13 @@ struct PreferenceRow {
   std::vector<std::vector<int32_t>> completions;  // chosen and rejected; of an unpaired row the one there is
   bool label = true;                              // of an unpaired row: whether the completion is wanted
 };
+
+// As one run of tokens, for what reads, cuts, keeps and maps rows of text: prompt and completions one after the other.
+// A token's label is its part: 0 of the prompt, 1 and 2 of completions, and -1 of one that is not wanted.
+[[nodiscard]] Row joined_row(const PreferenceRow& row);
+// What was joined; an unpaired row has one completion, others two.
+[[nodiscard]] PreferenceRow preference_of(std::span<const int32_t> ids, std::span<const int32_t> parts,
+                                          Objective objective);
 
 // A row before it is tokenised. Prompt and completions are all texts, or all lists of messages.
 struct PreferenceExample {
@@ -52,7 +61,7 @@ void check_preference_type(const DatasetConfig& config, Objective objective);
 [[nodiscard]] bool label_of(const Record& record, std::string_view column);
 
 // Records to rows. Immutable: any number of threads may build at once.
-class PreferenceBuilder {
+class PreferenceBuilder : public RowBuilder {
  public:
   PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer);
 
@@ -60,6 +69,8 @@ class PreferenceBuilder {
   // completion are encoded together and split where the encodings of prompt and whole part. Rows of a reward model have
   // whole conversations as completions and no prompt. Throws InputError.
   void build(const Record& record, std::vector<PreferenceRow>& rows) const;
+  // The same, joined.
+  void build(const Record& record, std::vector<Row>& rows) const override;
 
  private:
   using Ids = std::vector<int32_t>;

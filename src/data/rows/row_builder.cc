@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "data/rows/instruction_kinds.h"
+#include "data/rows/preference_rows.h"
 
 namespace spillway::data {
 namespace {
@@ -175,6 +176,7 @@ void check_text_type(const DatasetConfig& config) {
 
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const Tokenizer& tokenizer) {
+  if (options.objective != Objective::kText) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
   if (!config.type.given) return make_column_rows(config, options, tokenizer);
   if (config.type.name.empty() && !config.type.is_user_defined()) return std::make_unique<TokenizedRows>(tokenizer);
   for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {

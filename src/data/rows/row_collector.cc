@@ -2,7 +2,60 @@
 
 #include <algorithm>
 
+#include "data/rows/preference_rows.h"
+
 namespace spillway::data {
+namespace {
+
+PreferenceRule rule_of_preferences(const RowOptions& options) {
+  PreferenceRule rule = preference_rule(options);
+  if (options.objective == Objective::kReward) {
+    rule.length_rules = LengthRules::kAxolotl;
+    if (rule.long_rows != LongRows::kRaise) rule.long_rows = LongRows::kDrop;
+  }
+  return rule;
+}
+
+}  // namespace
+
+RowCollector::RowCollector(const RowOptions& options, RowSink& sink)
+    : objective_(options.objective), deduplicates_(options.deduplicate), sink_(sink) {
+  if (objective_ == Objective::kText) {
+    fit_ = [rule = length_rule(options)](Row& row, std::string_view where) { return fit_row(row, rule, where); };
+    return;
+  }
+  fit_ = [rule = rule_of_preferences(options), objective = objective_](Row& row, std::string_view where) {
+    PreferenceRow parts = preference_of(row.input_ids, row.labels, objective);
+    const Fit fit = fit_preference(parts.prompt_ids, parts.completions, rule, where);
+    if (fit == Fit::kTruncated) row = joined_row(parts);
+    return fit;
+  };
+}
+
+void RowCollector::add_record() {
+  if (records_ > 0 && records_ % kMapBatchRows == 0) take_later();
+  ++records_;
+  ++summary_.rows_read;
+  rows_of_record_ = 0;
+}
+
+void RowCollector::add(Row row, std::string_view where) {
+  if (objective_ == Objective::kUnpaired && rows_of_record_++ > 0) {
+    later_.emplace_back(std::move(row), where);
+  } else {
+    take(std::move(row), where);
+  }
+}
+
+void RowCollector::end_dataset() {
+  take_later();
+  records_ = 0;
+}
+
+void RowCollector::take_later() {
+  for (auto& [row, where] : later_) take(std::move(row), where);
+  later_.clear();
+}
 
 void RowCollector::RowHash::add(uint32_t value) {
   first = (first ^ value) * 0xFF51AFD7ED558CCD;
@@ -11,17 +64,18 @@ void RowCollector::RowHash::add(uint32_t value) {
   second ^= second >> 29;
 }
 
-RowCollector::RowHash RowCollector::hash_of(const Row& row) {
+RowCollector::RowHash RowCollector::hash_of(const Row& row) const {
   RowHash hash;
   for (const int32_t id : row.input_ids) hash.add(static_cast<uint32_t>(id));
-  // The first label is no target: rows that differ in it alone are the same.
-  for (size_t i = 1; i < row.labels.size(); ++i) hash.add(static_cast<uint32_t>(row.labels[i]));
+  // The first label of a text is no target: rows that differ in it alone are the same.
+  for (size_t i = objective_ == Objective::kText ? 1 : 0; i < row.labels.size(); ++i)
+    hash.add(static_cast<uint32_t>(row.labels[i]));
   return hash;
 }
 
-void RowCollector::add(Row row, std::string_view where) {
+void RowCollector::take(Row row, std::string_view where) {
   auto& dropped = summary_.dropped;
-  switch (fit_row(row, rule_, where)) {
+  switch (fit_(row, where)) {
     case Fit::kEmpty:
       ++dropped.empty;
       return;

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "data/dataset_options.h"
 #include "data/rows/row_table.h"
@@ -25,15 +29,17 @@ struct DatasetSummary {
   }
 };
 
-// One thread. Borrows the sink.
+// Rows of preferences come joined, and are cut and counted as what they are. One thread. Borrows the sink.
 class RowCollector {
  public:
-  RowCollector(const RowOptions& options, RowSink& sink)
-      : rule_(length_rule(options)), deduplicates_(options.deduplicate), sink_(sink) {}
+  RowCollector(const RowOptions& options, RowSink& sink);
 
-  void add_record() { ++summary_.rows_read; }
-  // Throws InputError at `where` for a row that is longer than may be.
+  void add_record();
+  // Of the last record. Throws InputError at `where` for a row that is longer than may be.
   void add(Row row, std::string_view where);
+  // Behind the last record of a dataset: where pairs become unpaired rows, TRL takes the chosen completions of every
+  // 1000 records before the rejected ones.
+  void end_dataset();
   [[nodiscard]] const DatasetSummary& summary() const { return summary_; }
 
  private:
@@ -46,12 +52,17 @@ class RowCollector {
   struct HashOf {
     size_t operator()(const RowHash& hash) const { return hash.first; }
   };
-  static RowHash hash_of(const Row& row);
+  [[nodiscard]] RowHash hash_of(const Row& row) const;
+  void take(Row row, std::string_view where);
+  void take_later();
 
-  LengthRule rule_;
+  std::function<Fit(Row& row, std::string_view where)> fit_;
+  Objective objective_;
   bool deduplicates_;
   RowSink& sink_;
   DatasetSummary summary_;
+  int64_t rows_of_record_ = 0, records_ = 0;  // of the dataset
+  std::vector<std::pair<Row, std::string>> later_;
   std::unordered_set<RowHash, HashOf> seen_;
 };
 
