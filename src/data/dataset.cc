@@ -14,6 +14,18 @@
 namespace spillway::data {
 using Json = nlohmann::ordered_json;
 
+RowTable rows_that_fit(const RowTable& rows, const RowOptions& options) {
+  const LengthRule rule = length_rule(options);
+  std::vector<int64_t> fitting;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const auto ids = rows.ids(rows.row(i)), labels = rows.labels(rows.row(i));
+    Row row{.input_ids = {ids.begin(), ids.end()}, .labels = {labels.begin(), labels.end()}};
+    const Fit fit = fit_row(row, rule, "val_set_size");
+    if (fit == Fit::kWhole || fit == Fit::kTruncated) fitting.push_back(i);
+  }
+  return rows.select(std::move(fitting));
+}
+
 InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary) {
   const auto& dropped = summary.dropped;
   std::string paths;

@@ -41,6 +41,10 @@ struct Preparation {
 [[nodiscard]] DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                                            const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink);
 
+// Those that the length rule of the options keeps, of rows that were made by another one: an evaluation need not pack
+// as training does. Throws InputError for rows that are too long, where the options say so.
+[[nodiscard]] RowTable rows_that_fit(const RowTable& rows, const RowOptions& options);
+
 // That no row remains of what was read.
 [[nodiscard]] InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary);
 

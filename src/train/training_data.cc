@@ -170,6 +170,8 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
   } else if (!config.streaming) {
     std::tie(result.training, result.validation) =
         data::split_validation(result.training, config.val_set_size, static_cast<uint64_t>(config.seed));
+    options.packing = evaluation_batch_options(config).packing;
+    if (!result.validation.empty()) result.validation = data::rows_that_fit(result.validation, options);
   }
   return result;
 }

@@ -11,6 +11,27 @@
 using namespace spillway;
 using namespace spillway::train;
 
+TEST_CASE("rows for evaluation follow the rule of its own packing") {
+  const TemporaryFolder folder;
+  const std::string rows = (folder.path() / "rows.jsonl").string();
+  std::string lines;
+  for (int i = 0; i < 8; ++i) lines += "{\"input_ids\": [1, 2], \"labels\": [1, -100]}\n{\"input_ids\": [1, 2]}\n";
+  write_file(rows, lines);
+  Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
+  config.datasets.emplace_back();
+  config.datasets.front().path = rows;
+  config.datasets.front().type = {true, ""};
+  config.length_rules = LengthRules::kTrl;
+  config.packing = true;  // keeps rows without targets
+  config.val_set_size = 12;
+  const int64_t packed = load_training_data(config, {.vocab_size = 500}).validation.size();
+  CHECK(packed == 12);
+  config.eval_sample_packing = false;
+  const int64_t alone = load_training_data(config, {.vocab_size = 500}).validation.size();
+  CHECK(alone >= 4);
+  CHECK(alone <= 8);
+}
+
 TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids are") {
   const TemporaryFolder folder;
   const std::string rows = (folder.path() / "rows.jsonl").string();

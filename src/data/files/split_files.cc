@@ -184,6 +184,13 @@ std::optional<nlohmann::json> read_json(const fs::path& path) {
   return json;
 }
 
+// A folder that came from elsewhere has no business outside.
+void check_inside(const fs::path& metadata, const fs::path& path) {
+  const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
+  if (climbs || path.is_absolute())
+    throw input_error(metadata.string(), "expected files of its own folder, got {}; correct it", quote(path.string()));
+}
+
 std::optional<std::vector<fs::path>> saved_files(const fs::path& folder) {
   const auto state = read_json(folder / "state.json");
   if (!state) return {};
@@ -196,6 +203,7 @@ std::optional<std::vector<fs::path>> saved_files(const fs::path& folder) {
     if (!entry.is_object() || !entry.contains("filename") || !entry["filename"].is_string())
       throw input_error((folder / "state.json").string(), "expected file names in _data_files, got {}; save it again",
                         entry.type_name());
+    check_inside(folder / "state.json", entry["filename"].get<std::string>());
     files.push_back(folder / entry["filename"].get<std::string>());
   }
   return files;
@@ -229,6 +237,7 @@ SplitPaths files_of_config(const fs::path& folder, const YAML::Node& config) {
   SplitPaths splits;
   const auto add = [&](const std::string& split, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
+      check_inside(folder / "README.md", pattern);
       const std::vector<fs::path> files = match_files((base / pattern).string());
       splits[split].insert(splits[split].end(), files.begin(), files.end());
     }
