@@ -9,7 +9,6 @@
 #include "data/jinja/unicode.h"
 #include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
-#include "data/rows/text_pattern.h"
 
 namespace spillway::data {
 namespace {
@@ -296,56 +295,6 @@ class NectarFormat : public PreferenceFormat {
   }
 };
 
-// `type:` as a mapping.
-class OwnFormat : public PreferenceFormat {
- public:
-  OwnFormat(const DatasetType& type, Objective objective)
-      : type_(type),
-        unpaired_(objective == Objective::kUnpaired),
-        prompt_(pattern("prompt_format", "{prompt}", kPromptNames)),
-        chosen_(pattern("chosen_format", "{chosen}", std::span(kChosen))),
-        rejected_(pattern("rejected_format", "{rejected}", std::span(kRejected))),
-        completion_(pattern("completion_format", "{completion}", std::span(kCompletion))) {}
-
-  [[nodiscard]] PreferenceExample read(const Record& record) const override {
-    PreferenceExample example;
-    example.prompt = prompt_.fill([&](std::string_view name) {
-      const std::string column = type_.property(fmt::format("field_{}", name), std::string(name).c_str());
-      if (name == "system" && (!record.fields.contains(column) || record.fields[column].is_null()))
-        return std::string();
-      return text(record, column);
-    });
-    const auto completion = [&](const TextPattern& pattern, const char* key, const char* usual) {
-      example.completions.emplace_back(
-          pattern.fill([&](std::string_view) { return text(record, type_.property(key, usual)); }));
-    };
-    if (unpaired_) {
-      completion(completion_, "field_completion", "completion");
-      example.label = label_of(record, type_.property("field_label", "label"));
-    } else {
-      completion(chosen_, "field_chosen", "chosen");
-      completion(rejected_, "field_rejected", "rejected");
-    }
-    return example;
-  }
-
- private:
-  static constexpr std::array<std::string_view, 2> kPromptNames = {"system", "prompt"};
-  static constexpr std::array<std::string_view, 1> kChosen = {"chosen"}, kRejected = {"rejected"},
-                                                   kCompletion = {"completion"};
-
-  [[nodiscard]] TextPattern pattern(const char* key, const char* usual, std::span<const std::string_view> names) const {
-    return {type_.property(key, usual), fmt::format("type.{}", key), names};
-  }
-  [[nodiscard]] static std::string text(const Record& record, const std::string& column) {
-    return given_text_of(record, required_field(record, column, "type"), column);
-  }
-
-  DatasetType type_;
-  bool unpaired_;
-  TextPattern prompt_, chosen_, rejected_, completion_;
-};
-
 // bradley_terry.*: system, input, chosen and rejected as one conversation each.
 class RewardFormat : public PreferenceFormat {
  public:
@@ -403,7 +352,7 @@ void check_preference_type(const DatasetConfig& config, Objective objective) {
 
 std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
                                                          const ChatRenderer& renderer) {
-  if (config.type.is_user_defined()) return std::make_unique<OwnFormat>(config.type, objective);
+  if (config.type.is_user_defined()) return make_user_defined_format(config.type, objective);
   check_preference_type(config, objective);
   const std::string name = full_name(config, objective);
   if (name == "passthrough") return make_preference_columns(config);

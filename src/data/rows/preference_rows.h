@@ -53,6 +53,8 @@ void check_preference_type(const DatasetConfig& config, Objective objective);
 // type that does not exist, naming those that do. Borrows tokenizer and renderer.
 [[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
                                                                        const ChatRenderer& renderer);
+// The same for a mapping.
+[[nodiscard]] std::unique_ptr<PreferenceFormat> make_user_defined_format(const DatasetType& type, Objective objective);
 // TRL's columns: prompt (or none, where the completions begin alike), chosen and rejected; or prompt, completion,
 // label.
 [[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config);
