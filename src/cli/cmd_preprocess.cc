@@ -127,7 +127,7 @@ ordered_json preprocess(const fs::path& folder, const train::Config& config) {
   const ModelConfig model = read_model_config(config.base_model);
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
-  if (objective_of(config) != data::Objective::kText)
+  if (has_completions(objective_of(config)))
     return write_preferences_all(folder, load_preference_data(config, model, count));
   const train::TrainingData data = load_training_data(config, model, count);
   return write_all(folder, config, data, progress);

@@ -77,8 +77,11 @@ struct DatasetConfig {
   std::string message_field_training, message_field_training_detail;
   bool drop_system_message = false;
   std::optional<bool> split_thinking;
-  std::string chat_template;        // empty: the config's own
-  std::string chat_template_jinja;  // a file, or the template itself
+  std::string chat_template;                     // empty: the config's own
+  std::string chat_template_jinja;               // a file, or the template itself
+  std::optional<std::string> step_separator;     // of steps: behind each; left out: a line end
+  std::optional<int64_t> max_completion_length;  // of all steps of a row
+  bool train_on_last_step_only = false;
   // Older spellings; loading moves them into message_property_mappings.
   std::string message_field_role, message_field_content;
 };
@@ -90,7 +93,13 @@ enum class Objective {
   kOrpo,      // the same, with a BOS and an EOS whatever the tokenizer adds
   kUnpaired,  // KTO: one completion and whether it is wanted
   kReward,    // whole conversations, a chosen and a rejected one
+  kSteps,     // a prompt and the steps of its solution, each right or not: 0 or 1 as the label of its last token
 };
+
+// Whether rows have a prompt and completions (PreferenceRow).
+[[nodiscard]] constexpr bool has_completions(Objective objective) {
+  return objective != Objective::kText && objective != Objective::kSteps;
+}
 
 // How type `pretrain` makes rows of a text, as axolotl does by its keys: windows that overlap (sample_packing); the
 // text's start alone; or starts with an EOS, several in a row (pretraining_sample_concatenation).

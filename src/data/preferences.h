@@ -18,7 +18,7 @@ struct Preferences {
 };
 
 // Reads, tokenises and cuts to length (truncation.h has the rules; rows of a reward model are dropped where they are
-// too long). Throws InputError as load_datasets() does. REQUIRES: options.objective != kText.
+// too long). Throws InputError as load_datasets() does. REQUIRES: has_completions(options.objective).
 [[nodiscard]] Preferences load_preferences(std::span<const DatasetConfig> configs, const RowOptions& options,
                                            const Tokenizer& tokenizer, const Preparation& preparation = {});
 // Out of the joined rows that load_datasets() and prepare_rows() have for such an objective.

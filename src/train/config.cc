@@ -35,6 +35,7 @@ int64_t interval_steps(const Interval& wish, int64_t total_steps, int64_t steps_
 
 data::Objective objective_of(const Config& config) {
   if (config.reward_model) return data::Objective::kReward;
+  if (config.process_reward_model) return data::Objective::kSteps;
   switch (config.rl) {
     case Rl::kNone:
       return data::Objective::kText;

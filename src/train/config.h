@@ -104,7 +104,7 @@ struct Config {
   std::string dataset_text_field = "text";
   bool dataset_exact_deduplication = false;
   Rl rl = Rl::kNone;
-  bool reward_model = false;
+  bool reward_model = false, process_reward_model = false;
   std::optional<int64_t> max_prompt_length, max_completion_length;  // of preference rows
   std::optional<bool> shuffle_merged_datasets;                      // left out: yes, but for TRL's packing
   std::string dataset_prepared_path;                                // empty: rows are not kept

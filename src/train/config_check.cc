@@ -282,6 +282,7 @@ void check_streaming(Checks& c) {
        {std::tuple{config.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},
         {config.dataset_exact_deduplication, "dataset_exact_deduplication", "remove it"},
         {sorts, "group_by_length", "remove it"},
+        {config.process_reward_model, "process_reward_model", "remove streaming"},
         {prefers, config.reward_model ? "reward_model" : "rl", "remove streaming"}}) {
     if (is_set)
       throw input_error(c.where(key), "expected rows that are all read first, got streaming beside it; {}", advice);

@@ -8,6 +8,7 @@ KeySection preference_section() {
   section.keys = {
       key<&Config::rl>("rl", "preference training and reinforcement learning").rows_only(),
       key<&Config::reward_model>("reward_model", "training a reward model").rows_only(),
+      key<&Config::process_reward_model>("process_reward_model", "training a reward model").rows_only(),
       key<&Config::max_prompt_length>("max_prompt_length", "a limit of preference rows' prompts")
           .alias({"max_prompt_len"})
           .least(1)
@@ -26,7 +27,7 @@ KeySection preference_section() {
               {"orpo_alpha", "rpo_alpha", "simpo_gamma", "cpo_alpha", "precompute_ref_log_probs", "reference_free",
                "f_divergence_type", "f_alpha_divergence_coef", "discopop_tau", "ref_model", "sync_ref_model",
                "ref_model_mixup_alpha", "ref_model_sync_steps", "disable_dropout"});
-  add_not_yet(section, "training a reward model", {"process_reward_model", "num_labels", "center_rewards_coefficient"});
+  add_not_yet(section, "training a reward model", {"num_labels", "center_rewards_coefficient"});
   add_refused(section, "TRL dropped it", {"dpo_norm_loss", "dpo_generate_during_eval", "generate_during_eval"});
   add_ignored(section, "it concerns kernels of other trainers; here the result is the same",
               {"dpo_use_liger_kernel", "dpo_use_logits_to_keep", "dpo_padding_free", "precompute_ref_batch_size",

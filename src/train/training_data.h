@@ -33,7 +33,7 @@ struct PreferenceData {
   data::Preferences training, validation;  // in file order; without test_datasets the validation has no summary
 };
 
-// The same for objectives that have a prompt and completions. REQUIRES: objective_of(config) != kText.
+// The same for objectives that have a prompt and completions. REQUIRES: has_completions(objective_of(config)).
 [[nodiscard]] PreferenceData load_preference_data(const Config& config, const ModelConfig& model,
                                                   const std::function<void(int64_t records)>& progress = {});
 

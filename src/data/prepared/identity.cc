@@ -46,25 +46,29 @@ Json members_of(const DatasetConfig& config) {
                field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
                message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-               message_field_role, message_field_content] = config;
+               step_separator, max_completion_length, train_on_last_step_only, message_field_role,
+               message_field_content] = config;
   return list_of(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
                  text_column, field_system, field_instruction, field_input, field_output, field_messages, field_prompt,
                  field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
                  message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                  message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-                 message_field_role, message_field_content);
+                 step_separator, max_completion_length, train_on_last_step_only, message_field_role,
+                 message_field_content);
 }
 
 Json members_of(const RowOptions& options) {
   const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
-               max_prompt_length, max_completion_length, packing, pretrain_text, train_on_inputs, deduplicate, completion_only_loss,
-               assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens] = options;
+               max_prompt_length, max_completion_length, packing, pretrain_text, train_on_inputs, deduplicate,
+               completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
+               eot_tokens] = options;
   // Strategies of packing that want the same rows share them.
   const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
   const Json rule = list_of(most, least, long_rows, end_that_stays, keep_without_targets);
   return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
-                 max_prompt_length, max_completion_length, rule, pretrain_text, train_on_inputs, deduplicate, completion_only_loss,
-                 assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja, eot_tokens);
+                 max_prompt_length, max_completion_length, rule, pretrain_text, train_on_inputs, deduplicate,
+                 completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
+                 eot_tokens);
 }
 
 Json data_file(const fs::path& path) {

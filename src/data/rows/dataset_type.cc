@@ -6,11 +6,8 @@
 namespace spillway::data {
 
 void check_dataset_type(const DatasetConfig& config, Objective objective) {
-  if (objective == Objective::kText) {
-    check_text_type(config);
-  } else {
-    check_preference_type(config, objective);
-  }
+  if (has_completions(objective)) return check_preference_type(config, objective);
+  return objective == Objective::kSteps ? check_steps_type(config) : check_text_type(config);
 }
 
 }  // namespace spillway::data

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "data/rows/dataset_type.h"
 #include "data/rows/instruction_kinds.h"
 #include "data/rows/preference_rows.h"
 
@@ -14,6 +15,8 @@ namespace spillway::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kStepwise = "stepwise_supervised";
 
 // `type:` empty: rows that are tokenised already.
 class TokenizedRows : public RowBuilder {
@@ -163,10 +166,19 @@ InputError no_such_type(const DatasetConfig& config, std::span<const std::string
                      near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
 }
 
+void check_steps_type(const DatasetConfig& config) {
+  if (config.type.is_user_defined() || (!config.type.name.empty() && config.type.name != kStepwise))
+    throw no_such_type(config, std::span(&kStepwise, 1));
+}
+
 void check_text_type(const DatasetConfig& config) {
   const std::string& type = config.type.name;
   if (type.empty() || config.type.is_user_defined() || is_text_rows_type(type) || is_chat_rows_type(type)) return;
   if (instruction_kind(type)) return;
+  if (type == kStepwise) {
+    throw input_error(fmt::format("datasets: {}", config.path),
+                      "expected process_reward_model: true beside type: {}, got none; set it", type);
+  }
   std::vector<std::string_view> names = {"chat_template", "completion", "pretrain",
                                          "input_output",  "reflection", "pygmalion"};
   const std::vector<std::string_view> instructions = instruction_types();
@@ -176,13 +188,14 @@ void check_text_type(const DatasetConfig& config) {
 
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const Tokenizer& tokenizer) {
-  if (options.objective != Objective::kText) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  check_dataset_type(config, options.objective);
+  if (has_completions(options.objective)) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);
   if (!config.type.given) return make_column_rows(config, options, tokenizer);
   if (config.type.name.empty() && !config.type.is_user_defined()) return std::make_unique<TokenizedRows>(tokenizer);
   for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
     if (auto builder = make(config, options, tokenizer)) return builder;
   }
-  check_text_type(config);
   SPILLWAY_CHECK(false, "a type without a builder: {}", config.type.name);
 }
 

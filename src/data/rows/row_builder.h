@@ -27,6 +27,7 @@ class RowBuilder {
 
 // Throws InputError where `config.type` is none that rows of text are made by, naming those that are.
 void check_text_type(const DatasetConfig& config);
+void check_steps_type(const DatasetConfig& config);  // the same of steps
 
 // That `config.type` is none of these; names the nearest.
 [[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names);
@@ -45,6 +46,9 @@ void check_text_type(const DatasetConfig& config);
                                                          const Tokenizer& tokenizer);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_chat_rows(const DatasetConfig& config, const RowOptions& options,
                                                          const Tokenizer& tokenizer);
+// For Objective::kSteps.
+[[nodiscard]] std::unique_ptr<RowBuilder> make_stepwise_rows(const DatasetConfig& config, const RowOptions& options,
+                                                             const Tokenizer& tokenizer);
 // TRL's rules: what a row is follows from its columns.
 [[nodiscard]] std::unique_ptr<RowBuilder> make_column_rows(const DatasetConfig& config, const RowOptions& options,
                                                            const Tokenizer& tokenizer);

@@ -20,7 +20,7 @@ PreferenceRule rule_of_preferences(const RowOptions& options) {
 
 RowCollector::RowCollector(const RowOptions& options, RowSink& sink)
     : objective_(options.objective), deduplicates_(options.deduplicate), sink_(sink) {
-  if (objective_ == Objective::kText) {
+  if (!has_completions(objective_)) {
     fit_ = [rule = length_rule(options)](Row& row, std::string_view where) { return fit_row(row, rule, where); };
     return;
   }
@@ -68,7 +68,7 @@ RowCollector::RowHash RowCollector::hash_of(const Row& row) const {
   RowHash hash;
   for (const int32_t id : row.input_ids) hash.add(static_cast<uint32_t>(id));
   // The first label of a text is no target: rows that differ in it alone are the same.
-  for (size_t i = objective_ == Objective::kText ? 1 : 0; i < row.labels.size(); ++i)
+  for (size_t i = has_completions(objective_) ? 0 : 1; i < row.labels.size(); ++i)
     hash.add(static_cast<uint32_t>(row.labels[i]));
   return hash;
 }

@@ -17,8 +17,8 @@ constexpr std::string_view kTokenizer =
   "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [{"id": 1, "content": "</s>", "special": true}]})";
 constexpr std::string_view kConfig = R"({"eos_token": "</s>"})";
 constexpr const char* kTypes[] = {
-    "completion", "alpaca",     "alpaca_w_system", "chat_template", "input_output", "",        "-",
-    "pretrain",   "reflection", "pygmalion",       "explainchoice", "metharme",     "sharegpt"};
+    "completion", "alpaca",     "alpaca_w_system", "chat_template", "input_output", "",         "-",
+    "pretrain",   "reflection", "pygmalion",       "explainchoice", "metharme",     "sharegpt", "stepwise_supervised"};
 
 }  // namespace
 
@@ -31,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   config.type = {std::string_view(type) != "-", type};
   data::RowOptions options;
   options.chat_template = "chatml";
+  if (config.type.name == "stepwise_supervised") options.objective = data::Objective::kSteps;
   try {
     const auto builder = data::make_row_builder(config, options, tokenizer);
     size_t at = 1;

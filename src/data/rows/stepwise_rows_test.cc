@@ -1,0 +1,73 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "data/rows/row_builder.h"
+#include "io/file.h"
+
+using namespace spillway;
+using namespace spillway::data;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+const std::filesystem::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
+
+DatasetConfig config_of(const Json& options) {
+  DatasetConfig config;
+  config.type = {.given = true, .name = "stepwise_supervised"};
+  config.step_separator = options.value("step_separator", "\n");
+  config.train_on_last_step_only = options.value("train_on_last_step_only", false);
+  if (options.contains("max_completion_length")) config.max_completion_length = options["max_completion_length"];
+  return config;
+}
+
+RowOptions options_of(const Json& options) {
+  return {.objective = Objective::kSteps, .sequence_len = options.value("sequence_len", int64_t{2048})};
+}
+
+}  // namespace
+
+TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
+  const Tokenizer tokenizer = Tokenizer::load(kGolden);
+  for (const Json& one : Json::parse(read_file(kGolden / "streams.json", int64_t{1} << 20))["stepwise"]) {
+    CAPTURE(one["options"].dump());
+    const auto builder = make_row_builder(config_of(one["options"]), options_of(one["options"]), tokenizer);
+    for (size_t i = 0; i < one["records"].size(); ++i) {
+      std::vector<Row> rows;
+      builder->build({.fields = one["records"][i], .where = "golden"}, rows);
+      REQUIRE(rows.size() == 1);
+      CHECK(rows[0].input_ids == one["rows"][i]["input_ids"].get<std::vector<int32_t>>());
+      CHECK(rows[0].labels == one["rows"][i]["labels"].get<std::vector<int32_t>>());
+    }
+  }
+}
+
+TEST_CASE("steps without as many labels, and labels that are neither right nor wrong, are refused") {
+  const Tokenizer tokenizer = Tokenizer::load(kGolden);
+  const auto error_of = [&](const Json& fields) -> std::string {
+    std::vector<Row> rows;
+    try {
+      make_row_builder(config_of(Json::object()), options_of(Json::object()), tokenizer)
+          ->build({.fields = fields, .where = "row"}, rows);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(
+      error_of({{"prompt", "p"}, {"completions", {"a"}}, {"labels", {true, false}}}).find("expected as many labels") !=
+      std::string::npos);
+  CHECK(error_of({{"prompt", "p"}, {"completions", {"a"}}, {"labels", {2}}}).find("expected true or false") !=
+        std::string::npos);
+  CHECK(error_of({{"prompt", "p"}, {"completions", {nullptr}}, {"labels", {1}}}).find("got null") != std::string::npos);
+  CHECK(error_of({{"prompt", "p"}, {"labels", {1}}}).find("expected a field 'completions'") != std::string::npos);
+  DatasetConfig other = config_of(Json::object());
+  CHECK_THROWS_WITH_AS((void)make_row_builder(other, {}, tokenizer),
+                       doctest::Contains("expected process_reward_model: true beside type: stepwise_supervised"),
+                       InputError);
+  other.type.name = "alpaca";
+  CHECK_THROWS_AS((void)make_row_builder(other, options_of(Json::object()), tokenizer), InputError);
+}
