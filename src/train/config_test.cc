@@ -433,7 +433,7 @@ TEST_CASE("a stream needs max_steps, and takes no part of its rows aside") {
   CHECK(error_of("").find("streaming] expected max_steps beside it") != std::string::npos);
   CHECK(error_of("max_steps: -1\n").find("streaming] expected max_steps beside it") != std::string::npos);
   for (const char* key : {"val_set_size: 0.1", "dataset_exact_deduplication: true", "group_by_length: true"}) {
-    const std::string error = error_of("max_steps: 3\n" + std::string(key) + "\n");
+    const std::string error = error_of(fmt::format("max_steps: 3\n{}\n", key));
     CAPTURE(error);
     CHECK(error.find("expected rows that are all read first, got streaming beside it") != std::string::npos);
   }
@@ -444,7 +444,7 @@ TEST_CASE("a dataset's type is known before its data are") {
     return first_problem(check_config("base_model: m\nlearning_rate: 1\n" + keys, "c.yml", {}, ConfigUse::kTrain));
   };
   for (const char* type : {"alpaca", "alpaca:chat", "", "sharegpt.load", "chat_template", "{format: '{instruction}'}"})
-    CHECK(error_of("datasets: [{path: b, type: " + std::string(type) + "}]\n") == "");
+    CHECK(error_of(fmt::format("datasets: [{{path: b, type: {}}}]\n", type)) == "");
   CHECK(error_of("datasets: [{path: b, type: alpacca}]\n").find("did you mean alpaca?") != std::string::npos);
   CHECK(error_of("datasets: [{path: b, type: alpaca:nosuch}]\n").find("behind the colon") != std::string::npos);
   CHECK(error_of("datasets: [{path: b}]\ntest_datasets: [{path: b, type: nosuch}]\n").find("expected a type of") !=
@@ -466,7 +466,7 @@ TEST_CASE("every key of the table has a meaning and is found by each of its name
 }
 
 TEST_CASE("docs/config.md is what the table says") {
-  std::ifstream stream(std::string(SPILLWAY_SOURCE_DIR) + "/docs/config.md");
+  std::ifstream stream(SPILLWAY_SOURCE_DIR "/docs/config.md");
   std::stringstream page;
   page << stream.rdbuf();
   CHECK_MESSAGE(page.str() == config_markdown(),
