@@ -20,8 +20,9 @@ struct OurBudget {
 // `key`, which is the top-level key `given` or stands below it, says the size of one of our budgets.
 void adopt(LoadedConfig& loaded, std::string_view given, const std::string& key, const std::string& size,
            OurBudget ours) {
-  // "c.yml:3: max_memory" and "max_memory.cpu" -> "c.yml:3: max_memory.cpu"
-  const std::string place = loaded.given.find(given)->second + key.substr(given.size());
+  // "c.yml:3: max_memory" and "max_memory.cpu" -> "c.yml:3: max_memory.cpu"; a command line may have named the entry
+  std::string place = loaded.given.find(given)->second;
+  if (!place.ends_with(key)) place += key.substr(given.size());
   const int64_t bytes = comparable_bytes(size, place);
   if (!ours.size.empty()) {
     if (comparable_bytes(ours.size, loaded.given.find(ours.name)->second) == bytes) return;

@@ -253,6 +253,12 @@ TEST_CASE("budgets that contradict each other are named together, with both valu
         "[c.yml:5: max_memory.cpu] expected the 4GiB of memory.host, which is the same budget, got 5GiB; remove one");
   CHECK(error_of("gpu_memory_limit: 5\nmax_memory: {0: 5GiB}\n") ==
         "[c.yml:5: max_memory] expected gpu_memory_limit or max_memory, got both; remove one");
+  const std::vector<ConfigOverride> typed = {{"max_memory.0", "5GiB"}};
+  CHECK_THROWS_WITH_AS(
+      (void)load_config("base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\nmemory: {device: 4GiB}\n", "c.yml",
+                        typed, ConfigUse::kTrain),
+      "[--max_memory.0] expected the 4GiB of memory.device, which is the same budget, got 5GiB; remove one",
+      InputError);
   CHECK(error_of("max_memory: {gpu: 5GiB}\n") ==
         "[c.yml:4: max_memory.gpu] expected a device's number, cpu or disk, got 'gpu'; remove it");
   CHECK(error_of("max_memory: 5GiB\n") ==
