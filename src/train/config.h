@@ -30,7 +30,7 @@ enum class SavedOutputs { kAttention, kProducts };  // entries of selective_chec
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class PlanMode { kAuto, kFixed };
 enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
-enum class Sampling { kRandom, kSequential, kGroupByLength };
+enum class SamplingStrategy { kRandom, kSequential, kGroupByLength };
 
 // What concerns the data is declared beside the code that reads it.
 using data::DatasetConfig;
@@ -123,7 +123,7 @@ struct Config {
   PackingStrategy packing_strategy = PackingStrategy::kBfd;
   PackingScope packing_scope = PackingScope::kBatch;
   bool group_by_length = false;
-  Sampling train_sampling_strategy = Sampling::kRandom;
+  SamplingStrategy train_sampling_strategy = SamplingStrategy::kRandom;
   std::optional<bool> eval_sample_packing;
   AutoBool padding_free = AutoBool::kAuto;
   int64_t micro_batch_size = 1;

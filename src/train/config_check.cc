@@ -276,7 +276,7 @@ void check_streaming(Checks& c) {
   const std::string where = c.where(config.pretraining_dataset.empty() ? "streaming" : "pretraining_dataset");
   if (config.max_steps.value_or(0) <= 0)
     throw input_error(where, "expected max_steps beside it, got none; a stream has no end of its own: set max_steps");
-  const bool sorts = config.group_by_length || config.train_sampling_strategy == Sampling::kGroupByLength;
+  const bool sorts = config.group_by_length || config.train_sampling_strategy == SamplingStrategy::kGroupByLength;
   const bool prefers = config.rl != Rl::kNone || config.reward_model;
   for (const auto& [is_set, key, advice] :
        {std::tuple{config.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},

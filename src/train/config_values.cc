@@ -159,9 +159,9 @@ constexpr Word<PackingStrategy> kPackingStrategies[] = {{"bfd", PackingStrategy:
                                                         {"bfd-requeue", PackingStrategy::kBfdSplit},  // its old name
                                                         {"wrapped", PackingStrategy::kWrapped}};
 constexpr Word<PackingScope> kPackingScopes[] = {{"batch", PackingScope::kBatch}, {"dataset", PackingScope::kDataset}};
-constexpr Word<Sampling> kSamplings[] = {{"random", Sampling::kRandom},
-                                         {"sequential", Sampling::kSequential},
-                                         {"group_by_length", Sampling::kGroupByLength}};
+constexpr Word<SamplingStrategy> kSamplings[] = {{"random", SamplingStrategy::kRandom},
+                                                 {"sequential", SamplingStrategy::kSequential},
+                                                 {"group_by_length", SamplingStrategy::kGroupByLength}};
 constexpr Word<TruncationMode> kTruncationModes[] = {{"keep_start", TruncationMode::kKeepStart},
                                                      {"keep_end", TruncationMode::kKeepEnd}};
 
@@ -198,7 +198,7 @@ const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const KeyP
 
 std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPackingStrategies; }
 std::span<const Word<PackingScope>> words_of(PackingScope) { return kPackingScopes; }
-std::span<const Word<Sampling>> words_of(Sampling) { return kSamplings; }
+std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy) { return kSamplings; }
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }

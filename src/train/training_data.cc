@@ -76,7 +76,7 @@ bool packs_all_rows(const Config& config) {
 
 // By TRL's rules a stream keeps its order unless told otherwise.
 bool shuffles_stream(const Config& config) {
-  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == Sampling::kSequential;
+  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == SamplingStrategy::kSequential;
   return !in_order && config.shuffle_merged_datasets.value_or(config.length_rules == LengthRules::kAxolotl);
 }
 
@@ -201,8 +201,8 @@ PreferenceData load_preference_data(const Config& config, const ModelConfig& mod
 }
 
 data::BatchOptions batch_options(const Config& config) {
-  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == Sampling::kSequential;
-  const bool grouped = config.group_by_length || config.train_sampling_strategy == Sampling::kGroupByLength;
+  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == SamplingStrategy::kSequential;
+  const bool grouped = config.group_by_length || config.train_sampling_strategy == SamplingStrategy::kGroupByLength;
   data::BatchOptions options{
       .rows = config.micro_batch_size,
       .sequence_len = config.sequence_len,
