@@ -6,24 +6,19 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "tests/support/small_config.h"
 #include "train/config_help.h"
 #include "train/config_keys.h"
 #include "train/config_load.h"
 
 using namespace spillway;
 using namespace spillway::train;
+using spillway::testing::small_config;
 
 namespace {
 
-constexpr std::string_view kSmall =
-    "base_model: ./m\n"
-    "learning_rate: 2e-4\n"
-    "datasets:\n"
-    "  - path: a.jsonl\n"
-    "    type: alpaca\n";
-
 LoadedConfig load(std::string_view more = "", std::vector<ConfigOverride> overrides = {}) {
-  return load_config(std::string(kSmall) + std::string(more), "c.yml", overrides, ConfigUse::kTrain);
+  return load_config(small_config(more), "c.yml", overrides, ConfigUse::kTrain);
 }
 
 std::string error_of(std::string_view more, std::vector<ConfigOverride> overrides = {}) {

@@ -4,23 +4,18 @@
 
 #include <fstream>
 
+#include "tests/support/small_config.h"
 #include "train/config_keys.h"
 #include "train/config_load.h"
 
 using namespace spillway;
 using namespace spillway::train;
+using spillway::testing::small_config;
 
 namespace {
 
-constexpr std::string_view kSmall =
-    "base_model: ./m\n"
-    "learning_rate: 2e-4\n"
-    "datasets:\n"
-    "  - path: a.jsonl\n"
-    "    type: alpaca\n";
-
 LoadedConfig check(std::string_view more, std::vector<ConfigOverride> overrides = {}) {
-  return check_config(std::string(kSmall) + std::string(more), "c.yml", overrides, ConfigUse::kTrain);
+  return check_config(small_config(more), "c.yml", overrides, ConfigUse::kTrain);
 }
 
 LoadedConfig check_example(std::string_view name) {
