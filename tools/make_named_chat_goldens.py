@@ -38,7 +38,7 @@ def main():
     parser.add_argument("templates", type=pathlib.Path, help="folder with the templates of reference")
     folder = parser.parse_args().templates
     cases = []
-    for name in sorted([path.stem for path in SOURCES.glob("*.jinja")] + ["aya"]):
+    for name in sorted([path.stem for path in SOURCES.glob("*.jinja")] + ["aya", "gemma4_unified"]):
         source = (folder / f"{name}.jinja").read_text(encoding="utf-8")
         for (conversation, messages), (number, option) in itertools.product(CONVERSATIONS.items(), enumerate(OPTIONS)):
             result = apply({"messages": messages, **option}, source)

@@ -26,6 +26,8 @@ constexpr std::array kBuiltins = {
     Builtin{"gemma", kGemma},
     Builtin{"gemma3", kGemma3},
     Builtin{"gemma3n", kGemma3n},
+    Builtin{"gemma4", kGemma4},
+    Builtin{"gemma4_unified", kGemma4},
     Builtin{"jamba", kJamba},
     Builtin{"llama3", kLlama3},
     Builtin{"llama3_2_vision", kLlama32Vision},

@@ -321,6 +321,7 @@ TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(error_of("chat_template: chatml\nchat_template_jinja: x\n")
             .find("expected chat_template: jinja beside chat_template_jinja, got 'chatml'") != std::string::npos);
   CHECK(error_of("chat_template: chatmll\n").find("did you mean chatml?") != std::string::npos);
+  CHECK(error_of("chat_template: command_a\n").find("tokenizer_default takes") != std::string::npos);
   CHECK(error_of("chat_template: tokenizer_default_fallback_lama3\n").find("did you mean llama3?") !=
         std::string::npos);
   CHECK(load("chat_template: tokenizer_default_fallback_chatml\n").config.chat_template ==

@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "data/chat_template.h"
-#include "train/config_verdict.h"
 
 namespace spillway::train {
 namespace {
 
-// Axolotl's, of models that are not read here.
-constexpr std::string_view kToCome[] = {
-    "command_a", "command_a_rag", "command_a_tool_use", "gemma4", "gemma4_unified", "llama3_2_vision", "qwen3_5"};
+// Axolotl's, which write pages of instructions in the words of the model's maker.
+constexpr std::string_view kOfTheirMaker[] = {"command_a", "command_a_rag", "command_a_tool_use"};
 
 }  // namespace
 
@@ -23,11 +22,12 @@ void check_template_name(std::string_view name, std::string_view where) {
   if (data::builtin_chat_template(builtin)) return;
   std::vector<std::string_view> names = data::builtin_chat_template_names();
   names.insert(names.end(), {kOwn, kText});
-  if (std::find(std::begin(kToCome), std::end(kToCome), builtin) != std::end(kToCome)) {
-    throw NotYetError(
-        fmt::format("[{}] expected {}, got {}; this template is not yet built in, give it as "
-                    "chat_template_jinja",
-                    where, joined_names(names), quote(name)));
+  if (std::find(std::begin(kOfTheirMaker), std::end(kOfTheirMaker), builtin) != std::end(kOfTheirMaker)) {
+    throw input_error(
+        where,
+        "expected {}, got {}; this template is its maker's text and not built in: tokenizer_default takes "
+        "the one that comes with the model, chat_template_jinja a file",
+        joined_names(names), quote(name));
   }
   const std::string_view near = nearest_name(builtin, names);
   throw input_error(where, "expected {}, got {}; {}", joined_names(names), quote(name),
