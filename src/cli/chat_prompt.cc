@@ -53,17 +53,23 @@ data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokeniz
   return input;
 }
 
+data::ChatTemplates chat_templates_of(const data::Tokenizer& tokenizer, const std::string& model) {
+  const std::optional<std::string> source = tokenizer.chat_template();
+  if (!source) {
+    throw input_error(model,
+                      "expected a chat template in chat_template.jinja or tokenizer_config.json, got none; add one");
+  }
+  return data::ChatTemplates::compile(*source, tokenizer.chat_template("tool_use"), "chat template of " + model);
+}
+
 std::vector<std::string> render_prompts(const std::string& path, bool json_lines, const data::Tokenizer& tokenizer,
                                         const std::string& model) {
-  const std::optional<std::string> source = tokenizer.chat_template();
-  if (!source)
-    throw input_error(
-        model, "expected a chat template in tokenizer_config.json or chat_template.jinja, got none; use --prompt");
-  const data::ChatTemplate chat = data::ChatTemplate::compile(*source, "chat template of " + model);
+  const data::ChatTemplates chats = chat_templates_of(tokenizer, model);
   const std::string content = read_file(path, kMaxFileBytes);
   std::vector<std::string> prompts;
   const auto add = [&](std::string_view text, const std::string& where) {
-    prompts.push_back(render_chat(chat, chat_input(text, tokenizer, true, where)).text);
+    const data::ChatInput input = chat_input(text, tokenizer, true, where);
+    prompts.push_back(render_chat(chats.for_tools(input.tools), input).text);
   };
   if (!json_lines) {
     add(content, path);

@@ -16,6 +16,9 @@ namespace spillway {
 [[nodiscard]] data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokenizer, bool asks,
                                          std::string_view where);
 
+// The templates of a tokenizer; `model` is its folder. Throws InputError where there are none.
+[[nodiscard]] data::ChatTemplates chat_templates_of(const data::Tokenizer& tokenizer, const std::string& model);
+
 // The prompts of a JSON file of one conversation, or of a JSON-lines file of many, ready to be answered. Throws
 // InputError; `model` is the folder whose tokenizer it is.
 [[nodiscard]] std::vector<std::string> render_prompts(const std::string& path, bool json_lines,

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -67,23 +65,9 @@ std::vector<int> assistant_mask(const data::Tokenizer& tokenizer, const data::Ch
   return mask;
 }
 
-// The folder's template for conversations with or without tools.
-data::ChatTemplate template_for(const data::Tokenizer& tokenizer, bool with_tools, const std::string& model) {
-  std::optional<std::string> source;
-  if (with_tools) source = tokenizer.chat_template("tool_use");
-  if (!source) source = tokenizer.chat_template();
-  if (!source) {
-    throw input_error(model,
-                      "expected a chat template in chat_template.jinja or tokenizer_config.json, got none; "
-                      "add one");
-  }
-  return data::ChatTemplate::compile(*source, "chat template of " + model);
-}
-
-bool has_tools(const data::ChatInput& input) { return input.tools.is_array() && !input.tools.empty(); }
-
-Json tokenized_messages(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat,
+Json tokenized_messages(const data::Tokenizer& tokenizer, const data::ChatTemplates& chats,
                         const data::ChatInput& input) {
+  const data::ChatTemplate& chat = chats.for_tools(input.tools);
   const data::ChatTemplate::Rendered rendered = data::render_chat(chat, input);
   const std::vector<int32_t> ids = tokenizer.encode(rendered.text, false);
   Json result = {{"ids", ids}, {"tokens", Json::array()}, {"text", rendered.text}};
@@ -95,21 +79,19 @@ Json tokenized_messages(const data::Tokenizer& tokenizer, const data::ChatTempla
 void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options) {
   const data::ChatInput input =
       chat_input(read_file(options.messages, kMaxInputBytes), tokenizer, false, options.messages);
-  const data::ChatTemplate chat = template_for(tokenizer, has_tools(input), options.model);
-  const Json result = tokenized_messages(tokenizer, chat, input);
+  const Json result = tokenized_messages(tokenizer, chat_templates_of(tokenizer, options.model), input);
   fmt::print("{}\n", options.json ? json_text(result, 2) : result["text"].get_ref<const std::string&>());
 }
 
 // One conversation a line in; a line out for each, with an error where the template refuses it.
 void tokenize_message_lines(const data::Tokenizer& tokenizer, const Options& options) {
-  const std::array chats = {template_for(tokenizer, false, options.model),
-                            template_for(tokenizer, true, options.model)};
+  const data::ChatTemplates chats = chat_templates_of(tokenizer, options.model);
   int64_t count = 0, refused = 0;
   each_line(options.messages, [&](std::string_view line, const std::string& where) {
     const data::ChatInput input = chat_input(line, tokenizer, false, where);
     ++count;
     try {
-      fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats[has_tools(input) ? 1 : 0], input)));
+      fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats, input)));
     } catch (const InputError& error) {
       ++refused;
       fmt::print("{}\n", json_text(Json{{"error", error.what()}}));

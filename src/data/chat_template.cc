@@ -187,25 +187,14 @@ ChatTemplate::Rendered render_chat(const ChatTemplate& chat_template, const Chat
   return rendered;
 }
 
-std::string pick_chat_template(const Json& chat_template, bool with_tools, std::string_view where) {
-  if (chat_template.is_string()) return chat_template.get<std::string>();
-  Json by_name = Json::object();
-  if (chat_template.is_object()) {
-    by_name = chat_template;
-  } else if (chat_template.is_array()) {
-    for (const Json& entry : chat_template) {
-      if (entry.is_object() && entry.contains("name") && entry["name"].is_string() && entry.contains("template")) {
-        by_name[entry["name"].get<std::string>()] = entry["template"];
-      }
-    }
-  }
-  for (const char* name : {"tool_use", "default"}) {
-    if (std::string_view(name) == "tool_use" && !with_tools) continue;
-    if (by_name.contains(name) && by_name[name].is_string()) return by_name[name].get<std::string>();
-  }
-  throw input_error(where,
-                    "expected chat_template to be text or to have a template named 'default', got neither; set "
-                    "chat_template in the config");
+ChatTemplates ChatTemplates::compile(std::string usual, std::optional<std::string> tool_use, std::string_view where) {
+  ChatTemplates result{ChatTemplate::compile(std::move(usual), where), {}};
+  if (tool_use) result.tool_use = ChatTemplate::compile(std::move(*tool_use), fmt::format("{}, tool_use", where));
+  return result;
+}
+
+const ChatTemplate& ChatTemplates::for_tools(const Json& tools) const {
+  return tool_use && !tools.is_null() ? *tool_use : usual;
 }
 
 std::string resolve_chat_template(std::string_view choice, const std::optional<std::string>& jinja,

@@ -64,11 +64,16 @@ struct ChatInput {
 [[nodiscard]] ChatTemplate::Rendered render_chat(const ChatTemplate& chat_template, const ChatInput& input,
                                                  const std::optional<std::tm>& now = {});
 
-// The template source out of tokenizer_config.json's `chat_template`: text, or several by name (an object, or a list of
-// {"name", "template"}), of which `tool_use` serves conversations with tools and `default` the others. Throws
-// InputError, naming `where`.
-[[nodiscard]] std::string pick_chat_template(const nlohmann::ordered_json& chat_template, bool with_tools,
+// A tokenizer may have a template of its own for conversations with tools.
+struct ChatTemplates {
+  ChatTemplate usual;
+  std::optional<ChatTemplate> tool_use;
+
+  [[nodiscard]] static ChatTemplates compile(std::string usual, std::optional<std::string> tool_use,
                                              std::string_view where);
+  // As in transformers, a list of no tools counts as tools; null does not.
+  [[nodiscard]] const ChatTemplate& for_tools(const nlohmann::ordered_json& tools) const;
+};
 
 // The source for axolotl's `chat_template` key: a built-in name (chatml, llama3, alpaca, ...), `jinja` (then `jinja`
 // holds the source), `tokenizer_default` or `tokenizer_default_fallback_NAME` (`tokenizer` holds the tokenizer's own

@@ -153,12 +153,17 @@ TEST_CASE("a namespace that holds itself does not leak or hang") {
                "endfor %}{% endfor %}ok") == "ok");
 }
 
-TEST_CASE("the templates of a tokenizer are picked by name") {
-  CHECK(pick_chat_template(Json("x"), false, "w") == "x");
-  const Json several = Json::parse(R"([{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}])");
-  CHECK(pick_chat_template(several, false, "w") == "d");
-  CHECK(pick_chat_template(several, true, "w") == "t");
-  CHECK_THROWS_AS((void)pick_chat_template(Json::parse(R"({"rag": "r"})"), true, "w"), InputError);
+TEST_CASE("a conversation with tools gets the template for tools, where there is one") {
+  const auto shown = [](const ChatTemplates& templates, const Json& tools) {
+    return templates.for_tools(tools).render(Json::object()).text;
+  };
+  const ChatTemplates two = ChatTemplates::compile("usual", "for tools", "w");
+  CHECK(shown(two, Json()) == "usual");
+  CHECK(shown(two, Json::array()) == "for tools");
+  CHECK(shown(ChatTemplates::compile("usual", std::nullopt, "w"), Json::array()) == "usual");
+}
+
+TEST_CASE("a template is chosen by name, or is the tokenizer's own") {
   CHECK(resolve_chat_template("tokenizer_default", std::nullopt, "own") == "own");
   CHECK(resolve_chat_template("tokenizer_default_fallback_chatml", std::nullopt, "own") == "own");
   CHECK(resolve_chat_template("tokenizer_default_fallback_chatml", std::nullopt, std::nullopt) ==

@@ -12,12 +12,12 @@ ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& option
   const bool has_template = !config.chat_template.empty() || !options.chat_template.empty() ||
                             !config.chat_template_jinja.empty() || !options.chat_template_jinja.empty() ||
                             tokenizer.chat_template();
-  if (has_template) template_ = choose_chat_template(config, options, tokenizer);
+  if (has_template) templates_ = choose_chat_template(config, options, tokenizer);
 }
 
 ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
                                             bool add_generation_prompt) const {
-  if (!template_)
+  if (!templates_)
     throw input_error(record.where,
                       "expected a chat template for messages, got a tokenizer without one; set chat_template: chatml "
                       "or another name");
@@ -30,7 +30,7 @@ ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& me
     for (const auto& [name, value] : record.fields["chat_template_kwargs"].items()) input.variables[name] = value;
   }
   try {
-    return render_chat(*template_, input);
+    return render_chat(templates_->for_tools(tools), input);
   } catch (const InputError& error) {
     throw input_error(
         record.where,

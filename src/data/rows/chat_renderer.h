@@ -23,7 +23,7 @@ class ChatRenderer {
                                               const nlohmann::ordered_json& tools, bool add_generation_prompt) const;
 
  private:
-  std::optional<ChatTemplate> template_;
+  std::optional<ChatTemplates> templates_;
   nlohmann::ordered_json variables_;
 };
 

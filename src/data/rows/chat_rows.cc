@@ -55,7 +55,7 @@ class ChatRows : public RowBuilder {
         options_(options),
         tokenizer_(tokenizer),
         reader_(config),
-        template_(choose_chat_template(config, options, tokenizer)),
+        templates_(choose_chat_template(config, options, tokenizer)),
         variables_(template_variables(tokenizer)),
         train_on_eot_(config.train_on_eot.value_or(config.train_on_eos)) {
     for (const std::string& role : config_.roles_to_train) roles_to_train_.insert(reader_.mapped_role(role));
@@ -73,12 +73,16 @@ class ChatRows : public RowBuilder {
   }
 
  private:
+  static bool writes(const ChatTemplate& chat_template, const std::string& token) {
+    return chat_template.source().find(token) != std::string::npos;
+  }
+
   void set_end_tokens() {
     const auto eos = tokenizer_.eos_id();
     if (options_.eot_tokens.empty() && eos) end_tokens_.insert(*eos);
     for (const std::string& token : options_.eot_tokens) {
       // A token that the template never writes cannot end a turn.
-      if (template_.source().find(token) == std::string::npos) continue;
+      if (!writes(templates_.usual, token) && !(templates_.tool_use && writes(*templates_.tool_use, token))) continue;
       const std::vector<int32_t> ids = tokenizer_.encode(token, false);
       if (ids.size() != 1)
         throw input_error("eot_tokens",
@@ -100,7 +104,7 @@ class ChatRows : public RowBuilder {
     input.tools = conversation.tools;
     input.variables = variables_;
     try {
-      return render_chat(template_, input).text;
+      return render_chat(templates_.for_tools(input.tools), input).text;
     } catch (const InputError& error) {
       throw input_error(
           record.where,
@@ -219,7 +223,7 @@ class ChatRows : public RowBuilder {
   RowOptions options_;
   const Tokenizer& tokenizer_;
   ConversationReader reader_;
-  ChatTemplate template_;
+  ChatTemplates templates_;
   Json variables_;
   TrainOnEos train_on_eot_;
   std::set<std::string> roles_to_train_;

@@ -138,12 +138,15 @@ Row tokenized_row(const Record& record, const Tokenizer& tokenizer) {
   return kept;
 }
 
-ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
+ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
   const bool own = !config.chat_template.empty() || !config.chat_template_jinja.empty();
   const std::string& choice = own ? config.chat_template : options.chat_template;
   const std::string& jinja = own ? config.chat_template_jinja : options.chat_template_jinja;
-  const ChosenTemplate chosen = data::choose_chat_template(choice, jinja, tokenizer.chat_template());
-  return ChatTemplate::compile(chosen.source, chosen.where);
+  const std::optional<std::string> theirs = tokenizer.chat_template();
+  const ChosenTemplate chosen = data::choose_chat_template(choice, jinja, theirs);
+  const bool is_theirs = chosen.source == theirs;
+  return ChatTemplates::compile(chosen.source, is_theirs ? tokenizer.chat_template("tool_use") : std::nullopt,
+                                chosen.where);
 }
 
 Json template_variables(const Tokenizer& tokenizer) {

@@ -73,9 +73,10 @@ void check_steps_type(const DatasetConfig& config);  // the same of steps
 [[nodiscard]] Row learn_all(std::vector<int32_t> ids);
 // A row with input_ids, and labels and attention_mask where it has them.
 [[nodiscard]] Row tokenized_row(const Record& record, const Tokenizer& tokenizer);
-// The compiled template that dataset, config and tokenizer choose, in this order.
-[[nodiscard]] ChatTemplate choose_chat_template(const DatasetConfig& config, const RowOptions& options,
-                                                const Tokenizer& tokenizer);
+// The compiled template that dataset, config and tokenizer choose, in this order. One that the config names is for all
+// conversations.
+[[nodiscard]] ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options,
+                                                 const Tokenizer& tokenizer);
 // bos_token and the like, as templates see them.
 [[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer);
 
