@@ -1,16 +1,17 @@
 // Rows of conversations, as axolotl's type chat_template makes them: the whole conversation is rendered and encoded at
 // once, and the turns of the roles to train are its targets. Where a turn lies is found by rendering the conversation
-// again with the turn's content replaced: what differs is the turn, wherever the template put it and whatever it made
-// of the others.
+// again with turns replaced: what differs is the turn, wherever the template put it and whatever it made of the others.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/rows/conversation.h"
+#include "data/rows/replaced_places.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 #include "data/rows/trained_parts.h"
@@ -22,28 +23,6 @@ using Json = nlohmann::ordered_json;
 
 // A turn's end token counts as its own this far behind its content.
 constexpr int64_t kEndDistance = 3;
-
-// Two stand-ins without a common first or last character: one that happens to share an edge with the text around it
-// would make the turn look smaller.
-constexpr std::array<const char*, 2> kStandIns = {"[[dummy_message]]", "zzdummymessagezz"};
-
-// Half-open, of bytes or of tokens.
-struct Range {
-  int64_t begin = 0, end = 0;
-};
-
-// The part of `whole` that differs from `other`.
-template <typename Text>
-Range difference(const Text& whole, const Text& other) {
-  const auto limit = static_cast<int64_t>(std::min(whole.size(), other.size()));
-  int64_t begin = 0;
-  while (begin < limit && whole[static_cast<size_t>(begin)] == other[static_cast<size_t>(begin)]) ++begin;
-  int64_t same = 0;
-  while (same < limit - begin &&
-         whole[whole.size() - 1 - static_cast<size_t>(same)] == other[other.size() - 1 - static_cast<size_t>(same)])
-    ++same;
-  return {begin, static_cast<int64_t>(whole.size()) - same};
-}
 
 // What a stand-in takes the place of.
 enum class Replaced { kTurn, kContent, kReasoning };
@@ -121,21 +100,27 @@ class ChatRows : public RowBuilder {
     return options_.train_on_inputs || roles_to_train_.contains(turn.role());
   }
 
+  // Where in the row's tokens a turn lies; with parts in its reasoning, also where that lies.
+  struct TurnPlace {
+    Range turn, reasoning;
+  };
+
+  [[nodiscard]] static bool has_parts(const Turn& turn) {
+    return (turn.parts && !turn.parts->empty()) || turn.reasoning_parts;
+  }
+  [[nodiscard]] static bool has_reasoning(const Turn& turn) { return turn.message.contains("reasoning_content"); }
+  [[nodiscard]] bool marks_all_ends() const {
+    return config_.train_on_eos == TrainOnEos::kAll || train_on_eot_ == TrainOnEos::kAll;
+  }
+
   void mark_targets(const Record& record, const Conversation& conversation, const std::string& text, Row& row) const {
-    const auto spans = token_spans(tokenizer_, text, row.input_ids);
-    const auto find = [&](size_t index, Replaced replaced) {
-      return spans ? find_by_text(record, conversation, index, replaced, text, *spans)
-                   : find_by_tokens(record, conversation, index, replaced, row.input_ids);
-    };
-    const bool all_ends = config_.train_on_eos == TrainOnEos::kAll || train_on_eot_ == TrainOnEos::kAll;
+    const std::vector<TurnPlace> places = find_turns(record, conversation, text, row.input_ids);
     int64_t last_eot = -1, last_eos = -1;
     for (size_t i = 0; i < conversation.turns.size(); ++i) {
       const Turn& turn = conversation.turns[i];
       const bool train = trains(turn);
-      if (!train && !all_ends) continue;
-      const bool has_parts = (turn.parts && !turn.parts->empty()) || turn.reasoning_parts;
-      const bool has_reasoning = turn.message.contains("reasoning_content");
-      const Range range = find(i, has_parts && has_reasoning ? Replaced::kContent : Replaced::kTurn);
+      if (!train && !marks_all_ends()) continue;
+      const Range range = places[i].turn;
       if (range.begin < range.end && train) {
         if (turn.parts && !turn.parts->empty()) {
           mark_parts(turn.message["content"], *turn.parts, range, row);
@@ -143,14 +128,38 @@ class ChatRows : public RowBuilder {
           copy_labels(row, range.begin, range.end);
         }
       }
-      if (train && turn.reasoning_parts && has_reasoning)
-        mark_parts(turn.message["reasoning_content"], *turn.reasoning_parts, find(i, Replaced::kReasoning), row);
+      if (train && turn.reasoning_parts && has_reasoning(turn))
+        mark_parts(turn.message["reasoning_content"], *turn.reasoning_parts, places[i].reasoning, row);
       if (range.begin >= range.end) continue;  // the template shows nothing of it
       mark_end(row, range.end, end_tokens_, train_on_eot_, train, last_eot);
       if (tokenizer_.eos_id()) mark_end(row, range.end, {*tokenizer_.eos_id()}, config_.train_on_eos, train, last_eos);
     }
     if (train_on_eot_ == TrainOnEos::kLast && last_eot >= 0) copy_labels(row, last_eot, last_eot + 1);
     if (config_.train_on_eos == TrainOnEos::kLast && last_eos >= 0) copy_labels(row, last_eos, last_eos + 1);
+  }
+
+  // Of the turns that mark_targets asks about.
+  [[nodiscard]] std::vector<TurnPlace> find_turns(const Record& record, const Conversation& conversation,
+                                                  const std::string& text, const std::vector<int32_t>& ids) const {
+    std::vector<size_t> whole, contents, reasonings;
+    for (size_t i = 0; i < conversation.turns.size(); ++i) {
+      const Turn& turn = conversation.turns[i];
+      const bool train = trains(turn);
+      if (!train && !marks_all_ends()) continue;
+      (has_parts(turn) && has_reasoning(turn) ? contents : whole).push_back(i);
+      if (train && turn.reasoning_parts && has_reasoning(turn)) reasonings.push_back(i);
+    }
+    std::vector<TurnPlace> places(conversation.turns.size());
+    const auto spans = token_spans(tokenizer_, text, ids);
+    const auto find = [&](const std::vector<size_t>& turns, Replaced replaced, Range TurnPlace::*place) {
+      const std::vector<Range> ranges = spans ? find_by_text({record, conversation, turns, replaced}, text, *spans)
+                                              : find_by_tokens({record, conversation, turns, replaced}, ids);
+      for (size_t i = 0; i < turns.size(); ++i) places[turns[i]].*place = ranges[i];
+    };
+    find(whole, Replaced::kTurn, &TurnPlace::turn);
+    find(contents, Replaced::kContent, &TurnPlace::turn);
+    find(reasonings, Replaced::kReasoning, &TurnPlace::reasoning);
+    return places;
   }
 
   // The parts are placed by the text's own tokens, counted from where the text begins in the row.
@@ -178,27 +187,47 @@ class ChatRows : public RowBuilder {
     }
   }
 
-  [[nodiscard]] std::string render_with_stand_in(const Record& record, const Conversation& conversation, size_t index,
-                                                 Replaced replaced, const char* stand_in) const {
-    Conversation changed = conversation;
-    const Json& message = conversation.turns[index].message;
-    Json& dummy = changed.turns[index].message;
-    dummy = {{"role", message["role"]}, {"content", stand_in}};
+  // What is searched for: `replaced` of these turns.
+  struct Wanted {
+    const Record& record;
+    const Conversation& conversation;
+    const std::vector<size_t>& turns;
+    Replaced replaced;
+  };
+
+  // Renders the conversation with what is wanted of `some` (into `turns`) replaced.
+  [[nodiscard]] std::string render_replaced(const Wanted& wanted, std::span<const size_t> some,
+                                            std::span<const std::string> stand_ins) const {
+    Conversation changed = wanted.conversation;
+    for (size_t i = 0; i < some.size(); ++i) {
+      const size_t turn = wanted.turns[some[i]];
+      changed.turns[turn].message =
+          with_stand_in(wanted.conversation.turns[turn].message, wanted.replaced, stand_ins[i]);
+    }
+    return render(wanted.record, changed);
+  }
+
+  static Json with_stand_in(const Json& message, Replaced replaced, const std::string& stand_in) {
+    Json dummy = {{"role", message["role"]}, {"content", stand_in}};
     if (replaced == Replaced::kReasoning && message.contains("content")) dummy["content"] = message["content"];
     if (replaced == Replaced::kReasoning) dummy["reasoning_content"] = stand_in;
     if (replaced == Replaced::kContent && message.contains("reasoning_content"))
       dummy["reasoning_content"] = message["reasoning_content"];
-    return render(record, changed);
+    return dummy;
   }
 
   using Spans = std::vector<std::pair<int64_t, int64_t>>;
-  [[nodiscard]] Range find_by_text(const Record& record, const Conversation& conversation, size_t index,
-                                   Replaced replaced, const std::string& text, const Spans& spans) const {
-    Range bytes{static_cast<int64_t>(text.size()), 0};
-    for (const char* stand_in : kStandIns) {
-      const Range one = difference(text, render_with_stand_in(record, conversation, index, replaced, stand_in));
-      bytes = {std::min(bytes.begin, one.begin), std::max(bytes.end, one.end)};
-    }
+  [[nodiscard]] std::vector<Range> find_by_text(const Wanted& wanted, const std::string& text,
+                                                const Spans& spans) const {
+    std::vector<Range> ranges = find_replaced(
+        text, wanted.turns.size(), [&](std::span<const size_t> some, std::span<const std::string> stand_ins) {
+          return render_replaced(wanted, some, stand_ins);
+        });
+    for (Range& range : ranges) range = tokens_of(range, spans);
+    return ranges;
+  }
+
+  static Range tokens_of(const Range& bytes, const Spans& spans) {
     if (bytes.begin >= bytes.end) return {};
     const auto first =
         std::partition_point(spans.begin(), spans.end(), [&](const auto& span) { return span.second <= bytes.begin; });
@@ -207,16 +236,15 @@ class ChatRows : public RowBuilder {
     return {first - spans.begin(), last - spans.begin()};
   }
 
-  // For tokenizers whose tokens have no certain place in the text.
-  [[nodiscard]] Range find_by_tokens(const Record& record, const Conversation& conversation, size_t index,
-                                     Replaced replaced, const std::vector<int32_t>& ids) const {
-    Range tokens{static_cast<int64_t>(ids.size()), 0};
-    for (const char* stand_in : kStandIns) {
-      const Range one = difference(
-          ids, tokenizer_.encode(render_with_stand_in(record, conversation, index, replaced, stand_in), false));
-      tokens = {std::min(tokens.begin, one.begin), std::max(tokens.end, one.end)};
+  // For tokenizers whose tokens have no certain place in the text: one turn at a time.
+  [[nodiscard]] std::vector<Range> find_by_tokens(const Wanted& wanted, const std::vector<int32_t>& ids) const {
+    std::vector<Range> ranges;
+    for (size_t i = 0; i < wanted.turns.size(); ++i) {
+      ranges.push_back(difference_with_stand_ins(ids, [&](const char* stand_in) {
+        return tokenizer_.encode(render_replaced(wanted, std::span(&i, 1), std::array{std::string(stand_in)}), false);
+      }));
     }
-    return tokens;
+    return ranges;
   }
 
   DatasetConfig config_;
