@@ -14,6 +14,7 @@
 #include "data/tokenizer/post_processor.h"
 #include "data/tokenizer/pre_tokenizer.h"
 #include "data/tokenizer/special_tokens.h"
+#include "data/tokenizer/tokenizer_edits.h"
 #include "data/tokenizer/tokenizer_file.h"
 #include "data/tokenizer/utf8.h"
 #include "io/file.h"
@@ -124,7 +125,9 @@ Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view
   return Tokenizer(std::move(impl));
 }
 
-Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
+Tokenizer Tokenizer::load(const std::filesystem::path& folder) { return load(folder, {}); }
+
+Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialTokenNames& names) {
   const auto has = [&](std::string_view name) {
     std::error_code error;
     return std::filesystem::exists(folder / name, error);
@@ -136,7 +139,10 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   }
   const std::string config =
       has("tokenizer_config.json") ? read_file(folder / "tokenizer_config.json", kMaxConfigBytes) : "";
-  Tokenizer tokenizer = from_json(read_file(folder / "tokenizer.json", kMaxFileBytes), config, folder.string());
+  const std::filesystem::path path = folder / "tokenizer.json";
+  std::string text = read_file(path, kMaxFileBytes);
+  if (!names.overrides.empty()) text = with_token_texts(text, names.overrides, path.string());
+  Tokenizer tokenizer = from_json(text, config, folder.string());
   Impl& impl = *tokenizer.impl_;
   if (has("chat_template.jinja")) {
     impl.roles.chat_templates["default"] = read_file(folder / "chat_template.jinja", kMaxConfigBytes);
@@ -150,6 +156,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
   read_object("generation_config.json",
               [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });
+  tokenizer.add_tokens(names);
   return tokenizer;
 }
 

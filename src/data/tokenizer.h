@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -27,7 +28,8 @@ namespace spillway::data {
 struct SpecialTokenNames {
   std::string bos_token, eos_token, pad_token, unk_token;  // by role; empty: as the tokenizer's files say
   std::vector<std::string> additional_special_tokens;
-  std::vector<std::string> tokens;  // plain ones
+  std::vector<std::string> tokens;           // plain ones
+  std::map<int64_t, std::string> overrides;  // other texts for added tokens, by id
 
   friend bool operator==(const SpecialTokenNames&, const SpecialTokenNames&) = default;
 };
@@ -37,6 +39,8 @@ class Tokenizer {
   // Reads tokenizer.json and, where they are there, tokenizer_config.json, special_tokens_map.json,
   // generation_config.json and chat_template.jinja. Throws InputError naming the file and the place in it.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder);
+  // The same with the tokens of a config.
+  [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder, const SpecialTokenNames& names);
   // The same from the two texts; `config_json` may be empty. `where` stands before the file names in errors.
   [[nodiscard]] static Tokenizer from_json(std::string_view tokenizer_json, std::string_view config_json,
                                            std::string_view where);
@@ -45,7 +49,8 @@ class Tokenizer {
   ~Tokenizer();
 
   // Adds the tokens that are not there yet, roles first, and gives the roles to theirs; the post-processor stays. New
-  // ones are matched in raw text. Throws InputError where the vocabulary has no id for one.
+  // ones are matched in raw text. Overrides are for load() alone. Throws InputError where the vocabulary has no id for
+  // one.
   void add_tokens(const SpecialTokenNames& names);
   // All added tokens as the list that tokenizer.json has under `added_tokens`.
   [[nodiscard]] nlohmann::ordered_json added_tokens() const;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/tokenizer/tokenizer_file.h"
+#include "data/tokenizer/tokenizer_edits.h"
 #include "io/file.h"
 
 using spillway::data::with_added_tokens;

@@ -24,7 +24,8 @@ KeySection model_section() {
           "special_tokens.additional_special_tokens", "more special tokens; new ones are added to the vocabulary"),
       key<&Config::special_tokens, &SpecialTokens::tokens>("tokens", "plain tokens added to the vocabulary")
           .alias({"add_tokens"}),
-      not_yet("added_tokens_overrides", "tokens that take over reserved ids"),
+      key<&Config::special_tokens, &SpecialTokens::overrides>("added_tokens_overrides",
+                                                              "other texts for added tokens, by id"),
       key<&Config::resize_token_embeddings_to_32x>("resize_token_embeddings_to_32x",
                                                    "the embedding's rows are a multiple of 32"),
       not_yet("shrink_embeddings", "a smaller vocabulary"),

@@ -339,6 +339,15 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   }
 }
 
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::map<int64_t, std::string>& value) {
+  value.clear();
+  for (const auto& entry : map_entries(node, place)) {
+    int64_t id = 0;
+    read_value(YamlNode::scalar(entry.key), place.at(entry), {.least = 0, .most = INT32_MAX}, id);
+    value[id] = text_item(entry.value, place.at(entry));
+  }
+}
+
 void read_value(const YamlNode&, const KeyPlace&, const Range&, ForeignSection&) {}
 
 std::string print_value(bool value) { return value ? "true" : "false"; }

@@ -87,6 +87,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value);
+// Keys are ids of tokens.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::map<int64_t, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value);
@@ -107,8 +109,8 @@ template <typename T>
 [[nodiscard]] std::string print_value(const std::vector<T>&) {
   return "";
 }
-template <typename T>
-[[nodiscard]] std::string print_value(const std::map<std::string, T>&) {
+template <typename K, typename T>
+[[nodiscard]] std::string print_value(const std::map<K, T>&) {
   return "";
 }
 
@@ -122,8 +124,8 @@ template <typename T>
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<DatasetConfig>&) { return "list of mappings"; }
-template <typename T>
-[[nodiscard]] std::string type_of(const std::map<std::string, T>&) {
+template <typename K, typename T>
+[[nodiscard]] std::string type_of(const std::map<K, T>&) {
   return "mapping";
 }
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "data/chat_template.h"
-#include "data/tokenizer/tokenizer_file.h"
+#include "data/tokenizer/tokenizer_edits.h"
 #include "io/file.h"
 
 namespace spillway::train {
@@ -49,12 +49,11 @@ void add_to_config(const SpecialTokens& names, const Json& added, Json& config) 
 }
 
 void save_added_tokens(const SpecialTokens& names, const fs::path& from, const fs::path& to) {
-  data::Tokenizer tokenizer = data::Tokenizer::load(from);
-  const Json before = tokenizer.added_tokens();
-  tokenizer.add_tokens(names);
-  const Json added = tokenizer.added_tokens();
+  const Json before = data::Tokenizer::load(from).added_tokens();
+  const Json added = data::Tokenizer::load(from, names).added_tokens();
   if (added != before) {
-    const std::string text = read_file(from / "tokenizer.json", kMostBytes);
+    const fs::path path = from / "tokenizer.json";
+    const std::string text = data::with_token_texts(read_file(path, kMostBytes), names.overrides, path.string());
     write_file(to / "tokenizer.json", data::with_added_tokens(text, json_text(added)));
   }
   Json config = read_object(from / kConfig);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "data/chat_template.h"
 #include "io/file.h"
@@ -46,6 +47,29 @@ TEST_CASE("a saved tokenizer has the tokens that training used") {
   write_file(from.path() / "special_tokens_map.json", R"({"eos_token": "b"})");
   train::save_tokenizer(config, to.path());
   CHECK(saved("special_tokens_map.json") == nlohmann::json{{"eos_token", "</s>"}, {"pad_token", "<pad>"}});
+}
+
+TEST_CASE("added tokens are given other texts, by id, in every file") {
+  const TemporaryFolder from, to;
+  write_file(from.path() / "tokenizer.json", R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "r\"0": 1, "b": 2},
+    "unk_token": "a"}, "added_tokens": [{"id": 1, "content": "r\"0", "special": true}, {"id": 3, "content": "r1"}]})");
+  write_file(from.path() / "tokenizer_config.json",
+             R"({"added_tokens_decoder": {"1": {"content": "r\"0"}, "3": {"content": "r1"}}})");
+  train::Config config{.base_model = from.path().string()};
+  config.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
+  train::save_tokenizer(config, to.path());
+  const data::Tokenizer now = data::Tokenizer::load(from.path(), config.special_tokens);
+  const data::Tokenizer saved = data::Tokenizer::load(to.path());
+  const std::string text = "<call><\"end\">b";
+  CHECK(now.encode(text, false) == std::vector<int32_t>{1, 3, 2});
+  CHECK(saved.encode(text, false) == std::vector<int32_t>{1, 3, 2});
+  CHECK(saved.token_to_id("r\"0") == std::nullopt);
+  CHECK(saved.is_special(1));
+  const auto decoder = parse_json(read_file(to.path() / "tokenizer_config.json", 1 << 20), "c")["added_tokens_decoder"];
+  CHECK(decoder["1"]["content"] == "<call>");
+  CHECK(decoder["3"]["content"] == "<\"end\">");
+  config.special_tokens.overrides = {{2, "x"}};
+  CHECK_THROWS_AS(train::save_tokenizer(config, to.path()), InputError);
 }
 
 TEST_CASE("a saved tokenizer has the chat template of the config") {

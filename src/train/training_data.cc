@@ -41,9 +41,7 @@ data::RowOptions row_options(const Config& config) {
 
 // The model's, with the tokens that the config adds.
 std::shared_ptr<const data::Tokenizer> load_tokenizer(const Config& config) {
-  auto tokenizer = std::make_shared<data::Tokenizer>(data::Tokenizer::load(tokenizer_folder(config)));
-  tokenizer->add_tokens(config.special_tokens);
-  return tokenizer;
+  return std::make_shared<data::Tokenizer>(data::Tokenizer::load(tokenizer_folder(config), config.special_tokens));
 }
 
 // A tokenizer of another model may have ids that the embedding has no row for.

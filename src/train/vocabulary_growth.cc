@@ -15,9 +15,7 @@ namespace {
 constexpr int64_t kRounded = 32;
 
 data::Tokenizer tokenizer_of(const Config& config) {
-  data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(config));
-  tokenizer.add_tokens(config.special_tokens);
-  return tokenizer;
+  return data::Tokenizer::load(tokenizer_folder(config), config.special_tokens);
 }
 
 // The key that names the first token whose id is not below `rows`; there is one.

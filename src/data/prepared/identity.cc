@@ -114,11 +114,11 @@ std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptio
     add_content(templates, config.chat_template_jinja);
   }
   add_content(templates, options.chat_template_jinja);
-  const auto& [bos, eos, pad, unk, more, plain] = special;
+  const auto& [bos, eos, pad, unk, more, plain, overrides] = special;
   return json_text(Json{{"version", kRowsVersion},
                         {"datasets", datasets},
                         {"options", members_of(options)},
-                        {"special_tokens", list_of(bos, eos, pad, unk, more, plain)},
+                        {"special_tokens", list_of(bos, eos, pad, unk, more, plain, overrides)},
                         {"files", files},
                         {"tokenizer", tokenizer_files(tokenizer)},
                         {"templates", templates}});

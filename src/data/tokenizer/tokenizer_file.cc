@@ -243,35 +243,4 @@ TokenizerFile read_tokenizer_file(std::string_view text, std::string_view where)
   return file;
 }
 
-std::string with_added_tokens(std::string_view json, std::string_view list) {
-  constexpr std::string_view kKey = "\"added_tokens\"";
-  constexpr std::string_view kSpaces = " \t\r\n";
-  const auto join = [&](size_t begin, size_t end, std::string_view text) {
-    return std::string(json.substr(0, begin)).append(text).append(json.substr(end));
-  };
-  std::optional<size_t> value;  // where the list begins, once its key was read
-  int depth = 0;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (c == '"') {
-      const size_t begin = i;
-      for (++i; json[i] != '"'; ++i) i += json[i] == '\\' ? 1 : 0;
-      const size_t colon = json.find_first_not_of(kSpaces, i + 1);
-      if (depth == 1 && json.substr(begin, i + 1 - begin) == kKey && json[colon] == ':') {
-        value = json.find_first_not_of(kSpaces, colon + 1);
-      }
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      --depth;
-      if (value && depth == 1) return join(*value, i + 1, list);
-      if (value && depth == 0) return join(*value, i, list);  // null, and the last member
-    } else if (c == ',' && depth == 1 && value) {
-      return join(*value, i, list);  // null
-    }
-  }
-  const size_t open = json.find('{') + 1;
-  return join(open, open, fmt::format("{}: {},", kKey, list));
-}
-
 }  // namespace spillway::data

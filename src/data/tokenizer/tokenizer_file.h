@@ -25,8 +25,4 @@ struct TokenizerFile {
 // anything but integers, pieces that have no score, and merges that are no pairs.
 [[nodiscard]] TokenizerFile read_tokenizer_file(std::string_view json, std::string_view where);
 
-// The text of tokenizer.json with `list` as its added_tokens; all else stays byte for byte. REQUIRES: a text that
-// read_tokenizer_file reads.
-[[nodiscard]] std::string with_added_tokens(std::string_view json, std::string_view list);
-
 }  // namespace spillway::data
