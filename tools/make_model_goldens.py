@@ -15,6 +15,8 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/adapter/            a PEFT folder to start LoRA from
     NAME/adapter_rslora/     the same numbers with use_rslora, for one model
     NAME/golden_lora.safetensors       the adapter after training, for FULL_DETAIL
+    NAME/adapter_saved/, NAME/golden_saved.json    for SAVED: LoRA beside modules that are trained in full, perhaps with
+                                       new rows of the embedding; "merged" is what merge_and_unload makes of the adapter
 """
 
 import argparse
@@ -36,6 +38,8 @@ STEPS = 20
 WARMUP = 3
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"]}  # everything else: PEFT's "all-linear"
+# modules_to_save, and rows of the embedding.
+SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
 SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=64, initializer_range=0.2, bos_token_id=1, eos_token_id=2, pad_token_id=None)
 
@@ -156,7 +160,7 @@ def backward(model, micro_batches):
 
 def plain_name(name):
     """A PEFT parameter under the name that its file uses."""
-    return name.replace(".default.", ".")
+    return name.replace(".modules_to_save.default.", ".").replace(".default.", ".")
 
 
 def trainable(model):
@@ -220,12 +224,19 @@ def greedy(model, tokens):
     raise RuntimeError("no prompt with clear choices")
 
 
-def write_adapter(folder, target, seed, rslora):
+def load_with_rows(folder, rows):
+    torch.manual_seed(0)
     model = load(folder)
+    model.resize_token_embeddings(rows)
+    return model
+
+
+def write_adapter(folder, target, seed, rslora, saved=None, rows=VOCAB):
+    model = load_with_rows(folder, rows)
     torch.manual_seed(seed)
     adapted = peft.get_peft_model(model, peft.LoraConfig(
         r=4, lora_alpha=8, target_modules=LORA_TARGETS.get(folder.name, "all-linear"), use_rslora=rslora,
-        task_type="CAUSAL_LM"))
+        modules_to_save=saved, task_type="CAUSAL_LM"))
     with torch.no_grad():
         for name, parameter in trainable(adapted).items():
             if "lora_B" in name:
@@ -239,11 +250,20 @@ def write_adapter(folder, target, seed, rslora):
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
-def lora_goldens(folder, adapter, batches):
-    adapted = peft.PeftModel.from_pretrained(load(folder), adapter, is_trainable=True).eval()
+def lora_goldens(folder, adapter, batches, rows=VOCAB):
+    adapted = peft.PeftModel.from_pretrained(load_with_rows(folder, rows), adapter, is_trainable=True).eval()
     check, _ = check_values(adapted, batches["check"])
     curve, after = train(adapted, batches["train"], learning_rate=1e-2)
     return {"check": check, "curve": curve}, after
+
+
+def saved_goldens(folder, batches, seed):
+    adapter, (modules, rows) = folder / "adapter_saved", SAVED[folder.name]
+    write_adapter(folder, adapter, seed, rslora=False, saved=modules, rows=rows)
+    golden, _ = lora_goldens(folder, adapter, batches, rows)
+    merged = peft.PeftModel.from_pretrained(load_with_rows(folder, rows), adapter).merge_and_unload()
+    golden["merged"] = {name: digest(torch.zeros(()), tensor) for name, tensor in merged.state_dict().items()}
+    (folder / "golden_saved.json").write_text(compact(golden))
 
 
 def make_goldens(folder, batches, seed):
@@ -256,6 +276,8 @@ def make_goldens(folder, batches, seed):
     if name == "llama2":
         write_adapter(folder, folder / "adapter_rslora", seed, rslora=True)
         golden["rslora"], _ = lora_goldens(folder, folder / "adapter_rslora", batches)
+    if name in SAVED:
+        saved_goldens(folder, batches, seed)
     if name in FULL_DETAIL:
         save_file(grads, folder / "golden_grads.safetensors")
         save_file(after, folder / "golden_full.safetensors")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "backend/device.h"
 #include "base/error.h"
@@ -24,6 +25,13 @@ struct Options {
   bool json = false, json_lines = false, logprobs = false;
   train::Sampling sampling;
 };
+
+// An adapter may have brought tokens and a chat template along.
+std::filesystem::path tokenizer_folder(const Options& options) {
+  const bool brings_one = !options.adapter.empty() &&
+                          std::filesystem::is_regular_file(std::filesystem::path(options.adapter) / "tokenizer.json");
+  return brings_one ? options.adapter : options.model;
+}
 
 // The token ids of each prompt to answer.
 std::vector<std::vector<int32_t>> read_prompts(const Options& options, const data::Tokenizer& tokenizer) {
@@ -71,14 +79,13 @@ void answer(const Options& options, const data::Tokenizer& tokenizer, train::Gen
   }
 }
 
-void check_tokens(const std::vector<std::vector<int32_t>>& prompts, const ModelConfig& config,
-                  const std::string& model) {
+void check_tokens(const std::vector<std::vector<int32_t>>& prompts, int64_t vocab_size, const std::string& model) {
   for (const std::vector<int32_t>& prompt : prompts) {
     const int32_t largest = *std::max_element(prompt.begin(), prompt.end());
-    if (largest < config.vocab_size) continue;
+    if (largest < vocab_size) continue;
     throw input_error(model,
                       "expected token ids below vocab_size {}, got {}; use the tokenizer that belongs to the model",
-                      config.vocab_size, largest);
+                      vocab_size, largest);
   }
 }
 
@@ -105,15 +112,15 @@ int cmd_generate(std::span<const std::string> args) {
   line.flag("--logprobs", options.logprobs, "with --json: the log-probability of each token");
   if (!line.parse(args)) return kDone;
 
-  const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
+  const data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(options));
   const std::vector<std::vector<int32_t>> prompts = read_prompts(options, tokenizer);
-  check_tokens(prompts, read_model_config(options.model), options.model);
   size_t longest = 0;
   for (const std::vector<int32_t>& prompt : prompts) longest = std::max(longest, prompt.size());
   ThreadPool pool(available_cpus());
   const std::shared_ptr<Device> device = open_device(options.device);
   train::Generator generator(options.model, options.adapter,
                              static_cast<int64_t>(longest) + options.sampling.max_new_tokens, pool, *device);
+  check_tokens(prompts, generator.config().vocab_size, options.model);
   for (const std::vector<int32_t>& prompt : prompts) answer(options, tokenizer, generator, prompt);
   return kDone;
 }

@@ -21,9 +21,9 @@ namespace {
 
 // Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
 constexpr std::array<std::string_view, 12> kUnsupported = {
-    "use_dora",        "use_qalora",        "lora_bias",         "fan_in_fan_out",
-    "modules_to_save", "target_parameters", "layer_replication", "trainable_token_indices",
-    "rank_pattern",    "alpha_pattern",     "use_bdlora",        "alora_invocation_tokens"};
+    "use_dora",     "use_qalora",        "lora_bias",           "fan_in_fan_out",
+    "rank_pattern", "target_parameters", "layer_replication",   "trainable_token_indices",
+    "use_bdlora",   "alpha_pattern",     "ensure_weight_tying", "alora_invocation_tokens"};
 // Values of init_lora_weights (as prefixes) with which PEFT takes a part out of the base weights before it trains.
 constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
@@ -130,6 +130,43 @@ std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, c
   return result;
 }
 
+std::vector<WeightSpec> saved_weights(const ModelConfig& config, const LoraOptions& lora, std::string_view where) {
+  std::vector<WeightSpec> result;
+  for (WeightSpec& weight : model_weights(config)) {
+    if (is_saved_in_full(lora, weight.name)) result.push_back(std::move(weight));
+  }
+  for (const std::string& name : lora.modules_to_save) {
+    const LoraOptions only{.modules_to_save = {name}};
+    const auto is_named = [&](const WeightSpec& weight) { return is_saved_in_full(only, weight.name); };
+    if (!name.empty() && std::any_of(result.begin(), result.end(), is_named)) continue;
+    throw input_error(where,
+                      "expected layers of the model (embed_tokens, lm_head, norm, ...), got {}; correct the name",
+                      quote(name));
+  }
+  for (const LinearModule& module : lora_targets(config, lora, where)) {
+    if (!is_saved_in_full(lora, module.name + ".weight")) continue;
+    throw input_error(where, "expected layers without an adapter, got {}, which has one; train it in one way",
+                      quote(module.name));
+  }
+  return result;
+}
+
+void untie_head(ModelConfig& config, const LoraOptions& lora) {
+  if (!config.tie_word_embeddings) return;
+  if (!is_saved_in_full(lora, kEmbedding) && !is_saved_in_full(lora, kHead)) return;
+  config.tie_word_embeddings = false;
+  config.copies_head = true;
+}
+
+void fit_to_adapter(ModelConfig& config, const LoraOptions& lora, const std::filesystem::path& folder) {
+  untie_head(config, lora);
+  const SafetensorsFolder files(folder, "adapter_model");
+  const StoredTensor* embedding = files.find(adapter_tensor_name(kEmbedding));
+  if (embedding == nullptr || embedding->shape.empty() || embedding->shape[0] <= config.vocab_size) return;
+  config.stored_vocab_size = config.vocab_size;
+  config.vocab_size = embedding->shape[0];
+}
+
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModule& module, uint64_t seed) {
   const float bound = 1.0f / std::sqrt(static_cast<float>(module.in_features));
   RandomStream random(seed, hash_of(module.name), static_cast<uint64_t>(first_elem));
@@ -144,6 +181,7 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   lora.alpha = json.real_or("lora_alpha", 8, 0, 1e9);
   lora.dropout = json.real_or("lora_dropout", 0, 0, 1);
   lora.rslora = json.boolean_or("use_rslora", false);
+  for (std::string& name : json.strings("modules_to_save")) lora.modules_to_save.insert(std::move(name));
   if (!json.is_string("target_modules")) {
     for (std::string& name : json.strings("target_modules")) lora.target_modules.insert(std::move(name));
   }
@@ -177,6 +215,7 @@ std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lo
       {"use_dora", false},
       {"use_rslora", lora.rslora},
   };
+  if (!lora.modules_to_save.empty()) json["modules_to_save"] = lora.modules_to_save;
   if (lora.alpha == std::floor(lora.alpha)) json["lora_alpha"] = static_cast<int64_t>(lora.alpha);
   return json.dump(2) + "\n";
 }

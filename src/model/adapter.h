@@ -19,8 +19,20 @@ namespace spillway {
 [[nodiscard]] std::vector<LinearModule> lora_targets(const ModelConfig& config, const LoraOptions& lora,
                                                      std::string_view where);
 
-// The tensors of an adapter of these layers: A [r, in_features] and B [out_features, r] of each.
+// The factors of these layers: A [r, in_features] and B [out_features, r] of each.
 [[nodiscard]] std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, const LoraOptions& lora);
+
+// The weights of `modules_to_save`, under the model's names and in its order. Throws InputError at `where` for a name
+// that no module's path ends in, and for a linear layer that has factors, too.
+[[nodiscard]] std::vector<WeightSpec> saved_weights(const ModelConfig& config, const LoraOptions& lora,
+                                                    std::string_view where);
+
+// Where one of embedding and head is trained in full, it is a weight of its own even if the files tie the two: PEFT
+// trains a copy of it.
+void untie_head(ModelConfig& config, const LoraOptions& lora);
+
+// The same for an adapter in a folder, whose embedding may besides have more rows than the model's files.
+void fit_to_adapter(ModelConfig& config, const LoraOptions& lora, const std::filesystem::path& folder);
 
 // Fills elements [first_elem, first_elem + a.size()) of A as PEFT initialises it, uniform in +-1/sqrt(in_features); B
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone.

@@ -69,6 +69,40 @@ TEST_CASE("an adapter folder of PEFT is read") {
   CHECK(read_adapter_options(kGolden / "llama2/adapter_rslora").rslora);
 }
 
+TEST_CASE("modules to save are found by the ends of their paths, and untie the head") {
+  const auto names_of_saved = [](const ModelConfig& config, const LoraOptions& lora) {
+    std::vector<std::string> names;
+    for (const WeightSpec& weight : saved_weights(config, lora, "key")) names.push_back(weight.name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  ModelConfig config = read_model_config(kGolden / "llama32");
+  REQUIRE(config.tie_word_embeddings);
+  LoraOptions lora{.target_modules = {"q_proj"}, .modules_to_save = {"layers.1.input_layernorm"}};
+  untie_head(config, lora);
+  CHECK(config.tie_word_embeddings);
+  CHECK(names_of_saved(config, lora) == Names{"model.layers.1.input_layernorm.weight"});
+  lora.modules_to_save = {"lm_head", "model.norm"};
+  untie_head(config, lora);
+  CHECK(config.copies_head);
+  CHECK(names_of_saved(config, lora) == Names{"model.norm.weight", "lm_head.weight"});
+  for (const char* wrong : {"embeddings", "", "model.layers.0.mlp", "q_proj"}) {
+    lora.modules_to_save = {"lm_head", wrong};
+    CHECK(error_of([&] { (void)saved_weights(config, lora, "key"); }).starts_with("[key] expected layers"));
+  }
+}
+
+TEST_CASE("an adapter with resized embeddings makes the model fit") {
+  ModelConfig config = read_model_config(kGolden / "qwen2_tied");
+  const std::filesystem::path folder = kGolden / "qwen2_tied/adapter_saved";
+  const LoraOptions lora = read_adapter_options(folder);
+  CHECK(lora.modules_to_save.size() == 2);
+  fit_to_adapter(config, lora, folder);
+  CHECK(config.vocab_size == 100);
+  CHECK(config.stored_vocab_size == 96);
+  CHECK(!config.tie_word_embeddings);
+}
+
 TEST_CASE("an adapter's tensors are of the layers that its config lists") {
   const TemporaryFolder folder;
   std::filesystem::copy(kGolden / "llama32/adapter", folder.path(), std::filesystem::copy_options::recursive);

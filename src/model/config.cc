@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "model/json_fields.h"
@@ -14,6 +15,8 @@
 
 namespace spillway {
 namespace {
+
+constexpr int64_t kLimitBytes = 4 * kMiB;
 
 // What tells the supported architectures apart, and what transformers takes for keys that a file leaves out.
 struct Family {
@@ -267,7 +270,6 @@ ModelConfig parse_model_config(std::string_view text, std::string_view where) {
 }
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {
-  constexpr int64_t kLimitBytes = 4 * kMiB;
   constexpr double kLeastPenalty = 1e-3, kMostPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
   ModelConfig config = parse_model_config(read_file(path, kLimitBytes), path.string());
@@ -278,6 +280,16 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
     config.repetition_penalty = json.real_or("repetition_penalty", 1, kLeastPenalty, kMostPenalty);
   }
   return config;
+}
+
+std::string model_config_json(const std::filesystem::path& folder, const ModelConfig& config) {
+  const std::filesystem::path path = folder / "config.json";
+  std::string text = read_file(path, kLimitBytes);
+  if (!config.stored_vocab_size && !config.copies_head) return text;
+  auto json = parse_json<nlohmann::ordered_json>(text, path.string());
+  json["vocab_size"] = config.vocab_size;
+  json["tie_word_embeddings"] = config.tie_word_embeddings;
+  return json_text(json, 2) + "\n";
 }
 
 std::vector<float> rope_inverse_frequencies(const ModelConfig& config) {

@@ -42,6 +42,7 @@ struct ModelConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   bool tie_word_embeddings = false;
+  bool copies_head = false;  // the files tie the head; here it is a weight of its own that starts as the embedding
   bool qkv_bias = false;     // of q_proj, k_proj and v_proj
   bool output_bias = false;  // of o_proj
   bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
@@ -63,6 +64,9 @@ struct ModelConfig {
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
 // FOLDER/generation_config.json if it is there.
 [[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
+
+// The text of FOLDER/config.json, with the vocabulary's size and the tie of the head as `config` has them.
+[[nodiscard]] std::string model_config_json(const std::filesystem::path& folder, const ModelConfig& config);
 
 // The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.
 [[nodiscard]] std::vector<float> rope_inverse_frequencies(const ModelConfig& config);

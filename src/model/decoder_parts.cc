@@ -91,10 +91,11 @@ ValueId DecoderParts::adapter_update(const LinearModule& module, ValueId x) {
 }
 
 ValueId DecoderParts::weight(std::string name, const Shape& shape) {
-  const ValueKind kind = options_.train_base ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
+  const bool trains = options_.train_base || (options_.lora && is_saved_in_full(*options_.lora, name));
+  const ValueKind kind = trains ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
   const ValueId id = builder_.input(std::move(name), {options_.dtype, shape}, kind);
   weights_.push_back(id);
-  if (options_.train_base) trainable_.push_back(id);
+  if (trains) trainable_.push_back(id);
   return id;
 }
 

@@ -55,6 +55,7 @@ class DecoderParts {
   // residual + W x + b, with the adapter where there is one; residual may be kNone.
   ValueId linear(int64_t layer, Projection projection, ValueId x, ValueId residual = kNone);
   ValueId adapter_update(const LinearModule& module, ValueId x);
+  // A weight of the base, trained in full fine-tuning and as one of modules_to_save.
   ValueId weight(std::string name, const Shape& shape);
   ValueId lora_weight(const LinearModule& module, char factor, const Shape& shape);
 

@@ -26,8 +26,18 @@ bool is_adapted(const LoraOptions& options, std::string_view path) {
                      [&](std::string_view name) { return options.target_modules.contains(name); });
 }
 
+bool is_saved_in_full(const LoraOptions& options, std::string_view weight) {
+  const std::string_view path = weight.substr(0, weight.rfind('.'));
+  return std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(),
+                     [&](std::string_view name) { return path.ends_with(name); });
+}
+
+std::string adapter_tensor_name(std::string_view weight) {
+  return weight.starts_with(kAdapterPrefix) ? std::string(weight) : fmt::format("{}{}", kAdapterPrefix, weight);
+}
+
 std::string lora_name(std::string_view path, char factor) {
-  return fmt::format("base_model.model.{}.lora_{}.weight", path, factor);
+  return fmt::format("{}{}.lora_{}.weight", kAdapterPrefix, path, factor);
 }
 
 }  // namespace spillway

@@ -18,6 +18,8 @@ struct LoraOptions {
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
   std::set<std::string, std::less<>> target_modules;
+  // Modules that are trained in full beside the factors: all whose path ends in one of these texts.
+  std::set<std::string, std::less<>> modules_to_save;
 
   [[nodiscard]] double scale() const;
 };
@@ -27,6 +29,15 @@ struct LoraOptions {
 
 // Whether the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
 [[nodiscard]] bool is_adapted(const LoraOptions& options, std::string_view path);
+
+// Whether the module of a weight ("model.norm.weight") is one of modules_to_save.
+[[nodiscard]] bool is_saved_in_full(const LoraOptions& options, std::string_view weight);
+
+// What PEFT puts before the names of an adapter's tensors.
+inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
+
+// The name under which an adapter's file has a weight of the graph: a factor's own, or "base_model.model.<weight>".
+[[nodiscard]] std::string adapter_tensor_name(std::string_view weight);
 
 // "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
 [[nodiscard]] std::string lora_name(std::string_view path, char factor);

@@ -43,12 +43,32 @@ void add_product(std::vector<float>& weight, const LinearModule& module, const L
               static_cast<std::byte*>(workspace), pool);
 }
 
-void copy_other_files(const fs::path& from, const fs::path& to) {
+// What the merged model holds: the base's tensors, a head where the adapter has untied it, and the shapes of what the
+// adapter holds in full.
+std::vector<TensorSpec> merged_tensors(const ModelConfig& config, const SafetensorsFolder& base,
+                                       const SafetensorsFolder& adapter) {
+  std::vector<TensorSpec> specs;
+  const auto add = [&](const std::string& name, const StoredTensor& stored) {
+    const StoredTensor* saved = adapter.find(adapter_tensor_name(name));
+    specs.push_back({name, stored.dtype().value(), saved != nullptr ? saved->shape : stored.shape});
+  };
+  for (const auto& [name, entry] : base.tensors()) add(name, *entry.tensor);
+  if (config.copies_head && !base.find(kHead)) add(std::string(kHead), *base.find(kEmbedding));
+  return specs;
+}
+
+bool is_of_tokenizer(const std::string& name) {
+  return name.starts_with("tokenizer") || name == "special_tokens_map.json" || name == "added_tokens.json" ||
+         name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
+}
+
+template <typename Wanted>
+void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wanted) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
     const bool is_weight = name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") ||
                            name.ends_with(".bin") || name.ends_with(".gguf");
-    if (entry.is_regular_file() && !is_weight && name != "README.md")
+    if (entry.is_regular_file() && !is_weight && name != "README.md" && wanted(name))
       write_file(to / name, read_file(entry.path(), kMostFileBytes));
   }
 }
@@ -61,29 +81,34 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
     throw input_error(out.string(),
                       "expected a folder other than those that are merged, got one of them; choose another name");
   }
-  const ModelConfig config = read_model_config(model);
-  const SafetensorsFolder base = open_model_weights(model, config);
+  ModelConfig config = read_model_config(model);
   const LoraOptions lora = read_adapter_options(adapter);
+  fit_to_adapter(config, lora, adapter);
+  const SafetensorsFolder base = open_model_weights(model, config);
   const SafetensorsFolder factors = open_adapter_weights(adapter, config, lora);
   std::map<std::string, LinearModule> adapted;
   for (const LinearModule& module : lora_targets(config, lora, adapter.string()))
     adapted.emplace(module.name + ".weight", module);
 
-  std::vector<TensorSpec> specs;
-  for (const auto& [name, entry] : base.tensors())
-    specs.push_back({name, entry.tensor->dtype().value(), entry.tensor->shape});
+  const std::vector<TensorSpec> specs = merged_tensors(config, base, factors);
   AtomicFolder folder(out);
   SafetensorsFolderWriter writer(folder.path(), specs);
   ThreadPool pool(available_cpus());
   for (const TensorSpec& spec : specs) {
     std::vector<float> values(static_cast<size_t>(spec.elems()));
-    base.read(spec.name, DType::kF32, values.data());
+    if (const std::string saved = adapter_tensor_name(spec.name); factors.find(saved)) {
+      factors.read(saved, DType::kF32, values.data());
+    } else {
+      base.read(stored_name(config, spec.name), DType::kF32, values.data());
+    }
     if (const auto found = adapted.find(spec.name); found != adapted.end())
       add_product(values, found->second, lora, factors, pool);
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();
-  copy_other_files(model, folder.path());
+  copy_other_files(model, folder.path(), [](const std::string&) { return true; });
+  copy_other_files(adapter, folder.path(), is_of_tokenizer);
+  write_file(folder.path() / "config.json", model_config_json(model, config));
   folder.publish();
 }
 

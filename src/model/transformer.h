@@ -38,7 +38,7 @@ struct Decoder {
   ValueId head = kNone;            // [vocab_size, hidden_size]; the embedding where they are tied
   ValueId inv_freq = kNone;        // f32 [head_dim / 2]: a constant of the rope that no file holds (load_base_weights)
   std::vector<ValueId> weights;    // all of the base's
-  std::vector<ValueId> trainable;  // the weights to train: the base's, or the LoRA factors
+  std::vector<ValueId> trainable;  // the weights to train: the base's, or the LoRA factors and modules_to_save
 };
 
 // Appends the inputs, the weights and the forward operations up to the final norm. Sets graph.tokens.

@@ -90,24 +90,30 @@ void check_values(const SafetensorsFolder& folder, const StoredTensor& tensor) {
   }
 }
 
-// Reads every weight of the graph that the folder has a tensor of the same name for.
-void read_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store) {
+// Reads every weight of the graph that the folder has a tensor for, under the name that `stored_as` gives it.
+template <typename StoredAs>
+void read_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store, const StoredAs& stored_as) {
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
     const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
-    const StoredTensor* tensor = is_weight && value.producer == kNone ? folder.find(value.name) : nullptr;
+    if (!is_weight || value.producer != kNone) continue;
+    const StoredTensor* tensor = folder.find(stored_as(value.name));
     if (!tensor) continue;
     const auto id = static_cast<ValueId>(i);
     if (store.is_in_files(id)) {
       check_values(folder, *tensor);
       continue;
     }
-    StoredWeight weight(folder, value.name);
+    StoredWeight weight(folder, tensor->name);
     store.write(id, [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
   }
 }
 
 }  // namespace
+
+std::string_view stored_name(const ModelConfig& config, std::string_view weight) {
+  return config.copies_head && weight == kHead ? kEmbedding : weight;
+}
 
 StoredWeight::StoredWeight(const SafetensorsFolder& folder, std::string_view name)
     : folder_(folder), name_(name), stored_elems_(folder.find(name)->elems()) {}
@@ -141,8 +147,9 @@ SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const 
   SafetensorsFolder files(folder);
   ModelConfig stored = config;
   stored.vocab_size = config.stored_vocab_size.value_or(config.vocab_size);
+  stored.tie_word_embeddings = config.tie_word_embeddings || config.copies_head;
   std::vector<WeightSpec> specs = model_weights(stored);
-  if (config.tie_word_embeddings && files.find(kHead)) {
+  if (stored.tie_word_embeddings && files.find(kHead)) {
     specs.push_back({std::string(kHead), {stored.vocab_size, config.hidden_size}});
   }
   check_tensors(files, specs, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
@@ -152,21 +159,29 @@ SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const 
 SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
                                        const LoraOptions& lora) {
   SafetensorsFolder files(folder, "adapter_model");
-  const std::vector<LinearModule> targets = lora_targets(config, lora, (folder / "adapter_model.safetensors").string());
-  check_tensors(files, lora_weights(targets, lora), [](std::string_view) { return false; });
+  const std::string where = (folder / "adapter_model.safetensors").string();
+  std::vector<WeightSpec> specs = lora_weights(lora_targets(config, lora, where), lora);
+  for (const WeightSpec& weight : saved_weights(config, lora, where)) {
+    specs.push_back({adapter_tensor_name(weight.name), weight.shape});
+  }
+  // Where the embedding was resized, PEFT stores what it trained a second time, and what it started from.
+  check_tensors(files, specs, [](std::string_view name) {
+    return name.ends_with(".modules_to_save.weight") || name.ends_with(".original_module.weight");
+  });
   return files;
 }
 
 void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
                        ValueStore& store) {
-  read_weights(graph, folder, store);
+  read_weights(graph, folder, store, [&](std::string_view weight) { return stored_name(config, weight); });
   if (const ValueId id = graph.find(kRopeFrequencies); id != kNone) {
     const std::vector<float> frequencies = rope_inverse_frequencies(config);
     store.write(id, [&](const TensorView& piece, int64_t first) {
       std::copy_n(frequencies.begin() + first, piece.elems(), piece.as<float>());
     });
   }
-  if (config.tie_word_embeddings && folder.find(kHead) && !equal_values(folder, kHead, kEmbedding)) {
+  if ((config.tie_word_embeddings || config.copies_head) && folder.find(kHead) &&
+      !equal_values(folder, kHead, kEmbedding)) {
     throw input_error(folder.path().string(),
                       "expected {} to equal {}, since config.json ties them, got different values; "
                       "set tie_word_embeddings to false",
@@ -175,7 +190,7 @@ void load_base_weights(const Graph& graph, const ModelConfig& config, const Safe
 }
 
 void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store) {
-  read_weights(graph, folder, store);
+  read_weights(graph, folder, store, adapter_tensor_name);
 }
 
 }  // namespace spillway

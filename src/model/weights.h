@@ -21,9 +21,12 @@ namespace spillway {
 // allowed, and so are the rotary frequencies that old Llama files keep.
 [[nodiscard]] SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ModelConfig& config);
 
-// The same for FOLDER/adapter_model.safetensors and the layers that `lora` adapts.
+// The same for FOLDER/adapter_model.safetensors, the layers that `lora` adapts and those that it trains in full.
 [[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
                                                      const LoraOptions& lora);
+
+// The name under which a model's files have a weight: its own, or the embedding's for a head that starts as a copy.
+[[nodiscard]] std::string_view stored_name(const ModelConfig& config, std::string_view weight);
 
 // Reads a stored weight, whose rows may be fewer than wanted: a row for a token that was added is the mean of the
 // stored ones, as transformers starts it (but for noise of 1e-9 of their covariance).
@@ -49,7 +52,8 @@ class StoredWeight {
 void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
                        ValueStore& store);
 
-// Fills the LoRA factors of `graph` from `folder`. NaN and infinity are refused.
+// Fills the LoRA factors of `graph`, and what is trained in full beside them, from `folder`. NaN and infinity are
+// refused.
 void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store);
 
 }  // namespace spillway

@@ -83,6 +83,7 @@ struct Config {
   std::vector<std::string> lora_target_modules;  // empty, without lora_target_linear: q_proj and v_proj
   std::string lora_target_pattern;               // of whole paths; loading takes it from lora_target_modules
   bool lora_target_linear = false;
+  std::vector<std::string> lora_modules_to_save;
   std::string lora_model_dir;
   bool peft_use_rslora = false;
 

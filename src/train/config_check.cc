@@ -197,8 +197,8 @@ void complete_adapter(Checks& c) {
       throw input_error(c.where("lora_model_dir"),
                         "expected adapter: lora beside lora_model_dir, got none; set adapter");
     }
-    for (const char* key :
-         {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "peft_use_rslora"}) {
+    for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear",
+                            "lora_modules_to_save", "peft_use_rslora"}) {
       c.loaded.verdicts.ignore(key, "adapter is off");
     }
     return;

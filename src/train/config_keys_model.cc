@@ -66,9 +66,11 @@ KeySection adapter_section() {
                                         "names of the modules that get an adapter, or one pattern that their whole "
                                         "paths match; left out: q_proj and v_proj"),
       key<&Config::lora_target_linear>("lora_target_linear", "every linear module but the head gets an adapter"),
+      key<&Config::lora_modules_to_save>("lora_modules_to_save",
+                                         "ends of the paths of modules that are trained in full beside the adapter and "
+                                         "saved with it: embed_tokens, lm_head, norm, ..."),
       key<&Config::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
       key<&Config::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
-      not_yet("lora_modules_to_save", "modules trained in full beside an adapter"),
       not_yet("lora_target_parameters", "adapters of bare parameters"),
       not_yet("peft_layers_to_transform", "adapters of some layers only"),
       not_yet("peft_layers_pattern", "adapters of some layers only"),

@@ -83,6 +83,7 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     options.lora->dropout = 0;
+    fit_to_adapter(config_, *options.lora, adapter);
     factors.emplace(open_adapter_weights(adapter, config_, *options.lora));
   }
   graph_.name = "generation";

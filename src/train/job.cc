@@ -22,12 +22,14 @@ LoraOptions fresh_lora(const Config& config, const ModelConfig& model) {
     lora.target_modules = {config.lora_target_modules.begin(), config.lora_target_modules.end()};
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
   }
+  lora.modules_to_save = {config.lora_modules_to_save.begin(), config.lora_modules_to_save.end()};
   return lora;
 }
 
-std::set<std::string> names_of(const std::vector<LinearModule>& modules) {
+template <typename Named>
+std::set<std::string> names_of(const std::vector<Named>& all) {
   std::set<std::string> names;
-  for (const LinearModule& module : modules) names.insert(module.name);
+  for (const Named& one : all) names.insert(one.name);
   return names;
 }
 
@@ -48,18 +50,30 @@ LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
     if (theirs != ours)
       throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
   }
+  if (!config.lora_modules_to_save.empty()) {
+    const auto theirs = names_of(saved_weights(model, lora, config.lora_model_dir));
+    const auto ours = names_of(saved_weights(model, fresh_lora(config, model), "lora_modules_to_save"));
+    if (theirs != ours)
+      throw differs("lora_modules_to_save", fmt::format("{}", fmt::join(lora.modules_to_save, ", ")), "others");
+  }
   lora.dropout = config.lora_dropout;
   return lora;
 }
 
-LoraOptions lora_options(const Config& config, const ModelConfig& model) {
-  if (!config.lora_model_dir.empty()) return continued_lora(config, model);
+// Changes the model where the adapter trains its embedding or head.
+LoraOptions lora_options(const Config& config, ModelConfig& model) {
+  if (!config.lora_model_dir.empty()) {
+    fit_to_adapter(model, read_adapter_options(config.lora_model_dir), config.lora_model_dir);
+    return continued_lora(config, model);
+  }
   LoraOptions lora = fresh_lora(config, model);
   (void)lora_targets(model, lora, "lora_target_modules");
+  untie_head(model, lora);
+  (void)saved_weights(model, lora, "lora_modules_to_save");
   return lora;
 }
 
-DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
+DecoderOptions decoder_options(const Config& config, std::optional<LoraOptions> lora) {
   DecoderOptions options{.dtype = config.bf16 == AutoBool::kFalse ? DType::kF32 : DType::kBF16};
   options.tokens = config.micro_batch_size * config.sequence_len;
   options.sequence_len = config.sequence_len;
@@ -68,11 +82,8 @@ DecoderOptions decoder_options(const Config& config, const ModelConfig& model) {
   const bool packs = config.packing || config.sample_packing || config.eval_sample_packing.value_or(false);
   const bool has_single_tokens = packs && (config.packing || config.length_rules == LengthRules::kTrl);
   options.max_sequences = std::max<int64_t>(1, has_single_tokens ? options.tokens : options.tokens / 2);
-  if (config.adapter == Adapter::kLora) {
-    options.lora = lora_options(config, model);
-  } else {
-    options.train_base = true;
-  }
+  options.train_base = !lora;
+  options.lora = std::move(lora);
   return options;
 }
 
@@ -81,6 +92,7 @@ std::string adapter_text(const TrainingGraphOptions& options) {
   const LoraOptions& lora = *options.decoder.lora;
   std::string targets = "all linear";
   if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
+  if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
   return fmt::format("LoRA r={}, {}", lora.r, targets);
 }
 
@@ -132,8 +144,10 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
 
 Job make_job(const Config& config, const Machine& machine) {
   Job job{.config = config, .model = read_model_config(config.base_model)};
-  grow_vocabulary(job.config, job.model);
-  job.graph = {.decoder = decoder_options(config, job.model),
+  std::optional<LoraOptions> lora;
+  if (config.adapter == Adapter::kLora) lora = lora_options(config, job.model);
+  grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
+  job.graph = {.decoder = decoder_options(config, std::move(lora)),
                .optimizer = config.optimizer,
                .adamw = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay},
                .sgd_momentum = config.sgd_momentum,

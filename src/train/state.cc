@@ -6,7 +6,6 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "io/convert.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
@@ -120,7 +119,9 @@ void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStor
   std::map<std::string, const LinearModule*> module_of;  // by the name of A
   for (const LinearModule& module : modules) module_of[lora_name(module.name, 'A')] = &module;
   for (const TrainedWeight& t : training.trained) {
-    const auto found = module_of.find(training.graph.value(t.weight).name);
+    const std::string& name = training.graph.value(t.weight).name;
+    if (!name.starts_with(kAdapterPrefix)) continue;  // of the base
+    const auto found = module_of.find(name);
     for (const StateTensor& tensor : {weight_tensor(training, t), state_tensor(training, t, kMaster)}) {
       if (found == module_of.end()) {
         write_tensor(store, tensor, clear);
@@ -137,27 +138,15 @@ void save_adapter(const std::filesystem::path& folder, const Job& job, const Tra
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
     const Value& weight = training.graph.value(t.weight);
-    specs.push_back({weight.name, DType::kF32, dims(weight.type.shape)});
+    specs.push_back({adapter_tensor_name(weight.name), DType::kF32, dims(weight.type.shape)});
   }
   SafetensorsWriter writer(folder / "adapter_model.safetensors", specs);
-  for (const TrainedWeight& t : training.trained) {
-    append_tensor(writer, training.graph.value(t.weight).name, store, exact_tensor(training, t));
+  for (size_t i = 0; i < specs.size(); ++i) {
+    append_tensor(writer, specs[i].name, store, exact_tensor(training, training.trained[i]));
   }
   writer.commit();
   write_file(folder / "adapter_config.json",
              adapter_config_json(job.model, *job.graph.decoder.lora, job.config.base_model));
-}
-
-// config.json as it was, but for the vocabulary's size.
-void save_config(const std::filesystem::path& folder, const Job& job) {
-  const std::filesystem::path file = std::filesystem::path(job.config.base_model) / "config.json";
-  std::string text = read_file(file, int64_t{1} << 24);
-  if (job.model.stored_vocab_size) {
-    auto json = parse_json<nlohmann::ordered_json>(text, file.string());
-    json["vocab_size"] = job.model.vocab_size;
-    text = json_text(json, 2) + "\n";
-  }
-  write_file(folder / "config.json", text);
 }
 
 void save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
@@ -178,7 +167,7 @@ void save_full_model(const std::filesystem::path& folder, const Job& job, const 
     append_tensor(writer, graph.value(id).name, store, tensor);
   }
   writer.commit();
-  save_config(folder, job);
+  write_file(folder / "config.json", model_config_json(job.config.base_model, job.model));
 }
 
 }  // namespace
@@ -196,9 +185,10 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   if (job.graph.decoder.lora && !adapter_) initialise_adapter(job, training, store);
   for (const TrainedWeight& t : training.trained) {
     const std::string& name = training.graph.value(t.weight).name;
-    const SafetensorsFolder* folder = base_.find(name) ? &base_ : adapter_.get();
-    if (folder && folder->find(name)) {
-      StoredWeight stored(*folder, name);
+    const std::string in_adapter = adapter_tensor_name(name), in_base(stored_name(job.model, name));
+    const bool adapts = adapter_ && adapter_->find(in_adapter);
+    if (adapts || base_.find(in_base)) {
+      StoredWeight stored(adapts ? *adapter_ : base_, adapts ? in_adapter : in_base);
       write_tensor(store, state_tensor(training, t, kMaster),
                    [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
     }

@@ -2,14 +2,16 @@
 #pragma once
 
 #include "model/config.h"
+#include "model/lora.h"
 #include "train/config.h"
 
 namespace spillway::train {
 
 // Sets the model's vocab_size to what the tokens of the config need, where that is more than the files have; with
-// resize_token_embeddings_to_32x a multiple of 32. An adapter trains no embedding: beside it a new padding token is
-// left out of the config with a warning, since no batch here is padded, and any other is an InputError that names its
-// key.
-void grow_vocabulary(Config& config, ModelConfig& model);
+// resize_token_embeddings_to_32x a multiple of 32. An adapter that does not train embedding and head in full
+// (modules_to_save) has no use for new rows: beside it a new padding token is left out of the config with a warning,
+// since no batch here is padded, and any other is an InputError that names its key. `lora` is null for full
+// fine-tuning.
+void grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora);
 
 }  // namespace spillway::train

@@ -16,9 +16,9 @@ TEST_CASE("new tokens of a config get rows of the embedding") {
   write_file(folder.path() / "tokenizer.json",
              R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}})");
   const Config plain{.base_model = folder.path().string()};
-  const auto grown = [](Config config, int64_t rows) {
+  const auto grown = [](Config config, int64_t rows, const LoraOptions* lora = nullptr) {
     ModelConfig model{.vocab_size = rows};
-    grow_vocabulary(config, model);
+    grow_vocabulary(config, model, lora);
     CHECK(model.stored_vocab_size.value_or(model.vocab_size) == rows);
     return model.vocab_size;
   };
@@ -30,17 +30,19 @@ TEST_CASE("new tokens of a config get rows of the embedding") {
   config.resize_token_embeddings_to_32x = true;
   CHECK(grown(config, 3) == 32);
 
-  config.adapter = Adapter::kLora;
-  CHECK(grown(config, 5) == 5);
+  const LoraOptions lora{.modules_to_save = {"embed_tokens"}};
+  const LoraOptions both{.modules_to_save = {"embed_tokens", "lm_head"}};
+  CHECK(grown(config, 5, &lora) == 5);
+  CHECK(grown(config, 3, &both) == 32);
   try {
-    (void)grown(config, 4);
+    (void)grown(config, 4, &lora);
     FAIL("no error");
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).starts_with("[tokens] expected tokens that the embedding has rows for"));
   }
   config.special_tokens = {.pad_token = "<pad>"};
   ModelConfig model{.vocab_size = 3};
-  grow_vocabulary(config, model);
+  grow_vocabulary(config, model, &lora);
   CHECK(model.vocab_size == 3);
   CHECK(config.special_tokens.pad_token.empty());
 }

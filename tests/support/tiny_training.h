@@ -86,6 +86,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
     job.config.lora_model_dir = (model / setup.adapter).string();
     decoder.lora = read_adapter_options(model / setup.adapter);
     decoder.lora->dropout = setup.dropout;
+    fit_to_adapter(job.model, *decoder.lora, model / setup.adapter);
   }
   job.graph.adamw = {0.9, 0.999, 1e-8, 0.01};
   job.graph.accumulates = setup.accumulates;

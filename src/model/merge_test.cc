@@ -1,0 +1,43 @@
+#include "model/merge.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "model/config.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+
+// golden_saved.json is made by tools/make_model_goldens.py.
+TEST_CASE("a merged folder equals what peft merges, modules that were trained in full included") {
+  const std::filesystem::path golden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+  for (const char* name : {"llama2", "qwen2_tied"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const std::filesystem::path out = folder.path() / "merged";
+    merge_adapter(golden / name, golden / name / "adapter_saved", out);
+    const auto expected = nlohmann::json::parse(read_file(golden / name / "golden_saved.json", 1 << 24))["merged"];
+    const SafetensorsFolder merged(out);
+    CHECK(merged.tensors().size() == expected.size());
+    for (const auto& [tensor, digest] : expected.items()) {
+      CAPTURE(tensor);
+      REQUIRE(merged.find(tensor) != nullptr);
+      std::vector<float> values(static_cast<size_t>(merged.find(tensor)->elems()));
+      merged.read(tensor, DType::kF32, values.data());
+      double square = 0;
+      for (const float value : values) square += static_cast<double>(value) * static_cast<double>(value);
+      CHECK(std::sqrt(square) == doctest::Approx(digest["norm"].get<double>()).epsilon(1e-5));
+      for (size_t i = 0; i < 8; ++i) {
+        CHECK(std::abs(static_cast<double>(values[i * (values.size() - 1) / 7]) - digest["samples"][i].get<double>()) <
+              1e-6);
+      }
+    }
+    const ModelConfig config = read_model_config(out);
+    CHECK(config.vocab_size == merged.find("model.embed_tokens.weight")->shape[0]);
+    CHECK(!config.tie_word_embeddings);
+  }
+}
