@@ -74,9 +74,9 @@ def add_job_arguments(parser):
 
 
 def write_job_rows(args, folder):
-    """Random rows for all steps; the path of the file."""
-    with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
-        vocabulary = json.load(file)["vocab_size"]
+    """Random rows for all steps, of tokens that the tokenizer has; the path of the file."""
+    with open(os.path.join(args.model, "tokenizer.json"), encoding="utf-8") as file:
+        vocabulary = len(json.load(file)["model"]["vocab"])
     rows = os.path.join(folder, "rows.jsonl")
     write_rows(rows, args.rows * args.steps, vocabulary, args.tokens)
     return rows
