@@ -22,19 +22,25 @@ std::string key_of(const Choices& choices) {
 
 }  // namespace
 
-Estimate PlanCandidates::estimate(double seconds) const {
-  Estimate result{.seconds = seconds, .buffers = std::ssize(newest_.schedule.buffers)};
+Estimate PlanCandidates::estimate(double seconds, const LaneWork& work) const {
+  Estimate result{.seconds = seconds, .buffers = std::ssize(newest_.schedule.buffers), .work = work};
   for (size_t tier = 0; tier < kTiers; ++tier) result.bytes[tier] = newest_.peaks[tier].bytes;
   return result;
+}
+
+void PlanCandidates::schedule(const Choices& choices, std::string key) {
+  newest_ = builder_.schedule(choices);
+  newest_key_ = std::move(key);
+  ++scheduled_count_;
 }
 
 PlanCandidates::Known& PlanCandidates::known(const Choices& choices) {
   std::string key = key_of(choices);
   const auto [entry, is_new] = known_.try_emplace(key);
   if (is_new) {
-    newest_ = builder_.schedule(choices);
-    newest_key_ = std::move(key);
-    entry->second.scheduled = estimate(builder_.least_seconds(newest_.schedule, accumulation_));
+    schedule(choices, std::move(key));
+    const LaneWork work = builder_.work_of(newest_.schedule);
+    entry->second.scheduled = estimate(builder_.least_seconds(work, accumulation_), work);
   }
   return entry->second;
 }
@@ -42,14 +48,13 @@ PlanCandidates::Known& PlanCandidates::known(const Choices& choices) {
 Estimate PlanCandidates::scheduled(const Choices& choices) { return known(choices).scheduled; }
 
 Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
-  std::optional<Estimate>& result = known(choices).packed[static_cast<size_t>(effort)];
+  Known& known_plan = known(choices);
+  std::optional<Estimate>& result = known_plan.packed[static_cast<size_t>(effort)];
   if (result) return *result;
-  if (std::string key = key_of(choices); key != newest_key_) {
-    newest_ = builder_.schedule(choices);
-    newest_key_ = std::move(key);
-  }
+  if (std::string key = key_of(choices); key != newest_key_) schedule(choices, std::move(key));
   builder_.complete(newest_, effort);
-  result = estimate(newest_.simulation.step_seconds(accumulation_));
+  ++packed_count_;
+  result = estimate(newest_.simulation.step_seconds(accumulation_), known_plan.scheduled.work);
   return *result;
 }
 

@@ -16,6 +16,7 @@ struct Estimate {
   std::array<int64_t, kTiers> bytes{};  // arenas; before packing: no less than what they take
   double seconds = 0;                   // of an optimizer step; before packing: no more than it takes
   int64_t buffers = 0;
+  LaneWork work{};
 };
 
 class PlanCandidates {
@@ -29,6 +30,10 @@ class PlanCandidates {
   [[nodiscard]] Estimate packed(const Choices& choices, PackEffort effort);
 
   [[nodiscard]] const PlanBuilder& builder() const { return builder_; }
+  [[nodiscard]] int64_t accumulation() const { return accumulation_; }
+  // How many plans were made so far.
+  [[nodiscard]] int64_t scheduled_count() const { return scheduled_count_; }
+  [[nodiscard]] int64_t packed_count() const { return packed_count_; }
 
  private:
   struct Known {
@@ -37,11 +42,13 @@ class PlanCandidates {
   };
 
   Known& known(const Choices& choices);
+  void schedule(const Choices& choices, std::string key);
   // Of the newest, which takes so many seconds.
-  [[nodiscard]] Estimate estimate(double seconds) const;
+  [[nodiscard]] Estimate estimate(double seconds, const LaneWork& work) const;
 
   const PlanBuilder& builder_;
   int64_t accumulation_;
+  int64_t scheduled_count_ = 0, packed_count_ = 0;
   std::unordered_map<std::string, Known> known_;  // by all choices, written out
   std::string newest_key_;
   Plan newest_;  // what was scheduled last

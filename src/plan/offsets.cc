@@ -255,6 +255,7 @@ Packing pack(std::span<const Interval> intervals, PackEffort effort) {
   Order best_order;
   int64_t work = kFirstFitWork;
   const auto may_go_on = [&] { return (work -= std::ssize(intervals) * std::ssize(intervals)) > 0; };
+  if (quick && !may_go_on()) return *quick;
   for (Order& order : starting_orders(intervals)) {
     if (!best_order.empty() && !may_go_on()) break;
     Packing packing = first_fit.run(order);

@@ -1,6 +1,7 @@
 #include "plan/plan_builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/math.h"
 #include "graph/operation.h"
@@ -85,19 +86,32 @@ void PlanBuilder::complete(Plan& plan, PackEffort effort) const {
   plan.simulation = simulate(plan.program, costs_);
 }
 
-double PlanBuilder::least_seconds(const Schedule& schedule, int64_t accumulation) const {
-  double sum = 0;
+LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
+  LaneWork work{};
   for (const Section& section : schedule.sections) {
-    std::array<double, kLanes> busy{};
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Step& step = schedule.steps[static_cast<size_t>(i)];
-      busy[static_cast<size_t>(step.lane)] +=
+      work[static_cast<size_t>(section.phase)][static_cast<size_t>(step.lane)] +=
           step.op != kNone
               ? costs_.operation_seconds(step.op, step.lane)
               : costs_.transfer_seconds(step.lane, schedule.buffers[static_cast<size_t>(step.inputs[0])].bytes);
     }
-    const double times = section.phase == Phase::kUpdate ? 1 : static_cast<double>(accumulation);
-    sum += times * *std::max_element(busy.begin(), busy.end());
+  }
+  return work;
+}
+
+double PlanBuilder::least_seconds(const LaneWork& work, int64_t accumulation) const {
+  const std::array<double, kLanes>& shares = costs_.machine().compute_share;
+  const double all_shares = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const double scale = all_shares > kMostShare ? kMostShare / all_shares : 1;
+  double sum = 0;
+  for (size_t phase = 0; phase < work.size(); ++phase) {
+    double computing = work[phase][static_cast<size_t>(Lane::kCompute)];
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      if (shares[lane] > 0) computing += scale * shares[lane] * work[phase][lane];
+    const double busiest = *std::max_element(work[phase].begin(), work[phase].end());
+    const double times = static_cast<Phase>(phase) == Phase::kUpdate ? 1 : static_cast<double>(accumulation);
+    sum += times * std::max(computing, busiest);
   }
   return sum;
 }

@@ -1,12 +1,16 @@
 // Choices -> Plan, for one graph and machine: schedule, offsets, program and predicted time.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "plan/offsets.h"
 #include "plan/planner.h"
 
 namespace spillway {
+
+// By phase: how long each lane is busy.
+using LaneWork = std::array<std::array<double, kLanes>, 3>;
 
 class PlanBuilder {
  public:
@@ -18,8 +22,10 @@ class PlanBuilder {
   // and predicted time are the expensive half.
   [[nodiscard]] Plan schedule(const Choices& choices) const;
   void complete(Plan& plan, PackEffort effort) const;
-  // No plan with this schedule takes less.
-  [[nodiscard]] double least_seconds(const Schedule& schedule, int64_t accumulation) const;
+  [[nodiscard]] LaneWork work_of(const Schedule& schedule) const;
+  // No plan with this work takes less for an optimizer step: neither the busiest lane nor the compute lane, of whose
+  // time the others take their share.
+  [[nodiscard]] double least_seconds(const LaneWork& work, int64_t accumulation) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }

@@ -1,12 +1,21 @@
 #include "plan/search.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <tuple>
 
 namespace spillway {
 namespace {
 
 constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
+
+// Candidates may cost this many operations that are scheduled; packing and simulating one costs twice as much again.
+// A sketch gets an eighth.
+constexpr int64_t kOperationsToSchedule = 1'000'000, kSketchShare = 8;
+// How far forecasts are believed: of bytes, and of seconds.
+constexpr double kByteSlack = 1.05, kSecondSlack = 1.25;
+// Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
+constexpr double kWaitingShare = 0.02;
 
 }  // namespace
 
@@ -120,7 +129,6 @@ bool PlanSearch::consider(const Choices& choices) {
       estimate = candidates_.packed(choices, effort);
     }
   }
-  last_seconds_ = estimate.seconds;
   const bool fits = missing(estimate) == 0;
   if (fits) {
     if (!found_ || estimate.seconds < best_.seconds) best_ = {choices, effort, estimate.seconds};
@@ -132,34 +140,83 @@ bool PlanSearch::consider(const Choices& choices) {
   return fits;
 }
 
-// As few of the first blocks as fit are treated as `head`; REQUIRES: all of them fit, none does not.
-void PlanSearch::consider_mixture(const Mixture& mixture) {
+bool PlanSearch::is_spent() const {
+  return candidates_.scheduled_count() + 2 * candidates_.packed_count() >= work_limit_;
+}
+
+// From the forecast's number of blocks on in growing strides, until one fits and one does not; then by bisection.
+void PlanSearch::consider_mixture(const Idea& idea) {
   size_t too_few = 0, enough = blocks_;
-  while (enough - too_few > 1) {
+  for (size_t stride = 1, first = idea.first; first > too_few && first < enough && !is_spent(); stride *= 2) {
+    if (consider(choices_of(idea.mixture, first))) {
+      enough = first;
+      first -= std::min(first, stride);
+    } else {
+      too_few = first;
+      first += stride;
+    }
+  }
+  while (enough - too_few > 1 && !is_spent()) {
     const size_t middle = too_few + (enough - too_few) / 2;
-    (consider(choices_of(mixture, middle)) ? enough : too_few) = middle;
+    (consider(choices_of(idea.mixture, middle)) ? enough : too_few) = middle;
   }
 }
 
-void PlanSearch::consider_homes(const Homes& homes, const std::vector<Saved>& settings) {
-  struct Uniform {
-    BlockChoice block;
-    double seconds;
-    bool fits;
+void PlanSearch::add_ideas(const Homes& homes, const std::vector<Saved>& settings,
+                           const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const {
+  const auto add = [&](size_t head, size_t tail, size_t first, const Forecast& forecast) {
+    const double seconds = builder_.least_seconds(forecast.work, candidates_.accumulation());
+    result.push_back({.mixture = {block_of(settings[head], homes), block_of(settings[tail], homes), homes},
+                      .first = first,
+                      .seconds = seconds,
+                      .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
+                      .rank = seconds + kWaitingShare * forecast.total_seconds()});
   };
-  std::vector<Uniform> uniforms;
-  for (const Saved& saved : settings) {
-    const BlockChoice block = block_of(saved, homes);
-    const bool fits = consider(choices_of({block, block, homes}, 0));
-    uniforms.push_back({block, last_seconds_, fits});
-    // The first keeps most and waits least: if it fits, or is too slow already, the others are no better.
-    if (uniforms.size() == 1 && (fits || (found_ && last_seconds_ >= best_.seconds))) return;
+  for (size_t head = 0; head < settings.size(); ++head) {
+    add(head, head, 0, forecasts[head]);
+    if (!forecasts[head].fits(budget_, kByteSlack) || blocks_ < 2) continue;
+    for (size_t tail = 0; tail < settings.size(); ++tail) {
+      if (forecasts[tail].fits(budget_, 1 / kByteSlack)) continue;
+      const double share = std::min(1.0, forecasts[tail].share_that_fits(forecasts[head], budget_));
+      const auto first = static_cast<size_t>(std::ceil(share * static_cast<double>(blocks_)));
+      const Forecast forecast = forecasts[tail].changed(forecasts[tail], forecasts[head], share);
+      add(head, tail, std::clamp<size_t>(first, 1, blocks_ - 1), forecast);
+    }
   }
-  for (const Uniform& head : uniforms) {
-    if (!head.fits) continue;
-    for (const Uniform& tail : uniforms) {
-      if (tail.fits || tail.seconds >= head.seconds || tail.seconds >= best_.seconds) continue;
-      consider_mixture({head.block, tail.block, homes});
+}
+
+// What saved activations take is told from one combination of homes, and what homes take from one setting.
+std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes, const std::vector<Saved>& settings) {
+  const auto forecast = [&](const Homes& there, const Saved& saved) {
+    const BlockChoice block = block_of(saved, there);
+    const Choices choices = choices_of({block, block, there}, 0);
+    (void)consider(choices);
+    return Forecast(candidates_.scheduled(choices));
+  };
+  std::vector<Forecast> by_setting;
+  for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
+  std::vector<Idea> result;
+  for (const Homes& there : homes) {
+    const Forecast kept = forecast(there, settings.front());
+    std::vector<Forecast> forecasts;
+    for (const Forecast& setting : by_setting) forecasts.push_back(kept.changed(by_setting.front(), setting));
+    add_ideas(there, settings, forecasts, result);
+  }
+  return result;
+}
+
+// What seems to fit, the fastest first; then what seems to be nearest to it.
+void PlanSearch::look_at(std::vector<Idea> ideas) {
+  std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
+    return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
+  });
+  for (const Idea& idea : ideas) {
+    if (is_spent()) break;
+    if (found_ && idea.seconds >= best_.seconds * kSecondSlack) continue;
+    if (idea.first == 0) {
+      (void)consider(choices_of(idea.mixture, 0));
+    } else {
+      consider_mixture(idea);
     }
   }
 }
@@ -252,7 +309,11 @@ void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
 void PlanSearch::find(const Choices* start) {
   const std::vector<Saved> settings = saved_settings();
   if (start) (void)consider(*start);
-  for (const Homes& homes : home_settings()) consider_homes(homes, settings);
+  std::vector<Idea> all = ideas(home_settings(), settings);
+  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1);
+  work_limit_ = candidates_.scheduled_count() + 2 * candidates_.packed_count() +
+                (effort_ == SearchEffort::kFull ? work : work / kSketchShare);
+  look_at(std::move(all));
   if (found_) settle_weights();
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {

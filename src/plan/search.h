@@ -1,16 +1,18 @@
 // The search for the fastest plan within a budget.
 //
 // A *setting* says what happens to the saved activations and the weights of a block, and where gradients and optimizer
-// state live. The search builds the plan of every uniform setting that could win, and of mixtures in which the first k
-// blocks have one setting and the others a faster one, with k as small as the budget allows: the backward pass reaches
-// the first blocks last, when what all later blocks kept is gone, and their saved values have the longest way to be
-// away. It ends with changes of one block or two. Every candidate is a complete plan with its offsets and its simulated
-// time, so what is said to fit fits.
+// state live. The search looks at uniform settings, and at mixtures in which the first k blocks have one setting and
+// the others a faster one, with k as small as the budget allows: the backward pass reaches the first blocks last, when
+// what all later blocks kept is gone, and their saved values have the longest way to be away. Forecasts
+// (plan/forecast.h) put them in order. How many are looked at is a number that falls with the size of the graph: all of
+// them where it is small. The search ends with changes of one block or two. Every candidate is a complete plan with its
+// offsets and its simulated time, so what is said to fit fits.
 #pragma once
 
 #include <limits>
 
 #include "plan/candidates.h"
+#include "plan/forecast.h"
 
 namespace spillway {
 
@@ -38,6 +40,14 @@ class PlanSearch {
     BlockChoice head, tail;
     Homes homes;
   };
+  // A mixture worth a look, or, with `first` 0, all blocks alike.
+  struct Idea {
+    Mixture mixture;
+    size_t first = 0;     // as many blocks as the forecast asks for
+    double seconds = 0;   // by forecast
+    double distance = 0;  // bytes that are missing by forecast
+    double rank = 0;      // less is looked at first
+  };
 
   [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
   [[nodiscard]] bool has(Tier tier) const;
@@ -49,8 +59,13 @@ class PlanSearch {
   [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
   // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
   bool consider(const Choices& choices);
-  void consider_homes(const Homes& homes, const std::vector<Saved>& settings);
-  void consider_mixture(const Mixture& mixture);
+  // As few of the first blocks as fit are treated as the mixture's head.
+  void consider_mixture(const Idea& idea);
+  [[nodiscard]] std::vector<Idea> ideas(const std::vector<Homes>& homes, const std::vector<Saved>& settings);
+  void add_ideas(const Homes& homes, const std::vector<Saved>& settings, const std::vector<Forecast>& forecasts,
+                 std::vector<Idea>& result) const;
+  void look_at(std::vector<Idea> ideas);
+  [[nodiscard]] bool is_spent() const;
   // Puts the weights of the last blocks back on the device, as many as fit.
   void settle_weights();
   // Hill climbing from the best plan: other settings for one block, or for two.
@@ -84,7 +99,7 @@ class PlanSearch {
   int64_t least_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at
-  double last_seconds_ = 0;         // of the plan considered last; where it cannot win, no more than it would take
+  int64_t work_limit_ = 0;          // what candidates may have cost when it is time to stop looking
 };
 
 }  // namespace spillway

@@ -10,9 +10,6 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr auto kCompute = static_cast<size_t>(Lane::kCompute);
 
-// However many lanes take their share, some computing goes on.
-constexpr double kLeastSpeed = 0.05;
-
 // One section: from event to event, an event being the end of an instruction.
 class SectionPlayer {
  public:
@@ -106,7 +103,7 @@ class SectionPlayer {
     double taken = 0;
     for (size_t other = 0; other < kLanes; ++other) taken += busy_[other] ? costs_.machine().compute_share[other] : 0;
     const double before = speed_;
-    speed_ = std::max(kLeastSpeed, 1 - taken);
+    speed_ = 1 - std::min(kMostShare, taken);
     double& finish = lanes_[kCompute].finish;
     if (lanes_[kCompute].running && finish < kNever) finish = now_ + (finish - now_) * before / speed_;
   }

@@ -14,6 +14,9 @@
 
 namespace spillway {
 
+// However many lanes take their share, so much of the compute lane's speed at most.
+constexpr double kMostShare = 0.95;
+
 struct LaneUse {
   double busy_seconds = 0;
   double bytes = 0;  // moved by copies

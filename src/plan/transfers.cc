@@ -1,7 +1,7 @@
 #include "plan/transfers.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -155,14 +155,15 @@ class TransferPlanner {
   }
 
   // What may be under way at once: some times the mean of what one execution needs. One that needs more gets more.
+  // REQUIRES: in the order of `at`.
   [[nodiscard]] int64_t window_bytes(const std::vector<Stay*>& stays, int32_t Stay::*at) const {
-    std::set<int32_t> executions;
-    int64_t sum = 0;
+    int64_t executions = 0, sum = 0;
+    int32_t last = -1;
     for (const Stay* stay : stays) {
-      executions.insert(stay->*at);
+      if (std::exchange(last, stay->*at) != stay->*at) ++executions;
       sum += bytes_of(*stay);
     }
-    return executions.empty() ? 0 : sum / std::ssize(executions) * (overlap_ == Overlap::kWide ? 8 : 2);
+    return executions == 0 ? 0 : sum / executions * (overlap_ == Overlap::kWide ? 8 : 2);
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {

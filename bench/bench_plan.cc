@@ -1,0 +1,93 @@
+// What planning takes: one plan of a deep model with all tiers open, and the frontier of `spillway plan`.
+//
+//   bench_plan [--blocks N] [--machine FILE.json]
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "io/file.h"
+#include "plan/search.h"
+#include "train/training_graph.h"
+
+using namespace spillway;
+
+namespace {
+
+constexpr int kPoints = 9;  // of the frontier, as `spillway plan` asks for
+
+double seconds_of(const auto& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// SmolLM2-135M's shapes, with another number of blocks.
+ModelConfig model_of(int blocks) {
+  return parse_model_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 576, "intermediate_size": 1536, "max_position_embeddings": 8192,
+    "num_attention_heads": 9, "num_hidden_layers": {}, "num_key_value_heads": 3, "rms_norm_eps": 1e-05,
+    "rope_theta": 100000.0, "tie_word_embeddings": true, "vocab_size": 49152}})",
+                                        blocks),
+                            "bench");
+}
+
+Graph graph_of(int blocks, bool lora) {
+  train::TrainingGraphOptions options;
+  options.decoder = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 4, .sequence_len = 512};
+  options.decoder.train_base = !lora;
+  if (lora) options.decoder.lora = LoraOptions{.r = 16, .alpha = 32};
+  return train::build_training_graph(model_of(blocks), options).graph;
+}
+
+// Where the file names none: lanes as fast as to make every choice worth a look.
+Machine machine_of(const std::string& file) {
+  if (!file.empty()) {
+    const nlohmann::json json = nlohmann::json::parse(read_file(file, int64_t{1} << 20));
+    return machine_from_json(json.contains("machine") ? json["machine"] : json, file);
+  }
+  Machine machine{.threads = 2};
+  machine.link_bytes_per_second.fill(5e9);
+  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 1.5e9;
+  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskWrite)] = 1e9;
+  return machine;
+}
+
+void run(const char* job, const Graph& graph, const Machine& machine) {
+  const int64_t most = make_plan(graph, machine, {}, saved_policy(Treatment::kKeep)).peaks[0].bytes;
+  for (const int64_t percent : {70, 50, 30, 20, 12}) {
+    const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
+    const PlanBuilder builder(graph, machine, {});
+    PlanCandidates candidates(builder, 1);
+    Plan plan;
+    const double seconds = seconds_of([&] { plan = PlanSearch(candidates, budget, {}).run(); });
+    fmt::print("{:5} {:3} % of {}: plan {:5.2f} s, {:4} scheduled, {:3} packed; fits {}, step {:.4f} s\n", job, percent,
+               format_bytes(most), seconds, candidates.scheduled_count(), candidates.packed_count(), plan.fits,
+               plan.simulation.step_seconds(1));
+    std::fflush(stdout);
+  }
+  const Budget budget{.device = most / 2, .host = most / 4, .disk = 2 * most};
+  const double seconds = seconds_of([&] { (void)frontier(graph, machine, budget, {}, 1, kPoints); });
+  fmt::print("{:5} frontier of {} points: {:5.2f} s\n", job, kPoints, seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int blocks = 128;
+  std::string file;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (!std::strcmp(argv[i], "--blocks")) blocks = std::stoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--machine")) file = argv[i + 1];
+  }
+  const Machine machine = machine_of(file);
+  for (const bool lora : {true, false}) {
+    const Graph graph = graph_of(blocks, lora);
+    fmt::print("{}: {} blocks, {} operations\n", lora ? "LoRA" : "full", blocks, graph.ops.size());
+    run(lora ? "LoRA" : "full", graph, machine);
+  }
+  return 0;
+}

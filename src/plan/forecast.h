@@ -1,0 +1,30 @@
+// What a plan is likely to take, told from plans that differ from it in one thing each, without making it.
+//
+// The work of a lane and the bytes of a tier are sums over blocks and over kinds of values, or nearly so: what a
+// treatment of saved activations adds does not depend on where weights live, and half of the blocks add half of it.
+// Forecasts put candidates in order; they decide nothing.
+#pragma once
+
+#include "plan/candidates.h"
+
+namespace spillway {
+
+struct Forecast {
+  LaneWork work{};
+  std::array<double, kBudgetedTiers> bytes{};
+
+  explicit Forecast(const Estimate& scheduled);
+
+  // With this share of what is different between two others.
+  [[nodiscard]] Forecast changed(const Forecast& from, const Forecast& to, double share = 1) const;
+  // The least share of the way to `other` from which on no tier holds more than the budget; above 1: none.
+  [[nodiscard]] double share_that_fits(const Forecast& other, const Budget& budget) const;
+  // Whether no tier holds more than `slack` times its budget.
+  [[nodiscard]] bool fits(const Budget& budget, double slack) const;
+  // By how many bytes they are exceeded.
+  [[nodiscard]] double excess(const Budget& budget) const;
+  // All lanes together.
+  [[nodiscard]] double total_seconds() const;
+};
+
+}  // namespace spillway
