@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
 #include "train/config_load.h"
 #include "train/offload_policy.h"
@@ -38,14 +39,6 @@ std::string text_of(const std::vector<Mode>& modes) {
   std::string text;
   for (const Mode& mode : modes) text += mode.key + ": " + mode.value + "\n";
   return text;
-}
-
-// Transfers that take about as long as what they could hide behind, so that plans differ.
-Machine tiered_machine() {
-  Machine machine{.threads = 1};
-  machine.capacity_bytes = {int64_t{1} << 30, int64_t{1} << 30, int64_t{1} << 30};
-  machine.link_bytes_per_second.fill(2e8);
-  return machine;
 }
 
 // Tiny jobs set up by the lines of a config.

@@ -20,10 +20,13 @@ Forecast::Forecast(const Estimate& scheduled) : work(scheduled.work) {
 
 Forecast Forecast::changed(const Forecast& from, const Forecast& to, double share) const {
   Forecast result = *this;
+  if (share == 0) return result;
   for (size_t tier = 0; tier < bytes.size(); ++tier) result.bytes[tier] += share * (to.bytes[tier] - from.bytes[tier]);
   for (size_t phase = 0; phase < work.size(); ++phase) {
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      result.work[phase][lane] += share * (to.work[phase][lane] - from.work[phase][lane]);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const double before = from.work[phase][lane], after = to.work[phase][lane];
+      if (before != after) result.work[phase][lane] += share * (after - before);  // both may be infinite
+    }
   }
   return result;
 }
@@ -50,7 +53,7 @@ double Forecast::excess(const Budget& budget) const {
   return sum;
 }
 
-double Forecast::total_seconds() const {
+double Forecast::lane_seconds() const {
   double sum = 0;
   for (const auto& lanes : work) sum = std::accumulate(lanes.begin(), lanes.end(), sum);
   return sum;

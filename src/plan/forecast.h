@@ -17,14 +17,14 @@ struct Forecast {
 
   // With this share of what is different between two others.
   [[nodiscard]] Forecast changed(const Forecast& from, const Forecast& to, double share = 1) const;
-  // The least share of the way to `other` from which on no tier holds more than the budget; above 1: none.
+  // The least share of the way to `other` from which on every tier fits; above 1 where even all of it is too little.
   [[nodiscard]] double share_that_fits(const Forecast& other, const Budget& budget) const;
   // Whether no tier holds more than `slack` times its budget.
   [[nodiscard]] bool fits(const Budget& budget, double slack) const;
   // By how many bytes they are exceeded.
   [[nodiscard]] double excess(const Budget& budget) const;
   // All lanes together.
-  [[nodiscard]] double total_seconds() const;
+  [[nodiscard]] double lane_seconds() const;
 };
 
 }  // namespace spillway

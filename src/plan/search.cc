@@ -9,9 +9,9 @@ namespace {
 
 constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
 
-// Candidates may cost this many operations that are scheduled; packing and simulating one costs twice as much again.
-// A sketch gets an eighth.
-constexpr int64_t kOperationsToSchedule = 1'000'000, kSketchShare = 8;
+// Looking at ideas may cost as much as scheduling this many operations, but not less than so many candidates; packing
+// and simulating one costs twice as much again. A sketch gets an eighth.
+constexpr int64_t kOperationsToSchedule = 1'000'000, kLeastWork = 16, kSketchShare = 8;
 // How far forecasts are believed: of bytes, and of seconds.
 constexpr double kByteSlack = 1.05, kSecondSlack = 1.25;
 // Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
@@ -140,14 +140,13 @@ bool PlanSearch::consider(const Choices& choices) {
   return fits;
 }
 
-bool PlanSearch::is_spent() const {
-  return candidates_.scheduled_count() + 2 * candidates_.packed_count() >= work_limit_;
-}
+int64_t PlanSearch::work_done() const { return candidates_.scheduled_count() + 2 * candidates_.packed_count(); }
 
 // From the forecast's number of blocks on in growing strides, until one fits and one does not; then by bisection.
 void PlanSearch::consider_mixture(const Idea& idea) {
   size_t too_few = 0, enough = blocks_;
-  for (size_t stride = 1, first = idea.first; first > too_few && first < enough && !is_spent(); stride *= 2) {
+  for (size_t stride = 1, first = idea.first; first > too_few && first < enough && work_done() < work_limit_;
+       stride *= 2) {
     if (consider(choices_of(idea.mixture, first))) {
       enough = first;
       first -= std::min(first, stride);
@@ -156,7 +155,7 @@ void PlanSearch::consider_mixture(const Idea& idea) {
       first += stride;
     }
   }
-  while (enough - too_few > 1 && !is_spent()) {
+  while (enough - too_few > 1 && work_done() < work_limit_) {
     const size_t middle = too_few + (enough - too_few) / 2;
     (consider(choices_of(idea.mixture, middle)) ? enough : too_few) = middle;
   }
@@ -164,23 +163,28 @@ void PlanSearch::consider_mixture(const Idea& idea) {
 
 void PlanSearch::add_ideas(const Homes& homes, const std::vector<Saved>& settings,
                            const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const {
+  const auto seconds = [&](const Forecast& forecast) {
+    return builder_.least_seconds(forecast.work, candidates_.accumulation());
+  };
+  const auto rank = [&](const Forecast& forecast) {
+    return seconds(forecast) + kWaitingShare * forecast.lane_seconds();
+  };
   const auto add = [&](size_t head, size_t tail, size_t first, const Forecast& forecast) {
-    const double seconds = builder_.least_seconds(forecast.work, candidates_.accumulation());
     result.push_back({.mixture = {block_of(settings[head], homes), block_of(settings[tail], homes), homes},
                       .first = first,
-                      .seconds = seconds,
+                      .seconds = seconds(forecast),
                       .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
-                      .rank = seconds + kWaitingShare * forecast.total_seconds()});
+                      .rank = rank(forecast)});
   };
   for (size_t head = 0; head < settings.size(); ++head) {
     add(head, head, 0, forecasts[head]);
     if (!forecasts[head].fits(budget_, kByteSlack) || blocks_ < 2) continue;
     for (size_t tail = 0; tail < settings.size(); ++tail) {
-      if (forecasts[tail].fits(budget_, 1 / kByteSlack)) continue;
+      if (forecasts[tail].fits(budget_, 1 / kByteSlack) || rank(forecasts[tail]) >= rank(forecasts[head])) continue;
       const double share = std::min(1.0, forecasts[tail].share_that_fits(forecasts[head], budget_));
       const auto first = static_cast<size_t>(std::ceil(share * static_cast<double>(blocks_)));
-      const Forecast forecast = forecasts[tail].changed(forecasts[tail], forecasts[head], share);
-      add(head, tail, std::clamp<size_t>(first, 1, blocks_ - 1), forecast);
+      add(head, tail, std::clamp<size_t>(first, 1, blocks_ - 1),
+          forecasts[tail].changed(forecasts[tail], forecasts[head], share));
     }
   }
 }
@@ -189,9 +193,7 @@ void PlanSearch::add_ideas(const Homes& homes, const std::vector<Saved>& setting
 std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes, const std::vector<Saved>& settings) {
   const auto forecast = [&](const Homes& there, const Saved& saved) {
     const BlockChoice block = block_of(saved, there);
-    const Choices choices = choices_of({block, block, there}, 0);
-    (void)consider(choices);
-    return Forecast(candidates_.scheduled(choices));
+    return Forecast(candidates_.scheduled(choices_of({block, block, there}, 0)));
   };
   std::vector<Forecast> by_setting;
   for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
@@ -207,11 +209,13 @@ std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes,
 
 // What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::look_at(std::vector<Idea> ideas) {
+  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1);
+  work_limit_ = work_done() + std::max(kLeastWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
   std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
   });
   for (const Idea& idea : ideas) {
-    if (is_spent()) break;
+    if (work_done() >= work_limit_) break;
     if (found_ && idea.seconds >= best_.seconds * kSecondSlack) continue;
     if (idea.first == 0) {
       (void)consider(choices_of(idea.mixture, 0));
@@ -309,11 +313,7 @@ void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
 void PlanSearch::find(const Choices* start) {
   const std::vector<Saved> settings = saved_settings();
   if (start) (void)consider(*start);
-  std::vector<Idea> all = ideas(home_settings(), settings);
-  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1);
-  work_limit_ = candidates_.scheduled_count() + 2 * candidates_.packed_count() +
-                (effort_ == SearchEffort::kFull ? work : work / kSketchShare);
-  look_at(std::move(all));
+  look_at(ideas(home_settings(), settings));
   if (found_) settle_weights();
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {

@@ -65,7 +65,8 @@ class PlanSearch {
   void add_ideas(const Homes& homes, const std::vector<Saved>& settings, const std::vector<Forecast>& forecasts,
                  std::vector<Idea>& result) const;
   void look_at(std::vector<Idea> ideas);
-  [[nodiscard]] bool is_spent() const;
+  // In candidates: what they have cost so far.
+  [[nodiscard]] int64_t work_done() const;
   // Puts the weights of the last blocks back on the device, as many as fit.
   void settle_weights();
   // Hill climbing from the best plan: other settings for one block, or for two.
@@ -99,7 +100,7 @@ class PlanSearch {
   int64_t least_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at
-  int64_t work_limit_ = 0;          // what candidates may have cost when it is time to stop looking
+  int64_t work_limit_ = 0;          // of work_done(), where looking at ideas ends
 };
 
 }  // namespace spillway

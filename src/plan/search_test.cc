@@ -123,6 +123,22 @@ TEST_CASE("raising the budget of any tier never makes the predicted step slower,
   }
 }
 
+// As many as 128 blocks of a model have operations; more would take longer than a user waits.
+TEST_CASE("the more operations a graph has, the fewer candidates the search looks at") {
+  constexpr int kBlocks = 128;
+  const Graph graph = random_graph(7, {.blocks = kBlocks, .ops_per_block = 20});
+  const PlanBuilder builder(graph, balanced_machine(), {});
+  const int64_t most = builder.build(uniform_choices(graph, Treatment::kKeep), PackEffort::kQuick).peaks[0].bytes;
+  REQUIRE(graph.ops.size() > 6000);
+  for (const int64_t percent : {70, 30}) {
+    PlanCandidates candidates(builder, 1);
+    const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
+    CHECK(PlanSearch(candidates, budget, {}).run().fits);
+    CHECK(candidates.scheduled_count() <= 250);
+    CHECK(candidates.packed_count() <= 100);
+  }
+}
+
 TEST_CASE("on small graphs the plan is within 2 % of the best of all combinations of block treatments") {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const Graph graph = random_graph(seed + 40, {.blocks = 4, .ops_per_block = 5});

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/math.h"
+#include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
 #include "train/config_load.h"
 
@@ -13,13 +14,6 @@ using namespace spillway;
 using namespace spillway::testing;
 
 namespace {
-
-Machine tiered_machine() {
-  Machine machine{.threads = 1};
-  machine.capacity_bytes = {int64_t{1} << 30, int64_t{1} << 30, int64_t{1} << 30};
-  machine.link_bytes_per_second.fill(2e8);
-  return machine;
-}
 
 // A full fine-tuning of a tiny model with these lines in its config, as a user would write it. The lines may have their
 // own keys for the size of a batch.
