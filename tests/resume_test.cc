@@ -40,6 +40,9 @@ class TinyJob {
     write_file(folder_.path() / "tokenizer.json", tokenizer.dump());
   }
 
+  [[nodiscard]] std::string rows() const { return read_file(folder_.path() / "rows.jsonl", 1 << 20); }
+  void write_rows(const std::string& rows) const { write_file(folder_.path() / "rows.jsonl", rows); }
+
   [[nodiscard]] fs::path output(const std::string& name) const { return folder_.path() / name; }
 
   // The arguments of a run into `output(name)`; `more` are further overrides.
@@ -162,6 +165,26 @@ TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the
       run_spillway(job.train("x", {"--resume_from_checkpoint", (job.output("wholetrue") / "checkpoint-3").string()}));
   CHECK(prepared.status == 2);
   CHECK(prepared.err.find("expected a run that prepares its rows") != std::string::npos);
+}
+
+TEST_CASE("a broken row of a stream leaves a checkpoint, from which the run goes on once the row is correct") {
+  const TinyJob job;
+  const std::vector<std::string> stream = {
+      "--streaming",  "true", "--streaming_multipack_buffer_size", "4", "--sample_packing", "true", "--max_steps", "8",
+      "--save_steps", "100"};
+  const std::string rows = job.rows();
+  job.write_rows(rows + "{\"input_ids\": \"x\"}\n" + rows);
+  const Finished broken = run_spillway(job.train("run", stream));
+  CAPTURE(broken.err);
+  CHECK(broken.status == 2);
+  CHECK(broken.err.find("rows.jsonl:25") != std::string::npos);
+  CHECK(job.losses("run").size() > 2);
+  job.write_rows(rows + rows.substr(0, rows.find('\n') + 1) + rows);
+  std::vector<std::string> more = stream;
+  more.insert(more.end(), kResume.begin(), kResume.end());
+  REQUIRE(run_spillway(job.train("run", more)).status == 0);
+  REQUIRE(run_spillway(job.train("whole", stream)).status == 0);
+  CHECK(job.adapter("run") == job.adapter("whole"));
 }
 
 TEST_CASE("the same config gives the same bytes, whatever is recomputed and however many checkpoints are written") {

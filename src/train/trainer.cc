@@ -52,10 +52,20 @@ double Trainer::epoch_at(int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(length_.steps_per_epoch);
 }
 
+void Trainer::begin_step() {
+  try {
+    feed_->begin(position_.step);
+  } catch (const InputError&) {
+    // Rows of a stream are seen too late to refuse them before the first step: what was learnt until then is kept.
+    if (data_.stream && position_.step > 0) save();
+    throw;
+  }
+}
+
 StepRecord Trainer::train_step() {
   const double start = now_seconds();
   const int64_t step = position_.step;
-  feed_->begin(step);
+  begin_step();
   const int64_t targets = feed_->targets();
   int64_t tokens = 0;
   const double learning_rate = schedule_.at(step);

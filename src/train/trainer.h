@@ -61,6 +61,7 @@ class Trainer {
   TrainingOutcome run();
 
  private:
+  void begin_step();
   StepRecord train_step();
   void evaluate();
   void save();
