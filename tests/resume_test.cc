@@ -161,6 +161,11 @@ TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the
       CHECK(job.adapter("resumed" + packing) == job.adapter("whole" + packing));
     }
   }
+  const Finished others = run_spillway(
+      job.train("x", {"--streaming", "true", "--streaming_multipack_buffer_size", "8", "--sample_packing", "true",
+                      "--resume_from_checkpoint", (job.output("wholetrue") / "checkpoint-3").string()}));
+  CHECK(others.status == 2);
+  CHECK(others.err.find("expected the stream options that wrote it, got others") != std::string::npos);
   const Finished prepared =
       run_spillway(job.train("x", {"--resume_from_checkpoint", (job.output("wholetrue") / "checkpoint-3").string()}));
   CHECK(prepared.status == 2);

@@ -53,7 +53,10 @@ void save_checkpoint(const fs::path& output, const TrainingPosition& position, c
                                  {"rows", position.rows},
                                  {"steps_per_epoch", position.steps_per_epoch}};
   if (const auto& stream = position.stream)
-    json["stream"] = {{"epoch", stream->epoch}, {"block", stream->block}, {"line", stream->line}};
+    json["stream"] = {{"epoch", stream->epoch},
+                      {"block", stream->block},
+                      {"line", stream->line},
+                      {"options", position.stream_identity}};
   write_file(folder.path() / kPositionFile, json.dump(2) + "\n");
   folder.publish();
   if (limit > 0) remove_oldest(output, position.step, limit);
@@ -78,6 +81,7 @@ TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition&
     if (json.contains("stream")) {
       const nlohmann::json& stream = json["stream"];
       position.stream = {.epoch = stream.at("epoch"), .block = stream.at("block"), .line = stream.at("line")};
+      position.stream_identity = stream.at("options");
     }
   } catch (const nlohmann::json::exception& error) {
     throw input_error(path.string(), "expected the position of a run, got '{}'; resume from another checkpoint",
@@ -88,6 +92,10 @@ TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition&
                       "expected a run that {} its rows, as in this config, got one that {} them; "
                       "resume with the config that wrote it",
                       expected.stream ? "streams" : "prepares", position.stream ? "streams" : "prepares");
+  }
+  if (position.stream_identity != expected.stream_identity) {
+    throw input_error(path.string(),
+                      "expected the stream options that wrote it, got others; resume with the config that wrote it");
   }
   const data::StreamPosition stream = position.stream.value_or(data::StreamPosition());
   if (stream.epoch < 0 || stream.block < 0 || stream.line < 0)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "data/stream/row_stream.h"
 #include "train/state.h"
@@ -19,6 +20,7 @@ struct TrainingPosition {
   int64_t rows = 0;
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
+  std::string stream_identity;                 // data::stream_identity, with a stream
 };
 
 // Writes OUTPUT/checkpoint-STEP atomically, then removes the oldest beyond `limit` (0: none).

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "data/prepared/identity.h"
 #include "io/file.h"
 #include "train/interrupt.h"
 
@@ -36,6 +37,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
                length_.total_steps};
   if (data.stream) {
     position_.stream.emplace();
+    position_.stream_identity = data::stream_identity(*data.stream);
   } else {
     position_ = {.rows = data.training.size(), .steps_per_epoch = length_.steps_per_epoch};
   }

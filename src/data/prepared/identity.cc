@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "data/files/dataset_files.h"
 #include "data/rows/truncation.h"
+#include "data/stream/row_stream.h"
 #include "io/checksum.h"
 #include "io/mapped_file.h"
 
@@ -71,6 +72,19 @@ Json members_of(const RowOptions& options) {
                  eot_tokens);
 }
 
+// Without what only says which lines make a micro-batch: a stream's position counts lines.
+Json members_of(const BatchOptions& options) {
+  const auto& [rows, sequence_len, packing, packing_scope_rows, shuffle_before_packing, order, group_batches, seed] =
+      options;
+  return list_of(sequence_len, packing, packing_scope_rows, shuffle_before_packing, order, seed);
+}
+
+Json members_of(const StreamOptions& options) {
+  const auto& [rows, batches, shuffle, block_records, block_bytes, threads, inspect] = options;
+  return Json::array({members_of(rows), members_of(batches), list_of(shuffle.records, shuffle.bytes, shuffle.seed),
+                      block_records, block_bytes});
+}
+
 Json data_file(const fs::path& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
@@ -122,6 +136,14 @@ std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptio
                         {"files", files},
                         {"tokenizer", tokenizer_files(tokenizer)},
                         {"templates", templates}});
+}
+
+std::string stream_identity(const StreamSource& source) {
+  Json datasets = Json::array();
+  for (const DatasetConfig& config : source.datasets()) datasets.push_back(members_of(config));
+  const std::string text =
+      json_text(Json{{"version", kRowsVersion}, {"datasets", datasets}, {"options", members_of(source.options())}});
+  return checksum_text(std::as_bytes(std::span(text)));
 }
 
 }  // namespace spillway::data

@@ -73,6 +73,12 @@ void BatchStream::read_blocks() {
       records_read_ = stream.summary().rows_read;
       if (stop_) return;
     }
+    if (is_first && from_.line > block.lines.size()) {
+      throw input_error("datasets",
+                        "expected at least the {} lines that the checkpoint has seen of a block, got {}; resume with "
+                        "the data that wrote it",
+                        from_.line, block.lines.size());
+    }
     for (int64_t line = is_first ? from_.line : 0; line < block.lines.size(); ++line) {
       add_to_micro_batch(batch, block.rows, block.lines.line(line));
       if (++lines < lines_per_batch) continue;

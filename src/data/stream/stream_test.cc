@@ -181,6 +181,8 @@ TEST_CASE("what is wrong with a row comes when it is reached, and data without r
   const auto short_data = source_of({data.dataset("short", 0, 4)}, options_of(0, 2));
   CHECK_THROWS_WITH_AS(RowStream(short_data, {0, 9, 0}), doctest::Contains("expected at least the 9 blocks"),
                        InputError);
+  BatchStream shrunk(short_data, {0, 0, 3}, 1);
+  CHECK_THROWS_WITH_AS((void)shrunk.next(), doctest::Contains("expected at least the 3 lines"), InputError);
 }
 
 TEST_CASE("texts to pretrain on become the rows that axolotl makes of them") {
