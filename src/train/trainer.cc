@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "data/prepared/identity.h"
 #include "io/file.h"
 #include "train/interrupt.h"
@@ -118,6 +119,7 @@ void Trainer::save() {
 TrainingOutcome Trainer::run() {
   const InterruptGuard guard;
   TrainingOutcome outcome{.first_step = position_.step};
+  if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
   feed_ = make_step_feed(job_.config, data_, length_, position_.stream, session_.training().graph.tokens,
                          listeners_.packing);
   const int64_t save_every = save_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
@@ -138,6 +140,7 @@ TrainingOutcome Trainer::run() {
     outcome.interrupted = !last && InterruptGuard::requested();
     if (outcome.interrupted || (save_every > 0 && position_.step % save_every == 0)) save();
   }
+  feed_.reset();  // a stream would go on reading while the model is written
   outcome.steps = position_.step - outcome.first_step;
   outcome.tokens = position_.num_tokens - tokens_before;
   outcome.median_step_seconds = median(std::move(seconds));

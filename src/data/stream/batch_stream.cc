@@ -61,7 +61,7 @@ void BatchStream::run() {
 }
 
 void BatchStream::read_blocks() {
-  RowStream stream(source_, from_);
+  RowStream stream(source_, from_, &stop_);
   const int64_t lines_per_batch = source_->options().batches.rows;
   MicroBatch batch;
   int64_t lines = 0;  // of the batch
@@ -71,7 +71,6 @@ void BatchStream::read_blocks() {
     {
       const std::lock_guard lock(mutex_);
       records_read_ = stream.summary().rows_read;
-      if (stop_) return;
     }
     if (is_first && from_.line > block.lines.size()) {
       throw input_error("datasets",

@@ -1,6 +1,7 @@
 // Micro-batches out of a RowStream that a thread of its own fills ahead of need.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -18,6 +19,7 @@ class BatchStream {
   // Begins with the line of `from`. At most `ahead` micro-batches wait; beyond those the stream holds a block, its
   // shuffle buffer, and the records that are being tokenised.
   BatchStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from, int64_t ahead);
+  // Soon done, wherever the stream is.
   ~BatchStream();
   BatchStream(BatchStream&&) = delete;
 
@@ -48,8 +50,8 @@ class BatchStream {
   std::condition_variable changed_;
   std::deque<Item> waiting_;
   int64_t records_read_ = 0;
-  bool stop_ = false;
-  std::thread thread_;  // the last member: it sees the others ready
+  std::atomic<bool> stop_ = false;  // set under the mutex
+  std::thread thread_;              // the last member: it sees the others ready
 };
 
 }  // namespace spillway::data

@@ -16,9 +16,11 @@ constexpr uint64_t kShuffleStream = 0x73747265616D0000;
 
 class RecordsInTurn : public RecordParser {
  public:
-  explicit RecordsInTurn(std::span<const DatasetConfig> configs) : configs_(configs) {}
+  RecordsInTurn(std::span<const DatasetConfig> configs, const std::atomic<bool>* stop)
+      : configs_(configs), stop_(stop) {}
 
   bool next(Record& record) override {
+    if (stop_ != nullptr && *stop_) throw StreamStopped();
     for (;;) {
       if (!reader_) {
         if (dataset_ == std::ssize(configs_)) return false;
@@ -34,6 +36,7 @@ class RecordsInTurn : public RecordParser {
 
  private:
   std::span<const DatasetConfig> configs_;
+  const std::atomic<bool>* stop_;
   int64_t dataset_ = 0;  // the next one
   std::optional<RecordReader> reader_;
 };
@@ -80,8 +83,9 @@ class ShuffledRecords : public RecordParser {
 
 }  // namespace
 
-RecordReader open_record_stream(std::span<const DatasetConfig> configs, const ShuffleBuffer& buffer, int64_t epoch) {
-  auto records = std::make_unique<RecordsInTurn>(configs);
+RecordReader open_record_stream(std::span<const DatasetConfig> configs, const ShuffleBuffer& buffer, int64_t epoch,
+                                const std::atomic<bool>* stop) {
+  auto records = std::make_unique<RecordsInTurn>(configs, stop);
   if (buffer.records <= 1) return RecordReader(std::move(records));
   return RecordReader(std::make_unique<ShuffledRecords>(std::move(records), buffer, epoch));
 }

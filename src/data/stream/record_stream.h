@@ -1,6 +1,7 @@
 // The records of several datasets as one stream, shuffled as far as a buffer reaches.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -17,9 +18,13 @@ struct ShuffleBuffer {
   uint64_t seed = 42;
 };
 
+// Nobody wants the rest of a stream.
+struct StreamStopped {};
+
 // The datasets one after the other; Record::source is the index of its dataset. The order depends on seed and epoch
-// alone. Borrows the configs. Throws InputError, also while it reads.
+// alone. Borrows the configs. Throws InputError, also while it reads; and where there is a `stop`, StreamStopped as
+// soon as that is set.
 [[nodiscard]] RecordReader open_record_stream(std::span<const DatasetConfig> configs, const ShuffleBuffer& buffer,
-                                              int64_t epoch);
+                                              int64_t epoch, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace spillway::data

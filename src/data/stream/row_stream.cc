@@ -37,8 +37,8 @@ StreamSource::StreamSource(std::vector<DatasetConfig> datasets, StreamOptions op
 // An epoch's records, a block at a time.
 class RowStream::Records : public RecordParser {
  public:
-  Records(const StreamSource& source, int64_t epoch)
-      : options_(source.options()), records_(open_record_stream(source.datasets(), options_.shuffle, epoch)) {}
+  Records(const StreamSource& source, int64_t epoch, const std::atomic<bool>* stop)
+      : options_(source.options()), records_(open_record_stream(source.datasets(), options_.shuffle, epoch, stop)) {}
 
   void begin_block() { count_ = bytes_ = 0; }
   bool next(Record& record) override {
@@ -74,8 +74,10 @@ RowTable RowStream::Sink::take() {
   return RowTable(std::exchange(rows_, std::make_shared<MemoryRows>()));
 }
 
-RowStream::RowStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from)
+RowStream::RowStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from,
+                     const std::atomic<bool>* stop)
     : source_(std::move(source)),
+      stop_(stop),
       sink_(source_->options().rows),
       collector_(source_->options().rows, sink_),
       pipeline_(source_->options().threads, collector_, {}) {
@@ -97,7 +99,7 @@ RowStream::RowStream(std::shared_ptr<const StreamSource> source, const StreamPos
 void RowStream::begin_epoch(int64_t epoch) {
   at_ = {.epoch = epoch};
   has_lines_ = false;
-  auto records = std::make_unique<Records>(*source_, epoch);
+  auto records = std::make_unique<Records>(*source_, epoch, stop_);
   records_ = records.get();
   reader_.emplace(std::move(records));
 }

@@ -6,6 +6,7 @@
 // data, the options and its place, so that a run is resumed at a StreamPosition, not with a copy of what was in memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -64,8 +65,10 @@ class StreamSource {
 // One thread, and those that tokenise.
 class RowStream {
  public:
-  // Begins with the block of `from`, whose line does not matter. The records before it are read over.
-  explicit RowStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from = {});
+  // Begins with the block of `from`, whose line does not matter. The records before it are read over. Where there is a
+  // `stop`, reading throws StreamStopped soon after it is set, the constructor's included.
+  explicit RowStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from = {},
+                     const std::atomic<bool>* stop = nullptr);
   RowStream(RowStream&&) = delete;
 
   // Has lines. Throws InputError for what is wrong with a record, and where a whole epoch has no row.
@@ -95,6 +98,7 @@ class RowStream {
   void begin_epoch(int64_t epoch);
 
   std::shared_ptr<const StreamSource> source_;
+  const std::atomic<bool>* stop_;
   Sink sink_;
   RowCollector collector_;
   RowPipeline pipeline_;

@@ -165,6 +165,16 @@ TEST_CASE("a stream reads no further ahead than its queue and its block") {
   CHECK(stream.records_read() <= 26 + 2 + 50);
 }
 
+TEST_CASE("a stream ends while it reads a block, or reads over blocks") {
+  Data data;
+  const auto source = source_of({data.dataset("a", 0, 20000)}, options_of(100, 20000));
+  const std::atomic<bool> stop = true;
+  CHECK_THROWS_AS(RowStream(source, {0, 1, 0}, &stop), StreamStopped);
+  RowStream stream(source, {}, &stop);
+  CHECK_THROWS_AS((void)stream.next(), StreamStopped);
+  BatchStream never_asked(source, {}, 1);  // its end does not wait for the block
+}
+
 TEST_CASE("what is wrong with a row comes when it is reached, and data without rows are refused") {
   Data data;
   DatasetConfig broken = data.dataset("broken", 0, 4);
