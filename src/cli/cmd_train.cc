@@ -216,10 +216,11 @@ class TrainingRun {
   std::unique_ptr<MetricsWriter> metrics_;
 };
 
-// Reads the data. The plans that the report compares are made meanwhile, on a thread of their own: neither the steps
-// nor the end of the run wait for them.
+// Reads the data. The plans that the report compares are made meanwhile, on a thread of their own, and the first step
+// waits for both. So does an error in the data, but for files that are not there.
 train::TrainingData read_data(const train::Config& config, const train::Job& job, const Machine& machine,
                               train::PlannedJob& planned, Progress& progress) {
+  train::check_data_files(config);
   std::future<void> compared =
       std::async(std::launch::async, [&] { train::add_frontier(job, machine, train::kFrontierPoints, planned); });
   progress.say("reading the data");

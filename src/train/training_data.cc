@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "data/files/dataset_files.h"
 #include "data/prepared/identity.h"
 #include "data/prepared/prepared_rows.h"
 #include "data/tokenizer.h"
@@ -138,6 +139,12 @@ data::PackingStrategy packing_strategy(const Config& config) {
 }
 
 }  // namespace
+
+void check_data_files(const Config& config) {
+  for (const auto* datasets : {&config.datasets, &config.test_datasets}) {
+    for (const DatasetConfig& dataset : *datasets) (void)data::dataset_files(dataset);
+  }
+}
 
 TrainingData load_training_data(const Config& config, const ModelConfig& model,
                                 const std::function<void(int64_t)>& progress) {

@@ -22,6 +22,9 @@ struct TrainingData {
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are
 };
 
+// Throws InputError where files of `datasets` or `test_datasets` are not there. Reads none of them.
+void check_data_files(const Config& config);
+
 // Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the model's tokenizer. Throws
 // InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
 // `progress`, where there is one, is told now and then how many records have been read. With dataset_prepared_path rows
