@@ -21,8 +21,9 @@ std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t point
 
 RunRecord::RunRecord(const Program& program, int64_t steps)
     : trace_(program.instructions.size()), newest_(program.instructions.size()) {
-  // Touched now, not only reserved, so that a long run does not grow page by page.
-  losses_.resize(static_cast<size_t>(std::max<int64_t>(0, steps)));
+  // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
+  constexpr int64_t kMostTouched = int64_t{1} << 20;
+  losses_.resize(static_cast<size_t>(std::clamp<int64_t>(steps, 0, kMostTouched)));
   losses_.clear();
   seconds_.resize(losses_.capacity());
   seconds_.clear();

@@ -21,7 +21,7 @@ struct LossPoint {
 
 class RunRecord {
  public:
-  // Makes room for `steps`, so that noting them allocates nothing.
+  // Makes room for `steps`, so that noting them allocates nothing; for the first million, where there are more.
   RunRecord(const Program& program, int64_t steps);
 
   // Around each step, which the profile traces.
