@@ -7,8 +7,6 @@ namespace {
 
 constexpr int64_t kChunkBytes = int64_t{128} << 10;
 constexpr size_t kChunkRecords = 256;
-// Of records that wait in memory; a single one may be larger.
-constexpr int64_t kMostBytesInFlight = int64_t{64} << 20;
 
 }  // namespace
 

@@ -14,6 +14,9 @@
 
 namespace spillway::data {
 
+// Of records that wait in memory; a single one may be larger.
+constexpr int64_t kMostBytesInFlight = int64_t{64} << 20;
+
 // One thread feeds it. Borrows the collector.
 class RowPipeline {
  public:

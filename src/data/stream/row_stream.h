@@ -25,10 +25,14 @@ struct StreamOptions {
   BatchOptions batches;  // how the lines of a block are made; a share of the seed is the block's own
   ShuffleBuffer shuffle;
   int64_t block_records = 1000;
-  int64_t block_bytes = int64_t{256} << 20;  // a block ends earlier where its records hold more
+  int64_t block_bytes = int64_t{64} << 20;  // a block ends earlier where its records hold more
   int threads = 1;
   std::function<void(const RowTable& rows)> inspect{};  // told of each block's rows by the thread that reads; may throw
 };
+
+// What a stream of long records holds at most, about: its shuffle buffer, records that are being tokenised, the block
+// that is fed and the one behind it, with text of four bytes a token.
+[[nodiscard]] int64_t most_bytes(const StreamOptions& options);
 
 // Where a line of a stream is.
 struct StreamPosition {
