@@ -200,6 +200,10 @@ TEST_CASE("a folder's README says which files belong to a config") {
   CHECK(numbers_of(config) == "0");
   config.name = "c";
   CHECK(error_of(config).find("expected one of a, b") != std::string::npos);
+  for (const char* outside : {"..", "/", "a/../.."}) {
+    folder.write("README.md", fmt::format("---\nconfigs: [{{config_name: c, data_dir: {}}}]\n---\n", outside));
+    CHECK(error_of(config).find("expected files of its own folder") != std::string::npos);
+  }
   folder.write("README.md", "---\nconfigs: [{\n---\n");
   CHECK(error_of(config).find("expected YAML between the --- lines") != std::string::npos);
 }

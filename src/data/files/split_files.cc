@@ -230,8 +230,11 @@ std::vector<std::string> texts_of(const YAML::Node& node) {
 }
 
 SplitPaths files_of_config(const fs::path& folder, const YAML::Node& config) {
-  const fs::path base =
-      config["data_dir"] && config["data_dir"].IsScalar() ? folder / config["data_dir"].Scalar() : folder;
+  fs::path base = folder;
+  if (config["data_dir"] && config["data_dir"].IsScalar()) {
+    check_inside(folder / "README.md", config["data_dir"].Scalar());
+    base /= config["data_dir"].Scalar();
+  }
   const YAML::Node& data_files = config["data_files"];
   if (!data_files) return by_structure(base);
   SplitPaths splits;
