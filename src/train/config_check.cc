@@ -261,7 +261,12 @@ void complete_datasets(Checks& c, std::string_view key, std::vector<DatasetConfi
 void complete_pretraining(Checks& c) {
   Config& config = c.config;
   if (config.pretraining_dataset.empty()) return;
-  if (!config.datasets.empty()) c.loaded.notes.emplace_back("pretraining_dataset takes the place of datasets");
+  if (!config.datasets.empty()) {
+    constexpr const char* kReplaced = "pretraining_dataset takes the place of datasets";
+    c.loaded.notes.emplace_back(kReplaced);
+    c.loaded.verdicts.ignore_below("datasets", kReplaced);
+    c.loaded.verdicts.ignore("dataset_name", kReplaced);
+  }
   for (DatasetConfig& dataset : config.pretraining_dataset) {
     if (!dataset.type.given) dataset.type = {.given = true, .name = "pretrain"};
   }
@@ -307,7 +312,7 @@ void complete_data(Checks& c) {
     throw input_error(c.where("datasets"),
                       "expected at least one dataset, got none; write `- path: FILE` below `datasets:`");
   }
-  complete_datasets(c, "datasets", config.datasets);
+  complete_datasets(c, config.pretraining_dataset.empty() ? "datasets" : "pretraining_dataset", config.datasets);
   complete_datasets(c, "test_datasets", config.test_datasets);
   complete_template(c, "chat_template", c.where("chat_template"), config.chat_template, config.chat_template_jinja);
 }

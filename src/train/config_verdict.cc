@@ -41,6 +41,16 @@ void Verdicts::ignore(std::string_view name, std::string_view why) {
   }
 }
 
+void Verdicts::ignore_below(std::string_view parent, std::string_view why) {
+  for (KeyVerdict& key : keys_) {
+    const bool is_below =
+        key.key.size() > parent.size() && key.key[parent.size()] == '.' && key.key.starts_with(parent);
+    if (!is_below || key.verdict != Verdict::kSupported) continue;
+    key.verdict = Verdict::kIgnored;
+    key.note = why;
+  }
+}
+
 void Verdicts::append(Verdicts others) {
   for (KeyVerdict& other : others.keys_) {
     const auto same =

@@ -65,6 +65,8 @@ class Verdicts {
 
   // A supported key that turns out to mean nothing beside the others.
   void ignore(std::string_view name, std::string_view why);
+  // The same for all that stand below a key: `datasets` means `datasets.0.path` and so on.
+  void ignore_below(std::string_view key, std::string_view why);
 
   // Puts the others' verdicts behind these; of two on one key the worse stays.
   void append(Verdicts others);

@@ -152,6 +152,13 @@ TEST_CASE("a stream of rows needs a number of steps") {
   CHECK(check("pretraining_dataset: [{path: x}]\nmax_steps: 3\n").conflict.empty());
 }
 
+TEST_CASE("verdicts on text to pretrain on stand at its own key, and what it replaces is ignored") {
+  const LoadedConfig loaded = check("pretraining_dataset: [{path: x, type: nonesuch}]\nmax_steps: 3\n");
+  CHECK(verdict_of(loaded, "pretraining_dataset.0.path") == "supported");
+  CHECK(verdict_of(loaded, "pretraining_dataset.0.type").starts_with("wrong: expected"));
+  CHECK(verdict_of(loaded, "datasets.0.path") == "ignored: pretraining_dataset takes the place of datasets");
+}
+
 TEST_CASE("the example configs ask for nothing but what is there or to come") {
   for (const char* name : {"axolotl_lora", "trl_sft", "trl_zero3_offload", "quickstart"}) {
     CAPTURE(name);
