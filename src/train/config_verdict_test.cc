@@ -152,6 +152,12 @@ TEST_CASE("a stream of rows needs a number of steps") {
   CHECK(check("pretraining_dataset: [{path: x}]\nmax_steps: 3\n").conflict.empty());
 }
 
+TEST_CASE("beside a stream only rows of test_datasets are kept") {
+  const std::string keys = "pretraining_dataset: [{path: x}]\nmax_steps: 3\ndataset_prepared_path: p\n";
+  CHECK(verdict_of(check(keys), "dataset_prepared_path") == "ignored: a stream is not kept");
+  CHECK(verdict_of(check(keys + "test_datasets: [{path: y}]\n"), "dataset_prepared_path") == "supported");
+}
+
 TEST_CASE("verdicts on text to pretrain on stand at its own key, and what it replaces is ignored") {
   const LoadedConfig loaded = check("pretraining_dataset: [{path: x, type: nonesuch}]\nmax_steps: 3\n");
   CHECK(verdict_of(loaded, "pretraining_dataset.0.path") == "supported");
