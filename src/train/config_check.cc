@@ -278,7 +278,10 @@ void complete_pretraining(Checks& c) {
 // A stream has no end, and nobody sees all of its rows.
 void check_streaming(Checks& c) {
   const Config& config = c.config;
-  const std::string where = c.where(config.pretraining_dataset.empty() ? "streaming" : "pretraining_dataset");
+  const bool pretrains = !config.pretraining_dataset.empty();
+  const char* const streams = pretrains ? "pretraining_dataset" : "streaming";
+  const char* const no_stream = pretrains ? "name the data in datasets" : "remove streaming";
+  const std::string where = c.where(streams);
   if (config.max_steps.value_or(0) <= 0)
     throw input_error(where, "expected max_steps beside it, got none; a stream has no end of its own: set max_steps");
   const bool sorts = config.group_by_length || config.train_sampling_strategy == SamplingStrategy::kGroupByLength;
@@ -286,11 +289,11 @@ void check_streaming(Checks& c) {
   for (const auto& [is_set, key, advice] :
        {std::tuple{config.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},
         {config.dataset_exact_deduplication, "dataset_exact_deduplication", "remove it"},
-        {sorts, "group_by_length", "remove it"},
-        {config.process_reward_model, "process_reward_model", "remove streaming"},
-        {prefers, config.reward_model ? "reward_model" : "rl", "remove streaming"}}) {
+        {sorts, config.group_by_length ? "group_by_length" : "train_sampling_strategy", "remove it"},
+        {config.process_reward_model, "process_reward_model", no_stream},
+        {prefers, config.reward_model ? "reward_model" : "rl", no_stream}}) {
     if (is_set)
-      throw input_error(c.where(key), "expected rows that are all read first, got streaming beside it; {}", advice);
+      throw input_error(c.where(key), "expected rows that are all read first, got {} beside it; {}", streams, advice);
   }
   if (config.test_datasets.empty()) c.loaded.verdicts.ignore("dataset_prepared_path", "a stream is not kept");
 }

@@ -433,6 +433,14 @@ TEST_CASE("a stream needs max_steps, and takes no part of its rows aside") {
     CAPTURE(error);
     CHECK(error.find("expected rows that are all read first, got streaming beside it") != std::string::npos);
   }
+  const std::string sorted = error_of("max_steps: 3\ntrain_sampling_strategy: group_by_length\n");
+  CHECK(sorted.starts_with("[c.yml:6: train_sampling_strategy] expected rows that are all read first"));
+  const auto rewarded = [](const std::string& keys) {
+    return first_problem(check_config("base_model: m\nmax_steps: 3\nprocess_reward_model: true\n" + keys, "c.yml", {},
+                                      ConfigUse::kPreprocess));
+  };
+  CHECK(rewarded("datasets: [{path: b}]\nstreaming: true\n").ends_with("got streaming beside it; remove streaming"));
+  CHECK(rewarded("pretraining_dataset: x\n").ends_with("got pretraining_dataset beside it; name the data in datasets"));
 }
 
 TEST_CASE("a dataset's type is known before its data are") {
