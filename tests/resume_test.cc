@@ -246,6 +246,19 @@ TEST_CASE("a budget that cannot be met exits 2 with one line and writes nothing"
   CHECK_FALSE(fs::exists(job.output("none")));
 }
 
+TEST_CASE("what a config is taken to mean is said once, however many changes of it are planned") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("none", {"--max_steps", "1"})).status == 0);
+  const Finished refused =
+      run_spillway(job.train("none", {"--memory.device", "10KiB", "--special_tokens.pad_token", "<pad>"}));
+  CHECK(refused.status == 2);
+  CAPTURE(refused.err);
+  const std::string note = "'<pad>' is new";
+  const size_t first = refused.err.find(note);
+  REQUIRE(first != std::string::npos);
+  CHECK(refused.err.find(note, first + 1) == std::string::npos);
+}
+
 TEST_CASE("the page of a job that does not fit is written, with what would fit") {
   const TinyJob job;
   const std::string page = job.output("page.html").string();

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
@@ -93,6 +94,7 @@ int cmd_plan(std::span<const std::string> args) {
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
   Machine machine = elsewhere ? read_machine(arguments->value("--machine")) : train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
+  for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   if (!elsewhere) train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));

@@ -243,6 +243,7 @@ int cmd_train(std::span<const std::string> args) {
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
   Machine machine = train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
+  for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));

@@ -146,7 +146,7 @@ Job make_job(const Config& config, const Machine& machine) {
   Job job{.config = config, .model = read_model_config(config.base_model)};
   std::optional<LoraOptions> lora;
   if (config.adapter == Adapter::kLora) lora = lora_options(config, job.model);
-  grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
+  job.notes = grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
   job.graph = {.decoder = decoder_options(config, std::move(lora)),
                .optimizer = config.optimizer,
                .adamw = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay},

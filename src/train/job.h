@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "model/config.h"
 #include "model/stored_weights.h"
@@ -19,6 +20,7 @@ struct Job {
   Budget budget;
   Policy policy;
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens a micro-step · cpu, 2 cores"
+  std::vector<std::string> notes;  // what the user should be told, a line each
 };
 
 // Reads config.json (and the adapter's, with lora_model_dir), no weights. Throws InputError for what does not fit

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "data/tokenizer.h"
 #include "model/modules.h"
@@ -32,32 +31,34 @@ std::string key_of_new_token(const SpecialTokens& names, const data::Tokenizer& 
 
 }  // namespace
 
-void grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora) {
-  if (config.special_tokens == SpecialTokens{} && !config.resize_token_embeddings_to_32x) return;
+std::vector<std::string> grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora) {
+  std::vector<std::string> notes;
+  if (config.special_tokens == SpecialTokens{} && !config.resize_token_embeddings_to_32x) return notes;
   const bool trains_rows = lora == nullptr || (is_saved_in_full(*lora, kEmbedding) && is_saved_in_full(*lora, kHead));
   data::Tokenizer tokenizer = tokenizer_of(config);
   std::string& pad = config.special_tokens.pad_token;
   if (!trains_rows && tokenizer.pad_id().value_or(0) >= model.vocab_size && !pad.empty()) {
-    log_warning(
-        "[special_tokens.pad_token] {} is new, and an adapter trains no new rows of the embedding; it is left "
+    notes.push_back(fmt::format(
+        "warning: [special_tokens.pad_token] {} is new, and an adapter trains no new rows of the embedding; it is left "
         "out, since nothing here is padded",
-        quote(pad));
+        quote(pad)));
     pad.clear();
     tokenizer = tokenizer_of(config);
   }
   const int64_t tokens = tokenizer.vocabulary_size();
   const bool rounds = trains_rows && config.resize_token_embeddings_to_32x;
   const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
-  if (rows <= model.vocab_size) return;
+  if (rows <= model.vocab_size) return notes;
   if (!trains_rows) {
     throw input_error(key_of_new_token(config.special_tokens, tokenizer, model.vocab_size),
                       "expected tokens that the embedding has rows for, got {} tokens for {} rows; train new rows "
                       "with lora_modules_to_save: [embed_tokens, lm_head], or name tokens of the vocabulary",
                       tokens, model.vocab_size);
   }
-  log_info("the embedding grows from {} to {} rows, for {} tokens", model.vocab_size, rows, tokens);
+  notes.push_back(fmt::format("the embedding grows from {} to {} rows, for {} tokens", model.vocab_size, rows, tokens));
   if (!model.stored_vocab_size) model.stored_vocab_size = model.vocab_size;
   model.vocab_size = rows;
+  return notes;
 }
 
 }  // namespace spillway::train

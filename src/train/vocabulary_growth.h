@@ -1,6 +1,9 @@
 // New tokens of a config, and the rows of the embedding that they need.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "model/config.h"
 #include "model/lora.h"
 #include "train/config.h"
@@ -11,7 +14,7 @@ namespace spillway::train {
 // resize_token_embeddings_to_32x a multiple of 32. An adapter that does not train embedding and head in full
 // (modules_to_save) has no use for new rows: beside it a new padding token is left out of the config with a warning,
 // since no batch here is padded, and any other is an InputError that names its key. `lora` is null for full
-// fine-tuning.
-void grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora);
+// fine-tuning. Returns what the user should be told, a line each.
+[[nodiscard]] std::vector<std::string> grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora);
 
 }  // namespace spillway::train

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "io/file.h"
@@ -18,7 +19,8 @@ TEST_CASE("new tokens of a config get rows of the embedding") {
   const Config plain{.base_model = folder.path().string()};
   const auto grown = [](Config config, int64_t rows, const LoraOptions* lora = nullptr) {
     ModelConfig model{.vocab_size = rows};
-    grow_vocabulary(config, model, lora);
+    const bool grows = !grow_vocabulary(config, model, lora).empty();
+    CHECK(grows == (model.vocab_size > rows));
     CHECK(model.stored_vocab_size.value_or(model.vocab_size) == rows);
     return model.vocab_size;
   };
@@ -42,7 +44,9 @@ TEST_CASE("new tokens of a config get rows of the embedding") {
   }
   config.special_tokens = {.pad_token = "<pad>"};
   ModelConfig model{.vocab_size = 3};
-  grow_vocabulary(config, model, &lora);
+  const std::vector<std::string> notes = grow_vocabulary(config, model, &lora);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].starts_with("warning: [special_tokens.pad_token] '<pad>' is new"));
   CHECK(model.vocab_size == 3);
   CHECK(config.special_tokens.pad_token.empty());
 }
