@@ -1,6 +1,7 @@
 #include "data/stream/batch_stream.h"
 
 #include <algorithm>
+#include <future>
 #include <system_error>
 #include <utility>
 
@@ -39,11 +40,6 @@ MicroBatch BatchStream::next() {
   return std::move(item.batch);
 }
 
-int64_t BatchStream::records_read() const {
-  const std::lock_guard lock(mutex_);
-  return records_read_;
-}
-
 bool BatchStream::put(Item item) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stop_ || waiting_.size() < ahead_; });
@@ -62,16 +58,16 @@ void BatchStream::run() {
 
 void BatchStream::read_blocks() {
   RowStream stream(source_, from_, &stop_);
+  // The block behind the one that is fed is made meanwhile, so that training need not wait at a block's end.
+  const auto make_next = [&stream] { return std::async(std::launch::async, [&stream] { return stream.next(); }); };
+  std::future<RowBlock> coming = make_next();
   const int64_t lines_per_batch = source_->options().batches.rows;
   MicroBatch batch;
   int64_t lines = 0;  // of the batch
   for (;;) {
-    const RowBlock block = stream.next();
+    const RowBlock block = coming.get();
+    coming = make_next();
     const bool is_first = block.first.epoch == from_.epoch && block.first.block == from_.block;
-    {
-      const std::lock_guard lock(mutex_);
-      records_read_ = stream.summary().rows_read;
-    }
     if (is_first && from_.line > block.lines.size()) {
       throw input_error("datasets",
                         "expected at least the {} lines that the checkpoint has seen of a block, got {}; resume with "

@@ -16,8 +16,8 @@ namespace spillway::data {
 
 class BatchStream {
  public:
-  // Begins with the line of `from`. At most `ahead` micro-batches wait; beyond those the stream holds a block, its
-  // shuffle buffer, and the records that are being tokenised.
+  // Begins with the line of `from`. At most `ahead` micro-batches wait; beyond those the stream holds a block and the
+  // one behind it, its shuffle buffer, and the records that are being tokenised.
   BatchStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from, int64_t ahead);
   // Soon done, wherever the stream is.
   ~BatchStream();
@@ -28,8 +28,6 @@ class BatchStream {
   [[nodiscard]] MicroBatch next();
   // Where the micro-batch that comes next begins. Both are for one thread.
   [[nodiscard]] const StreamPosition& position() const { return position_; }
-  // Records that were read and have become rows; any thread.
-  [[nodiscard]] int64_t records_read() const;
 
  private:
   struct Item {
@@ -46,10 +44,9 @@ class BatchStream {
   std::shared_ptr<const StreamSource> source_;
   StreamPosition from_, position_;
   size_t ahead_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> waiting_;
-  int64_t records_read_ = 0;
   std::atomic<bool> stop_ = false;  // set under the mutex
   std::thread thread_;              // the last member: it sees the others ready
 };
