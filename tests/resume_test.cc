@@ -172,6 +172,20 @@ TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the
   CHECK(prepared.err.find("expected a run that prepares its rows") != std::string::npos);
 }
 
+TEST_CASE("preprocess writes the lines that the steps of a stream take") {
+  const TinyJob job;
+  std::vector<std::string> args = job.train("lines", {"--streaming", "true", "--max_steps", "3", "--json"});
+  args[0] = "preprocess";
+  const Finished done = run_spillway(args);
+  CAPTURE(done.err);
+  REQUIRE(done.status == 0);
+  const nlohmann::json summary = nlohmann::json::parse(done.out);
+  CHECK(summary["rows"] == 12);  // 3 steps of 2 micro-batches of 2
+  CHECK(summary["lines"] == 12);
+  const std::string lines = read_file(job.output("lines") / "preprocessed/train.jsonl", 1 << 20);
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 12);
+}
+
 TEST_CASE("a broken row of a stream leaves a checkpoint, from which the run goes on once the row is correct") {
   const TinyJob job;
   const std::vector<std::string> stream = {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -54,23 +55,37 @@ ordered_json write_epoch(const fs::path& path, const data::RowTable& rows, const
   return counts.json(rows.size(), options.sequence_len);
 }
 
-// The lines that max_steps take of a stream. Records are counted by the block, so that some are read beyond those.
+// Where the rows of a block begin, in ascending order.
+std::vector<int64_t> beginnings_of(const data::RowTable& rows) {
+  std::vector<int64_t> beginnings;
+  for (int64_t i = 0; i < rows.size(); ++i) beginnings.push_back(rows.row(i).begin);
+  return beginnings;
+}
+
+// The lines that max_steps take of a stream, and the rows that begin in them. Records are counted by the block, so that
+// some are read beyond those.
 ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data::StreamSource>& source,
                           const train::Config& config) {
   data::RowStream stream(source);
   data::LineFile file(path);
   LineCounts counts;
+  int64_t rows = 0;
   const int64_t wanted = *config.max_steps * config.gradient_accumulation_steps * config.micro_batch_size;
   while (counts.lines < wanted) {
     const data::RowBlock block = stream.next();
+    const std::vector<int64_t> beginnings = beginnings_of(block.rows);
     for (int64_t i = 0; i < block.lines.size() && counts.lines < wanted; ++i) {
-      file.add(block.rows, block.lines.line(i));
-      counts.add(block.rows, block.lines.line(i), 1);
+      const std::span<const data::Piece> line = block.lines.line(i);
+      file.add(block.rows, line);
+      counts.add(block.rows, line, 1);
+      rows += std::count_if(line.begin(), line.end(), [&](const data::Piece& piece) {
+        return std::binary_search(beginnings.begin(), beginnings.end(), piece.begin);
+      });
     }
   }
   file.commit();
   ordered_json summary = to_json(stream.summary());
-  summary.update(counts.json(stream.summary().rows, config.sequence_len));
+  summary.update(counts.json(rows, config.sequence_len));
   return summary;
 }
 
