@@ -34,11 +34,11 @@ class StepwiseRows : public RowBuilder {
     row.is_cut = completion_tokens_ > 0 && cut(row, completion_tokens_);
     std::vector<int32_t> prompt =
         tokenizer_.encode(given_text_of(record, required_field(record, "prompt", "type"), "prompt"), false);
+    if (tokenizer_.bos_id()) prompt.insert(prompt.begin(), *tokenizer_.bos_id());
     if (prompt_tokens_ > 0 && std::ssize(prompt) > prompt_tokens_) {
       prompt.erase(prompt.begin(), prompt.end() - prompt_tokens_);
       row.is_cut = true;
     }
-    if (tokenizer_.bos_id()) prompt.insert(prompt.begin(), *tokenizer_.bos_id());
     row.input_ids.insert(row.input_ids.begin(), prompt.begin(), prompt.end());
     row.labels.insert(row.labels.begin(), prompt.size(), kIgnoredLabel);
     row.is_cut = cut(row, row_tokens_) || row.is_cut;

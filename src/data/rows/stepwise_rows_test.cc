@@ -45,6 +45,25 @@ TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
   }
 }
 
+TEST_CASE("a long prompt loses its beginning, a BOS included, as in TRL") {
+  const Tokenizer tokenizer = Tokenizer::load(kGolden);
+  REQUIRE(tokenizer.bos_id().has_value());
+  const Record record{.fields = {{"prompt", "one two three"}, {"completions", {"a"}}, {"labels", {true}}},
+                      .where = "row"};
+  const auto ids_of = [&](int64_t max_prompt_length) {
+    RowOptions options = options_of(Json::object());
+    options.max_prompt_length = max_prompt_length;
+    std::vector<Row> rows;
+    make_row_builder(config_of(Json::object()), options, tokenizer)->build(record, rows);
+    return rows.at(0).input_ids;
+  };
+  const std::vector<int32_t> whole = ids_of(0);
+  CHECK(whole.front() == *tokenizer.bos_id());
+  const auto prompt = static_cast<int64_t>(tokenizer.encode("one two three", false).size()) + 1;
+  CHECK(ids_of(prompt) == whole);
+  CHECK(ids_of(prompt - 1) == std::vector<int32_t>(whole.begin() + 1, whole.end()));
+}
+
 TEST_CASE("steps without as many labels, and labels that are neither right nor wrong, are refused") {
   const Tokenizer tokenizer = Tokenizer::load(kGolden);
   const auto error_of = [&](const Json& fields) -> std::string {
