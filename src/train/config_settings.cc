@@ -170,7 +170,7 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
   setting->spelled = spelled;
   YamlNode* node = &setting->value;
   for (size_t i = taken; i < parts.size(); ++i) {
-    if (node->kind == YamlNode::Kind::kMap && row->name.ends_with("datasets")) drop_other_spellings(*node, parts[i]);
+    if (node->kind == YamlNode::Kind::kMap && row->entries != nullptr) drop_other_spellings(*node, parts[i]);
     node = &child_of(*node, parts[i], place);
   }
   *node = override_value(change.value, place);

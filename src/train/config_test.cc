@@ -209,6 +209,18 @@ TEST_CASE("two spellings of a key must agree") {
         std::string::npos);
 }
 
+TEST_CASE("a spelling on the command line takes the place of the file's in entries, too") {
+  for (const std::string key : {"datasets", "test_datasets", "pretraining_dataset"}) {
+    CAPTURE(key);
+    const std::string keys = "max_steps: 3\n" + std::string(key == "datasets" ? "" : "datasets: [{path: d}]\n") + key +
+                             ": [{path: x, template_thinking_key: a}]\n";
+    const Config config = load_config("base_model: m\nlearning_rate: 1\n" + keys, "c.yml",
+                                      std::vector<ConfigOverride>{{key + ".0.field_thinking", "b"}}, ConfigUse::kTrain)
+                              .config;
+    CHECK((key == "test_datasets" ? config.test_datasets : config.datasets).at(0).field_thinking == "b");
+  }
+}
+
 TEST_CASE("a wrong value says what was expected") {
   CHECK(error_of("micro_batch_size: 0\n") ==
         "[c.yml:6: micro_batch_size] expected an integer of at least 1 and at most 1048576, got '0'; change the value");
