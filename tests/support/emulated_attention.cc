@@ -1,6 +1,7 @@
 // Where a GPU's kernel asks cuDNN for attention, the emulation asks the CPU's kernels, for each sequence by itself,
 // where the description made for cuDNN says that it is.
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "backend/cpu/attention_kernels.h"
@@ -64,8 +65,14 @@ LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, con
                            });
 }
 
-LeftOut attend_backward(const LibraryAttention& attention, const AttentionGradArgs& args, const Sequences& sequences,
+LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args, const Sequences& sequences,
                         std::byte* workspace, const KernelArgs& kernel) {
+  if (attention.sequences == 0 || args.forward.tokens == 0) return {};
+  const size_t bytes = static_cast<size_t>(args.forward.tokens * attention.heads * attention.head_size) * sizeof(bf16);
+  if (args.dq == args.forward.o) {
+    args.forward.o = std::memcpy(workspace + LibraryWorkspace(attention).copy, args.forward.o, bytes);
+  }
+  std::memset(args.dq, 0xFF, bytes);  // NaN: cuDNN may write the rows of sequences that are not its own
   return for_each_sequence(attention, args.forward, sequences, workspace, kernel,
                            [&](const cpu::AttentionArgs& sequence, int64_t q_at, int64_t kv_at, std::byte* scratch) {
                              cpu::attention_backward({.forward = sequence,

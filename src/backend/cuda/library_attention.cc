@@ -26,22 +26,21 @@ LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, con
   return attention.left_out();
 }
 
-LeftOut attend_backward(const LibraryAttention& attention, const AttentionGradArgs& args, const Sequences& sequences,
+LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args, const Sequences& sequences,
                         std::byte* workspace, const KernelArgs& kernel) {
   CudnnAttention* const library = library_for(attention, args.forward, kernel);
   if (library == nullptr) return {};
   describe_sequences(attention, sequences, workspace, kernel.stream);
-  AttentionGradArgs grad = args;
   if (args.dq == args.forward.o) {
-    // Nothing says when the library has read o for the last time.
+    // Nothing says when the library has read o for the last time, nor that it writes no row of dq that is ours.
     std::byte* const copy = workspace + LibraryWorkspace(attention).copy;
     const int64_t elems = args.forward.tokens * attention.heads * attention.head_size;
     check(cudaMemcpyAsync(copy, args.forward.o, static_cast<size_t>(elems) * sizeof(bf16), cudaMemcpyDeviceToDevice,
                           static_cast<cudaStream_t>(kernel.stream)),
           "to copy an output of attention");
-    grad.forward.o = copy;
+    args.forward.o = copy;
   }
-  library->backward(attention, grad, workspace, kernel.stream);
+  library->backward(attention, args, workspace, kernel.stream);
   return attention.left_out();
 }
 

@@ -79,10 +79,11 @@ struct LibraryWorkspace {
 
 // Puts the library's part into the stream of the kernel that `kernel` was given to, and returns which sequences that
 // is; none where the library is missing, has no deterministic engine for this GPU and shape, or wants more workspace
-// than LibraryWorkspace has. Backward, dq may take o's place.
+// than LibraryWorkspace has. Backward, dq may take o's place; then `args` gets a copy for o, since the library may
+// write any row of dq.
 [[nodiscard]] LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, const Sequences& sequences,
                              std::byte* workspace, const KernelArgs& kernel);
-[[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, const AttentionGradArgs& args,
+[[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args,
                                       const Sequences& sequences, std::byte* workspace, const KernelArgs& kernel);
 
 // From the offsets of sequences, what the library wants to know: i64 [attention.sequences + 1] each, counted in

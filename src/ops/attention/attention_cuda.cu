@@ -45,11 +45,11 @@ void attention_cuda(const KernelArgs& args) {
 }
 
 void attention_grad_cuda(const KernelArgs& args) {
-  const cuda::AttentionGradArgs grad{.forward = attention_args(args, args.inputs[4], args.inputs[5]),
-                                     .d_o = args.inputs[6].data,
-                                     .dq = args.outputs[0].data,
-                                     .dk = args.outputs[1].data,
-                                     .dv = args.outputs[2].data};
+  cuda::AttentionGradArgs grad{.forward = attention_args(args, args.inputs[4], args.inputs[5]),
+                               .d_o = args.inputs[6].data,
+                               .dq = args.outputs[0].data,
+                               .dk = args.outputs[1].data,
+                               .dv = args.outputs[2].data};
   const cuda::LibraryAttention library = library_part(args, true);
   cuda::Sequences sequences = sequences_of(args);
   sequences.left_out = cuda::attend_backward(library, grad, sequences, library_workspace(args, library), args);
