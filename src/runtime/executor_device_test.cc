@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,6 +149,20 @@ TEST_CASE("captured work is replayed for its own number of rows only, and reads 
   for (const int64_t tokens : {1, 2, 4, 6, 7, 8})
     for (int i = 0; i < 4; ++i) run_with(tokens);
   CHECK(device.replays() == 3 + 3);  // no more than four numbers are kept
+}
+
+TEST_CASE("a queue whose capture an error ended does its work as before") {
+  DelayedDevice device(3, 20);
+  const std::unique_ptr<DeviceQueue> queue = device.make_queue();
+  CHECK_THROWS_AS((void)queue->capture([] { throw std::bad_alloc(); }), std::bad_alloc);
+  std::array<uint8_t, 2> rows = {3, 4};
+  std::array<int32_t, 2> result{};
+  const std::array inputs = {TensorView{rows.data(), DType::kU8, {2, 1}}};
+  const std::array outputs = {TensorView{result.data(), DType::kI32, {2}}};
+  const Attributes attributes;
+  queue->run(run_count, {.inputs = inputs, .outputs = outputs, .attributes = attributes});
+  queue->finish();
+  CHECK(result == std::array<int32_t, 2>{2, 7});
 }
 
 TEST_CASE("a batch value is sent again where it has been asked for again, and only then") {

@@ -110,7 +110,7 @@ class CudaQueue final : public DeviceQueue {
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& put) override {
     make_current();
     cudaGraph_t graph = nullptr;
-    std::unique_ptr<CapturedWork> work;
+    std::unique_ptr<CudaGraph> work;
     try {
       check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "to capture kernels");
       put();
@@ -120,6 +120,10 @@ class CudaQueue final : public DeviceQueue {
       abandon_capture();
       if (!has_warned_.exchange(true))
         log_info("kernels cannot be captured ({}): each is launched by itself", error.what());
+    } catch (...) {
+      abandon_capture();
+      if (graph) cudaGraphDestroy(graph);
+      throw;
     }
     if (graph) cudaGraphDestroy(graph);
     return work;

@@ -108,7 +108,12 @@ class DelayedQueue final : public DeviceQueue {
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& fill) override {
     auto work = std::make_unique<DelayedWork>();
     captured_ = work.get();
-    fill();
+    try {
+      fill();
+    } catch (...) {
+      captured_ = nullptr;
+      throw;
+    }
     captured_ = nullptr;
     return work;
   }
