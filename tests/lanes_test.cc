@@ -94,7 +94,7 @@ TEST_CASE("no choice of tiers changes a bit of a job's training, in any order th
 }
 
 TEST_CASE("a training whose passes are captured and replayed keeps every bit") {
-  constexpr int64_t kManySteps = 4;
+  constexpr int64_t kManySteps = 7;
   const TinySetup setup{.adapter = "adapter", .dropout = 0.1, .threads = 1};
   TinyTraining plain(kGoldenModels / "qwen3", setup);
   DelayedDevice device(5, 10);

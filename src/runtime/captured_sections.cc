@@ -5,9 +5,9 @@
 namespace spillway {
 namespace {
 
-// A library's first use of a kernel may load code or choose an algorithm, and the report wants the times of a step or
-// two that are not the first.
-constexpr int kRunsBefore = 3;
+// A library's first use of a kernel may load code or choose an algorithm, and what is replayed leaves no times of
+// instructions: Calibration learns from five traced steps, the first two of them left out, and the report shows one.
+constexpr int64_t kStepsBefore = 5;
 // Numbers of rows for which a section is kept: packed streams have ever new ones, and each takes memory of the
 // device's.
 constexpr size_t kMostKept = 4;
@@ -17,13 +17,19 @@ bool is_kernels_alone(const Program& program, const Section& section) {
   return begin != end && std::all_of(begin, end, [](const Instruction& i) { return i.lane == Lane::kCompute; });
 }
 
+int64_t runs_before(const Section& section, const LaneProfile& profile) {
+  return kStepsBefore * (section.phase == Phase::kUpdate ? 1 : std::max<int64_t>(1, profile.traced_micro_steps()));
+}
+
 }  // namespace
 
 CapturedSections::CapturedSections(LoadedProgram& loaded, LaneProfile& profile) : loaded_(loaded), profile_(profile) {
   if (!loaded.is_asynchronous(Lane::kCompute)) return;
   for (const Section& section : loaded.program().sections) {
     if (!is_kernels_alone(loaded.program(), section)) continue;
-    Candidate& candidate = candidates_.emplace_back(Candidate{.section = section});
+    Candidate& candidate = candidates_.emplace_back();
+    candidate.section = section;
+    candidate.runs_before = runs_before(section, profile);
     for (int32_t i = section.begin; i < section.end; ++i) candidate.follows_tokens |= loaded.follows_tokens(i);
   }
   if (candidates_.empty()) return;
@@ -47,7 +53,7 @@ const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
   }
   if (candidate.tokens != tokens) candidate.runs = 0;
   candidate.tokens = tokens;
-  if (candidate.kept.size() == kMostKept || candidate.runs++ < kRunsBefore) return nullptr;
+  if (candidate.kept.size() == kMostKept || candidate.runs++ < candidate.runs_before) return nullptr;
   // Where the device cannot, null is kept, so that it is not tried again.
   candidate.kept.push_back({tokens, loaded_.device_queue(Lane::kCompute).capture([&] {
                               for (int32_t i = candidate.section.begin; i < candidate.section.end; ++i)

@@ -1,10 +1,10 @@
 // Sections that are kernels alone, put into the compute lane's queue by one call: what a GPU's graphs are for.
 //
 // The kernels of a small model, or of one token, take a GPU no longer than the host needs to launch them
-// (docs/decisions/0011-graphs-of-kernels.md). A section runs some times as any other, which measures its instructions;
-// then its kernels are captured, with the addresses of the arena and the number of rows, and from then on replayed.
-// What changes from batch to batch is in device memory and read there. Sections with transfers are not captured: their
-// lanes meet the host, or move what takes longer than a launch.
+// (docs/decisions/0011-graphs-of-kernels.md). A section runs for five steps as any other, which measures its
+// instructions; then its kernels are captured, with the addresses of the arena and the number of rows, and from then on
+// replayed. What changes from batch to batch is in device memory and read there. Sections with transfers are not
+// captured: their lanes meet the host, or move what takes longer than a launch.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ class CapturedSections {
   struct Candidate {
     Section section;
     bool follows_tokens = false;
-    int64_t tokens = -1;  // of the last runs that were not replayed,
-    int runs = 0;         // and their number
+    int64_t runs_before = 0;  // it is captured
+    int64_t tokens = -1;      // of the last runs that were not replayed,
+    int64_t runs = 0;         // and their number
     std::vector<Kept> kept;
   };
 

@@ -12,7 +12,7 @@ double now_seconds() {
 }
 
 LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps)
-    : loaded_(loaded), instructions_(loaded.program().instructions.size()) {
+    : loaded_(loaded), traced_micro_steps_(traced_micro_steps), instructions_(loaded.program().instructions.size()) {
   const Program& program = loaded.program();
   for (const Operand& home : program.homes) {
     int64_t& top = home_bytes_[static_cast<size_t>(home.place.tier)];

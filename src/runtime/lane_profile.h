@@ -46,6 +46,7 @@ class LaneProfile {
   // Time in which the compute lane waited for other lanes, at the ends of sections too.
   void add_stall(double seconds) { stall_seconds_ += seconds; }
 
+  [[nodiscard]] int64_t traced_micro_steps() const { return traced_micro_steps_; }
   // Forgets the trace before.
   void start_trace();
   void stop_trace() { is_tracing_ = false; }
@@ -68,6 +69,7 @@ class LaneProfile {
   [[nodiscard]] const LanePart& at(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
 
   const LoadedProgram& loaded_;
+  int64_t traced_micro_steps_;
   std::vector<InstructionProfile> instructions_;
   std::array<LanePart, kLanes> lanes_;
   std::array<int64_t, kTiers> home_bytes_{};

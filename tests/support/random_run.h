@@ -110,8 +110,8 @@ class RandomRun {
     }
   }
   // `outcome` gets the results; null: nobody wants them.
-  void train(Outcome* outcome) {
-    for (int micro_step = 0; micro_step < 2; ++micro_step) {
+  void train(Outcome* outcome, int micro_steps = 2) {
+    for (int micro_step = 0; micro_step < micro_steps; ++micro_step) {
       for (const ValueId id : job_.batch) fill_initial(id, micro_step, bytes_of(executor_->home(id)));
       run(Phase::kForward, outcome);
       run(Phase::kBackward, outcome);
