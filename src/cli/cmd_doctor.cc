@@ -202,7 +202,7 @@ int cmd_doctor(std::span<const std::string> args) {
   const GpuSurvey gpus = survey_gpus();
   found.libraries.insert(found.libraries.end(), gpus.libraries.begin(), gpus.libraries.end());
   found.missing.insert(found.missing.end(), gpus.missing.begin(), gpus.missing.end());
-  cache_machine(found.measured.machine);  // the next job measures its operations anew
+  cache_machine(found.measured.machine, *device);  // the next job measures its operations anew
   if (json) {
     fmt::print("{}\n", json_text(to_json(found), 2));
   } else {

@@ -93,7 +93,7 @@ class TrainingRun {
   // Adds what this run found out to what is known by now: other runs may have taught since this one began.
   void teach() const {
     Machine known = cached_machine(device_).value_or(machine_);
-    if (calibration_.improve(known)) cache_machine(known);
+    if (calibration_.improve(known)) cache_machine(known, device_);
   }
 
   void load() {

@@ -97,7 +97,7 @@ bool is_same(const Machine& machine, const Device& device) {
 
 struct Cached {
   Machine machine;
-  bool is_same_program = false;  // others' kernels take other times
+  bool is_current = false;  // kernels of other programs and libraries take other times
 };
 
 // The cache file of the device at hand; absent where it is missing, damaged, or of another machine.
@@ -106,7 +106,8 @@ std::optional<Cached> read_cache(const Device& device) {
   if (path.empty()) return {};
   try {
     const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
-    Cached cached{machine_from_json(json, path.string()), json.value("program", "") == SPILLWAY_VERSION};
+    Cached cached{machine_from_json(json, path.string()),
+                  json.value("program", "") == SPILLWAY_VERSION && json.value("libraries", "") == device.libraries()};
     if (!is_same(cached.machine, device)) return {};
     return cached;
   } catch (const std::exception&) {
@@ -173,13 +174,14 @@ std::filesystem::path machine_cache_path(DeviceKind kind) {
   return {};
 }
 
-void cache_machine(const Machine& machine) {
+void cache_machine(const Machine& machine, const Device& device) {
   const std::filesystem::path path = machine_cache_path(machine.device);
   if (path.empty()) return;
   try {
     create_folders(path.parent_path());
     nlohmann::ordered_json json = to_json(machine);
     json["program"] = SPILLWAY_VERSION;
+    json["libraries"] = device.libraries();
     write_file(path, json_text(json, 2) + "\n");
   } catch (const std::runtime_error&) {
     // A home that cannot be written costs a measurement at the next run, no more.
@@ -192,7 +194,7 @@ void restore_algorithms(Device& device) {
 
 std::optional<Machine> cached_machine(const Device& device) {
   std::optional<Cached> cached = read_cache(device);
-  if (!cached || !cached->is_same_program) return {};
+  if (!cached || !cached->is_current) return {};
   Machine& machine = cached->machine;
   if (machine.operations.size() > kMostOperations) {
     machine.operations.clear();
@@ -211,7 +213,7 @@ Machine this_machine(const std::filesystem::path& scratch, Device& device) {
   Machine machine = device.shares_host_memory() ? measure_rates(scratch, 128 * kMiB).machine
                                                 : measure_device(device, scratch).machine;
   set_capacities(machine, scratch, device);
-  cache_machine(machine);
+  cache_machine(machine, device);
   return machine;
 }
 

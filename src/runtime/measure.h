@@ -59,15 +59,16 @@ void set_capacities(Machine& machine, const std::filesystem::path& scratch, cons
 [[nodiscard]] Measurement measure_device(Device& device, const std::filesystem::path& scratch);
 
 // The Machine of this computer for the planner: rates and operations from the cache file, which is made by a
-// measurement where it is missing, damaged, another CPU's, another GPU's or another version's; capacities as they are
-// now. The device is told which of its libraries' algorithms were chosen.
+// measurement where it is missing, damaged, another CPU's, another GPU's, or of another version of the program or of
+// the device's libraries; capacities as they are now. The device is told which of its libraries' algorithms were
+// chosen.
 [[nodiscard]] Machine this_machine(const std::filesystem::path& scratch, Device& device = cpu_device());
 // Tells the device which of its libraries' algorithms were chosen before, as the cache file has them: whoever measures
 // keeps to those, also where the rest of the file is to be measured anew.
 void restore_algorithms(Device& device);
 // $XDG_CACHE_HOME/spillway/machine.json, or machine-cuda.json; empty where there is no home. Writing it is best effort.
 [[nodiscard]] std::filesystem::path machine_cache_path(DeviceKind kind = DeviceKind::kCpu);
-void cache_machine(const Machine& machine);
+void cache_machine(const Machine& machine, const Device& device);
 // What the cache file says of the machine with this device; absent where it has to be measured. Capacities are old.
 [[nodiscard]] std::optional<Machine> cached_machine(const Device& device);
 

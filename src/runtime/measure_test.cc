@@ -74,6 +74,7 @@ class ChoosingDevice final : public Device {
   [[nodiscard]] bool is_asynchronous() const override { return cpu_device().is_asynchronous(); }
   [[nodiscard]] bool shares_host_memory() const override { return cpu_device().shares_host_memory(); }
   [[nodiscard]] int64_t free_bytes() const override { return cpu_device().free_bytes(); }
+  [[nodiscard]] std::string libraries() const override { return libraries_; }
   [[nodiscard]] int64_t library_bytes() const override { return 0; }
   [[nodiscard]] Memory allocate(std::string_view tier, int64_t bytes) override {
     return cpu_device().allocate(tier, bytes);
@@ -83,9 +84,11 @@ class ChoosingDevice final : public Device {
   [[nodiscard]] std::unique_ptr<DeviceEvent> make_event() override { return cpu_device().make_event(); }
   [[nodiscard]] Algorithms algorithms() const override { return chosen_; }
   void set_algorithms(const Algorithms& algorithms) override { chosen_ = algorithms; }
+  void upgrade() { libraries_ = "a library 1.3"; }
 
  private:
   Algorithms chosen_;
+  std::string libraries_ = "a library 1.2";
 };
 
 }  // namespace
@@ -103,6 +106,21 @@ TEST_CASE("the machine is measured once and read from the cache afterwards") {
   CHECK(this_machine(folder.path()).threads == measured.threads);
 }
 
+TEST_CASE("with another version of a device's libraries the machine is measured anew") {
+  const CacheFolder folder;
+  ChoosingDevice device;
+  Machine machine;
+  machine.name = cpu_name();
+  machine.threads = available_cpus();
+  machine.algorithms["4x4x4 by a library 1.2"] = 3;
+  cache_machine(machine, device);
+  CHECK(cached_machine(device).has_value());
+  device.upgrade();
+  CHECK_FALSE(cached_machine(device).has_value());
+  restore_algorithms(device);
+  CHECK(device.algorithms() == machine.algorithms);  // for the day that version is back
+}
+
 TEST_CASE("algorithms that were chosen stay with the device, also where all else is measured anew") {
   const CacheFolder folder;
   ChoosingDevice device;
@@ -112,12 +130,12 @@ TEST_CASE("algorithms that were chosen stay with the device, also where all else
   machine.name = cpu_name();
   machine.threads = available_cpus();
   machine.algorithms["4x4x4 by a library 1.2"] = 3;
-  cache_machine(machine);
+  cache_machine(machine, device);
   restore_algorithms(device);
   CHECK(device.algorithms() == machine.algorithms);
   machine.name = "another";
   machine.algorithms.clear();
-  cache_machine(machine);
+  cache_machine(machine, device);
   restore_algorithms(device);
   CHECK(device.algorithms().size() == 1);
 }

@@ -64,7 +64,7 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
   Machine known = cached_machine(device).value_or(machine);
   known.operations.insert(machine.operations.begin(), machine.operations.end());
   known.algorithms.insert(machine.algorithms.begin(), machine.algorithms.end());
-  cache_machine(known);
+  cache_machine(known, device);
 }
 
 }  // namespace spillway::train

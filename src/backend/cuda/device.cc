@@ -167,6 +167,12 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool is_asynchronous() const override { return true; }
   [[nodiscard]] bool shares_host_memory() const override { return false; }
 
+  [[nodiscard]] std::string libraries() const override {
+    std::string text = "cuBLASLt " + CublasLt::find_version();
+    if (context_->attention()) text += ", cuDNN " + CudnnAttention::find_version();
+    return text;
+  }
+
   [[nodiscard]] int64_t free_bytes() const override {
     make_current();
     size_t free = 0, total = 0;
