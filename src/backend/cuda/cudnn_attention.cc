@@ -4,6 +4,8 @@
 #include <cudnn_frontend.h>
 
 #include <cstdlib>
+#include <stdexcept>
+#include <utility>
 
 #include "backend/cuda/library.h"
 #include "base/bytes.h"
@@ -28,15 +30,29 @@ constexpr size_t kOldestVersion = 91002;
 // Names of the operands of both graphs.
 enum Operand : int64_t { kQOffsets = 1, kKvOffsets, kLseOffsets, kLengths, kQ, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
 
+// The frontend throws std::runtime_error where the library lacks a function or says no for reasons of its own.
+template <typename Call>
+auto with_machine_errors(const Call& call) {
+  try {
+    return call();
+  } catch (const MachineError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw machine_error("cuDNN", "expected it to work, got '{}'; see `spillway doctor`", error.what());
+  }
+}
+
 // Once a process.
 size_t open_cudnn() {
   static const size_t version = [] {
     const Library library("cuDNN", "libcudnn.so.9",
                           "install NVIDIA's package cudnn9-cuda-13 or the PyPI package nvidia-cudnn-cu13");
     fe::cudnn_dlhandle = library.handle();
+    // The frontend otherwise prefers CUDA 12's runtime, and prints a warning of its own where both are installed.
+    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "libcudart.so.13", 0);
     // On Hopper a deterministic backward otherwise keeps all scores: bytes that grow with the square of the length.
     setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 1);
-    return fe::detail::get_backend_version();
+    return with_machine_errors([] { return fe::detail::get_backend_version(); });
   }();
   if (version < kOldestVersion) {
     throw machine_error("cuDNN", "expected version {} or later, got {}; install a newer one",
@@ -130,10 +146,15 @@ class GraphMaker {
   Tensor q_offsets_, kv_offsets_, lse_offsets_, lengths_;
 };
 
-// The first engine of the library's own order that it can build: the same one each time. `properties` where there is no
-// handle.
-fe::error_t build(fe::graph::Graph& graph, const LibraryAttention& attention, int compute_capability,
-                  cudnnHandle_t handle, const std::shared_ptr<const fe::DeviceProperties>& properties) {
+// What its engine may use of a plan's workspace.
+int64_t granted_bytes(const LibraryAttention& attention) {
+  const LibraryWorkspace granted(attention);
+  return granted.bytes - granted.engine;
+}
+
+// As build() below, but for what the frontend throws.
+fe::error_t try_to_build(fe::graph::Graph& graph, const LibraryAttention& attention, int compute_capability,
+                         cudnnHandle_t handle, const std::shared_ptr<const fe::DeviceProperties>& properties) {
   graph.set_sm_version(compute_capability);
   if (properties) graph.set_device_properties(properties);
   GraphMaker maker(graph, attention);
@@ -146,8 +167,24 @@ fe::error_t build(fe::graph::Graph& graph, const LibraryAttention& attention, in
   if (auto error = handle ? graph.build_operation_graph(handle) : graph.build_operation_graph(); error.is_bad())
     return error;
   if (auto error = graph.create_execution_plans({fe::HeurMode_t::A}); error.is_bad()) return error;
+  graph.deselect_workspace_greater_than(granted_bytes(attention));
   if (auto error = graph.check_support(); error.is_bad()) return error;
   return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
+}
+
+// The first engine of the library's own order that is content with the granted workspace and that it can build: the
+// same one each time. `properties` where there is no handle.
+fe::error_t build(fe::graph::Graph& graph, const LibraryAttention& attention, int compute_capability,
+                  cudnnHandle_t handle, const std::shared_ptr<const fe::DeviceProperties>& properties) {
+  // Only from 9.18.1 on does the frontend itself say that on Ampere, Ada and the smaller Blackwells the backward of
+  // packed sequences is not deterministic.
+  if (const int major = compute_capability / 10; attention.is_backward && (major == 8 || major == 12))
+    return {fe::error_code_t::GRAPH_NOT_SUPPORTED, "no deterministic backward of packed sequences on this GPU"};
+  try {
+    return try_to_build(graph, attention, compute_capability, handle, properties);
+  } catch (const std::runtime_error& error) {
+    return {fe::error_code_t::GRAPH_NOT_SUPPORTED, error.what()};
+  }
 }
 
 // Of a graph that was built.
@@ -165,7 +202,7 @@ struct CudnnAttention::Handle {
 
   Handle() {
     (void)open_cudnn();
-    check(fe::detail::create_handle(&handle), "a handle");
+    check(with_machine_errors([this] { return fe::detail::create_handle(&handle); }), "a handle");
   }
   ~Handle() { fe::detail::destroy_handle(handle); }
   Handle(Handle&&) = delete;
@@ -194,24 +231,19 @@ CudnnAttention::Engine CudnnAttention::find_engine(const LibraryAttention& atten
 }
 
 const CudnnAttention::Plan& CudnnAttention::plan_for(const LibraryAttention& attention) {
-  std::unique_ptr<Plan>& plan = plans_[attention];
-  if (plan) return *plan;
-  plan = std::make_unique<Plan>();
-  const std::string_view pass = attention.is_backward ? "backward" : "forward";
-  if (const fe::error_t error = build(plan->graph, attention, compute_capability_, handle_->handle, nullptr);
-      error.is_bad()) {
-    log_info("cuDNN has no engine for attention, {} ({}): our own kernel computes it, on fewer flop/s", pass,
-             error.err_msg);
-    return *plan;
+  if (const auto known = plans_.find(attention); known != plans_.end()) return *known->second;
+  auto plan = std::make_unique<Plan>();
+  const fe::error_t error = build(plan->graph, attention, compute_capability_, handle_->handle, nullptr);
+  plan->is_usable = error.is_good();
+  if (plan->is_usable) {
+    const Engine engine = with_machine_errors([&] { return engine_of(plan->graph); });
+    SPILLWAY_CHECK(engine.workspace_bytes <= granted_bytes(attention), "{} wants {}", engine.name,
+                   format_bytes(engine.workspace_bytes));
+  } else {
+    log_info("cuDNN has no engine for attention, {}, within {} of workspace ({}): our own kernel computes it, slower",
+             attention.is_backward ? "backward" : "forward", format_bytes(granted_bytes(attention)), error.err_msg);
   }
-  const Engine engine = engine_of(plan->graph);
-  const LibraryWorkspace granted(attention);
-  plan->is_usable = engine.workspace_bytes <= granted.bytes - granted.engine;
-  if (!plan->is_usable) {
-    log_info("cuDNN's engine for attention, {}, wants {} of workspace: our own kernel computes it, on fewer flop/s",
-             pass, format_bytes(engine.workspace_bytes));
-  }
-  return *plan;
+  return *plans_.emplace(attention, std::move(plan)).first->second;
 }
 
 bool CudnnAttention::can_compute(const LibraryAttention& attention) {
@@ -227,9 +259,11 @@ void CudnnAttention::execute(const LibraryAttention& attention, std::unordered_m
   operands[kLseOffsets] = workspace + layout.lse_offsets;
   operands[kLengths] = workspace + layout.lengths;
   const std::lock_guard lock(mutex_);
-  check(fe::detail::set_stream(handle_->handle, static_cast<cudaStream_t>(stream)), "a stream");
-  check(plan_for(attention).graph.execute(handle_->handle, operands, workspace + layout.engine),
-        "to compute attention");
+  with_machine_errors([&] {
+    check(fe::detail::set_stream(handle_->handle, static_cast<cudaStream_t>(stream)), "a stream");
+    check(plan_for(attention).graph.execute(handle_->handle, operands, workspace + layout.engine),
+          "to compute attention");
+  });
 }
 
 void CudnnAttention::forward(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
