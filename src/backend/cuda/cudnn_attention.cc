@@ -55,8 +55,9 @@ size_t open_cudnn() {
     return with_machine_errors([] { return fe::detail::get_backend_version(); });
   }();
   if (version < kOldestVersion) {
-    throw machine_error("cuDNN", "expected version {} or later, got {}; install a newer one",
-                        version_text(kOldestVersion), version_text(version));
+    throw machine_error(
+        "cuDNN", "expected version {} or later, got {}; install a newer one, or name its folder in LD_LIBRARY_PATH",
+        version_text(kOldestVersion), version_text(version));
   }
   return version;
 }

@@ -67,10 +67,13 @@ TEST_CASE("cuDNN takes packed attention on an H200 and is content with the works
         MESSAGE("skipped, no driver: what the engines ask for");
         return;
       }
+      // Versions before 9.25 keep all scores of a deterministic backward: for sequences of 2,048 more than is granted.
+      if (is_backward && major_minor(*version) < std::pair(9, 25)) {
+        CHECK(engine.name.empty());
+        continue;
+      }
       CHECK(engine.problem == "");
       CHECK(!engine.name.empty());
-      // Versions before 9.25 keep all scores of a deterministic backward, which no plan grants.
-      if (is_backward && major_minor(*version) < std::pair(9, 25)) continue;
       const LibraryWorkspace granted(attention);
       CHECK(engine.workspace_bytes <= granted.bytes - granted.engine);
     }
