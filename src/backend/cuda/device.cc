@@ -116,7 +116,11 @@ class CudaQueue final : public DeviceQueue {
       put();
       check(cudaStreamEndCapture(stream_, &graph), "to capture kernels");
       work = std::make_unique<CudaGraph>(graph);
+      // Its memory is taken now, not at the first launch, where there would be no way back.
+      check(cudaGraphUpload(work->get(), stream_), "memory for a graph of kernels");
+      check(cudaStreamSynchronize(stream_), "memory for a graph of kernels");
     } catch (const MachineError& error) {
+      work.reset();
       abandon_capture();
       if (!has_warned_.exchange(true))
         log_info("kernels cannot be captured ({}): each is launched by itself", error.what());
