@@ -6,8 +6,8 @@
 Needs numpy. Each job is a shape with random weights, made below --models where they are not there yet. It runs in its modes, then with
 `memory.plan: auto` under shares of the plain run's device peak, then, with --peer-python, in transformers + PEFT with and without
 gradient checkpointing. A run's speed is that of its median step, the first two left out. --out.json holds every raw number and --out.md
-the results as a page; both are written after each run, so that a run cut short leaves what it measured, and --resume goes on
-from there. Without a GPU, `--device cpu --jobs tiny-lora tiny-full` shows that all of this works.
+the results as a page; both are written after each run, so that a run cut short leaves what it measured, and --resume
+goes on from there, with the same commit. Without a GPU, `--device cpu --jobs tiny-lora tiny-full` shows that all of this works.
 """
 
 import argparse
@@ -66,14 +66,25 @@ class Benchmark:
 
     def __init__(self, args):
         self.args = args
-        self.jobs = {}
-        if args.resume and os.path.exists(args.out + ".json"):
-            with open(args.out + ".json", encoding="utf-8") as file:
-                self.jobs = json.load(file)["jobs"]
-        output, _ = run([args.spillway, "doctor", "--json", "--device", args.device], args.threads)
-        self.doctor = json.loads(output)
         commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
         self.commit = commit.stdout.strip()
+        self.jobs = {}
+        if args.resume and os.path.exists(args.out + ".json"):
+            self.go_on_from(args.out + ".json")
+            return
+        output, _ = run([args.spillway, "doctor", "--json", "--device", args.device], args.threads)
+        self.doctor = json.loads(output)
+
+    def go_on_from(self, path):
+        """Takes over what succeeded before; what failed is run again."""
+        with open(path, encoding="utf-8") as file:
+            before = json.load(file)
+        if before["commit"] != self.commit:
+            sys.exit(f"{path}: expected results of commit {self.commit[:12]}, got those of {before['commit'][:12]}; "
+                     "check that commit out, or name another --out")
+        self.doctor = before["doctor"]
+        for job, results in before["jobs"].items():
+            self.jobs[job] = [result for result in results if "failure" not in result]
 
     def matrix_peak(self):
         return max(rate["flops_per_second"] for rate in self.doctor["compute"] if rate["dtype"] == "bf16" and rate["used"])
@@ -119,6 +130,8 @@ class Benchmark:
     @staticmethod
     def agreement(results):
         losses = [tuple(result["losses"]) for result in results if result.get("tiers")]
+        if len(losses) < 2:
+            return ""
         equal = "equal to the last bit" if len(set(losses)) == 1 else "DIFFERENT"
         return f"The losses of the {len(losses)} runs of Spillway are {equal}."
 
@@ -185,7 +198,7 @@ def run_job(benchmark, name, folder):
             continue
         is_full_layers = job["job"] == "full" and mode == "layers on host"
         add(mode, FULL_LAYERS if is_full_layers else MODES[mode], {"plan": "fixed"})
-    plain = benchmark.jobs[name][0]
+    plain = next(result for result in benchmark.jobs[name] if result["name"] == "plain")
     if "failure" not in plain and not args.no_auto:
         peak = plain["tiers"]["device"]["planned_peak_bytes"]
         for share in SHARES:
@@ -204,7 +217,7 @@ def main():
     parser.add_argument("--no-auto", action="store_true", help="leave memory.plan: auto out")
     parser.add_argument("--peer-python", help="python of a venv with bench/peers/requirements.txt; none: Spillway alone")
     parser.add_argument("--out", required=True, help="path of the results, without .json and .md")
-    parser.add_argument("--resume", action="store_true", help="keep the results that --out.json has")
+    parser.add_argument("--resume", action="store_true", help="keep the results that --out.json has, but for failures")
     add_machine_arguments(parser)
     args = parser.parse_args()
 
