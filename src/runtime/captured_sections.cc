@@ -14,7 +14,9 @@ constexpr size_t kMostKept = 4;
 
 bool is_kernels_alone(const Program& program, const Section& section) {
   const auto begin = program.instructions.begin() + section.begin, end = program.instructions.begin() + section.end;
-  return begin != end && std::all_of(begin, end, [](const Instruction& i) { return i.lane == Lane::kCompute; });
+  return begin != end && std::all_of(begin, end, [](const Instruction& i) {
+           return i.lane == Lane::kCompute && i.kind == Instruction::Kind::kRun;
+         });
 }
 
 int64_t runs_before(const Section& section, const LaneProfile& profile) {

@@ -15,7 +15,7 @@ std::string find_nccl_version() {
   int number = 0;
   if (const int problem = version(&number); problem != 0)
     throw machine_error("NCCL", "expected its version, got error {}; install it anew", problem);
-  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  return version_text(static_cast<size_t>(number));
 }
 
 }  // namespace spillway::cuda

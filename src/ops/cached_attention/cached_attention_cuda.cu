@@ -1,7 +1,6 @@
 // Many tokens, a prompt, go through the tiles of backend/cuda/attention_kernels.h. Few tokens are bound by memory: the
 // keys and values that they see are read once for each query head, of which all but the first of a group hit the cache.
 // Not yet measured.
-
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
