@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/rows/streams.json: texts and the rows that axolotl 0.18 makes of them for pretraining without
-packing, joined or not, and stepwise rows with their tokens and labels.
+packing, joined or not, or for packing ("windows"), also with a tokenizer that marks both ends of a text; and stepwise
+rows with their tokens and labels.
 
 Needs what make_row_goldens.py needs, and its tokenizer in tests/golden/rows/. Padding is left out: tokens that the
 attention mask hides.
@@ -12,7 +13,10 @@ import sys
 import unittest.mock
 
 import axolotl.prompt_strategies
+import tokenizers
+from axolotl.prompt_strategies import pretrain
 from axolotl.prompt_strategies.stepwise_supervised import StepwiseSupervisedPromptTokenizingStrategy
+from axolotl.utils.dict import DictDefault
 from transformers import PreTrainedTokenizerFast
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "rows"
@@ -42,12 +46,30 @@ def visible(made):
     return rows
 
 
+def marking_ends(tokenizer):
+    backend = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> $B", special_tokens=[("<s>", 0), ("</s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="<|im_end|>", pad_token="<pad>")
+
+
+def windows(tokenizer, length):
+    strategy = pretrain.load(tokenizer, DictDefault({"train_on_inputs": False, "sequence_len": length, "pretraining_dataset": [{"text_column": "text"}]}))
+    made = strategy.tokenize_prompt({"text": TEXTS})
+    return [{"input_ids": ids, "labels": ids} for ids in made["input_ids"]]
+
+
 def main():
     encode_streaming = load_encode_streaming()
     tokenizer = PreTrainedTokenizerFast.from_pretrained(OUT)
     texts = [{"sequence_len": length, "joined": joined, "texts": TEXTS,
               "rows": visible(encode_streaming({"text": TEXTS}, tokenizer, length, concatenate=joined))}
              for length in (16, 24, 64) for joined in (False, True)]
+    marked = marking_ends(tokenizer)
+    post_processor = json.loads(marked.backend_tokenizer.to_str())["post_processor"]
+    for length in (16, 24):
+        both = {"sequence_len": length, "texts": TEXTS, "post_processor": post_processor}
+        texts += [{**both, "joined": joined, "rows": visible(encode_streaming({"text": TEXTS}, marked, length, concatenate=joined))} for joined in (False, True)]
+        texts.append({**both, "windows": True, "rows": windows(marked, length)})
     stepwise = []
     for options in ({}, {"step_separator": "\n\n"}, {"train_on_last_step_only": True}, {"max_completion_length": 5}, {"sequence_len": 12}):
         strategy = StepwiseSupervisedPromptTokenizingStrategy(tokenizer, **options)

@@ -205,6 +205,13 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
   return impl_->post_processor.apply(std::move(ids), add_special_tokens);
 }
 
+Tokenizer::Marks Tokenizer::marks() const {
+  constexpr int32_t kText = -1;  // stands for the ids of a text: no token has it
+  const std::vector<int32_t> ids = impl_->post_processor.apply({kText}, true);
+  const auto text = std::find(ids.begin(), ids.end(), kText);
+  return {{ids.begin(), text}, {text == ids.end() ? text : text + 1, ids.end()}};
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());

@@ -60,6 +60,12 @@ class Tokenizer {
   // cannot write where it has no unknown token.
   [[nodiscard]] std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
 
+  // What encode(text, true) puts before and behind the ids of the text.
+  struct Marks {
+    std::vector<int32_t> before, behind;
+  };
+  [[nodiscard]] Marks marks() const;
+
   // Always valid UTF-8. Ids that no token has are left out, as are special tokens where asked (but for the library's
   // exception: one that the normalizer changes, such as the `</s>` of Llama-2, stays).
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;

@@ -51,9 +51,9 @@ class TextStarts : public RowBuilder {
       : tokenizer_(tokenizer),
         column_(config.text_column.empty() ? "text" : config.text_column),
         tokens_(options.sequence_len - 2),
+        marks_behind_(std::ssize(tokenizer.marks().behind)),
         ends_(options.pretrain_text == PretrainText::kJoined) {
-    const auto marks = std::ssize(tokenizer.encode("", true));
-    if (tokens_ <= marks)
+    if (tokens_ <= std::ssize(tokenizer.marks().before) + marks_behind_)
       throw input_error("sequence_len", "expected room for text beside the tokens that mark its ends, got {}; raise it",
                         options.sequence_len);
   }
@@ -62,7 +62,7 @@ class TextStarts : public RowBuilder {
     std::vector<int32_t> ids =
         tokenizer_.encode(text_of(record, required_field(record, column_, "text_column"), column_), true);
     const bool cut = std::ssize(ids) > tokens_;
-    if (cut) ids.resize(static_cast<size_t>(tokens_));
+    if (cut) ids.erase(ids.begin() + (tokens_ - marks_behind_), ids.end() - marks_behind_);
     if (ends_ && tokenizer_.eos_id()) ids.push_back(*tokenizer_.eos_id());
     rows.push_back(learn_all(std::move(ids)));
     rows.back().is_cut = cut;
@@ -71,7 +71,7 @@ class TextStarts : public RowBuilder {
  private:
   const Tokenizer& tokenizer_;
   std::string column_;
-  int64_t tokens_;
+  int64_t tokens_, marks_behind_;
   bool ends_;
 };
 
@@ -82,7 +82,7 @@ class PretrainRows : public RowBuilder {
       : tokenizer_(tokenizer),
         column_(config.text_column.empty() ? "text" : config.text_column),
         window_(options.sequence_len - 1),
-        marks_(tokenizer.encode("", true)),
+        marks_(tokenizer.marks()),
         overlap_(std::min(kMostOverlap, window_ / 2)) {
     if (room() <= overlap_)
       throw input_error("sequence_len", "expected room for text beside the tokens that mark its ends, got {}; raise it",
@@ -94,20 +94,21 @@ class PretrainRows : public RowBuilder {
     std::vector<int32_t> ids = tokenizer_.encode(text, false);
     const auto size = static_cast<int64_t>(ids.size());
     for (int64_t at = 0; at == 0 || at + overlap_ < size; at += room() - overlap_) {
-      std::vector<int32_t> window = marks_;
+      std::vector<int32_t> window = marks_.before;
       window.insert(window.end(), ids.begin() + at, ids.begin() + std::min(size, at + room()));
+      window.insert(window.end(), marks_.behind.begin(), marks_.behind.end());
       if (tokenizer_.eos_id()) window.push_back(*tokenizer_.eos_id());
       rows.push_back(learn_all(std::move(window)));
     }
   }
 
  private:
-  [[nodiscard]] int64_t room() const { return window_ - static_cast<int64_t>(marks_.size()); }
+  [[nodiscard]] int64_t room() const { return window_ - std::ssize(marks_.before) - std::ssize(marks_.behind); }
 
   const Tokenizer& tokenizer_;
   std::string column_;
-  int64_t window_;              // without the EOS
-  std::vector<int32_t> marks_;  // what every window begins with: a BOS, or nothing
+  int64_t window_;          // without the EOS
+  Tokenizer::Marks marks_;  // of every window
   int64_t overlap_;
 };
 

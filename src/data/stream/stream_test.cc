@@ -201,13 +201,31 @@ TEST_CASE("what is wrong with a row comes when it is reached, and data without r
   CHECK_THROWS_WITH_AS((void)shrunk.next(), doctest::Contains("expected at least the 3 lines"), InputError);
 }
 
+namespace {
+
+// The goldens' tokenizer, or one that marks texts in another way.
+std::shared_ptr<const Tokenizer> golden_tokenizer(const std::filesystem::path& golden, const Json& post_processor) {
+  if (post_processor.is_null()) return std::make_shared<const Tokenizer>(Tokenizer::load(golden));
+  Json tokenizer = Json::parse(read_file(golden / "tokenizer.json", int64_t{1} << 20));
+  tokenizer["post_processor"] = post_processor;
+  return std::make_shared<const Tokenizer>(
+      Tokenizer::from_json(tokenizer.dump(), read_file(golden / "tokenizer_config.json", int64_t{1} << 20), "golden"));
+}
+
+PretrainText pretrain_text_of(const Json& golden) {
+  if (golden.value("windows", false)) return PretrainText::kWindows;
+  return golden.at("joined").get<bool>() ? PretrainText::kJoined : PretrainText::kStarts;
+}
+
+}  // namespace
+
 TEST_CASE("texts to pretrain on become the rows that axolotl makes of them") {
   const std::filesystem::path golden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
   const TemporaryFolder folder;
   const Json cases = Json::parse(read_file(golden / "streams.json", int64_t{1} << 20));
   for (const Json& one : cases["texts"]) {
     CAPTURE(one["sequence_len"].dump());
-    CAPTURE(one["joined"].dump());
+    CAPTURE(one.value("joined", false));
     std::string lines;
     for (const Json& text : one["texts"]) lines += Json{{"body", text}}.dump() + "\n";
     DatasetConfig config;
@@ -218,10 +236,10 @@ TEST_CASE("texts to pretrain on become the rows that axolotl makes of them") {
     StreamOptions options{.block_records = std::ssize(one["texts"])};
     options.rows.sequence_len = options.batches.sequence_len = one["sequence_len"];
     options.rows.min_sample_len = 1;
-    options.rows.pretrain_text = one["joined"].get<bool>() ? PretrainText::kJoined : PretrainText::kStarts;
+    options.rows.pretrain_text = pretrain_text_of(one);
     options.batches.order = RowOrder::kFile;
     RowStream stream(std::make_shared<StreamSource>(std::vector<DatasetConfig>{config}, options,
-                                                    std::make_shared<const Tokenizer>(Tokenizer::load(golden))));
+                                                    golden_tokenizer(golden, one.value("post_processor", Json()))));
     const RowBlock block = stream.next();
     REQUIRE(block.lines.size() == std::ssize(one["rows"]));
     for (int64_t i = 0; i < block.lines.size(); ++i) {
