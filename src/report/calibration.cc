@@ -1,8 +1,7 @@
 #include "report/calibration.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <utility>
 

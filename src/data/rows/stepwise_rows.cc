@@ -48,7 +48,8 @@ class StepwiseRows : public RowBuilder {
  private:
   [[nodiscard]] static int32_t label_of(const Record& record, const Json& label) {
     if (label.is_boolean()) return label.get<bool>() ? 1 : 0;
-    if (label == 0 || label == 1) return label.get<int32_t>();
+    const double number = label.is_number() ? label.get<double>() : -1;
+    if (number == 0 || number == 1) return static_cast<int32_t>(number);
     throw input_error(record.where, "expected true or false in 'labels', got {}; correct the row", label.dump());
   }
 
