@@ -32,7 +32,8 @@ RowOptions options_of(const Json& options) {
 
 TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
   const Tokenizer tokenizer = Tokenizer::load(kGolden);
-  for (const Json& one : Json::parse(read_file(kGolden / "streams.json", int64_t{1} << 20))["stepwise"]) {
+  const Json golden = Json::parse(read_file(kGolden / "streams.json", int64_t{1} << 20));
+  for (const Json& one : golden["stepwise"]) {
     CAPTURE(one["options"].dump());
     const auto builder = make_row_builder(config_of(one["options"]), options_of(one["options"]), tokenizer);
     for (size_t i = 0; i < one["records"].size(); ++i) {
