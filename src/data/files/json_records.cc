@@ -70,9 +70,12 @@ class JsonRecords : public RecordParser {
     }
   }
   [[noreturn]] void fail(std::string_view expected) {
-    const std::string where = stream_.where(row_line_);
     if (stream_.at_end())
-      throw input_error(where, "expected {} in this row, got no more: the file is cut short; copy it again", expected);
+      throw input_error(stream_.where(row_line_),
+                        "expected {} in this row, got no more: the file is cut short; copy it again", expected);
+    // A row that was never closed is met on a later line: its own is what helps.
+    const std::string where =
+        stream_.line() == row_line_ ? stream_.where({}, 0, row_line_, stream_.column()) : stream_.where(row_line_);
     throw input_error(where, "expected {} in this row, got {}; correct the row", expected,
                       quote(std::string(1, stream_.peek())));
   }

@@ -83,6 +83,8 @@ TEST_CASE("a broken row is named with its line") {
   CHECK(error_of("{\"a\": \"\xFF\"}").starts_with("[f:1] expected UTF-8, got the byte 0xff"));
   CHECK(error_of("[{\"a\": 1}, {\"a\": 2}").find("the file is cut short; copy it again") != std::string::npos);
   CHECK(error_of("[{\"a\": 1} {\"a\": 2}]").find("after a row") != std::string::npos);
+  CHECK(error_of("{\"a\": 1}\n{\"a\": 2, b: 3}") ==
+        "[f:2:10] expected a key in quotes in this row, got 'b'; correct the row");
   CHECK(error_of("[{\"a\": 1}] x").find("after the list") != std::string::npos);
   CHECK(error_of("{\"a\": " + std::string(100000, '[')).find("levels deep") != std::string::npos);
   CHECK(error_of("a,b\n1\n", RecordFormat::kCsv).starts_with("[f:2] expected 2 fields"));
