@@ -2,11 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/parallel.h"
 #include "runtime/computer.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
@@ -44,29 +43,6 @@ TEST_CASE("a disk that cannot be measured says why") {
 
 namespace {
 
-// A folder in the place of the user's cache.
-class CacheFolder {
- public:
-  CacheFolder() {
-    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
-    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-  }
-  ~CacheFolder() {
-    if (before_) {
-      setenv("XDG_CACHE_HOME", before_->c_str(), 1);
-    } else {
-      unsetenv("XDG_CACHE_HOME");
-    }
-  }
-  CacheFolder(CacheFolder&&) = delete;
-
-  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
-
- private:
-  TemporaryFolder folder_;
-  std::optional<std::string> before_;
-};
-
 // The CPU, with a library that has several algorithms.
 class ChoosingDevice final : public Device {
  public:
@@ -94,7 +70,7 @@ class ChoosingDevice final : public Device {
 }  // namespace
 
 TEST_CASE("the machine is measured once and read from the cache afterwards") {
-  const CacheFolder folder;
+  const testing::CacheFolder folder;
   const Machine measured = this_machine(folder.path());
   CHECK(measured.matrix_flops_f32 > 1e8);
   CHECK(measured.memory_bytes_per_second > 1e8);
@@ -107,7 +83,7 @@ TEST_CASE("the machine is measured once and read from the cache afterwards") {
 }
 
 TEST_CASE("with another version of a device's libraries the machine is measured anew") {
-  const CacheFolder folder;
+  const testing::CacheFolder folder;
   ChoosingDevice device;
   Machine machine;
   machine.name = cpu_name();
@@ -122,7 +98,7 @@ TEST_CASE("with another version of a device's libraries the machine is measured 
 }
 
 TEST_CASE("algorithms that were chosen stay with the device, also where all else is measured anew") {
-  const CacheFolder folder;
+  const testing::CacheFolder folder;
   ChoosingDevice device;
   restore_algorithms(device);
   CHECK(device.algorithms().empty());

@@ -3,41 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <optional>
 #include <set>
 #include <string>
 
 #include "plan/signature.h"
 #include "runtime/measure.h"
 #include "runtime/measure_operations.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/tiny_training.h"
 
 using namespace spillway;
 using namespace spillway::testing;
 
 namespace {
-
-// The cache of measurements elsewhere than the user's.
-class CacheInFolder {
- public:
-  CacheInFolder() {
-    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
-    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-  }
-  ~CacheInFolder() {
-    if (before_) {
-      setenv("XDG_CACHE_HOME", before_->c_str(), 1);
-    } else {
-      unsetenv("XDG_CACHE_HOME");
-    }
-  }
-
- private:
-  TemporaryFolder folder_;
-  std::optional<std::string> before_;
-};
 
 int64_t signatures_of(const Graph& graph) {
   std::set<std::string> signatures;
@@ -48,7 +26,7 @@ int64_t signatures_of(const Graph& graph) {
 }  // namespace
 
 TEST_CASE("every operation of a training graph is measured once, and no job's numbers are needed for it") {
-  const CacheInFolder cache;
+  const CacheFolder cache;
   for (const bool lora : {false, true}) {
     CAPTURE(lora);
     const train::Job job =
