@@ -19,6 +19,15 @@ constexpr int64_t kCompletionRows = 64;
 // Tokens that two neighbouring windows of a pretraining text share, at most.
 constexpr int64_t kMostOverlap = 256;
 
+std::string text_column(const DatasetConfig& config) {
+  return config.text_column.empty() ? "text" : config.text_column;
+}
+
+InputError no_room_for_text(const RowOptions& options) {
+  return input_error("sequence_len", "expected room for text beside the tokens that mark its ends, got {}; raise it",
+                     options.sequence_len);
+}
+
 class CompletionRows : public RowBuilder {
  public:
   CompletionRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
@@ -49,13 +58,11 @@ class TextStarts : public RowBuilder {
  public:
   TextStarts(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
-        column_(config.text_column.empty() ? "text" : config.text_column),
+        column_(text_column(config)),
         tokens_(options.sequence_len - 2),
         marks_behind_(std::ssize(tokenizer.marks().behind)),
         ends_(options.pretrain_text == PretrainText::kJoined) {
-    if (tokens_ <= std::ssize(tokenizer.marks().before) + marks_behind_)
-      throw input_error("sequence_len", "expected room for text beside the tokens that mark its ends, got {}; raise it",
-                        options.sequence_len);
+    if (tokens_ <= std::ssize(tokenizer.marks().before) + marks_behind_) throw no_room_for_text(options);
   }
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -80,13 +87,11 @@ class PretrainRows : public RowBuilder {
  public:
   PretrainRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
-        column_(config.text_column.empty() ? "text" : config.text_column),
+        column_(text_column(config)),
         window_(options.sequence_len - 1),
         marks_(tokenizer.marks()),
         overlap_(std::min(kMostOverlap, window_ / 2)) {
-    if (room() <= overlap_)
-      throw input_error("sequence_len", "expected room for text beside the tokens that mark its ends, got {}; raise it",
-                        options.sequence_len);
+    if (room() <= overlap_) throw no_room_for_text(options);
   }
 
   void build(const Record& record, std::vector<Row>& rows) const override {
