@@ -48,6 +48,7 @@ struct Policy {
   // Where they live between uses.
   std::optional<Tier> frozen_weights;     // of blocks
   std::optional<Tier> trainable_weights;  // of blocks: the working copies
+  std::optional<Tier> outer_weights;      // of what is outside blocks: embedding, head
   std::optional<Tier> gradients;
   std::optional<Tier> optimizer_state;
   // By value: a frozen weight that the user's files hold as the graph wants it. On disk it lives there. Empty: none.

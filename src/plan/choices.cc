@@ -87,12 +87,12 @@ class Placer {
     const BlockChoice* block = block_of(value.block);
     switch (value.kind) {
       case ValueKind::kFrozenWeight: {
-        const Tier home = block ? block->frozen_weights : Tier::kDevice;
+        const Tier home = block ? block->frozen_weights : choices_.outer_weights;
         const bool in_files = !in_files_.empty() && in_files_[static_cast<size_t>(root)];
         return home == Tier::kDisk && in_files ? Tier::kFiles : home;
       }
       case ValueKind::kTrainableWeight:
-        return block ? block->trainable_weights : Tier::kDevice;
+        return block ? block->trainable_weights : choices_.outer_weights;
       case ValueKind::kOptimizerState:
         return choices_.optimizer_state;
       case ValueKind::kGradient:

@@ -38,6 +38,7 @@ struct BlockChoice {
 
 struct Choices {
   std::vector<BlockChoice> blocks;
+  Tier outer_weights = Tier::kDevice;  // embedding, head and whatever else has weights outside blocks
   Tier gradients = Tier::kDevice;
   Tier optimizer_state = Tier::kDevice;
   Tier update_site = Tier::kDevice;  // kHost: operations on gradients and optimizer state run on the host_compute lane

@@ -235,6 +235,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
   text += fmt::format("\nlayers   {}{}\n", ranges_text(plan.choices.blocks),
                       plan.fits ? "" : " (the smallest plan found; it does not fit)");
+  if (plan.choices.outer_weights != Tier::kDevice)
+    text += fmt::format("outside  embedding, final norm and head on {}\n", name_of(plan.choices.outer_weights));
   if (plan.choices.optimizer_state != Tier::kDevice || plan.choices.gradients != Tier::kDevice) {
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));
@@ -285,6 +287,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
     }
     json["choices"].push_back(std::move(entry));
   }
+  json["outer_weights"] = name_of(plan.choices.outer_weights);
   json["gradients"] = name_of(plan.choices.gradients);
   json["optimizer_state"] = name_of(plan.choices.optimizer_state);
   json["frontier"] = ordered_json::array();

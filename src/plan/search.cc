@@ -80,7 +80,11 @@ std::vector<PlanSearch::Homes> PlanSearch::home_settings() const {
       for (const Tier frozen : tiers(policy_.frozen_weights)) {
         for (const Tier trainable : tiers(policy_.trainable_weights)) {
           if (!policy_.frozen_weights && !policy_.trainable_weights && frozen != trainable) continue;
-          result.push_back({frozen, trainable, gradients, state});
+          for (const Tier outer : tiers(policy_.outer_weights)) {
+            // Those outside blocks come late for all they save: they leave after the blocks', and to the same place.
+            if (!policy_.outer_weights && outer != Tier::kDevice && outer != std::max(frozen, trainable)) continue;
+            result.push_back({frozen, trainable, outer, gradients, state});
+          }
         }
       }
     }
@@ -94,6 +98,7 @@ BlockChoice PlanSearch::block_of(const Saved& saved, const Homes& homes) {
 
 Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
   Choices choices{.blocks = std::vector<BlockChoice>(blocks_, mixture.tail),
+                  .outer_weights = mixture.homes.outer_weights,
                   .gradients = mixture.homes.gradients,
                   .optimizer_state = mixture.homes.optimizer_state,
                   .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,

@@ -33,7 +33,7 @@ class PlanSearch {
   using Saved = std::array<Treatment, kSavedGroups>;
   // What is not chosen by block.
   struct Homes {
-    Tier frozen_weights, trainable_weights, gradients, optimizer_state;
+    Tier frozen_weights, trainable_weights, outer_weights, gradients, optimizer_state;
   };
   // Where blocks [0, first) are treated one way and the rest another.
   struct Mixture {

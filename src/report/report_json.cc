@@ -56,6 +56,7 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
                       {"trainable_weights", name_of(choice.trainable_weights)}});
   }
   return {{"blocks", blocks},
+          {"outer_weights", name_of(choices.outer_weights)},
           {"gradients", name_of(choices.gradients)},
           {"optimizer_state", name_of(choices.optimizer_state)},
           {"update", choices.update_site == Tier::kHost ? "host" : "device"}};

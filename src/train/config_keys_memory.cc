@@ -25,9 +25,10 @@ std::vector<KeySection> memory_sections() {
           "waits, disk, hidden_states host memory for block inputs only; left out: by memory.plan"),
       key<&Config::layer_offloading>("layer_offloading",
                                      "where frozen weights of blocks live, true being host; left out: by memory.plan"),
-      key<&Config::parameter_offload>("parameter_offload",
-                                      "where weights of blocks live: the trainable ones, and the frozen ones where "
-                                      "layer_offloading says nothing; left out: by memory.plan"),
+      key<&Config::parameter_offload>(
+          "parameter_offload",
+          "where weights live: trainable ones, frozen ones where layer_offloading says nothing, "
+          "embedding and head; left out: by memory.plan"),
       key<&Config::gradient_offload>("gradient_offload", "where gradients live; left out: by memory.plan"),
       key<&Config::optimizer_offload>("optimizer_offload",
                                       "where f32 masters and optimizer states live; left out: by memory.plan"),

@@ -80,8 +80,8 @@ std::optional<Offload> as_offload(std::optional<LayerOffloading> key) {
 bool uses(const Policy& policy, Tier tier) {
   const Treatment away = tier == Tier::kHost ? Treatment::kHost : Treatment::kDisk;
   return std::find(policy.saved.begin(), policy.saved.end(), away) != policy.saved.end() ||
-         policy.frozen_weights == tier || policy.trainable_weights == tier || policy.gradients == tier ||
-         policy.optimizer_state == tier;
+         policy.frozen_weights == tier || policy.trainable_weights == tier || policy.outer_weights == tier ||
+         policy.gradients == tier || policy.optimizer_state == tier;
 }
 
 // Where device and host are the same RAM: what one of them leaves to the other.
@@ -128,6 +128,7 @@ Policy make_policy(const Config& config) {
   const auto frozen = config.layer_offloading ? as_offload(config.layer_offloading) : config.parameter_offload;
   policy.frozen_weights = home_of(frozen, left_out);
   policy.trainable_weights = home_of(config.parameter_offload, left_out);
+  policy.outer_weights = policy.trainable_weights;
   policy.gradients = home_of(config.gradient_offload, left_out);
   policy.optimizer_state = home_of(config.optimizer_offload, left_out);
   return policy;

@@ -35,8 +35,8 @@ std::string saved(std::string_view keys) {
 // "frozen trainable gradients optimizer"
 std::string homes(std::string_view keys) {
   const Policy policy = make_policy(load(keys).config);
-  return fmt::format("{} {} {} {}", shown(policy.frozen_weights), shown(policy.trainable_weights),
-                     shown(policy.gradients), shown(policy.optimizer_state));
+  return fmt::format("{} {} {} {} {}", shown(policy.frozen_weights), shown(policy.trainable_weights),
+                     shown(policy.outer_weights), shown(policy.gradients), shown(policy.optimizer_state));
 }
 
 std::string error_of(std::string_view keys) {
@@ -127,17 +127,18 @@ TEST_CASE("offloading without checkpointing moves all that an adapter's training
 
 TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
   constexpr Row kRows[] = {
-      {"", "? ? ? ?", "device device device device"},
-      {"layer_offloading: true\n", "host ? ? ?", "host device device device"},
-      {"layer_offloading: disk\n", "disk ? ? ?", "disk device device device"},
-      {"layer_offloading: false\n", "device ? ? ?", "device device device device"},
-      {"parameter_offload: host\n", "host host ? ?", "host host device device"},
-      {"parameter_offload: none\n", "device device ? ?", "device device device device"},
-      {"parameter_offload: disk\nlayer_offloading: host\n", "host disk ? ?", "host disk device device"},
-      {"parameter_offload: disk\nlayer_offloading: false\n", "device disk ? ?", "device disk device device"},
-      {"gradient_offload: host\noptimizer_offload: disk\n", "? ? host disk", "device device host disk"},
-      {"gradient_offload: none\noptimizer_offload: none\n", "? ? device device", "device device device device"},
-      {"parameter_offload: auto\noptimizer_offload: auto\n", "? ? ? ?", "? ? device ?"},
+      {"", "? ? ? ? ?", "device device device device device"},
+      {"layer_offloading: true\n", "host ? ? ? ?", "host device device device device"},
+      {"layer_offloading: disk\n", "disk ? ? ? ?", "disk device device device device"},
+      {"layer_offloading: false\n", "device ? ? ? ?", "device device device device device"},
+      {"parameter_offload: host\n", "host host host ? ?", "host host host device device"},
+      {"parameter_offload: none\n", "device device device ? ?", "device device device device device"},
+      {"parameter_offload: disk\nlayer_offloading: host\n", "host disk disk ? ?", "host disk disk device device"},
+      {"parameter_offload: disk\nlayer_offloading: false\n", "device disk disk ? ?", "device disk disk device device"},
+      {"gradient_offload: host\noptimizer_offload: disk\n", "? ? ? host disk", "device device device host disk"},
+      {"gradient_offload: none\noptimizer_offload: none\n", "? ? ? device device",
+       "device device device device device"},
+      {"parameter_offload: auto\noptimizer_offload: auto\n", "? ? ? ? ?", "? ? ? device ?"},
   };
   for (const Row& row : kRows) {
     const std::string keys = std::string(row.keys) + std::string(kLora);

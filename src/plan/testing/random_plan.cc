@@ -25,7 +25,8 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
   constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
   constexpr Overlap kOverlaps[] = {Overlap::kSynchronous, Overlap::kNarrow, Overlap::kWide};
   constexpr Tier kSites[] = {Tier::kDevice, Tier::kHost};
-  Choices choices = {.gradients = any_of(kHomes, random),
+  Choices choices = {.outer_weights = any_of(kHomes, random),
+                     .gradients = any_of(kHomes, random),
                      .optimizer_state = any_of(kHomes, random),
                      .update_site = any_of(kSites, random),
                      .overlap = any_of(kOverlaps, random),

@@ -1,0 +1,61 @@
+#include "train/training_graph.h"
+
+#include <doctest/doctest.h>
+
+#include "plan/planner.h"
+
+using namespace spillway;
+
+namespace {
+
+constexpr int64_t kVocabulary = 4096, kHidden = 64, kTableBytes = kVocabulary * kHidden * 2;
+
+// Embedding and head are most of it.
+Graph graph_of(bool lora) {
+  train::TrainingGraphOptions options;
+  options.decoder = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .sequence_len = 32};
+  options.decoder.train_base = !lora;
+  if (lora) options.decoder.lora = LoraOptions{.r = 4, .alpha = 8};
+  const ModelConfig model = parse_model_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096})",
+                                               "test");
+  return train::build_training_graph(model, options).graph;
+}
+
+Machine machine_with_links() {
+  Machine machine;
+  machine.link_bytes_per_second.fill(1e9);
+  return machine;
+}
+
+}  // namespace
+
+TEST_CASE("the embedding leaves the device where that is too small even without the layers, and not before") {
+  const Graph graph = graph_of(/*lora=*/true);
+  const Machine machine = machine_with_links();
+  const auto plan_within = [&](int64_t device, std::optional<Tier> outer) {
+    Policy policy;
+    policy.outer_weights = outer;
+    return make_plan(graph, machine, {.device = device, .host = 1 << 30}, policy);
+  };
+  const int64_t least = plan_within(0, Tier::kDevice).peaks[0].bytes;
+  CHECK(plan_within(least, {}).choices.outer_weights == Tier::kDevice);
+  const Plan smaller = plan_within(least - kTableBytes * 9 / 10, {});
+  CHECK(smaller.fits);
+  CHECK(smaller.choices.outer_weights == Tier::kHost);
+}
+
+TEST_CASE("weights outside layers are trained from where the config says") {
+  const Graph graph = graph_of(/*lora=*/false);
+  Policy policy = saved_policy(Treatment::kKeep);
+  policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDisk;
+  const auto on_disk = [&](Tier outer) {
+    policy.outer_weights = outer;
+    const Plan plan = make_plan(graph, machine_with_links(), {.disk = 1 << 30}, policy);
+    CHECK(plan.fits);
+    return plan.peaks[2].bytes;
+  };
+  CHECK(on_disk(Tier::kDisk) >= on_disk(Tier::kDevice) + 2 * kTableBytes);
+}
