@@ -1,4 +1,4 @@
-// What the operating system says about this computer.
+// What the operating system says about this computer, and what it is asked for.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +24,10 @@ namespace spillway {
 [[nodiscard]] int64_t free_disk_bytes(const std::filesystem::path& folder);
 // What can be striped evenly over these folders, some of which may be on one file system. REQUIRES: at least one.
 [[nodiscard]] int64_t free_striped_bytes(std::span<const std::string> folders);
+
+// For a thread that sleeps most of the time and is waited for: when it wakes it gets a core from those that compute
+// after a fraction of a millisecond, not after several. It takes none of their time beyond that. Linux 6.12 and newer
+// know how; elsewhere this does nothing.
+void wake_promptly();
 
 }  // namespace spillway

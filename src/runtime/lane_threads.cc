@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/computer.h"
 
 namespace spillway {
 namespace {
@@ -150,6 +151,7 @@ void LaneThreads::record_times(const Section& section) {
 }
 
 void LaneThreads::live(LaneState& self) {
+  wake_promptly();
   for (uint32_t seen = 0;;) {
     self.rounds.wait(seen);
     ++seen;

@@ -1,6 +1,9 @@
 #include "runtime/measure.h"
 
 #include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "backend/device.h"
 #include "base/bytes.h"
@@ -24,6 +28,20 @@ TEST_CASE("the computer's memory, disk and CPU have plausible sizes") {
   CHECK(available_memory_bytes() <= total_memory_bytes());
   CHECK(free_disk_bytes("/tmp/not/yet/there") == free_disk_bytes("/tmp"));
   CHECK_FALSE(cpu_name().empty());
+}
+
+TEST_CASE("a thread that wakes promptly keeps its policy and niceness") {
+  const int before = ::sched_getscheduler(0);
+  int policy = -1, niceness = -1, after = -2;
+  std::thread([&] {
+    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 15);
+    niceness = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+    wake_promptly();
+    policy = ::sched_getscheduler(0);
+    after = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
+  }).join();
+  CHECK(policy == before);
+  CHECK(after == niceness);
 }
 
 TEST_CASE("the disk is measured without leaving a file") {
