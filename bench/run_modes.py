@@ -120,16 +120,28 @@ def mib(number):
     return f"{number / 2**20:.0f}"
 
 
+def step_ratio(result):
+    return result["step"]["predicted_seconds"] / seconds(result)
+
+
+def process_ratio(result):
+    return result["process"]["predicted_rss_bytes"] / result["peak_rss_bytes"]
+
+
 def print_table(args, results):
+    """The ratios are predicted over measured: of the process's memory, and of a step's time."""
     plain = seconds(results[0])
-    print("| run | device MiB | host MiB | disk MiB | process MiB | tokens/s | time / plain | predicted / measured |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| run | device MiB | host MiB | disk MiB | process MiB | predicted | tokens/s | time / plain | predicted |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for result in results:
         tiers, speed = result["tiers"], args.rows * args.tokens / seconds(result)
         peaks = [mib(tiers[tier]["measured_peak_bytes"]) for tier in ("device", "host", "disk")] if tiers else ["", "", ""]
-        predicted = f"{result['step']['predicted_seconds'] / seconds(result):.2f}" if tiers else ""
-        print(f"| {result['name']} | {' | '.join(peaks)} | {mib(result['peak_rss_bytes'])} | {speed:.0f} "
-              f"| {seconds(result) / plain:.2f} | {predicted} |")
+        process, step = (f"{process_ratio(result):.3f}", f"{step_ratio(result):.2f}") if tiers else ("", "")
+        print(f"| {result['name']} | {' | '.join(peaks)} | {mib(result['peak_rss_bytes'])} | {process} | {speed:.0f} "
+              f"| {seconds(result) / plain:.2f} | {step} |")
+    ours = [result for result in results if result["tiers"]]
+    print(f"medians of predicted / measured: process {statistics.median(map(process_ratio, ours)):.3f}, "
+          f"step {statistics.median(map(step_ratio, ours)):.2f}", file=sys.stderr)
 
 
 def main():
