@@ -27,36 +27,50 @@ std::string usage_text(const ClassBytes& bytes) {
   return text;
 }
 
-// "attention kept, product -> disk, elementwise recomputed", or one word where all groups are treated alike.
+// "attention kept, product and elementwise recomputed", or "activations kept" where all groups are treated alike.
 std::string saved_text(const BlockChoice& choice) {
-  static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};
-  const auto word = [&](SavedGroup group) { return kWords[static_cast<size_t>(choice[group])]; };
+  static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};  // by Treatment
+  constexpr Treatment kOrder[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk, Treatment::kRecompute};
   constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
   std::string text;
-  const bool alike = choice[kInner[0]] == choice[kInner[1]] && choice[kInner[1]] == choice[kInner[2]];
-  if (alike) {
-    text = fmt::format("activations {}", word(kInner[0]));
-  } else {
-    for (const SavedGroup group : kInner)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(group), word(group));
+  for (const Treatment treatment : kOrder) {
+    std::string names;
+    size_t groups = 0;
+    for (const SavedGroup group : kInner) {
+      if (choice[group] != treatment) continue;
+      names += fmt::format("{}{}", names.empty() ? "" : " and ", name_of(group));
+      ++groups;
+    }
+    if (groups == 0) continue;
+    if (groups == std::size(kInner)) names = "activations";
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names, kWords[static_cast<size_t>(treatment)]);
   }
-  if (choice[SavedGroup::kBoundary] != Treatment::kKeep && choice[SavedGroup::kBoundary] != choice[kInner[0]])
-    text += fmt::format(", boundary {}", word(SavedGroup::kBoundary));
+  const Treatment boundary = choice[SavedGroup::kBoundary];
+  if (boundary != Treatment::kKeep && boundary != choice[SavedGroup::kAttention])
+    text += fmt::format(", boundary {}", kWords[static_cast<size_t>(boundary)]);
   if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
   return text;
 }
 
-// "0-10 activations recomputed    11-29 activations kept"
-std::string ranges_text(const std::vector<BlockChoice>& blocks) {
-  std::string text;
+// A line for each run of blocks that are treated alike:
+//     layers   0-10   activations recomputed
+//              11-29  activations kept
+std::string layers_text(const std::vector<BlockChoice>& blocks) {
+  std::vector<std::pair<std::string, std::string>> rows;
   for (size_t begin = 0; begin < blocks.size();) {
     size_t end = begin;
     while (end < blocks.size() && blocks[end] == blocks[begin]) ++end;
-    const std::string range = end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
-    text += fmt::format("{}{} {}", text.empty() ? "" : "    ", range, saved_text(blocks[begin]));
+    rows.emplace_back(end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1),
+                      saved_text(blocks[begin]));
     begin = end;
   }
-  return text.empty() ? "none" : text;
+  if (rows.empty()) return "layers   none\n";
+  std::string text;
+  size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.first.size());
+  for (const auto& [range, choice] : rows)
+    text += fmt::format("{:<9}{:<{}}  {}\n", text.empty() ? "layers" : "", range, width, choice);
+  return text;
 }
 
 std::string tier_row(const Graph& graph, const Plan& plan, const PlanContext& context, Tier tier) {
@@ -233,8 +247,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const double waiting = s.stall_seconds(context.accumulation);
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
-  text += fmt::format("\nlayers   {}{}\n", ranges_text(plan.choices.blocks),
-                      plan.fits ? "" : " (the smallest plan found; it does not fit)");
+  text += plan.fits ? "\n" : "\nThe smallest plan found, which does not fit:\n";
+  text += layers_text(plan.choices.blocks);
   if (plan.choices.outer_weights != Tier::kDevice)
     text += fmt::format("outside  embedding, final norm and head on {}\n", name_of(plan.choices.outer_weights));
   if (plan.choices.optimizer_state != Tier::kDevice || plan.choices.gradients != Tier::kDevice) {

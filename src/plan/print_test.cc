@@ -41,10 +41,25 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   REQUIRE(printed.plan.fits);
   CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at "));
   CHECK(printed.says("\ndevice   1.00 GiB    " + format_bytes(printed.plan.peaks[0].bytes)));
-  CHECK(printed.says("\nlayers   0-3 activations kept\n"));
+  CHECK(printed.says("\nlayers   0-3  activations kept\n"));
   CHECK(printed.says("bottleneck compute"));
   CHECK_FALSE(printed.says("does not fit"));
   CHECK_FALSE(printed.says("\nhost "));
+}
+
+TEST_CASE("layers that are treated alike share a line") {
+  Printed printed(kGiB);
+  std::vector<BlockChoice>& blocks = printed.plan.choices.blocks;
+  blocks[0] = block_choice(Treatment::kRecompute);
+  blocks[1][SavedGroup::kProduct] = blocks[1][SavedGroup::kElementwise] = Treatment::kHost;
+  blocks[1].frozen_weights = Tier::kDisk;
+  blocks[2] = blocks[1];
+  printed.plan.choices.outer_weights = Tier::kHost;
+  CHECK(
+      printed.says("\nlayers   0    activations recomputed\n"
+                   "         1-2  attention kept, product and elementwise -> host, weights on disk\n"
+                   "         3    activations kept\n"
+                   "outside  embedding, final norm and head on host\n"));
 }
 
 TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the steps") {
