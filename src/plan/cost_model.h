@@ -19,8 +19,12 @@ class CostModel {
   [[nodiscard]] double operation_seconds(OpId op, Lane lane = Lane::kCompute) const {
     return (lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_)[static_cast<size_t>(op)];
   }
-  // Infinite on a lane that the machine does not have.
+  // How long a transfer keeps its lane; infinite on a lane that the machine does not have.
   [[nodiscard]] double transfer_seconds(Lane lane, int64_t bytes) const;
+  // How much later those that wait for it go on.
+  [[nodiscard]] double latency_seconds(Lane lane) const {
+    return machine_.link_latency_seconds[static_cast<size_t>(lane)];
+  }
   [[nodiscard]] const Machine& machine() const { return machine_; }
 
  private:

@@ -110,6 +110,8 @@ TEST_CASE("a machine survives its JSON file, with its device, shares, operations
   Machine machine{.name = "there", .device = DeviceKind::kCuda, .threads = 3, .matrix_flops_f32 = 1e10};
   machine.algorithms["512x512x512"] = 3;
   machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = 1.0 / 3;
+  machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.4;
+  machine.link_latency_seconds[static_cast<size_t>(Lane::kDiskWrite)] = 3e-4;
   machine.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.1, .host = 1e-7};
   machine.operations["b(f32[1]) -> f32[1]"] = {.compute = 1.0 / 7};
   machine.total_bytes = {1, 2, 3};
@@ -121,11 +123,15 @@ TEST_CASE("a machine survives its JSON file, with its device, shares, operations
   CHECK(read.measured.link_bytes_per_second == machine.measured.link_bytes_per_second);
   CHECK(read.total_bytes == machine.total_bytes);
   CHECK(read.compute_share == machine.compute_share);
+  CHECK(read.opposite_share == machine.opposite_share);
+  CHECK(read.link_latency_seconds == machine.link_latency_seconds);
   CHECK(to_json(read) == to_json(machine));
 
   nlohmann::json json = to_json(machine);
   json.erase("operations");
   json.erase("compute_share");
+  json.erase("opposite_share");
+  json.erase("link_latency_seconds");
   json.erase("total_bytes");
   json.erase("measured");
   CHECK(machine_from_json(json, "machine.json").operations.empty());

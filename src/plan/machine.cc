@@ -55,6 +55,14 @@ void read_lanes(const nlohmann::json& json, std::string_view where, std::array<d
   for (size_t i = 0; i < kLanes; ++i) read_number(json, name_of(static_cast<Lane>(i)), where, values[i]);
 }
 
+// Shares of a whole, which may be missing.
+void read_shares(const nlohmann::json& json, std::string_view key, std::string_view where,
+                 std::array<double, kLanes>& shares) {
+  if (!json.contains(key)) return;
+  read_lanes(read_object(json, key, where), where, shares);
+  for (double& share : shares) share = std::min(share, 1.0);
+}
+
 void read_measured(const nlohmann::json& json, std::string_view where, Machine::Measured& measured) {
   if (json.contains("operations")) read_operations(json, where, measured.operations);
   if (json.contains("link_bytes_per_second"))
@@ -113,7 +121,9 @@ nlohmann::ordered_json to_json(const Machine& machine) {
   json["capacity_bytes"] = tiers_json(machine.capacity_bytes);
   json["total_bytes"] = tiers_json(machine.total_bytes);
   json["link_bytes_per_second"] = lanes_json(machine.link_bytes_per_second);
+  json["link_latency_seconds"] = lanes_json(machine.link_latency_seconds);
   json["compute_share"] = lanes_json(machine.compute_share);
+  json["opposite_share"] = lanes_json(machine.opposite_share);
   if (!machine.operations.empty()) json["operations"] = operations_json(machine.operations);
   const Machine::Measured& measured = machine.measured;
   if (!measured.operations.empty()) json["measured"]["operations"] = operations_json(measured.operations);
@@ -139,10 +149,10 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_tiers(read_object(json, "capacity_bytes", where), where, machine.capacity_bytes);
   if (json.contains("total_bytes")) read_tiers(read_object(json, "total_bytes", where), where, machine.total_bytes);
   read_lanes(read_object(json, "link_bytes_per_second", where), where, machine.link_bytes_per_second);
-  if (json.contains("compute_share")) {
-    read_lanes(read_object(json, "compute_share", where), where, machine.compute_share);
-    for (double& share : machine.compute_share) share = std::min(share, 1.0);
-  }
+  read_shares(json, "compute_share", where, machine.compute_share);
+  read_shares(json, "opposite_share", where, machine.opposite_share);
+  if (json.contains("link_latency_seconds"))
+    read_lanes(read_object(json, "link_latency_seconds", where), where, machine.link_latency_seconds);
   if (json.contains("operations")) read_operations(json, where, machine.operations);
   if (json.contains("measured")) read_measured(read_object(json, "measured", where), where, machine.measured);
   if (json.contains("algorithms")) read_algorithms(json, where, machine);

@@ -33,6 +33,11 @@ struct Machine {
   // The share of its speed that the compute lane loses while another lane is busy. A copy by the CPU takes one core of
   // those that compute; a GPU's copy engine takes nothing.
   std::array<double, kLanes> compute_share{};
+  // The share of its speed that a lane loses while the opposite lane is busy: one disk serves both.
+  std::array<double, kLanes> opposite_share{};
+  // From when a lane is done with a transfer's bytes to when those that wait for them go on: the device's answer, and
+  // a thread that has to get a core. The lane itself does not wait for that.
+  std::array<double, kLanes> link_latency_seconds{};
 
   struct OperationSeconds {
     double compute = 0;  // on the compute lane
@@ -60,8 +65,8 @@ struct Machine {
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
-// `device`, `total_bytes`, `host_bytes_per_second`, `compute_share`, `operations`, `measured` and `algorithms` may be
-// missing.
+// `device`, `total_bytes`, `host_bytes_per_second`, `compute_share`, `opposite_share`, `link_latency_seconds`,
+// `operations`, `measured` and `algorithms` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway

@@ -41,6 +41,14 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort, int64_t alignment) {
   peak = {movable.empty() ? end : bottom + packing.bytes, bottom + packing.lower_bound, peak.step};
 }
 
+// No less time passes until two lanes have done this work, each of which loses a share of its speed to the other: with
+// both at work from the beginning, if that is any faster than one after the other.
+double both_seconds(double work, double share, double other_work, double other_share) {
+  const double gain = 1 - share - other_share;
+  if (gain <= 0) return work + other_work;
+  return work + other_work - gain * std::min(work / (1 - share), other_work / (1 - other_share));
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
@@ -102,6 +110,8 @@ LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
 
 double PlanBuilder::least_seconds(const LaneWork& work, int64_t accumulation) const {
   const std::array<double, kLanes>& shares = costs_.machine().compute_share;
+  std::array<double, kLanes> losses = costs_.machine().opposite_share;
+  for (double& loss : losses) loss = std::min(loss, kMostShare);
   const double all_shares = std::accumulate(shares.begin(), shares.end(), 0.0);
   const double scale = all_shares > kMostShare ? kMostShare / all_shares : 1;
   double sum = 0;
@@ -109,7 +119,11 @@ double PlanBuilder::least_seconds(const LaneWork& work, int64_t accumulation) co
     double computing = work[phase][static_cast<size_t>(Lane::kCompute)];
     for (size_t lane = 0; lane < kLanes; ++lane)
       if (shares[lane] > 0) computing += scale * shares[lane] * work[phase][lane];
-    const double busiest = *std::max_element(work[phase].begin(), work[phase].end());
+    double busiest = *std::max_element(work[phase].begin(), work[phase].end());
+    for (const Lane lane : {Lane::kHostToDevice, Lane::kDiskRead}) {
+      const auto there = static_cast<size_t>(lane), back = static_cast<size_t>(opposite_of(lane));
+      busiest = std::max(busiest, both_seconds(work[phase][there], losses[there], work[phase][back], losses[back]));
+    }
     const double times = static_cast<Phase>(phase) == Phase::kUpdate ? 1 : static_cast<double>(accumulation);
     sum += times * std::max(computing, busiest);
   }

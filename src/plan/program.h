@@ -27,6 +27,21 @@ constexpr int kBudgetedTiers = 3;  // all but kFiles have a capacity, a budget a
 enum class Lane : uint8_t { kCompute, kHostToDevice, kDeviceToHost, kDiskRead, kDiskWrite, kHostCompute, kPeer };
 constexpr int kLanes = 7;
 [[nodiscard]] std::string_view name_of(Lane lane);
+// The lane that copies between the same two tiers the other way; itself where there is none.
+[[nodiscard]] constexpr Lane opposite_of(Lane lane) {
+  switch (lane) {
+    case Lane::kHostToDevice:
+      return Lane::kDeviceToHost;
+    case Lane::kDeviceToHost:
+      return Lane::kHostToDevice;
+    case Lane::kDiskRead:
+      return Lane::kDiskWrite;
+    case Lane::kDiskWrite:
+      return Lane::kDiskRead;
+    default:
+      return lane;
+  }
+}
 
 // Bytes [offset, offset + bytes) of a tier's arena. Transfers from and to the scratch file move whole blocks of
 // kDiskAlignment: their places begin at multiples of it in both tiers, and the bytes up to the next multiple belong to

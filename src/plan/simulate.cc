@@ -1,7 +1,10 @@
 #include "plan/simulate.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace spillway {
@@ -9,8 +12,13 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr auto kCompute = static_cast<size_t>(Lane::kCompute);
+constexpr auto kFullSpeed = [] {
+  std::array<double, kLanes> speeds{};
+  speeds.fill(1);
+  return speeds;
+}();
 
-// One section: from event to event, an event being the end of an instruction.
+// One section: from event to event. A lane becomes free, or what it has carried arrives.
 class SectionPlayer {
  public:
   SectionPlayer(const Program& program, const CostModel& costs, std::vector<bool>& finished,
@@ -28,16 +36,20 @@ class SectionPlayer {
     double computing = 0;
     for (;;) {
       start_what_can();
-      size_t first = 0;
-      for (size_t lane = 1; lane < kLanes; ++lane) {
-        if (lanes_[lane].running && (!lanes_[first].running || lanes_[lane].finish < lanes_[first].finish))
-          first = lane;
+      LaneState* first = nullptr;
+      for (LaneState& lane : lanes_) {
+        if (lane.has_event() && (!first || lane.next_event() < first->next_event())) first = &lane;
       }
-      if (!lanes_[first].running) break;
-      if (lanes_[first].finish == kNever) return result_.lanes[first].busy_seconds = kNever;
-      now_ = lanes_[first].finish;
-      if (first == kCompute) computing += now_ - lanes_[first].start;
-      finish(first);
+      if (!first) break;
+      const auto lane = static_cast<size_t>(first - lanes_.data());
+      if (first->next_event() == kNever) return result_.lanes[lane].busy_seconds = kNever;
+      now_ = first->next_event();
+      if (first->is_arrival_next()) {
+        arrive(*first);
+        continue;
+      }
+      if (lane == kCompute) computing += now_ - first->start;
+      finish(lane);
     }
     (section.phase == Phase::kUpdate ? result_.update_stall_seconds : result_.micro_step_stall_seconds) +=
         now_ - computing;
@@ -45,10 +57,21 @@ class SectionPlayer {
   }
 
  private:
+  struct Arrival {
+    int32_t instruction = 0;
+    double start = 0, time = 0;
+  };
   struct LaneState {
-    int32_t next = 0;  // the lane's first instruction that is not finished, or the section's end
+    int32_t next = 0;  // the lane's first instruction that it is not done with, or the section's end
     bool running = false;
     double start = 0, finish = 0;
+    std::deque<Arrival> under_way;  // what it is done with
+
+    [[nodiscard]] bool has_event() const { return running || !under_way.empty(); }
+    [[nodiscard]] bool is_arrival_next() const {
+      return !under_way.empty() && (!running || under_way.front().time <= finish);
+    }
+    [[nodiscard]] double next_event() const { return is_arrival_next() ? under_way.front().time : finish; }
   };
 
   [[nodiscard]] const Instruction& at(int32_t i) const { return program_.instructions[static_cast<size_t>(i)]; }
@@ -75,37 +98,53 @@ class SectionPlayer {
       if (state.running || state.next == end_ || !is_ready(state.next)) continue;
       state.running = true;
       state.start = now_;
-      state.finish = now_ + seconds_of(at(state.next)) / (lane == kCompute ? speed_ : 1);
-      if (lane != kCompute) take_share(lane, 1);
+      state.finish = now_ + seconds_of(at(state.next)) / speeds_[lane];
+      set_busy(lane, true);
     }
   }
 
   void finish(size_t lane) {
     LaneState& state = lanes_[lane];
     const Instruction& instruction = at(state.next);
-    finished_[static_cast<size_t>(state.next)] = true;
     state.running = false;
-    if (timeline_) (*timeline_)[static_cast<size_t>(state.next)] = {state.start, state.finish};
     LaneUse& use = result_.lanes[lane];
     use.busy_seconds += state.finish - state.start;
     if (instruction.kind == Instruction::Kind::kCopy)
       use.bytes += static_cast<double>(instruction.inputs[0].place.bytes);
-    if (lane != kCompute) take_share(lane, -1);
+    set_busy(lane, false);
+    const double latency = costs_.machine().link_latency_seconds[lane];
+    state.under_way.push_back({state.next, state.start, now_ + latency});
+    if (latency == 0) arrive(state);
     ++state.next;
     skip_others(lane);
   }
 
-  // A lane begins (1) or ends (-1) to take its share; what is left of the operation at work now runs at another speed.
-  void take_share(size_t lane, int sign) {
-    const double share = costs_.machine().compute_share[lane];
-    if (share == 0) return;
-    busy_[lane] = sign > 0;
-    double taken = 0;
-    for (size_t other = 0; other < kLanes; ++other) taken += busy_[other] ? costs_.machine().compute_share[other] : 0;
-    const double before = speed_;
-    speed_ = 1 - std::min(kMostShare, taken);
-    double& finish = lanes_[kCompute].finish;
-    if (lanes_[kCompute].running && finish < kNever) finish = now_ + (finish - now_) * before / speed_;
+  void arrive(LaneState& state) {
+    const Arrival& arrival = state.under_way.front();
+    finished_[static_cast<size_t>(arrival.instruction)] = true;
+    if (timeline_) (*timeline_)[static_cast<size_t>(arrival.instruction)] = {arrival.start, arrival.time};
+    state.under_way.pop_front();
+  }
+
+  // A lane begins or ends to take its share of others' speed.
+  void set_busy(size_t lane, bool is_busy) {
+    if (lane == kCompute) return;
+    busy_[lane] = is_busy;
+    const Machine& machine = costs_.machine();
+    if (machine.compute_share[lane] > 0) {
+      double taken = 0;
+      for (size_t other = 0; other < kLanes; ++other) taken += busy_[other] ? machine.compute_share[other] : 0;
+      set_speed(kCompute, 1 - std::min(kMostShare, taken));
+    }
+    const auto opposite = static_cast<size_t>(opposite_of(static_cast<Lane>(lane)));
+    if (opposite != lane) set_speed(opposite, is_busy ? 1 - std::min(kMostShare, machine.opposite_share[opposite]) : 1);
+  }
+
+  // What is left of the lane's work at hand now runs at another speed.
+  void set_speed(size_t lane, double speed) {
+    const double before = std::exchange(speeds_[lane], speed);
+    double& finish = lanes_[lane].finish;
+    if (speed != before && lanes_[lane].running && finish < kNever) finish = now_ + (finish - now_) * before / speed;
   }
 
   const Program& program_;
@@ -114,9 +153,10 @@ class SectionPlayer {
   std::vector<LaneTime>* timeline_;
   Simulation& result_;
   int32_t begin_ = 0, end_ = 0;
-  double now_ = 0, speed_ = 1;
+  double now_ = 0;
   std::array<LaneState, kLanes> lanes_;
   std::array<bool, kLanes> busy_{};
+  std::array<double, kLanes> speeds_ = kFullSpeed;
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
 // Plays a Program against a Machine's rates: how long a micro-step and an update take, and which lane is the
 // bottleneck.
 //
-// Every instruction starts when its lane is free and all that it waits for has finished. While another lane is busy,
-// the compute lane runs slower by that lane's Machine::compute_share: on a machine whose CPU both computes and copies,
-// a transfer beside the computation is not free. Other lanes do not slow each other.
+// Every instruction starts when its lane is free and all that it waits for has finished. A transfer finishes its lane's
+// latency after the lane has become free for the next. While another lane is busy, the compute lane runs slower by that
+// lane's Machine::compute_share: on a machine whose CPU both computes and copies, a transfer beside the computation is
+// not free. A copying lane runs slower by its Machine::opposite_share while the opposite lane is busy.
 #pragma once
 
 #include <array>
@@ -14,12 +15,12 @@
 
 namespace spillway {
 
-// However many lanes take their share, so much of the compute lane's speed at most.
+// However many lanes take their share, so much of a lane's speed at most.
 constexpr double kMostShare = 0.95;
 
 struct LaneUse {
-  double busy_seconds = 0;
-  double bytes = 0;  // moved by copies
+  double busy_seconds = 0;  // without latencies
+  double bytes = 0;         // moved by copies
 };
 
 struct Simulation {

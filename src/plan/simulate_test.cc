@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "graph/builder.h"
 #include "ops/add/add.h"
@@ -42,6 +46,15 @@ Instruction copy(int64_t bytes) {
           .outputs = {{0, {Tier::kDevice, 0, bytes}}}};
 }
 
+Instruction disk_copy(Lane lane, int64_t bytes) {
+  const Operand on_disk{0, {Tier::kDisk, 0, bytes}}, on_device{0, {Tier::kDevice, 0, bytes}};
+  const bool reads = lane == Lane::kDiskRead;
+  return {.kind = Instruction::Kind::kCopy,
+          .lane = lane,
+          .inputs = {reads ? on_disk : on_device},
+          .outputs = {reads ? on_device : on_disk}};
+}
+
 Program program_of(std::vector<Instruction> instructions) {
   const auto end = static_cast<int32_t>(instructions.size());
   return {.instructions = std::move(instructions), .sections = {{Phase::kForward, 0, end}}};
@@ -67,6 +80,43 @@ TEST_CASE("a copy takes its share from the computation while both run") {
   // Of eight seconds of copying, four lie beside the two of computing that they double.
   CHECK(seconds_of({copy(8000), addition(Lane::kCompute)}, 0.5) == doctest::Approx(8));
   CHECK(seconds_of({copy(1000), addition(Lane::kCompute, {0})}, 0.5) == doctest::Approx(1 + kSeconds));
+}
+
+TEST_CASE("two lanes that share a disk each lose their share while both are busy") {
+  const Graph graph = one_addition();
+  Machine machine = slow_machine(graph, 0);
+  machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.5;
+  machine.opposite_share[static_cast<size_t>(Lane::kDiskWrite)] = 0.75;
+  const auto seconds = [&](int64_t read, int64_t written) {
+    std::vector<LaneTime> times;
+    const Program program = program_of({disk_copy(Lane::kDiskRead, read), disk_copy(Lane::kDiskWrite, written)});
+    const Simulation simulation = simulate(program, CostModel(graph, machine), &times);
+    CHECK(simulation.micro_step_seconds == doctest::Approx(std::max(times[0].finish, times[1].finish)));
+    return std::pair(times[0].finish, times[1].finish);
+  };
+  // 1000 bytes are read at 500 a second, in two seconds, beside 500 that are written at 250; then the rest, alone.
+  auto [read, written] = seconds(1000, 1000);
+  CHECK(read == doctest::Approx(2));
+  CHECK(written == doctest::Approx(2.5));
+  std::tie(read, written) = seconds(4000, 1000);
+  CHECK(written == doctest::Approx(4));
+  CHECK(read == doctest::Approx(4 + 2));
+}
+
+TEST_CASE("what waits for a transfer waits out the latency, the lane does not") {
+  const Graph graph = one_addition();
+  Machine machine = slow_machine(graph, 0);
+  machine.link_latency_seconds[static_cast<size_t>(Lane::kHostToDevice)] = 0.25;
+  std::vector<LaneTime> times;
+  const Program program = program_of({copy(1000), copy(1000), addition(Lane::kCompute, {0}), copy(500)});
+  const Simulation simulation = simulate(program, CostModel(graph, machine), &times);
+  CHECK(times[0].finish == doctest::Approx(1.25));
+  CHECK(times[1].start == doctest::Approx(1));
+  CHECK(times[1].finish == doctest::Approx(2.25));
+  CHECK(times[2].start == doctest::Approx(1.25));
+  CHECK(times[3].finish == doctest::Approx(2.75));
+  CHECK(simulation.micro_step_seconds == doctest::Approx(1.25 + kSeconds));
+  CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].busy_seconds == doctest::Approx(2.5));
 }
 
 TEST_CASE("the timeline and the lanes' use say when and how long") {

@@ -181,7 +181,7 @@ class TransferPlanner {
     for (auto stay = loads.rbegin(); stay != loads.rend(); ++stay) {
       const double seconds = costs_.transfer_seconds(lane, bytes_of(**stay));
       next = std::min(next, start((*stay)->first)) - seconds;
-      const double lead = kLeadShare * seconds + kLeadSeconds;
+      const double lead = kLeadShare * seconds + kLeadSeconds + costs_.latency_seconds(lane);
       (*stay)->load_before = is_synchronous(**stay) ? (*stay)->first : running_at(next - lead, begin, (*stay)->first);
     }
     limit_loads(loads);
@@ -221,7 +221,8 @@ class TransferPlanner {
       Stay* stay = stores[i];
       const double made = start(stay->store_after + 1);
       free = std::max(free, made) + costs_.transfer_seconds(lane, bytes_of(*stay));
-      const auto after = std::upper_bound(starts_.begin() + stay->store_after + 1, starts_.begin() + end, free);
+      const auto after = std::upper_bound(starts_.begin() + stay->store_after + 1, starts_.begin() + end,
+                                          free + costs_.latency_seconds(lane));
       stay->stored_by = is_synchronous(*stay) ? stay->store_after + 1 : static_cast<int32_t>(after - starts_.begin());
       under_way += bytes_of(*stay);
       for (; under_way > window && oldest < i; ++oldest) {

@@ -57,9 +57,14 @@ double thread_cpu_seconds() {
 
 Calibration::Calibration(const Graph& graph, const Program& program, const Machine& machine)
     : program_(program),
-      compute_share_(machine.compute_share),
+      latency_seconds_(machine.link_latency_seconds),
       trace_(program.instructions.size()),
       computes_here_(machine.device == DeviceKind::kCpu) {
+  for (size_t lane = 1; lane < kLanes; ++lane) {
+    shares_[0][lane] = machine.compute_share[lane];
+    const auto opposite = static_cast<size_t>(opposite_of(static_cast<Lane>(lane)));
+    if (opposite != lane) shares_[lane][opposite] = machine.opposite_share[lane];
+  }
   step_seconds_.reserve(kMostSteps);
   std::map<std::pair<std::string, Lane>, int32_t> known;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
@@ -81,19 +86,29 @@ double Calibration::begin_of(std::span<const LaneTime> times, size_t lane, size_
   return index == 0 ? time(index).start : std::max(time(index).start, time(index - 1).finish);
 }
 
-double Calibration::undisturbed_seconds(std::span<const LaneTime> times, const LaneTime& time) {
+double Calibration::undisturbed_seconds(std::span<const LaneTime> times, size_t lane, const LaneTime& time) {
   double taken = 0;
-  for (size_t lane = 1; lane < kLanes; ++lane) {
-    const std::vector<int32_t>& instructions = instructions_[lane];
+  for (size_t other = 1; other < kLanes; ++other) {
+    if (shares_[lane][other] == 0) continue;
+    const std::vector<int32_t>& instructions = instructions_[other];
     const auto finish_of = [&](size_t i) { return times[static_cast<size_t>(instructions[i])].finish; };
-    while (passed_[lane] < instructions.size() && finish_of(passed_[lane]) <= time.start) ++passed_[lane];
-    for (size_t i = passed_[lane]; i < instructions.size() && begin_of(times, lane, i) < time.finish; ++i) {
-      const double both = std::min(finish_of(i), time.finish) - std::max(begin_of(times, lane, i), time.start);
-      taken += compute_share_[lane] * std::max(0.0, both);
+    while (passed_[other] < instructions.size() && finish_of(passed_[other]) <= time.start) ++passed_[other];
+    for (size_t i = passed_[other]; i < instructions.size() && begin_of(times, other, i) < time.finish; ++i) {
+      const double both = std::min(finish_of(i), time.finish) - std::max(begin_of(times, other, i), time.start);
+      taken += shares_[lane][other] * std::max(0.0, both);
     }
   }
   const double seconds = time.finish - time.start;
   return std::max(kLeastOwnShare * seconds, seconds - taken);
+}
+
+double Calibration::transfer_seconds(std::span<const LaneTime> times, size_t lane, size_t index) {
+  const LaneTime& own = times[static_cast<size_t>(instructions_[lane][index])];
+  const double begin = begin_of(times, lane, index);
+  const double seconds = undisturbed_seconds(times, lane, {begin, own.finish});
+  // One that follows another has its latency where the other had it: behind both.
+  const double latency = begin > own.start ? 0 : latency_seconds_[lane];
+  return std::max(kLeastOwnShare * seconds, seconds - latency);
 }
 
 void Calibration::begin_step(double stall_seconds) {
@@ -115,16 +130,16 @@ void Calibration::add_step(const LaneProfile& lanes) {
 void Calibration::add_step(std::span<const LaneTime> times) {
   if (++steps_ <= kWarmUpSteps) return;
   for (Group& group : groups_) group.seconds = group.amount = 0;
-  passed_.fill(0);
   for (size_t lane = 0; lane < kLanes; ++lane) {
+    passed_.fill(0);
     for (size_t k = 0; k < instructions_[lane].size(); ++k) {
       const auto i = static_cast<size_t>(instructions_[lane][k]);
       const Instruction& instruction = program_.instructions[i];
       Group& group = groups_[static_cast<size_t>(group_of_[i])];
       const bool is_copy = instruction.kind == Instruction::Kind::kCopy;
       group.amount += is_copy ? static_cast<double>(instruction.inputs[0].place.bytes) : 1;
-      group.seconds += instruction.lane == Lane::kCompute ? undisturbed_seconds(times, times[i])
-                                                          : times[i].finish - begin_of(times, lane, k);
+      group.seconds += is_copy ? transfer_seconds(times, lane, k)
+                               : undisturbed_seconds(times, lane, {begin_of(times, lane, k), times[i].finish});
     }
   }
   const auto slot = static_cast<size_t>((steps_ - kWarmUpSteps - 1) % kMostSteps);

@@ -47,11 +47,15 @@ class Calibration {
 
   // When the lane turned to an instruction: transfers may be under way while an earlier one is waited for.
   [[nodiscard]] double begin_of(std::span<const LaneTime> times, size_t lane, size_t index) const;
-  // What an instruction of the compute lane would take if no other lane worked meanwhile.
-  [[nodiscard]] double undisturbed_seconds(std::span<const LaneTime> times, const LaneTime& time);
+  // What the lane's instruction from `time.start` on would take if no other lane worked meanwhile. REQUIRES: a lane's
+  // instructions are asked for in their order, after passed_ has been cleared.
+  [[nodiscard]] double undisturbed_seconds(std::span<const LaneTime> times, size_t lane, const LaneTime& time);
+  // The same of a transfer, without the latency behind it: by that much the lane is free earlier.
+  [[nodiscard]] double transfer_seconds(std::span<const LaneTime> times, size_t lane, size_t index);
 
   const Program& program_;
-  std::array<double, kLanes> compute_share_;
+  std::array<std::array<double, kLanes>, kLanes> shares_{};  // of its speed that a lane loses while another is busy
+  std::array<double, kLanes> latency_seconds_;
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_;                          // by instruction
   std::array<std::vector<int32_t>, kLanes> instructions_;  // by lane, in their order

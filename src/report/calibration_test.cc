@@ -49,10 +49,10 @@ const Program& large_program() {
 
 // A run of so many steps that take what the model says of `truth`, each some share longer than the one before.
 Calibration run_on(const Machine& truth, int64_t steps, double longer = 0,
-                   const Program& program = planned_job().plan.program) {
+                   const Program& program = planned_job().plan.program, const Machine& known = tiered_machine()) {
   const Graph& graph = planned_job().training.graph;
   const CostModel costs(graph, truth);
-  Calibration calibration(graph, program, tiered_machine());
+  Calibration calibration(graph, program, known);
   double scale = 1;
   for (int64_t step = 0; step < steps; ++step, scale *= 1 + longer) {
     std::vector<LaneTime> times = predicted_timeline(program, costs).times;
@@ -91,6 +91,21 @@ TEST_CASE("a run teaches what its lanes move in a second") {
   // The few bytes of the job as it is say nothing.
   REQUIRE(run_on(truth, 6).improve(machine = tiered_machine()));
   CHECK(machine.link_bytes_per_second[kToHost] == 2e8);
+}
+
+TEST_CASE("a lane's rate is its own, without latency and what the opposite lane took") {
+  const auto with_costs = [](Machine machine) {
+    machine.operation_seconds = 0;
+    machine.opposite_share[kToHost] = machine.opposite_share[kToDevice] = 0.5;
+    machine.link_latency_seconds[kToHost] = machine.link_latency_seconds[kToDevice] = 1e-3;
+    return machine;
+  };
+  Machine truth = with_costs(tiered_machine());
+  truth.link_bytes_per_second[kToHost] = 1.8e8;
+  Machine machine = with_costs(tiered_machine());
+  REQUIRE(run_on(truth, 6, 0, large_program(), machine).improve(machine));
+  CHECK(machine.link_bytes_per_second[kToHost] == doctest::Approx(1.8e8).epsilon(0.02));
+  CHECK(machine.link_bytes_per_second[kToDevice] == doctest::Approx(2e8).epsilon(0.02));
 }
 
 TEST_CASE("what a machine knows already, one run changes by a bounded part only") {
