@@ -18,6 +18,8 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kMostCacheBytes = 16 * kMiB;
+// Of what a Machine says; a cache file that says less is measured anew.
+constexpr int kMeasurement = 2;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMostOperations = 4000;
 
@@ -82,8 +84,7 @@ Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_byt
   machine.operation_seconds = measure_dispatch(pool);
   machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
   machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
-  machine.link_bytes_per_second[at(Lane::kDiskRead)] = result.disk.read_bytes_per_second;
-  machine.link_bytes_per_second[at(Lane::kDiskWrite)] = result.disk.write_bytes_per_second;
+  set_disk(machine, result.disk);
   set_shares(machine, result.disk);
   set_capacities(machine, scratch, cpu_device());
   return result;
@@ -106,8 +107,9 @@ std::optional<Cached> read_cache(const Device& device) {
   if (path.empty()) return {};
   try {
     const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
-    Cached cached{machine_from_json(json, path.string()),
-                  json.value("program", "") == SPILLWAY_VERSION && json.value("libraries", "") == device.libraries()};
+    Cached cached{machine_from_json(json, path.string()), json.value("program", "") == SPILLWAY_VERSION &&
+                                                              json.value("measurement", 0) == kMeasurement &&
+                                                              json.value("libraries", "") == device.libraries()};
     if (!is_same(cached.machine, device)) return {};
     return cached;
   } catch (const std::exception&) {
@@ -181,6 +183,7 @@ void cache_machine(const Machine& machine, const Device& device) {
     create_folders(path.parent_path());
     nlohmann::ordered_json json = to_json(machine);
     json["program"] = SPILLWAY_VERSION;
+    json["measurement"] = kMeasurement;
     json["libraries"] = device.libraries();
     write_file(path, json_text(json, 2) + "\n");
   } catch (const std::runtime_error&) {

@@ -24,14 +24,19 @@ namespace spillway {
 
 struct DiskRates {
   double write_bytes_per_second = 0, read_bytes_per_second = 0;
+  // Of each, while the other keeps the disk busy, too.
+  double write_beside_read = 0, read_beside_write = 0;
   double write_cores = 0, read_cores = 0;  // of CPU time while the disk is kept busy
-  bool is_direct = false;                  // past the page cache
-  std::string problem;                     // why there are no rates; empty where there are
+  // What a small request takes beyond its bytes' time until its thread knows of it, while all CPUs compute.
+  double write_latency_seconds = 0, read_latency_seconds = 0;
+  bool is_direct = false;  // past the page cache
+  std::string problem;     // why there are no rates; empty where there are
 };
 
-// Writes and reads a scratch space of at most `most_bytes` and an eighth of what is free, as a run would (DiskQueue),
-// in about three seconds. Nothing is left whatever happens. Where the host of a virtual disk caches writes, the rate
-// may be higher than what a long run sees.
+// Writes and reads a scratch space of at most `most_bytes` and an eighth of what is free, as a run would (DiskQueue, on
+// threads like a lane's), in about four seconds: alone, both at once, and in small pieces beside computation. Nothing
+// is left whatever happens. Where the host of a virtual disk caches writes, the rate may be higher than what a long run
+// sees.
 [[nodiscard]] DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes);
 
 struct MatrixRate {
@@ -49,6 +54,9 @@ struct Measurement {
 
 // Everything above on this computer, in a few seconds. `scratch` is where the disk tier would be.
 [[nodiscard]] Measurement measure_machine(const std::filesystem::path& scratch);
+
+// What the disk's two lanes take, lose to each other and leave to the compute lane.
+void set_disk(Machine& machine, const DiskRates& disk);
 
 // What of each tier can be had now, and what there is of memory. A GPU's host tier leaves room for the buffers between
 // it and the disk; the CPU has none, as its memory is the device tier.

@@ -126,14 +126,14 @@ Measurement measure_device(Device& device, const std::filesystem::path& scratch)
   ThreadPool pool(machine.threads);
   machine.host_bytes_per_second = measure_triad(pool);
   result.disk = measure_disk(scratch, kDiskBytes);
+  set_disk(machine, result.disk);
   // A disk lane reaches the device by way of the host, both at once.
-  const auto over_link = [&](double disk, Lane link) {
-    return std::min(disk, machine.link_bytes_per_second[at(link)]);
+  const auto limit = [&](Lane disk, Lane link) {
+    double& rate = machine.link_bytes_per_second[at(disk)];
+    rate = std::min(rate, machine.link_bytes_per_second[at(link)]);
   };
-  machine.link_bytes_per_second[at(Lane::kDiskRead)] =
-      over_link(result.disk.read_bytes_per_second, Lane::kHostToDevice);
-  machine.link_bytes_per_second[at(Lane::kDiskWrite)] =
-      over_link(result.disk.write_bytes_per_second, Lane::kDeviceToHost);
+  limit(Lane::kDiskRead, Lane::kHostToDevice);
+  limit(Lane::kDiskWrite, Lane::kDeviceToHost);
   for (const auto& [shape, index] : device.algorithms()) machine.algorithms[shape] = index;
   set_capacities(machine, scratch, device);
   return result;

@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <future>
+#include <limits>
 #include <span>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "backend/arena.h"
 #include "base/bytes.h"
+#include "base/parallel.h"
 #include "base/random.h"
 #include "io/disk_queue.h"
 #include "runtime/computer.h"
@@ -19,7 +25,9 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kRequest = 4 * kMiB, kRequests = 4;
-constexpr double kSeconds = 1;  // of each pass
+constexpr int64_t kSmallRequest = 256 * kKiB;
+constexpr double kSeconds = 1;  // of a pass, at most
+constexpr double kSecondsOfBoth = 0.5, kSecondsOfLatency = 0.3;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -42,28 +50,136 @@ void fill_with_noise(const Arena& memory) {
 
 struct Pass {
   int64_t bytes = 0;
-  double bytes_per_second = 0;
+  double seconds = 0;
   double cores = 0;  // that were busy
+
+  [[nodiscard]] double rate() const { return static_cast<double>(bytes) / seconds; }
 };
 
-// Goes through the first `bytes` of the space, several requests at a time, until the time is used up.
-Pass run_pass(DiskQueue& queue, const Arena& memory, int64_t bytes, DiskDirection direction) {
-  const double begin = now(), cpu_begin = cpu_seconds();
+// A part of the space, and the memory that its requests come from and go to.
+struct Stream {
+  int64_t begin = 0, bytes = 0;
+  DiskDirection direction = DiskDirection::kRead;
+  std::span<std::byte> memory;
+};
+
+// Goes through the stream's part of the space, round and round, with so many requests at a time, until the time is
+// used up, or `most_bytes`.
+Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int64_t in_flight, double most_seconds,
+              int64_t most_bytes = std::numeric_limits<int64_t>::max()) {
+  wake_promptly();
+  DiskQueue queue(&scratch, {.memory = {stream.memory}});
   std::array<DiskQueue::Ticket, kRequests> tickets{};
+  const double begin = now(), cpu_begin = cpu_seconds();
   Pass pass;
-  for (int64_t i = 0; pass.bytes < bytes && now() - begin < kSeconds; ++i, pass.bytes += kRequest) {
-    DiskQueue::Ticket& ticket = tickets[static_cast<size_t>(i % kRequests)];
-    if (i >= kRequests) queue.wait(ticket);
-    const std::span piece(memory.at(i % kRequests * kRequest), kRequest);
-    ticket = direction == DiskDirection::kWrite ? queue.write_scratch(pass.bytes, piece)
-                                                : queue.read_scratch(pass.bytes, piece);
+  for (int64_t i = 0; pass.bytes < most_bytes && now() - begin < most_seconds; ++i, pass.bytes += request_bytes) {
+    DiskQueue::Ticket& ticket = tickets[static_cast<size_t>(i % in_flight)];
+    if (i >= in_flight) queue.wait(ticket);
+    const std::span piece =
+        stream.memory.subspan(static_cast<size_t>(i % in_flight * request_bytes), static_cast<size_t>(request_bytes));
+    const int64_t offset = stream.begin + pass.bytes % (stream.bytes / request_bytes * request_bytes);
+    ticket = stream.direction == DiskDirection::kWrite ? queue.write_scratch(offset, piece)
+                                                       : queue.read_scratch(offset, piece);
   }
   queue.drain();
-  const double seconds = std::max(now() - begin, 1e-9);
-  pass.bytes_per_second = static_cast<double>(pass.bytes) / seconds;
-  pass.cores = (cpu_seconds() - cpu_begin) / seconds;
+  pass.seconds = std::max(now() - begin, 1e-9);
+  pass.cores = (cpu_seconds() - cpu_begin) / pass.seconds;
   return pass;
 }
+
+// On a thread of its own, as a lane has one.
+template <typename Body>
+std::future<Pass> start(const Body& body) {
+  return std::async(std::launch::async, body);
+}
+
+// Keeps all CPUs computing while it lives.
+class Computation {
+ public:
+  Computation() {
+    for (int i = 0; i < available_cpus(); ++i) {
+      threads_.emplace_back([this] {
+        for (volatile uint32_t number = 1; !stop_;) number = number * 5 + 1;
+      });
+    }
+  }
+  ~Computation() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+class DiskBench {
+ public:
+  DiskBench(const std::filesystem::path& folder, int64_t bytes)
+      : memory_("host", 2 * kWindow), scratch_({.folders = {folder}, .bytes = bytes}) {
+    fill_with_noise(memory_);
+  }
+
+  DiskRates run() {
+    DiskRates rates;
+    rates.is_direct = scratch_.files()[0].is_direct;
+    // A place that is written for the first time is slower, and a run writes each many times.
+    written_ = scratch_.bytes();
+    written_ = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds).bytes;
+    const Pass writing = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds);
+    const Pass reading = pass(DiskDirection::kRead, kRequest, kRequests, kSeconds);
+    rates.write_bytes_per_second = writing.rate();
+    rates.read_bytes_per_second = reading.rate();
+    rates.write_cores = writing.cores;
+    rates.read_cores = reading.cores;
+    measure_both(rates);
+    rates.write_latency_seconds = latency(DiskDirection::kWrite, writing.rate());
+    rates.read_latency_seconds = latency(DiskDirection::kRead, reading.rate());
+    return rates;
+  }
+
+ private:
+  static constexpr int64_t kWindow = kRequest * kRequests;
+
+  [[nodiscard]] Stream stream(DiskDirection direction, int64_t begin, int64_t bytes) const {
+    const bool writes = direction == DiskDirection::kWrite;
+    return {begin, bytes, direction, {memory_.at(writes ? 0 : kWindow), static_cast<size_t>(kWindow)}};
+  }
+
+  // Once through what has been written.
+  Pass pass(DiskDirection direction, int64_t request_bytes, int64_t in_flight, double most_seconds) {
+    return start([&] {
+             return run_pass(scratch_, stream(direction, 0, written_), request_bytes, in_flight, most_seconds,
+                             written_);
+           })
+        .get();
+  }
+
+  void measure_both(DiskRates& rates) {
+    const int64_t half = written_ / 2 / kRequest * kRequest;
+    if (half == 0) return;
+    const auto run = [&](DiskDirection direction, int64_t begin) {
+      return start([=, this] {
+        return run_pass(scratch_, stream(direction, begin, half), kRequest, kRequests, kSecondsOfBoth);
+      });
+    };
+    std::future<Pass> writing = run(DiskDirection::kWrite, 0), reading = run(DiskDirection::kRead, half);
+    rates.write_beside_read = writing.get().rate();
+    rates.read_beside_write = reading.get().rate();
+  }
+
+  double latency(DiskDirection direction, double rate) {
+    const Computation computation;
+    const Pass small = pass(direction, kSmallRequest, 1, kSecondsOfLatency);
+    return std::max(0.0, static_cast<double>(kSmallRequest) * (1 / small.rate() - 1 / rate));
+  }
+
+  Arena memory_;
+  Scratch scratch_;
+  int64_t written_ = 0;
+};
 
 // The folder, or the nearest one above it that is there.
 std::filesystem::path existing(std::filesystem::path folder) {
@@ -83,23 +199,24 @@ DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes) 
     return rates;
   }
   try {
-    const Arena memory("host", kRequests * kRequest);
-    fill_with_noise(memory);
-    Scratch scratch({.folders = {existing(folder)}, .bytes = bytes});
-    DiskQueue queue(&scratch, {.memory = {{memory.at(0), static_cast<size_t>(memory.bytes())}}});
-    rates.is_direct = scratch.files()[0].is_direct;
-    // A place that is written for the first time is slower, and a run writes each many times.
-    const int64_t written = run_pass(queue, memory, bytes, DiskDirection::kWrite).bytes;
-    const Pass writing = run_pass(queue, memory, written, DiskDirection::kWrite);
-    const Pass reading = run_pass(queue, memory, written, DiskDirection::kRead);
-    rates.write_bytes_per_second = writing.bytes_per_second;
-    rates.read_bytes_per_second = reading.bytes_per_second;
-    rates.write_cores = writing.cores;
-    rates.read_cores = reading.cores;
+    return DiskBench(existing(folder), bytes).run();
   } catch (const std::exception& error) {
     rates = {.problem = error.what()};
   }
   return rates;
+}
+
+void set_disk(Machine& machine, const DiskRates& disk) {
+  const auto lost = [](double alone, double beside) {
+    return alone > 0 && beside > 0 ? std::max(0.0, 1 - beside / alone) : 0.0;
+  };
+  constexpr auto kRead = static_cast<size_t>(Lane::kDiskRead), kWrite = static_cast<size_t>(Lane::kDiskWrite);
+  machine.link_bytes_per_second[kRead] = disk.read_bytes_per_second;
+  machine.link_bytes_per_second[kWrite] = disk.write_bytes_per_second;
+  machine.opposite_share[kRead] = lost(disk.read_bytes_per_second, disk.read_beside_write);
+  machine.opposite_share[kWrite] = lost(disk.write_bytes_per_second, disk.write_beside_read);
+  machine.link_latency_seconds[kRead] = disk.read_latency_seconds;
+  machine.link_latency_seconds[kWrite] = disk.write_latency_seconds;
 }
 
 }  // namespace spillway

@@ -51,7 +51,27 @@ TEST_CASE("the disk is measured without leaving a file") {
   CHECK(rates.problem.empty());
   CHECK(rates.write_bytes_per_second > 1e5);
   CHECK(rates.read_bytes_per_second > 1e5);
+  CHECK(rates.read_beside_write > 1e5);
+  CHECK(rates.write_beside_read > 1e5);
+  CHECK(rates.read_latency_seconds < 1);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("what lanes lose to each other follows from their rates alone and together") {
+  Machine machine;
+  set_disk(machine, {.write_bytes_per_second = 4e9,
+                     .read_bytes_per_second = 2e9,
+                     .write_beside_read = 1e9,
+                     .read_beside_write = 2.1e9,
+                     .write_latency_seconds = 1e-3});
+  const auto read = static_cast<size_t>(Lane::kDiskRead), write = static_cast<size_t>(Lane::kDiskWrite);
+  CHECK(machine.link_bytes_per_second[write] == 4e9);
+  CHECK(machine.opposite_share[write] == doctest::Approx(0.75));
+  CHECK(machine.opposite_share[read] == 0);
+  CHECK(machine.link_latency_seconds[write] == 1e-3);
+  set_disk(machine, {.problem = "full"});
+  CHECK(machine.link_bytes_per_second[read] == 0);
+  CHECK(machine.opposite_share[write] == 0);
 }
 
 TEST_CASE("a disk that cannot be measured says why") {
