@@ -9,13 +9,14 @@ function(spillway_device_tests)
   endif()
   set(support ${PROJECT_SOURCE_DIR}/tests/support)
   if(SPILLWAY_CUDA)
-    spillway_tests(ops_gpu_test SOURCES $<TARGET_OBJECTS:ops_test> ${support}/gpu_device.cc
+    spillway_tests(ops_gpu_test SOURCES $<TARGET_OBJECTS:ops_test> ${support}/gpu_device.cc ${support}/poisoned_arena.cc
                    LIBRARIES spillway_ops_testing)
     return()
   endif()
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
        ${CMAKE_CURRENT_SOURCE_DIR}/backend/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cu)
-  set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc ${support}/emulated_attention.cc)
+  set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc ${support}/emulated_attention.cc
+      ${support}/poisoned_arena.cc)
   foreach(kernel ${kernels})
     cmake_path(GET kernel STEM name)
     set(source ${CMAKE_BINARY_DIR}/emulated/${name}.cc)
