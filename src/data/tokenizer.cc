@@ -149,9 +149,9 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialToke
   }
   const auto read_object = [&](std::string_view name, const auto& use) {
     if (!has(name)) return;
-    const std::string path = (folder / name).string();
-    const nlohmann::json json = parse_config(read_file(path, kMaxConfigBytes), path);
-    use(JsonField(json, path));
+    const std::string file = (folder / name).string();
+    const nlohmann::json json = parse_config(read_file(file, kMaxConfigBytes), file);
+    use(JsonField(json, file));
   };
   read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
   read_object("generation_config.json",

@@ -42,7 +42,7 @@ std::string piece_text(const std::string& token) {
   }
   std::string text = token;
   for (size_t at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace, at + 1))
-    text.replace(at, kSpace.size(), " ");
+    text.replace(at, kSpace.size(), 1, ' ');
   return text;
 }
 
