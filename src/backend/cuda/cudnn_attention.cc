@@ -42,11 +42,23 @@ auto with_machine_errors(const Call& call) {
   }
 }
 
-// Once a process.
+// cuDNN and its frontend open what they need by its name alone. From PyPI it lies where the loader does not look, but
+// what is open already is found. Throws MachineError where there is no CUDA runtime; NVRTC is missed by some engines.
+void open_what_cudnn_needs() {
+  const Library runtime("cuDNN", "libcudart.so.13",
+                        "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-runtime, which cuDNN needs");
+  try {
+    (void)CudnnAttention::find_compiler_version();
+  } catch (const MachineError&) {  // `doctor` says so
+  }
+}
+
+// Once a process, where it succeeds.
 size_t open_cudnn() {
   static const size_t version = [] {
     const Library library("cuDNN", "libcudnn.so.9",
                           "install NVIDIA's package cudnn9-cuda-13 or the PyPI package nvidia-cudnn-cu13");
+    open_what_cudnn_needs();
     fe::cudnn_dlhandle = library.handle();
     // The frontend otherwise prefers CUDA 12's runtime, and prints a warning of its own where both are installed.
     setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "libcudart.so.13", 0);
@@ -220,6 +232,17 @@ CudnnAttention::CudnnAttention(int major, int minor)
 CudnnAttention::~CudnnAttention() = default;
 
 std::string CudnnAttention::find_version() { return version_text(open_cudnn()); }
+
+std::string CudnnAttention::find_compiler_version() {
+  const Library library("NVRTC", "libnvrtc.so.13",
+                        "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-nvrtc: cuDNN compiles with it");
+  int (*version)(int*, int*) = nullptr;  // as nvrtc.h declares it
+  library.find("nvrtcVersion", version);
+  int major = 0, minor = 0;
+  if (const int problem = version(&major, &minor); problem != 0)
+    throw machine_error("NVRTC", "expected its version, got error {}; install it anew", problem);
+  return fmt::format("{}.{}", major, minor);
+}
 
 CudnnAttention::Engine CudnnAttention::find_engine(const LibraryAttention& attention, int major, int minor,
                                                    std::string_view properties) {

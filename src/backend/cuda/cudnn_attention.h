@@ -25,6 +25,8 @@ class CudnnAttention {
 
   // "9.26.0". Opens the library without a GPU. Throws MachineError where it cannot.
   [[nodiscard]] static std::string find_version();
+  // "13.0": NVRTC's, which cuDNN compiles kernels with. The same.
+  [[nodiscard]] static std::string find_compiler_version();
 
   struct Engine {
     std::string name, problem;  // of the two, one is empty

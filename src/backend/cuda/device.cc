@@ -270,7 +270,7 @@ std::vector<LibraryState> find_libraries() {
     return state;
   };
   return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", CudnnAttention::find_version),
-          state_of("NCCL", find_nccl_version)};
+          state_of("NVRTC", CudnnAttention::find_compiler_version), state_of("NCCL", find_nccl_version)};
 }
 
 std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }

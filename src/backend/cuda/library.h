@@ -14,7 +14,7 @@ class Library {
  public:
   // Looks where the loader does (LD_LIBRARY_PATH, ldconfig), then where the CUDA toolkit and, in a virtual environment,
   // NVIDIA's PyPI wheels put `file`. Throws MachineError `[name] ...; do `install`` where it is nowhere. It is never
-  // closed.
+  // closed, and the loader has it for those who ask by the same name later.
   Library(std::string_view name, std::string_view file, std::string_view install);
 
   // dlopen's.
