@@ -9,12 +9,21 @@
 namespace spillway {
 namespace {
 
+// flop/s of an operation that is bound by its products. A rate of zero would mean nothing and is passed over.
+double flops_of(const Graph& graph, OpId id, const Machine& machine, bool in_f32) {
+  const DType dtype = graph.value(graph.op(id).inputs[0]).type.dtype;
+  if (dtype == DType::kBF16) {
+    const auto own = machine.operation_flops.find(graph.op(id).def->name);
+    if (own != machine.operation_flops.end() && own->second > 0) return own->second;
+  }
+  return machine.matrix_flops(in_f32 ? DType::kF32 : dtype);
+}
+
 double seconds_by_rates(const Graph& graph, OpId id, const Machine& machine) {
   const Cost cost = cost_of(graph, id);
   const double memory = cost.bytes / machine.memory_bytes_per_second;
   if (!cost.matrix_product) return machine.operation_seconds + memory;
-  const DType dtype = cost.in_f32 ? DType::kF32 : graph.value(graph.op(id).inputs[0]).type.dtype;
-  return machine.operation_seconds + std::max(memory, cost.flops / machine.matrix_flops(dtype));
+  return machine.operation_seconds + std::max(memory, cost.flops / flops_of(graph, id, machine, cost.in_f32));
 }
 
 Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine& machine) {

@@ -96,18 +96,36 @@ TEST_CASE("a product that has f32 on either side goes at the f32 rate") {
   for (const OpId id : {1, 2, 3}) CHECK(costs.operation_seconds(id) == doctest::Approx(flops / 5e13));
 }
 
+TEST_CASE("an operation with a rate of its own goes at it where its data is bf16") {
+  Graph graph{.name = "own"};
+  Builder b(graph);
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    const ValueId x = b.input("x", {dtype, {4096, 4096}}, ValueKind::kBatch);
+    b.result(ops::matmul(b, x, x));
+  }
+  Machine gpu{.device = DeviceKind::kCuda, .memory_bytes_per_second = 1e18, .operation_seconds = 0};
+  gpu.matrix_flops_f32 = 5e13;
+  gpu.operation_flops["matmul"] = 4e14;
+  const CostModel costs(graph, gpu);
+  const double flops = 2.0 * 4096 * 4096 * 4096;
+  CHECK(costs.operation_seconds(0) == doctest::Approx(flops / 4e14));
+  CHECK(costs.operation_seconds(1) == doctest::Approx(flops / 5e13));
+}
+
 TEST_CASE("the machines that the repository describes can be planned for") {
   for (const char* name : {"h200.json", "rtx4090.json"}) {
     std::ifstream file(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "machines" / name);
     const Machine machine = machine_from_json(nlohmann::json::parse(file), name);
     CHECK(machine.device == DeviceKind::kCuda);
     CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kHost)] > 0);
+    CHECK(machine.operation_flops.contains("attention"));
     CHECK(machine.host_bytes_per_second > machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]);
   }
 }
 
-TEST_CASE("a machine survives its JSON file, with its device, shares, operations and algorithms") {
+TEST_CASE("a machine survives its JSON file, with its device, rates, shares, operations and algorithms") {
   Machine machine{.name = "there", .device = DeviceKind::kCuda, .threads = 3, .matrix_flops_f32 = 1e10};
+  machine.operation_flops["attention"] = 5e11;
   machine.algorithms["512x512x512"] = 3;
   machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = 1.0 / 3;
   machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.4;
@@ -121,6 +139,7 @@ TEST_CASE("a machine survives its JSON file, with its device, shares, operations
   CHECK(read.operations == machine.operations);
   CHECK(read.measured.operations == machine.measured.operations);
   CHECK(read.measured.link_bytes_per_second == machine.measured.link_bytes_per_second);
+  CHECK(read.operation_flops == machine.operation_flops);
   CHECK(read.total_bytes == machine.total_bytes);
   CHECK(read.compute_share == machine.compute_share);
   CHECK(read.opposite_share == machine.opposite_share);

@@ -47,6 +47,11 @@ void read_operations(const nlohmann::json& json, std::string_view where, Machine
   }
 }
 
+void read_operation_flops(const nlohmann::json& json, std::string_view where, Machine& machine) {
+  const nlohmann::json& rates = read_object(json, "operation_flops", where);
+  for (const auto& [name, rate] : rates.items()) read_number(rates, name, where, machine.operation_flops[name]);
+}
+
 // An object with a number for each of the tiers that have budgets, or for each lane.
 void read_tiers(const nlohmann::json& json, std::string_view where, std::array<int64_t, kTiers>& values) {
   for (size_t i = 0; i < kBudgetedTiers; ++i) read_number(json, name_of(static_cast<Tier>(i)), where, values[i]);
@@ -118,6 +123,7 @@ nlohmann::ordered_json to_json(const Machine& machine) {
                                  {"memory_bytes_per_second", machine.memory_bytes_per_second},
                                  {"host_bytes_per_second", machine.host_bytes_per_second},
                                  {"operation_seconds", machine.operation_seconds}};
+  for (const auto& [name, rate] : machine.operation_flops) json["operation_flops"][name] = rate;
   json["capacity_bytes"] = tiers_json(machine.capacity_bytes);
   json["total_bytes"] = tiers_json(machine.total_bytes);
   json["link_bytes_per_second"] = lanes_json(machine.link_bytes_per_second);
@@ -142,6 +148,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_number(json, "threads", where, machine.threads);
   read_number(json, "matrix_flops_f32", where, machine.matrix_flops_f32);
   read_number(json, "matrix_flops_bf16", where, machine.matrix_flops_bf16);
+  if (json.contains("operation_flops")) read_operation_flops(json, where, machine);
   read_number(json, "memory_bytes_per_second", where, machine.memory_bytes_per_second);
   if (json.contains("host_bytes_per_second"))
     read_number(json, "host_bytes_per_second", where, machine.host_bytes_per_second);

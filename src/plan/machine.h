@@ -38,6 +38,8 @@ struct Machine {
   // From when a lane is done with a transfer's bytes to when those that wait for them go on: the device's answer, and
   // a thread that has to get a core. The lane itself does not wait for that.
   std::array<double, kLanes> link_latency_seconds{};
+  // flop/s on bf16 data of operations, by name, that run at neither rate of matrix products: attention by a library.
+  std::map<std::string, double, std::less<>> operation_flops;
 
   struct OperationSeconds {
     double compute = 0;  // on the compute lane
@@ -65,8 +67,8 @@ struct Machine {
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
-// `device`, `total_bytes`, `host_bytes_per_second`, `compute_share`, `opposite_share`, `link_latency_seconds`,
-// `operations`, `measured` and `algorithms` may be missing.
+// `device`, `total_bytes`, `operation_flops`, `host_bytes_per_second`, `compute_share`, `opposite_share`,
+// `link_latency_seconds`, `operations`, `measured` and `algorithms` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway
