@@ -115,6 +115,17 @@ void check_total(std::optional<int64_t> budget, int64_t total, std::string_view 
                     format_bytes(*budget));
 }
 
+// A GPU's memory holds the arena and what comes to be beside it, or the run fails halfway.
+void leave_reserve(Budget& budget, const MemoryConfig& memory, int64_t free) {
+  const int64_t most = std::max<int64_t>(0, free - kGpuReserve);
+  if (memory.device.empty()) budget.device = std::min(*budget.device, most);
+  if (*budget.device <= most) return;
+  throw input_error(memory.device_key,
+                    "expected at most {}, the {} that are free on the GPU but for {} that kernels and graphs may take, "
+                    "got {}; lower it",
+                    format_bytes(most), format_bytes(free), format_bytes(kGpuReserve), format_bytes(*budget.device));
+}
+
 }  // namespace
 
 Policy make_policy(const Config& config) {
@@ -150,6 +161,7 @@ Budget make_budget(const MemoryConfig& memory, const Policy& policy, const Machi
   Budget budget;
   budget.device = budget_of(memory.device, capacity(Tier::kDevice), memory.device_key);
   check_total(budget.device, total(Tier::kDevice), memory.device_key);
+  if (machine.device == DeviceKind::kCuda) leave_reserve(budget, memory, capacity(Tier::kDevice));
   if (!memory.host.empty() || memory.uses_host || uses(policy, Tier::kHost) || !is_one_ram) {
     budget.host = budget_of(memory.host, ram, memory.host_key);
     check_total(budget.host, total(is_one_ram ? Tier::kDevice : Tier::kHost), memory.host_key);

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "base/bytes.h"
 #include "plan/budget.h"
 #include "plan/machine.h"
 #include "train/config.h"
@@ -17,7 +18,8 @@ namespace spillway::train {
 // The bytes that a run may use of each tier. A tier below the device is there where its budget is given, where
 // `policy` puts something there, or where it is memory of its own (a GPU's host); left to their defaults, device and
 // host share what is free of the RAM that both are made of. Throws InputError for budgets that RAM cannot hold
-// together, and for one that is more than the whole of a tier whose size `machine` knows.
+// together, for one that is more than the whole of a tier whose size `machine` knows, and for one that leaves a GPU
+// less than kGpuReserve of what is free.
 [[nodiscard]] Budget make_budget(const MemoryConfig& memory, const Policy& policy, const Machine& machine);
 
 // The keys that set the budgets of device, host and disk: those that the config has used.
@@ -25,5 +27,10 @@ namespace spillway::train {
 
 // Of what is free, what budgets take by themselves: the rest is for what lives outside the arenas.
 [[nodiscard]] constexpr int64_t usable_bytes(int64_t free_bytes) { return free_bytes / 10 * 9; }
+
+// What every budget leaves of a GPU's memory that is free once the libraries have made their contexts: for the code of
+// kernels, which is loaded when each first runs, and for sections that are captured as graphs. An estimate; what they
+// took is device_library_bytes in report.json.
+inline constexpr int64_t kGpuReserve = 512 * kMiB;
 
 }  // namespace spillway::train

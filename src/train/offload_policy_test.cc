@@ -229,6 +229,19 @@ TEST_CASE("no budget of memory is more than the machine has, whatever is free") 
   CHECK(budgets("memory: {device: 33GiB}\n", computer(20 * kGiB)) == "33.00 GiB, -, -");
 }
 
+TEST_CASE("a budget leaves a GPU's kernels and graphs what they may take") {
+  Machine gpu = computer(64 * kGiB, 16 * kGiB);
+  gpu.device = DeviceKind::kCuda;
+  CHECK(budgets("", gpu) == "14.40 GiB, 57.60 GiB, -");
+  CHECK(budgets("memory: {device: 15.5GiB}\n", gpu) == "15.50 GiB, 57.60 GiB, -");
+  CHECK_THROWS_WITH_AS(budgets("memory: {device: 16GiB}\n", gpu),
+                       "[memory.device] expected at most 15.50 GiB, the 16.00 GiB that are free on the GPU but for "
+                       "512.0 MiB that kernels and graphs may take, got 16.00 GiB; lower it",
+                       InputError);
+  gpu.capacity_bytes[0] = 2 * kGiB;
+  CHECK(budgets("", gpu) == "1.50 GiB, 57.60 GiB, -");
+}
+
 TEST_CASE("axolotl's and accelerate's budgets are budgets of the tiers") {
   const Machine laptop = computer(20 * kGiB);
   CHECK(budgets("gpu_memory_limit: 4\n", laptop) == "4.00 GiB, -, -");
