@@ -7,7 +7,8 @@ Needs numpy. Each job is a shape with random weights, made below --models where 
 `memory.plan: auto` under shares of the plain run's device peak, then, with --peer-python, in transformers + PEFT with and without
 gradient checkpointing. A run's speed is that of its median step, the first two left out. --out.json holds every raw number and --out.md
 the results as a page; both are written after each run, so that a run cut short leaves what it measured, and --resume
-goes on from there, with the same commit. Without a GPU, `--device cpu --jobs tiny-lora tiny-full` shows that all of this works.
+goes on from there, with the same commit. Without a GPU, `--device cpu --spillway build/release/bin/spillway --jobs tiny-lora tiny-full`
+shows that all of this works.
 """
 
 import argparse
@@ -61,13 +62,21 @@ def model_flops_per_token(config, job, tokens):
     return attention + (6 * (base + head) if job == "full" else 4 * (base + head) + 6 * factors)
 
 
+def find_commit():
+    """Of this working tree; "unknown" in a copy of its files alone."""
+    try:
+        found = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
 class Benchmark:
     """All jobs' results so far, in the file --out.json."""
 
     def __init__(self, args):
         self.args = args
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        self.commit = commit.stdout.strip()
+        self.commit = find_commit()
         self.jobs = {}
         if args.resume and os.path.exists(args.out + ".json"):
             self.go_on_from(args.out + ".json")
@@ -219,6 +228,7 @@ def main():
     parser.add_argument("--out", required=True, help="path of the results, without .json and .md")
     parser.add_argument("--resume", action="store_true", help="keep the results that --out.json has, but for failures")
     add_machine_arguments(parser)
+    parser.set_defaults(spillway=os.path.join(ROOT, "build", "cuda", "bin", "spillway"), device="cuda")
     args = parser.parse_args()
 
     benchmark = Benchmark(args)
