@@ -127,19 +127,24 @@ class TwoEnded {
   [[nodiscard]] const Interval& at(int32_t id) const { return intervals_[static_cast<size_t>(id)]; }
   [[nodiscard]] static int64_t size_of(const Interval& item) { return align_up(item.bytes, item.alignment); }
 
+  // Most gaps are too small: that is seen without a division.
   std::optional<int64_t> take_lowest(const Interval& item) {
+    const int64_t size = size_of(item);
     for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+      if (gap->end - gap->begin < size) continue;
       const int64_t offset = align_up(gap->begin, item.alignment);
-      if (offset + size_of(item) <= gap->end) return take(gap, offset, size_of(item));
+      if (offset + size <= gap->end) return take(gap, offset, size);
     }
     return std::nullopt;
   }
 
   std::optional<int64_t> take_highest(const Interval& item) {
+    const int64_t size = size_of(item);
     for (auto gap = gaps_.end(); gap != gaps_.begin();) {
       --gap;
-      const int64_t offset = (gap->end - size_of(item)) / item.alignment * item.alignment;
-      if (gap->end >= size_of(item) && offset >= gap->begin) return take(gap, offset, size_of(item));
+      if (gap->end - gap->begin < size) continue;
+      const int64_t offset = (gap->end - size) / item.alignment * item.alignment;
+      if (offset >= gap->begin) return take(gap, offset, size);
     }
     return std::nullopt;
   }
