@@ -23,9 +23,9 @@ Tier tier_of(Treatment treatment) {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const std::vector<SavedValue>& saved, const Choices& choices,
+  Placer(const Graph& graph, std::span<const ValueFacts> facts, const Choices& choices,
          const std::vector<bool>& in_files)
-      : graph_(graph), saved_(saved), choices_(choices), in_files_(in_files) {}
+      : graph_(graph), facts_(facts), choices_(choices), in_files_(in_files) {}
 
   Placement run() {
     result_.homes.assign(graph_.values.size(), Tier::kDevice);
@@ -61,19 +61,19 @@ class Placer {
 
   void place(ValueId id) {
     const auto i = static_cast<size_t>(id);
-    const ValueId root = graph_.persistent_root(id);
-    if (root != kNone) {
-      result_.homes[i] = persistent_home(root);
+    const ValueFacts& facts = facts_[i];
+    if (facts.persistent) {
+      result_.homes[i] = persistent_home(facts.storage);
       return;
     }
     const Value& value = graph_.value(id);
     if (value.producer == kNone) return;
     result_.homes[i] = result_.sites[static_cast<size_t>(value.producer)];
     if (value.kind == ValueKind::kGradient) result_.homes[i] = choices_.gradients;
-    const SavedValue saved = saved_[i];
-    if (saved.block == kNone) return;
-    const Treatment treatment = choices_.blocks[static_cast<size_t>(saved.block)][saved.group];
-    const bool last = static_cast<size_t>(saved.block) + 1 == graph_.blocks.size();
+    if (facts.saved_block == kNone) return;
+    const auto block = static_cast<size_t>(facts.saved_block);
+    const Treatment treatment = choices_.blocks[block][facts.saved_group];
+    const bool last = block + 1 == graph_.blocks.size();
     if (treatment == Treatment::kRecompute) {
       result_.recomputed[i] = true;
     } else if (!last) {
@@ -103,7 +103,7 @@ class Placer {
   }
 
   const Graph& graph_;
-  const std::vector<SavedValue>& saved_;
+  std::span<const ValueFacts> facts_;
   const Choices& choices_;
   const std::vector<bool>& in_files_;
   Placement result_;
@@ -130,12 +130,20 @@ BlockChoice block_choice(Treatment saved) {
   return choice;
 }
 
-std::vector<SavedValue> classify_saved(const Graph& graph) {
+std::vector<ValueFacts> facts_of(const Graph& graph) {
   const std::vector<bool> recomputable = recomputable_values(graph);
-  std::vector<SavedValue> result(graph.values.size());
+  std::vector<ValueFacts> result(graph.values.size());
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
-    if (recomputable[i]) result[i] = {value.block, group_of_producer(graph, value.producer)};
+    const auto id = static_cast<ValueId>(i);
+    const ValueId root = graph.persistent_root(id);
+    result[i] = {.bytes = value.type.bytes(),
+                 .storage = root == kNone ? id : root,
+                 .persistent = root != kNone,
+                 .given = value.producer == kNone};
+    if (!recomputable[i]) continue;
+    result[i].saved_block = value.block;
+    result[i].saved_group = group_of_producer(graph, value.producer);
   }
   // What else the forward section makes and a block of it reads crosses blocks.
   for (const Operation& op : graph.ops) {
@@ -143,20 +151,21 @@ std::vector<SavedValue> classify_saved(const Graph& graph) {
     for (const ValueId v : op.inputs) {
       if (v == kNone || recomputable[static_cast<size_t>(v)]) continue;
       const Value& value = graph.value(v);
-      SavedValue& saved = result[static_cast<size_t>(v)];
-      if (value.producer == kNone || value.updates != kNone || saved.block != kNone) continue;
-      saved = {value.block != kNone ? value.block : op.block, SavedGroup::kBoundary};
+      ValueFacts& facts = result[static_cast<size_t>(v)];
+      if (value.producer == kNone || value.updates != kNone || facts.saved_block != kNone) continue;
+      facts.saved_block = value.block != kNone ? value.block : op.block;
+      facts.saved_group = SavedGroup::kBoundary;
     }
   }
-  for (const ValueId v : graph.results) result[static_cast<size_t>(v)] = {};
+  for (const ValueId v : graph.results) result[static_cast<size_t>(v)].saved_block = kNone;
   return result;
 }
 
-Placement place_values(const Graph& graph, const std::vector<SavedValue>& saved, const Choices& choices,
+Placement place_values(const Graph& graph, std::span<const ValueFacts> facts, const Choices& choices,
                        const std::vector<bool>& in_files) {
   SPILLWAY_CHECK(choices.blocks.size() == graph.blocks.size(), "{} choices for {} blocks", choices.blocks.size(),
                  graph.blocks.size());
-  return Placer(graph, saved, choices, in_files).run();
+  return Placer(graph, facts, choices, in_files).run();
 }
 
 }  // namespace spillway

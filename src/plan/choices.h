@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -46,15 +47,19 @@ struct Choices {
   bool synchronous_activations = false;  // saved activations move without overlap, whatever `overlap` says
 };
 
-// The block and group of a saved activation; block kNone for every other value.
-struct SavedValue {
-  BlockId block = kNone;
-  SavedGroup group = SavedGroup::kElementwise;
+// What every plan of a graph asks of a value.
+struct ValueFacts {
+  int64_t bytes = 0;
+  ValueId storage = kNone;  // the persistent value whose place it takes, else itself
+  bool persistent = false;  // it or its storage
+  bool given = false;       // no operation makes it
+  // Of a saved activation; block kNone for every other value. It belongs to the block whose operation makes it, or,
+  // where that is none (the embedding), to the first block that reads it.
+  BlockId saved_block = kNone;
+  SavedGroup saved_group = SavedGroup::kElementwise;
 };
-
-// By value. An activation that the forward section makes belongs to the block whose operation makes it, or, where that
-// is none (the embedding), to the first block that reads it.
-[[nodiscard]] std::vector<SavedValue> classify_saved(const Graph& graph);
+// By value.
+[[nodiscard]] std::vector<ValueFacts> facts_of(const Graph& graph);
 
 struct Placement {
   std::vector<Tier> homes;        // by value: where it lives between uses
@@ -63,9 +68,9 @@ struct Placement {
   std::vector<Tier> sites;        // by operation: kDevice, or kHost
 };
 
-// `saved` is classify_saved(graph). REQUIRES: one choice a block. What the last block saves is never moved: the
-// backward pass wants it at once.
-[[nodiscard]] Placement place_values(const Graph& graph, const std::vector<SavedValue>& saved, const Choices& choices,
+// `facts` is facts_of(graph). REQUIRES: one choice a block. What the last block saves is never moved: the backward pass
+// wants it at once.
+[[nodiscard]] Placement place_values(const Graph& graph, std::span<const ValueFacts> facts, const Choices& choices,
                                      const std::vector<bool>& in_files);
 
 }  // namespace spillway

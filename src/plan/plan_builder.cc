@@ -7,6 +7,7 @@
 #include "graph/operation.h"
 #include "plan/emit.h"
 #include "plan/offsets.h"
+#include "plan/waits.h"
 
 namespace spillway {
 namespace {
@@ -52,7 +53,7 @@ double both_seconds(double work, double share, double other_work, double other_s
 }  // namespace
 
 PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
-    : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), saved_(classify_saved(graph)) {
+    : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     workspaces_.push_back(workspace_of(graph, id, machine.threads, machine.device));
     // An update may run on either lane.
@@ -64,13 +65,16 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
   Plan plan = schedule(choices);
   complete(plan, effort);
+  std::array<int64_t, kTiers> arena_bytes{};
+  for (size_t tier = 0; tier < kTiers; ++tier) arena_bytes[tier] = plan.peaks[tier].bytes;
+  plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
   return plan;
 }
 
 Plan PlanBuilder::schedule(const Choices& choices) const {
   Plan plan{.choices = choices};
-  const Placement placement = place_values(graph_, saved_, choices, in_files_);
-  plan.schedule = make_schedule(graph_, placement, choices.overlap, costs_, workspaces_);
+  const Placement placement = place_values(graph_, facts_, choices, in_files_);
+  plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_, workspaces_);
   for (size_t tier = 0; tier < kTiers; ++tier) {
     const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));
     const auto peak = std::max_element(live.begin(), live.end());
@@ -84,14 +88,26 @@ Plan PlanBuilder::schedule(const Choices& choices) const {
 
 void PlanBuilder::complete(Plan& plan, PackEffort effort) const {
   plan.offsets.assign(plan.schedule.buffers.size(), -1);
-  std::array<int64_t, kTiers> arena_bytes{};
   for (size_t tier = 0; tier < kTiers; ++tier) {
     place_tier(plan, static_cast<Tier>(tier), effort,
                static_cast<Tier>(tier) == Tier::kDevice ? arena_alignment(costs_.machine().device) : kArenaAlignment);
-    arena_bytes[tier] = plan.peaks[tier].bytes;
   }
-  plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
-  plan.simulation = simulate(plan.program, costs_);
+  const Waits waits = find_waits(plan.schedule, plan.offsets);
+  std::vector<Task> tasks;
+  tasks.reserve(plan.schedule.steps.size());
+  for (const Step& step : plan.schedule.steps)
+    tasks.push_back(
+        {step.lane, seconds_of(plan.schedule, step), moved_bytes(plan.schedule, step), waits.of(tasks.size())});
+  plan.simulation = simulate(tasks, plan.schedule.sections, costs_.machine());
+}
+
+int64_t PlanBuilder::moved_bytes(const Schedule& schedule, const Step& step) {
+  return step.op != kNone ? 0 : schedule.buffers[static_cast<size_t>(schedule.inputs(step)[0])].bytes;
+}
+
+double PlanBuilder::seconds_of(const Schedule& schedule, const Step& step) const {
+  if (step.op != kNone) return costs_.operation_seconds(step.op, step.lane);
+  return costs_.transfer_seconds(step.lane, moved_bytes(schedule, step));
 }
 
 LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
@@ -99,10 +115,7 @@ LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
   for (const Section& section : schedule.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Step& step = schedule.steps[static_cast<size_t>(i)];
-      work[static_cast<size_t>(section.phase)][static_cast<size_t>(step.lane)] +=
-          step.op != kNone
-              ? costs_.operation_seconds(step.op, step.lane)
-              : costs_.transfer_seconds(step.lane, schedule.buffers[static_cast<size_t>(step.inputs[0])].bytes);
+      work[static_cast<size_t>(section.phase)][static_cast<size_t>(step.lane)] += seconds_of(schedule, step);
     }
   }
   return work;

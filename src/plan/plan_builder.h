@@ -18,8 +18,8 @@ class PlanBuilder {
   PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files);
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
-  // The same in steps: the schedule says what is alive when, and how long each lane is busy at least; offsets, program
-  // and predicted time are the expensive half.
+  // The same in steps, without the program: the schedule says what is alive when, and how long each lane is busy at
+  // least; offsets and predicted time are the expensive half.
   [[nodiscard]] Plan schedule(const Choices& choices) const;
   void complete(Plan& plan, PackEffort effort) const;
   [[nodiscard]] LaneWork work_of(const Schedule& schedule) const;
@@ -31,10 +31,14 @@ class PlanBuilder {
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 
  private:
+  // 0 where it computes.
+  [[nodiscard]] static int64_t moved_bytes(const Schedule& schedule, const Step& step);
+  [[nodiscard]] double seconds_of(const Schedule& schedule, const Step& step) const;
+
   const Graph& graph_;
   std::vector<bool> in_files_;
   CostModel costs_;
-  std::vector<SavedValue> saved_;
+  std::vector<ValueFacts> facts_;
   std::vector<int64_t> workspaces_;
 };
 

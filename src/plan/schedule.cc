@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "graph/operation.h"
+#include "plan/groups.h"
 #include "plan/offsets.h"
 #include "plan/sequence.h"
 #include "plan/transfers.h"
@@ -15,9 +16,10 @@ namespace {
 // Gives every instance a buffer, in the order in which everything happens.
 class BufferAssigner {
  public:
-  BufferAssigner(const Graph& graph, const Placement& placement, const Sequence& sequence, const Transfers& transfers,
-                 std::span<const int64_t> workspaces)
+  BufferAssigner(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
+                 const Sequence& sequence, const Transfers& transfers, std::span<const int64_t> workspaces)
       : graph_(graph),
+        facts_(facts),
         placement_(placement),
         sequence_(sequence),
         transfers_(transfers),
@@ -33,13 +35,13 @@ class BufferAssigner {
       const auto step = narrow<int32_t>(std::ssize(schedule_.steps));
       switch (entry.kind) {
         case Entry::Kind::kLoad:
-          load(step, transfers_.stays[static_cast<size_t>(entry.index)]);
+          load(step, stay(entry.index));
           break;
         case Entry::Kind::kRun:
           execute(step, entry.index);
           break;
         case Entry::Kind::kStore:
-          store(step, transfers_.stays[static_cast<size_t>(entry.index)]);
+          store(step, stay(entry.index));
           break;
       }
     }
@@ -58,6 +60,7 @@ class BufferAssigner {
   BufferId& buffer_of(Instance instance) { return buffers_[static_cast<size_t>(instance)]; }
   Buffer& buffer(BufferId id) { return schedule_.buffers[static_cast<size_t>(id)]; }
   [[nodiscard]] const Execution& execution(int32_t i) const { return sequence_.executions[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Stay& stay(int32_t i) const { return transfers_.stays[static_cast<size_t>(i)]; }
   [[nodiscard]] Tier site(const Execution& e) const { return placement_.sites[static_cast<size_t>(e.op)]; }
   [[nodiscard]] Tier home(ValueId v) const { return placement_.homes[static_cast<size_t>(v)]; }
   [[nodiscard]] bool moves(ValueId v) const { return transfers_.moves[static_cast<size_t>(v)]; }
@@ -66,18 +69,25 @@ class BufferAssigner {
   [[nodiscard]] int32_t step_after(int32_t execution) const { return runs_[static_cast<size_t>(execution)] + 1; }
   [[nodiscard]] int32_t steps() const { return narrow<int32_t>(std::ssize(order_)); }
 
-  BufferId new_buffer(Buffer b) {
-    schedule_.buffers.push_back(std::move(b));
+  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_[static_cast<size_t>(v)]; }
+  [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
+
+  BufferId new_buffer(const Buffer& b) {
+    schedule_.buffers.push_back(b);
+    written_.push_back(b.begin);
     return static_cast<BufferId>(schedule_.buffers.size() - 1);
   }
 
   void order_steps() {
-    std::vector<std::vector<int32_t>> loads(static_cast<size_t>(executions_)), stores(static_cast<size_t>(executions_));
-    for (int32_t i = 0; i < std::ssize(transfers_.stays); ++i) {
-      const Stay& stay = transfers_.stays[static_cast<size_t>(i)];
-      if (stay.loads) loads[static_cast<size_t>(stay.load_before)].push_back(i);
-      if (stay.stores) stores[static_cast<size_t>(stay.store_after)].push_back(i);
-    }
+    const auto executions = static_cast<size_t>(executions_);
+    const std::vector<Stay>& stays = transfers_.stays;
+    const Groups loads(executions, stays.size(),
+                       [&](size_t i) { return stays[i].loads ? stays[i].load_before : kNone; });
+    const Groups stores(executions, stays.size(),
+                        [&](size_t i) { return stays[i].stores ? stays[i].store_after : kNone; });
+    order_.reserve(executions + loads.all().size() + stores.all().size());
+    begins_.reserve(executions + 1);
+    runs_.reserve(executions);
     for (int32_t i = 0; i < executions_; ++i) {
       begins_.push_back(steps());
       for (const int32_t stay : loads[static_cast<size_t>(i)]) order_.push_back({Entry::Kind::kLoad, stay});
@@ -97,20 +107,20 @@ class BufferAssigner {
 
   void place_fixed() {
     schedule_.steps.reserve(order_.size());
+    schedule_.operands.reserve(sequence_.operands.size() + 2 * order_.size());
     schedule_.buffers.reserve(graph_.values.size() + 2 * order_.size());
+    written_.reserve(graph_.values.size() + 2 * order_.size());
     buffers_.assign(2 * graph_.values.size(), kNone);
     homes_.assign(graph_.values.size(), kNone);
     schedule_.persistent.assign(graph_.values.size(), kNone);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
-      const Value& value = graph_.value(id);
-      if (value.producer != kNone) continue;
+      if (!facts(id).given) continue;
       const BufferId b = new_buffer({.tier = home(id),
-                                     .bytes = value.type.bytes(),
-                                     .begin = 0,
-                                     .end = steps(),
                                      .fixed = true,
                                      .meets_disk = home(id) == Tier::kDisk,
-                                     .tenants = {{id, 0}}});
+                                     .bytes = facts(id).bytes,
+                                     .begin = 0,
+                                     .end = steps()});
       buffer_of(original(id)) = homes_[static_cast<size_t>(id)] = schedule_.persistent[static_cast<size_t>(id)] = b;
     }
   }
@@ -128,23 +138,17 @@ class BufferAssigner {
       const auto section = static_cast<size_t>(graph_.op(graph_.value(id).producer).phase);
       last = std::max(last, schedule_.sections[section].end - 1);
     }
-    for (const Stay& stay : transfers_.stays) {
-      if (stays_.size() <= static_cast<size_t>(stay.storage)) stays_.resize(graph_.values.size());
-      stays_[static_cast<size_t>(stay.storage)].push_back(&stay);
-    }
+    stays_ =
+        Groups(graph_.values.size(), transfers_.stays.size(), [&](size_t i) { return transfers_.stays[i].storage; });
     next_stay_.assign(graph_.values.size(), 0);
   }
 
   // The stay that holds the value at an execution.
   const Stay& stay_at(ValueId storage, int32_t execution) {
-    const auto& stays = stays_[static_cast<size_t>(storage)];
+    const std::span<const int32_t> stays = stays_[static_cast<size_t>(storage)];
     size_t& next = next_stay_[static_cast<size_t>(storage)];
-    while (stays[next]->last < execution) ++next;
-    return *stays[next];
-  }
-  [[nodiscard]] ValueId storage_of(ValueId v) const {
-    const ValueId root = graph_.persistent_root(v);
-    return root == kNone ? v : root;
+    while (stay(stays[next]).last < execution) ++next;
+    return stay(stays[next]);
   }
   [[nodiscard]] bool is_away(const Stay& stay) const { return stay.tier != home(stay.storage); }
   // One past the last step that needs the buffer of a stay.
@@ -153,24 +157,27 @@ class BufferAssigner {
   }
   // One past the last step that needs a spilled value at its home: when its last load has reached the first use.
   [[nodiscard]] int32_t home_end(ValueId storage) const {
-    const Stay& last = *stays_[static_cast<size_t>(storage)].back();
+    const Stay& last = stay(stays_[static_cast<size_t>(storage)].back());
     return step_after(is_away(last) ? last.first : last.last);
   }
+
+  [[nodiscard]] int32_t operands() const { return static_cast<int32_t>(schedule_.operands.size()); }
 
   void add_transfer(ValueId value, BufferId from, BufferId to) {
     const Tier source = buffer(from).tier, target = buffer(to).tier;
     if (source == Tier::kDisk || target == Tier::kDisk) buffer(from).meets_disk = buffer(to).meets_disk = true;
-    schedule_.steps.push_back(
-        {.lane = lane_between(source, target), .moved = value, .inputs = {from}, .outputs = {to}});
+    Step step{.lane = lane_between(source, target), .moved = value, .first_operand = operands()};
+    schedule_.operands.push_back(from);
+    step.first_output = operands();
+    schedule_.operands.push_back(to);
+    step.end = operands();
+    schedule_.steps.push_back(step);
   }
 
   void load(int32_t step, const Stay& stay) {
     const BufferId from = homes_[static_cast<size_t>(stay.storage)];
-    const BufferId to = new_buffer({.tier = stay.tier,
-                                    .bytes = graph_.value(stay.storage).type.bytes(),
-                                    .begin = step,
-                                    .end = end_of(stay),
-                                    .tenants = {{stay.loaded, step}}});
+    const BufferId to =
+        new_buffer({.tier = stay.tier, .bytes = facts(stay.storage).bytes, .begin = step, .end = end_of(stay)});
     add_transfer(stay.loaded, from, to);
     begin_stay(stay, to);
   }
@@ -184,10 +191,9 @@ class BufferAssigner {
     BufferId& to = homes_[static_cast<size_t>(stay.storage)];
     if (to == kNone) {
       to = new_buffer({.tier = home(stay.storage),
-                       .bytes = graph_.value(stay.storage).type.bytes(),
+                       .bytes = facts(stay.storage).bytes,
                        .begin = step,
-                       .end = home_end(stay.storage),
-                       .tenants = {{stay.stored, step}}});
+                       .end = home_end(stay.storage)});
     }
     // The newest version stands where its stay began.
     add_transfer(stay.stored, buffer_of(original(stay.storage)), to);
@@ -206,18 +212,18 @@ class BufferAssigner {
     const Execution& execution = this->execution(at);
     Step result{.op = execution.op,
                 .recompute = execution.recompute,
-                .lane = site(execution) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute};
-    const size_t inputs = sequence_.inputs(execution).size(), outputs = sequence_.outputs(execution).size();
-    result.inputs.reserve(inputs);
-    result.outputs.reserve(outputs);
+                .lane = site(execution) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute,
+                .first_operand = operands()};
     for (const Instance i : sequence_.inputs(execution))
-      result.inputs.push_back(i == kNone ? kNone : operand_buffer(i, at));
-    for (size_t i = 0; i < outputs; ++i)
-      result.outputs.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
+      schedule_.operands.push_back(i == kNone ? kNone : operand_buffer(i, at));
+    result.first_output = operands();
+    for (size_t i = 0; i < sequence_.outputs(execution).size(); ++i)
+      schedule_.operands.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
+    result.end = operands();
     if (const int64_t bytes = workspaces_[static_cast<size_t>(execution.op)]; bytes > 0) {
       result.workspace = new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
     }
-    schedule_.steps.push_back(std::move(result));
+    schedule_.steps.push_back(result);
   }
 
   BufferId place_output(int32_t step, int32_t at, const Execution& execution, int8_t output) {
@@ -226,7 +232,7 @@ class BufferAssigner {
     const bool moving = instance == original(value) && moves(value);
     const Stay* stay = moving ? &stay_at(storage, at) : nullptr;
     BufferId b;
-    if (graph_.persistent_root(value) != kNone) {
+    if (facts(value).persistent) {
       b = persistent_buffer(step, at, storage, stay);
     } else {
       b = choose_buffer(step, execution, output);
@@ -237,7 +243,7 @@ class BufferAssigner {
           std::max({step, last_use_[static_cast<size_t>(instance)], stay && !is_away(*stay) ? home_end(value) - 1 : 0});
       buffer(b).end = std::max(buffer(b).end, std::min(last + 1, steps()));
     }
-    buffer(b).tenants.push_back({value, step});
+    written_[static_cast<size_t>(b)] = step;
     return b;
   }
 
@@ -245,17 +251,15 @@ class BufferAssigner {
   BufferId persistent_buffer(int32_t step, int32_t at, ValueId storage, const Stay* stay) {
     if (!stay || !is_away(*stay)) return homes_[static_cast<size_t>(storage)];
     if (stay->first == at && !stay->loads) {
-      begin_stay(
-          *stay,
-          new_buffer(
-              {.tier = stay->tier, .bytes = graph_.value(storage).type.bytes(), .begin = step, .end = end_of(*stay)}));
+      begin_stay(*stay,
+                 new_buffer({.tier = stay->tier, .bytes = facts(storage).bytes, .begin = step, .end = end_of(*stay)}));
     }
     return buffer_of(original(storage));
   }
 
   BufferId choose_buffer(int32_t step, const Execution& execution, int8_t output) {
     const Operation& op = graph_.op(execution.op);
-    const int64_t bytes = graph_.value(op.outputs[static_cast<size_t>(output)]).type.bytes();
+    const int64_t bytes = facts(op.outputs[static_cast<size_t>(output)]).bytes;
     for (const InPlace& rule : op.def->in_place) {
       const std::span<const Instance> inputs = sequence_.inputs(execution);
       if (rule.output != output || static_cast<size_t>(rule.input) >= inputs.size()) continue;
@@ -267,27 +271,30 @@ class BufferAssigner {
 
   // Whether an output of this step may move into the buffer of `input`: dead afterwards, read once, not taken yet.
   bool may_take(int32_t step, const Execution& execution, Instance input, int64_t bytes) {
-    if (graph_.persistent_root(input / 2) != kNone) return false;
-    const Buffer& b = buffer(buffer_of(input));
+    if (facts(input / 2).persistent) return false;
+    const BufferId id = buffer_of(input);
+    const Buffer& b = buffer(id);
     if (b.fixed || b.bytes != bytes || b.tier != site(execution)) return false;
-    if (last_use_[static_cast<size_t>(input)] != step || b.tenants.back().begin == step) return false;
+    if (last_use_[static_cast<size_t>(input)] != step || written_[static_cast<size_t>(id)] == step) return false;
     const std::span<const Instance> inputs = sequence_.inputs(execution);
     return std::count(inputs.begin(), inputs.end(), input) == 1;
   }
 
   const Graph& graph_;
+  std::span<const ValueFacts> facts_;
   const Placement& placement_;
   const Sequence& sequence_;
   const Transfers& transfers_;
   std::span<const int64_t> workspaces_;
   int32_t executions_;
   std::vector<Entry> order_;
-  std::vector<int32_t> begins_, runs_;           // by execution: its steps begin here; it runs itself here
-  std::vector<BufferId> buffers_;                // by instance
-  std::vector<BufferId> homes_;                  // by value: where it lives between stays
-  std::vector<int32_t> last_use_;                // by instance: the last step that needs its buffer, -1 for none
-  std::vector<std::vector<const Stay*>> stays_;  // by storage, in order
-  std::vector<size_t> next_stay_;                // by storage
+  std::vector<int32_t> begins_, runs_;  // by execution: its steps begin here; it runs itself here
+  std::vector<BufferId> buffers_;       // by instance
+  std::vector<BufferId> homes_;         // by value: where it lives between stays
+  std::vector<int32_t> last_use_;       // by instance: the last step that needs its buffer, -1 for none
+  std::vector<int32_t> written_;        // by buffer: the last step that has put a value there
+  Groups stays_;                        // by storage, in order
+  std::vector<size_t> next_stay_;       // by storage
   Schedule schedule_;
 };
 
@@ -296,11 +303,11 @@ class BufferAssigner {
 int64_t Buffer::alignment() const { return meets_disk ? kDiskAlignment : kArenaAlignment; }
 int64_t Buffer::padded_bytes() const { return tier == Tier::kFiles ? bytes : align_up(bytes, alignment()); }
 
-Schedule make_schedule(const Graph& graph, const Placement& placement, Overlap overlap, const CostModel& costs,
-                       std::span<const int64_t> workspaces) {
+Schedule make_schedule(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
+                       Overlap overlap, const CostModel& costs, std::span<const int64_t> workspaces) {
   const Sequence sequence = make_sequence(graph, placement.recomputed);
-  const Transfers transfers = plan_transfers(graph, placement, sequence, costs, overlap);
-  return BufferAssigner(graph, placement, sequence, transfers, workspaces).run();
+  const Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
+  return BufferAssigner(graph, facts, placement, sequence, transfers, workspaces).run();
 }
 
 std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier) {

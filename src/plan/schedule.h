@@ -19,20 +19,14 @@ namespace spillway {
 
 using BufferId = int32_t;
 
-// A value that lives in a buffer from step `begin` on, until the next tenant moves in or the buffer dies.
-struct Tenant {
-  ValueId value = kNone;
-  int32_t begin = 0;
-};
-
+// Which values live in it, and since when, is what the outputs of steps say.
 struct Buffer {
   Tier tier = Tier::kDevice;
+  bool fixed = false;       // the home of a persistent or batch value: alive in all steps and between them
+  bool meets_disk = false;  // a transfer moves it from or to the scratch file, or it lies there
   int64_t bytes = 0;
-  int32_t begin = 0;            // first step that writes it
-  int32_t end = 0;              // one past the last step that reads it
-  bool fixed = false;           // the home of a persistent or batch value: alive in all steps and between them
-  bool meets_disk = false;      // a transfer moves it from or to the scratch file, or it lies there
-  std::vector<Tenant> tenants;  // empty: the workspace of step `begin`
+  int32_t begin = 0;  // first step that writes it
+  int32_t end = 0;    // one past the last step that reads it
 
   // What it takes in its arena: transfers from and to the disk move whole blocks.
   [[nodiscard]] int64_t alignment() const;
@@ -44,23 +38,33 @@ struct Step {
   OpId op = kNone;
   bool recompute = false;
   Lane lane = Lane::kCompute;
-  ValueId moved = kNone;         // of a transfer: the version that moves
-  std::vector<BufferId> inputs;  // kNone where an operand is absent
-  std::vector<BufferId> outputs;
+  ValueId moved = kNone;  // of a transfer: the version that moves
   BufferId workspace = kNone;
+  int32_t first_operand = 0, first_output = 0, end = 0;  // into Schedule::operands
 };
 
 struct Schedule {
   std::vector<Step> steps;
+  std::vector<BufferId> operands;  // of one step after another, inputs before outputs
   std::vector<Buffer> buffers;
   std::vector<Section> sections;     // in steps
   std::vector<BufferId> persistent;  // by value: the home of a persistent or batch value, else kNone
   std::vector<BufferId> results;     // in the order of Graph::results
+
+  // kNone where an operand is absent.
+  [[nodiscard]] std::span<const BufferId> inputs(const Step& step) const {
+    return std::span(operands).subspan(static_cast<size_t>(step.first_operand),
+                                       static_cast<size_t>(step.first_output - step.first_operand));
+  }
+  [[nodiscard]] std::span<const BufferId> outputs(const Step& step) const {
+    return std::span(operands).subspan(static_cast<size_t>(step.first_output),
+                                       static_cast<size_t>(step.end - step.first_output));
+  }
 };
 
-// `workspaces` is workspace_of every operation. REQUIRES: verify(graph) is empty.
-[[nodiscard]] Schedule make_schedule(const Graph& graph, const Placement& placement, Overlap overlap,
-                                     const CostModel& costs, std::span<const int64_t> workspaces);
+// `facts` is facts_of(graph), `workspaces` workspace_of every operation. REQUIRES: verify(graph) is empty.
+[[nodiscard]] Schedule make_schedule(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
+                                     Overlap overlap, const CostModel& costs, std::span<const int64_t> workspaces);
 
 // The bytes of each step's live buffers in `tier`; their largest sum is the lower bound of the arena.
 [[nodiscard]] std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier);

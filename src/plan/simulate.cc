@@ -21,9 +21,9 @@ constexpr auto kFullSpeed = [] {
 // One section: from event to event. A lane becomes free, or what it has carried arrives.
 class SectionPlayer {
  public:
-  SectionPlayer(const Program& program, const CostModel& costs, std::vector<bool>& finished,
+  SectionPlayer(std::span<const Task> tasks, const Machine& machine, std::vector<bool>& finished,
                 std::vector<LaneTime>* timeline, Simulation& result)
-      : program_(program), costs_(costs), finished_(finished), timeline_(timeline), result_(result) {}
+      : tasks_(tasks), machine_(machine), finished_(finished), timeline_(timeline), result_(result) {}
 
   // The section's length in seconds.
   double play(const Section& section) {
@@ -74,7 +74,7 @@ class SectionPlayer {
     [[nodiscard]] double next_event() const { return is_arrival_next() ? under_way.front().time : finish; }
   };
 
-  [[nodiscard]] const Instruction& at(int32_t i) const { return program_.instructions[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Task& at(int32_t i) const { return tasks_[static_cast<size_t>(i)]; }
 
   void skip_others(size_t lane) {
     int32_t& next = lanes_[lane].next;
@@ -82,14 +82,9 @@ class SectionPlayer {
   }
 
   [[nodiscard]] bool is_ready(int32_t i) const {
-    const std::vector<int32_t>& waits = at(i).waits;
+    const std::span<const int32_t> waits = at(i).waits;
     return std::all_of(waits.begin(), waits.end(),
                        [&](int32_t other) { return other < begin_ || finished_[static_cast<size_t>(other)]; });
-  }
-
-  [[nodiscard]] double seconds_of(const Instruction& instruction) const {
-    if (instruction.kind == Instruction::Kind::kRun) return costs_.operation_seconds(instruction.op, instruction.lane);
-    return costs_.transfer_seconds(instruction.lane, instruction.inputs[0].place.bytes);
   }
 
   void start_what_can() {
@@ -98,21 +93,19 @@ class SectionPlayer {
       if (state.running || state.next == end_ || !is_ready(state.next)) continue;
       state.running = true;
       state.start = now_;
-      state.finish = now_ + seconds_of(at(state.next)) / speeds_[lane];
+      state.finish = now_ + at(state.next).seconds / speeds_[lane];
       set_busy(lane, true);
     }
   }
 
   void finish(size_t lane) {
     LaneState& state = lanes_[lane];
-    const Instruction& instruction = at(state.next);
     state.running = false;
     LaneUse& use = result_.lanes[lane];
     use.busy_seconds += state.finish - state.start;
-    if (instruction.kind == Instruction::Kind::kCopy)
-      use.bytes += static_cast<double>(instruction.inputs[0].place.bytes);
+    use.bytes += static_cast<double>(at(state.next).moved_bytes);
     set_busy(lane, false);
-    const double latency = costs_.machine().link_latency_seconds[lane];
+    const double latency = machine_.link_latency_seconds[lane];
     state.under_way.push_back({state.next, state.start, now_ + latency});
     if (latency == 0) arrive(state);
     ++state.next;
@@ -130,14 +123,14 @@ class SectionPlayer {
   void set_busy(size_t lane, bool is_busy) {
     if (lane == kCompute) return;
     busy_[lane] = is_busy;
-    const Machine& machine = costs_.machine();
-    if (machine.compute_share[lane] > 0) {
+    if (machine_.compute_share[lane] > 0) {
       double taken = 0;
-      for (size_t other = 0; other < kLanes; ++other) taken += busy_[other] ? machine.compute_share[other] : 0;
+      for (size_t other = 0; other < kLanes; ++other) taken += busy_[other] ? machine_.compute_share[other] : 0;
       set_speed(kCompute, 1 - std::min(kMostShare, taken));
     }
     const auto opposite = static_cast<size_t>(opposite_of(static_cast<Lane>(lane)));
-    if (opposite != lane) set_speed(opposite, is_busy ? 1 - std::min(kMostShare, machine.opposite_share[opposite]) : 1);
+    if (opposite != lane)
+      set_speed(opposite, is_busy ? 1 - std::min(kMostShare, machine_.opposite_share[opposite]) : 1);
   }
 
   // What is left of the lane's work at hand now runs at another speed.
@@ -147,8 +140,8 @@ class SectionPlayer {
     if (speed != before && lanes_[lane].running && finish < kNever) finish = now_ + (finish - now_) * before / speed;
   }
 
-  const Program& program_;
-  const CostModel& costs_;
+  std::span<const Task> tasks_;
+  const Machine& machine_;
   std::vector<bool>& finished_;
   std::vector<LaneTime>* timeline_;
   Simulation& result_;
@@ -162,11 +155,26 @@ class SectionPlayer {
 }  // namespace
 
 Simulation simulate(const Program& program, const CostModel& costs, std::vector<LaneTime>* timeline) {
+  std::vector<Task> tasks;
+  tasks.reserve(program.instructions.size());
+  for (const Instruction& i : program.instructions) {
+    if (i.kind == Instruction::Kind::kRun) {
+      tasks.push_back({.lane = i.lane, .seconds = costs.operation_seconds(i.op, i.lane), .waits = i.waits});
+    } else {
+      const int64_t bytes = i.inputs[0].place.bytes;
+      tasks.push_back({i.lane, costs.transfer_seconds(i.lane, bytes), bytes, i.waits});
+    }
+  }
+  return simulate(tasks, program.sections, costs.machine(), timeline);
+}
+
+Simulation simulate(std::span<const Task> tasks, std::span<const Section> sections, const Machine& machine,
+                    std::vector<LaneTime>* timeline) {
   Simulation result;
-  std::vector<bool> finished(program.instructions.size());
-  if (timeline) timeline->assign(program.instructions.size(), {});
-  for (const Section& section : program.sections) {
-    const double seconds = SectionPlayer(program, costs, finished, timeline, result).play(section);
+  std::vector<bool> finished(tasks.size());
+  if (timeline) timeline->assign(tasks.size(), {});
+  for (const Section& section : sections) {
+    const double seconds = SectionPlayer(tasks, machine, finished, timeline, result).play(section);
     (section.phase == Phase::kUpdate ? result.update_seconds : result.micro_step_seconds) += seconds;
   }
   const auto busiest =

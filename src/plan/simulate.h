@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "plan/cost_model.h"
@@ -47,5 +48,15 @@ struct LaneTime {
 // `timeline`, where wanted, gets one entry an instruction.
 [[nodiscard]] Simulation simulate(const Program& program, const CostModel& costs,
                                   std::vector<LaneTime>* timeline = nullptr);
+
+// All that the simulator asks of an instruction, for plans that are compared before their Program is written out.
+struct Task {
+  Lane lane = Lane::kCompute;
+  double seconds = 0;
+  int64_t moved_bytes = 0;         // by a copy
+  std::span<const int32_t> waits;  // as an instruction's
+};
+[[nodiscard]] Simulation simulate(std::span<const Task> tasks, std::span<const Section> sections,
+                                  const Machine& machine, std::vector<LaneTime>* timeline = nullptr);
 
 }  // namespace spillway

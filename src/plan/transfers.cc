@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "plan/groups.h"
 
 namespace spillway {
 namespace {
@@ -16,16 +17,16 @@ constexpr int32_t kCloseUses = 4;
 constexpr double kLeadShare = 0.5, kLeadSeconds = 1e-3;
 
 struct Use {
+  ValueId storage = kNone;
   int32_t execution = 0;
-  bool reads = false, writes = false;
   ValueId read = kNone, written = kNone;
 };
 
 class TransferPlanner {
  public:
-  TransferPlanner(const Graph& graph, const Placement& placement, const Sequence& sequence, const CostModel& costs,
-                  Overlap overlap)
-      : graph_(graph), placement_(placement), sequence_(sequence), costs_(costs), overlap_(overlap) {}
+  TransferPlanner(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
+                  const Sequence& sequence, const CostModel& costs, Overlap overlap)
+      : graph_(graph), facts_(facts), placement_(placement), sequence_(sequence), costs_(costs), overlap_(overlap) {}
 
   Transfers run() {
     result_.moves.assign(graph_.values.size(), false);
@@ -33,33 +34,25 @@ class TransferPlanner {
     if (std::none_of(result_.moves.begin(), result_.moves.end(), [](bool moves) { return moves; }))
       return std::move(result_);
     collect_uses();
-    for (size_t storage = 0; storage < uses_.size(); ++storage) {
-      if (!uses_[storage].empty()) make_stays(static_cast<ValueId>(storage), uses_[storage]);
-    }
-    std::stable_sort(result_.stays.begin(), result_.stays.end(),
-                     [](const Stay& a, const Stay& b) { return a.first < b.first; });
+    const Groups by_storage(graph_.values.size(), uses_.size(), [&](size_t use) { return uses_[use].storage; });
+    for (ValueId storage = 0; storage < static_cast<ValueId>(graph_.values.size()); ++storage)
+      make_stays(storage, by_storage[static_cast<size_t>(storage)]);
+    order_stays();
     time_executions();
-    for (size_t section = 0; section < 3; ++section) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        place_loads(section, static_cast<Lane>(lane));
-        place_stores(section, static_cast<Lane>(lane));
-      }
-    }
+    place_transfers();
     return std::move(result_);
   }
 
  private:
-  [[nodiscard]] ValueId storage_of(ValueId v) const {
-    const ValueId root = graph_.persistent_root(v);
-    return root == kNone ? v : root;
-  }
+  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_[static_cast<size_t>(v)]; }
+  [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
   [[nodiscard]] const Execution& execution(int32_t i) const { return sequence_.executions[static_cast<size_t>(i)]; }
   [[nodiscard]] Tier site(int32_t i) const { return placement_.sites[static_cast<size_t>(execution(i).op)]; }
   [[nodiscard]] Tier home(ValueId v) const { return placement_.homes[static_cast<size_t>(v)]; }
   [[nodiscard]] int section_of(int32_t i) const {
     return i < sequence_.bounds[1] ? 0 : i < sequence_.bounds[2] ? 1 : 2;
   }
-  [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return graph_.value(stay.storage).type.bytes(); }
+  [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return facts(stay.storage).bytes; }
 
   // Recomputed instances are made where they are read; all else has a home.
   template <typename Visit>
@@ -85,15 +78,17 @@ class TransferPlanner {
   }
 
   void collect_uses() {
-    uses_.resize(graph_.values.size());
+    std::vector<int32_t> newest(graph_.values.size(), kNone);  // by storage, of its uses
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       visit_operands(i, [&](ValueId v, bool writes) {
         if (!result_.moves[static_cast<size_t>(v)]) return;
-        std::vector<Use>& uses = uses_[static_cast<size_t>(storage_of(v))];
-        if (uses.empty() || uses.back().execution != i) uses.push_back({.execution = i});
-        Use& use = uses.back();
-        (writes ? use.writes : use.reads) = true;
-        (writes ? use.written : use.read) = v;
+        const ValueId storage = storage_of(v);
+        int32_t& use = newest[static_cast<size_t>(storage)];
+        if (use == kNone || uses_[static_cast<size_t>(use)].execution != i) {
+          use = static_cast<int32_t>(uses_.size());
+          uses_.push_back({.storage = storage, .execution = i});
+        }
+        (writes ? uses_[static_cast<size_t>(use)].written : uses_[static_cast<size_t>(use)].read) = v;
       });
     }
   }
@@ -106,27 +101,28 @@ class TransferPlanner {
     const BlockId next_block = graph_.op(execution(next).op).block;
     if (section_of(stay.last) == section_of(next))
       return (block == next_block && block != kNone) || next - stay.last <= kCloseUses;
-    return section_of(next) == 1 && graph_.is_persistent(storage) && !stay.stores && block == next_block &&
+    return section_of(next) == 1 && facts(storage).persistent && !stay.stores && block == next_block &&
            static_cast<size_t>(block) + 1 == graph_.blocks.size();
   }
 
-  void make_stays(ValueId storage, const std::vector<Use>& uses) {
-    const bool persistent = graph_.is_persistent(storage);
+  void make_stays(ValueId storage, std::span<const int32_t> uses) {
+    const bool persistent = facts(storage).persistent;
     const size_t begin = result_.stays.size();
     ValueId version = storage;
-    for (const Use& use : uses) {
+    for (const int32_t i : uses) {
+      const Use& use = uses_[static_cast<size_t>(i)];
       const bool fresh = result_.stays.size() == begin || !same_stay(storage, result_.stays.back(), use.execution);
       if (fresh) {
         result_.stays.push_back({.storage = storage,
                                  .tier = site(use.execution),
                                  .first = use.execution,
                                  .not_before = result_.stays.size() == begin ? 0 : result_.stays.back().last + 1,
-                                 .loads = use.reads,
+                                 .loads = use.read != kNone,
                                  .loaded = version});
       }
       Stay& stay = result_.stays.back();
       stay.last = use.execution;
-      if (!use.writes) continue;
+      if (use.written == kNone) continue;
       version = use.written;
       stay.stores = true;
       stay.stored = version;
@@ -140,7 +136,16 @@ class TransferPlanner {
     }
   }
 
+  // In the order of their first uses.
+  void order_stays() {
+    const std::vector<Stay> stays = std::exchange(result_.stays, {});
+    const Groups by_first(sequence_.executions.size(), stays.size(), [&](size_t i) { return stays[i].first; });
+    result_.stays.reserve(stays.size());
+    for (const int32_t i : by_first.all()) result_.stays.push_back(stays[static_cast<size_t>(i)]);
+  }
+
   void time_executions() {
+    starts_.reserve(sequence_.executions.size() + 1);
     starts_.push_back(0);
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       const Lane lane = site(i) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute;
@@ -170,13 +175,33 @@ class TransferPlanner {
     return overlap_ == Overlap::kSynchronous || placement_.synchronous[static_cast<size_t>(stay.storage)];
   }
 
-  void place_loads(size_t section, Lane lane) {
-    const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
-    std::vector<Stay*> loads;
-    for (Stay& stay : result_.stays) {
-      if (stay.loads && stay.first >= begin && stay.first < end && lane_between(home(stay.storage), stay.tier) == lane)
-        loads.push_back(&stay);
+  // By section and lane: transfers of one group share a lane's time.
+  void place_transfers() {
+    std::vector<Stay>& stays = result_.stays;
+    const auto group = [&](int32_t at, Tier from, Tier to) {
+      return section_of(at) * kLanes + static_cast<int32_t>(lane_between(from, to));
+    };
+    const Groups loads(3 * kLanes, stays.size(), [&](size_t i) {
+      return stays[i].loads ? group(stays[i].first, home(stays[i].storage), stays[i].tier) : kNone;
+    });
+    const Groups stores(3 * kLanes, stays.size(), [&](size_t i) {
+      return stays[i].stores ? group(stays[i].store_after, stays[i].tier, home(stays[i].storage)) : kNone;
+    });
+    for (size_t section = 0; section < 3; ++section) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        place_loads(section, static_cast<Lane>(lane), stays_of(loads[section * kLanes + lane]));
+        place_stores(section, static_cast<Lane>(lane), stays_of(stores[section * kLanes + lane]));
+      }
     }
+  }
+  std::vector<Stay*> stays_of(std::span<const int32_t> indices) {
+    std::vector<Stay*> result;
+    for (const int32_t i : indices) result.push_back(&result_.stays[static_cast<size_t>(i)]);
+    return result;
+  }
+
+  void place_loads(size_t section, Lane lane, const std::vector<Stay*>& loads) {
+    const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
     double next = start(end);
     for (auto stay = loads.rbegin(); stay != loads.rend(); ++stay) {
       const double seconds = costs_.transfer_seconds(lane, bytes_of(**stay));
@@ -203,14 +228,8 @@ class TransferPlanner {
     }
   }
 
-  void place_stores(size_t section, Lane lane) {
+  void place_stores(size_t section, Lane lane, std::vector<Stay*> stores) {
     const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
-    std::vector<Stay*> stores;
-    for (Stay& stay : result_.stays) {
-      if (stay.stores && stay.store_after >= begin && stay.store_after < end &&
-          lane_between(stay.tier, home(stay.storage)) == lane)
-        stores.push_back(&stay);
-    }
     std::stable_sort(stores.begin(), stores.end(),
                      [](const Stay* a, const Stay* b) { return a->store_after < b->store_after; });
     const int64_t window = window_bytes(stores, &Stay::store_after);
@@ -233,12 +252,13 @@ class TransferPlanner {
   }
 
   const Graph& graph_;
+  std::span<const ValueFacts> facts_;
   const Placement& placement_;
   const Sequence& sequence_;
   const CostModel& costs_;
   Overlap overlap_;
-  std::vector<std::vector<Use>> uses_;  // by storage
-  std::vector<double> starts_;          // by execution, if nothing waited; one more for the end
+  std::vector<Use> uses_;       // of what moves, in order
+  std::vector<double> starts_;  // by execution, if nothing waited; one more for the end
   Transfers result_;
 };
 
@@ -251,9 +271,9 @@ Lane lane_between(Tier from, Tier to) {
   return to == Tier::kDevice ? Lane::kHostToDevice : Lane::kDeviceToHost;
 }
 
-Transfers plan_transfers(const Graph& graph, const Placement& placement, const Sequence& sequence,
-                         const CostModel& costs, Overlap overlap) {
-  return TransferPlanner(graph, placement, sequence, costs, overlap).run();
+Transfers plan_transfers(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
+                         const Sequence& sequence, const CostModel& costs, Overlap overlap) {
+  return TransferPlanner(graph, facts, placement, sequence, costs, overlap).run();
 }
 
 }  // namespace spillway

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/choices.h"
@@ -37,8 +38,9 @@ struct Transfers {
   std::vector<bool> moves;
 };
 
-[[nodiscard]] Transfers plan_transfers(const Graph& graph, const Placement& placement, const Sequence& sequence,
-                                       const CostModel& costs, Overlap overlap);
+[[nodiscard]] Transfers plan_transfers(const Graph& graph, std::span<const ValueFacts> facts,
+                                       const Placement& placement, const Sequence& sequence, const CostModel& costs,
+                                       Overlap overlap);
 
 // The lane that carries a value from one tier to another. REQUIRES: one of the pairs that a lane connects.
 [[nodiscard]] Lane lane_between(Tier from, Tier to);

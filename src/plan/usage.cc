@@ -4,27 +4,75 @@
 
 #include "base/error.h"
 #include "graph/operation.h"
+#include "plan/groups.h"
 
 namespace spillway {
 namespace {
 
-// REQUIRES: the buffer is alive at `step` and not a workspace.
-const Value& tenant_at(const Graph& graph, const Buffer& buffer, int32_t step) {
-  const Tenant* tenant = &buffer.tenants.front();
-  for (const Tenant& next : buffer.tenants) {
-    if (next.begin <= step) tenant = &next;
-  }
-  return graph.value(tenant->value);
-}
+// A value that lives in a buffer from step `begin` on, until the next tenant moves in or the buffer dies.
+struct Tenant {
+  BufferId buffer = kNone;
+  ValueId value = kNone;
+  int32_t begin = 0;
+};
 
-MemoryClass class_of(const Graph& graph, const Schedule& schedule, const Buffer& buffer, int32_t step) {
-  if (buffer.tenants.empty()) return MemoryClass::kTransient;
-  const Value& tenant = tenant_at(graph, buffer, step);
-  if (tenant.kind != ValueKind::kActivation) return class_of_moved(tenant);
-  const int32_t forward_end = schedule.sections[0].end;
-  return buffer.begin < forward_end && buffer.end > forward_end ? MemoryClass::kSavedActivation
-                                                                : MemoryClass::kTransient;
-}
+// All tenants of a tier's buffers. A buffer without any is the workspace of the step in which it begins.
+class Tenants {
+ public:
+  Tenants(const Graph& graph, const Schedule& schedule, Tier tier) : graph_(graph), schedule_(schedule), tier_(tier) {
+    for (size_t v = 0; v < schedule.persistent.size(); ++v) add(schedule.persistent[v], static_cast<ValueId>(v), 0);
+    for (size_t i = 0; i < schedule.steps.size(); ++i) {
+      const Step& step = schedule.steps[i];
+      const std::span<const BufferId> outputs = schedule.outputs(step);
+      for (size_t k = 0; k < outputs.size(); ++k)
+        add(outputs[k], step.op == kNone ? step.moved : graph.op(step.op).outputs[k], static_cast<int32_t>(i));
+    }
+    by_buffer_ = Groups(schedule.buffers.size(), all_.size(), [&](size_t i) { return all_[i].buffer; });
+  }
+
+  [[nodiscard]] std::span<const int32_t> of(BufferId buffer) const { return by_buffer_[static_cast<size_t>(buffer)]; }
+  [[nodiscard]] const Tenant& operator[](int32_t i) const { return all_[static_cast<size_t>(i)]; }
+
+  // REQUIRES: the buffer is alive at `step` and not a workspace.
+  [[nodiscard]] const Value& at(BufferId buffer, int32_t step) const {
+    const std::span<const int32_t> tenants = of(buffer);
+    int32_t found = tenants.front();
+    for (const int32_t next : tenants) {
+      if ((*this)[next].begin <= step) found = next;
+    }
+    return graph_.value((*this)[found].value);
+  }
+
+  [[nodiscard]] MemoryClass class_of(BufferId buffer, int32_t step) const {
+    if (of(buffer).empty()) return MemoryClass::kTransient;
+    const Value& tenant = at(buffer, step);
+    if (tenant.kind != ValueKind::kActivation) return class_of_moved(tenant);
+    const Buffer& b = schedule_.buffers[static_cast<size_t>(buffer)];
+    const int32_t forward_end = schedule_.sections[0].end;
+    return b.begin < forward_end && b.end > forward_end ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
+  }
+
+  // All buffers of the tier that are alive at a step.
+  template <typename Visit>
+  void visit_alive(int32_t step, const Visit& visit) const {
+    for (BufferId id = 0; id < std::ssize(schedule_.buffers); ++id) {
+      const Buffer& b = schedule_.buffers[static_cast<size_t>(id)];
+      if (b.tier == tier_ && b.begin <= step && b.end > step) visit(id, b);
+    }
+  }
+
+ private:
+  void add(BufferId buffer, ValueId value, int32_t begin) {
+    if (buffer != kNone && schedule_.buffers[static_cast<size_t>(buffer)].tier == tier_)
+      all_.push_back({buffer, value, begin});
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  Tier tier_;
+  std::vector<Tenant> all_;  // of each buffer in the order in which they move in
+  Groups by_buffer_;
+};
 
 }  // namespace
 
@@ -72,16 +120,16 @@ MemoryClass class_of_moved(const Value& value) {
 
 std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   std::vector<LiveBuffer> result;
-  for (const Buffer& b : schedule.buffers) {
-    if (b.tier != tier || b.begin > step || b.end <= step) continue;
-    const MemoryClass memory_class = class_of(graph, schedule, b, step);
-    if (b.tenants.empty()) {
+  const Tenants tenants(graph, schedule, tier);
+  tenants.visit_alive(step, [&](BufferId id, const Buffer& b) {
+    const MemoryClass memory_class = tenants.class_of(id, step);
+    if (tenants.of(id).empty()) {
       const Operation& op = graph.op(schedule.steps[static_cast<size_t>(b.begin)].op);
       result.push_back({fmt::format("workspace of {}", graph.value(op.outputs[0]).name), memory_class, b.bytes});
     } else {
-      result.push_back({tenant_at(graph, b, step).name, memory_class, b.bytes});
+      result.push_back({tenants.at(id, step).name, memory_class, b.bytes});
     }
-  }
+  });
   std::stable_sort(result.begin(), result.end(),
                    [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; });
   return result;
@@ -89,10 +137,9 @@ std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, T
 
 ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   ClassBytes result{};
-  for (const Buffer& b : schedule.buffers) {
-    if (b.tier != tier || b.begin > step || b.end <= step) continue;
-    result[static_cast<size_t>(class_of(graph, schedule, b, step))] += b.bytes;
-  }
+  const Tenants tenants(graph, schedule, tier);
+  tenants.visit_alive(
+      step, [&](BufferId id, const Buffer& b) { result[static_cast<size_t>(tenants.class_of(id, step))] += b.bytes; });
   return result;
 }
 
@@ -102,15 +149,18 @@ std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& sch
   const auto change = [&](int32_t step, MemoryClass memory_class, int64_t bytes) {
     usage[static_cast<size_t>(step)][static_cast<size_t>(memory_class)] += bytes;
   };
-  for (const Buffer& b : schedule.buffers) {
+  const Tenants tenants(graph, schedule, tier);
+  for (BufferId id = 0; id < std::ssize(schedule.buffers); ++id) {
+    const Buffer& b = schedule.buffers[static_cast<size_t>(id)];
     if (b.tier != tier || b.begin >= b.end) continue;
-    MemoryClass now = class_of(graph, schedule, b, b.begin);
+    MemoryClass now = tenants.class_of(id, b.begin);
     change(b.begin, now, b.bytes);
-    for (const Tenant& tenant : b.tenants) {
-      if (tenant.begin <= b.begin || tenant.begin >= b.end) continue;
-      const MemoryClass next = class_of(graph, schedule, b, tenant.begin);
-      change(tenant.begin, now, -b.bytes);
-      change(tenant.begin, next, b.bytes);
+    for (const int32_t tenant : tenants.of(id)) {
+      const int32_t begin = tenants[tenant].begin;
+      if (begin <= b.begin || begin >= b.end) continue;
+      const MemoryClass next = tenants.class_of(id, begin);
+      change(begin, now, -b.bytes);
+      change(begin, next, b.bytes);
       now = next;
     }
     change(b.end, now, -b.bytes);

@@ -1,0 +1,41 @@
+// Items by group, all in one array: what a vector of vectors says, without memory of its own for each.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace spillway {
+
+class Groups {
+ public:
+  // Of items 0, 1, ..., in each group in this order. `group_of(item)` may say that an item belongs nowhere: -1.
+  template <typename GroupOf>
+  Groups(size_t groups, size_t items, const GroupOf& group_of) : ends_(groups + 1, 0) {
+    for (size_t i = 0; i < items; ++i) {
+      if (const int32_t group = group_of(i); group >= 0) ++ends_[static_cast<size_t>(group) + 1];
+    }
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    items_.resize(static_cast<size_t>(ends_.back()));
+    std::vector<int32_t> next(ends_.begin(), ends_.end() - 1);
+    for (size_t i = 0; i < items; ++i) {
+      if (const int32_t group = group_of(i); group >= 0)
+        items_[static_cast<size_t>(next[static_cast<size_t>(group)]++)] = static_cast<int32_t>(i);
+    }
+  }
+  Groups() = default;
+
+  // One group after another.
+  [[nodiscard]] std::span<const int32_t> all() const { return items_; }
+  [[nodiscard]] std::span<const int32_t> operator[](size_t group) const {
+    return std::span(items_).subspan(static_cast<size_t>(ends_[group]),
+                                     static_cast<size_t>(ends_[group + 1] - ends_[group]));
+  }
+
+ private:
+  std::vector<int32_t> ends_;  // by group, after that of the one before
+  std::vector<int32_t> items_;
+};
+
+}  // namespace spillway

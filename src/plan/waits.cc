@@ -1,0 +1,182 @@
+#include "plan/waits.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/math.h"
+#include "plan/offsets.h"
+
+namespace spillway {
+namespace {
+
+using Clock = std::array<int32_t, kLanes>;  // by lane: a step, or kNone
+constexpr Clock kNobody = {kNone, kNone, kNone, kNone, kNone, kNone, kNone};
+
+void raise(Clock& clock, const Clock& other) {
+  for (size_t lane = 0; lane < kLanes; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
+}
+
+// Who touched which bytes of an arena last, by lane. A later step of a lane implies all earlier ones.
+class LastAccesses {
+ public:
+  // Nobody yet. Bytes are told apart at the ends of `fixed` from the start, in order: so what is soon gone, above them,
+  // is all that moves when segments come and go.
+  void start(std::span<const int64_t> fixed) {
+    begins_.assign(fixed.begin(), fixed.end());
+    places_.resize(fixed.size());
+    std::iota(places_.begin(), places_.end(), 0);
+    segments_.assign(fixed.size(), {kNobody, kNobody});
+    free_.clear();
+  }
+
+  // Raises `needed` by whoever must have finished before step `i` of `lane` may read (or write) these bytes, and notes
+  // the access.
+  void access(int64_t offset, int64_t bytes, bool writes, Lane lane, int32_t i, Clock& needed) {
+    if (bytes == 0) return;
+    const size_t first = split(offset, std::lower_bound(begins_.begin(), begins_.end(), offset) - begins_.begin());
+    size_t last = first + 1;
+    while (last < begins_.size() && begins_[last] < offset + bytes) ++last;
+    split(offset + bytes, static_cast<std::ptrdiff_t>(last));
+    for (size_t at = first; at < last; ++at) {
+      raise(needed, segment(at).writers);
+      if (writes) raise(needed, segment(at).readers);
+      if (!writes) segment(at).readers[static_cast<size_t>(lane)] = i;
+    }
+    if (!writes) return;
+    segment(first) = {kNobody, kNobody};
+    segment(first).writers[static_cast<size_t>(lane)] = i;
+    const auto erase = [&](auto& list) {
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                 list.begin() + static_cast<std::ptrdiff_t>(last));
+    };
+    free_.insert(free_.end(), places_.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                 places_.begin() + static_cast<std::ptrdiff_t>(last));
+    erase(begins_);
+    erase(places_);
+  }
+
+ private:
+  struct Segment {
+    Clock readers, writers;
+  };
+
+  // The segment that begins at `offset`, from now on at least. `index` is of the first that does not begin before.
+  size_t split(int64_t offset, std::ptrdiff_t index) {
+    const auto at = static_cast<size_t>(index);
+    if (at < begins_.size() && begins_[at] == offset) return at;
+    const Segment whole = at == 0 ? Segment{kNobody, kNobody} : segment(at - 1);
+    begins_.insert(begins_.begin() + index, offset);
+    places_.insert(places_.begin() + index, place_of(whole));
+    return at;
+  }
+
+  Segment& segment(size_t index) { return segments_[static_cast<size_t>(places_[index])]; }
+  int32_t place_of(const Segment& segment) {
+    if (free_.empty()) {
+      segments_.push_back(segment);
+      return static_cast<int32_t>(segments_.size() - 1);
+    }
+    const int32_t place = free_.back();
+    free_.pop_back();
+    segments_[static_cast<size_t>(place)] = segment;
+    return place;
+  }
+
+  // In order: where each segment begins, to go on to the next one, and which of segments_ it is.
+  std::vector<int64_t> begins_;
+  std::vector<int32_t> places_;
+  std::vector<Segment> segments_;
+  std::vector<int32_t> free_;  // of segments_
+};
+
+class WaitFinder {
+ public:
+  WaitFinder(const Schedule& schedule, std::span<const int64_t> offsets)
+      : schedule_(schedule), offsets_(offsets), finished_(schedule.steps.size(), kNobody) {
+    for (size_t i = 0; i < schedule.buffers.size(); ++i) {
+      const Buffer& b = schedule.buffers[i];
+      if (!b.fixed) continue;
+      std::vector<int64_t>& ends = fixed_[static_cast<size_t>(b.tier)];
+      for (const int64_t end : {offsets[i], offsets[i] + b.bytes, offsets[i] + b.padded_bytes()}) {
+        if (ends.empty() || end > ends.back()) ends.push_back(end);
+      }
+    }
+  }
+
+  Waits run() {
+    for (const Section& section : schedule_.sections) {
+      for (size_t tier = 0; tier < kTiers; ++tier) tiers_[tier].start(fixed_[tier]);
+      known_.fill(kNobody);
+      for (int32_t i = section.begin; i < section.end; ++i) add_waits(i);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] const Step& step(int32_t i) const { return schedule_.steps[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Buffer& buffer(BufferId id) const { return schedule_.buffers[static_cast<size_t>(id)]; }
+
+  // What step `i` touches must be free for it.
+  [[nodiscard]] Clock needed_by(int32_t i) {
+    const Step& step = this->step(i);
+    const std::span<const BufferId> inputs = schedule_.inputs(step), outputs = schedule_.outputs(step);
+    const bool padded =
+        step.op == kNone && (buffer(inputs[0]).tier == Tier::kDisk || buffer(outputs[0]).tier == Tier::kDisk);
+    Clock needed = kNobody;
+    // The last block is read to its end, too: what is there does not matter, but checksums want it to stay.
+    const auto access = [&](BufferId id, bool writes) {
+      if (id == kNone) return;
+      const Buffer& b = buffer(id);
+      const int64_t bytes = padded ? align_up(b.bytes, kDiskAlignment) : b.bytes;
+      tiers_[static_cast<size_t>(b.tier)].access(offsets_[static_cast<size_t>(id)], bytes, writes, step.lane, i,
+                                                 needed);
+    };
+    for (const BufferId input : inputs) access(input, false);
+    access(step.workspace, true);
+    for (const BufferId output : outputs) access(output, true);
+    return needed;
+  }
+
+  void add_waits(int32_t i) {
+    const Clock needed = needed_by(i);
+    const auto own = static_cast<size_t>(step(i).lane);
+    Clock& known = known_[own];
+    found_.clear();
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      if (lane != own && needed[lane] > known[lane]) found_.push_back(needed[lane]);
+    }
+    std::erase_if(found_, [&](int32_t wait) { return is_implied(wait); });
+    for (const int32_t wait : found_) raise(known, finished_[static_cast<size_t>(wait)]);
+    known[own] = i;
+    finished_[static_cast<size_t>(i)] = known;
+    result_.add(found_);
+  }
+
+  // Whether another wait has seen this one finish.
+  [[nodiscard]] bool is_implied(int32_t wait) const {
+    const auto lane = static_cast<size_t>(step(wait).lane);
+    return std::any_of(found_.begin(), found_.end(), [&](int32_t other) {
+      return other != wait && finished_[static_cast<size_t>(other)][lane] >= wait;
+    });
+  }
+
+  const Schedule& schedule_;
+  std::span<const int64_t> offsets_;
+  std::array<std::vector<int64_t>, kTiers> fixed_;  // where fixed buffers begin and end
+  std::array<LastAccesses, kTiers> tiers_;
+  std::array<Clock, kLanes> known_{};  // by lane: what has finished when its next step starts
+  std::vector<Clock> finished_;        // by step: what has finished when it has
+  std::vector<int32_t> found_;         // waits of the step at hand
+  Waits result_;
+};
+
+}  // namespace
+
+Waits find_waits(const Schedule& schedule, std::span<const int64_t> offsets) {
+  const bool one_lane = std::all_of(schedule.steps.begin(), schedule.steps.end(),
+                                    [](const Step& step) { return step.lane == Lane::kCompute; });
+  return one_lane ? Waits() : WaitFinder(schedule, offsets).run();
+}
+
+}  // namespace spillway
