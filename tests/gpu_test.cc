@@ -48,8 +48,8 @@ void copy_now(Device& device, void* to, const void* from, int64_t bytes) {
 }
 
 struct ProductCase {
-  DType a, b, addend, out;
-  bool transpose_a, transpose_b, has_addend;
+  DType a, b, added, out;  // `added` is the type of addend and bias
+  bool transpose_a, transpose_b, has_addend, has_bias;
   int64_t m, n, k;
 };
 
@@ -59,18 +59,23 @@ std::vector<float> product_on(Device& device, const ProductCase& c) {
   Builder builder(graph);
   const ValueType a{c.a, c.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k}};
   const ValueType b{c.b, c.transpose_b ? Shape{c.n, c.k} : Shape{c.k, c.n}};
-  const ValueType addend{c.addend, {c.m, c.n}};
+  const ValueType addend{c.added, {c.m, c.n}}, bias{c.added, {c.n}};
   const ValueId x = builder.input("a", a, ValueKind::kBatch), y = builder.input("b", b, ValueKind::kBatch);
   const ValueId z = c.has_addend ? builder.input("addend", addend, ValueKind::kBatch) : kNone;
-  const ValueId result = ops::matmul(
-      builder, x, y,
-      {.transpose_a = c.transpose_a, .transpose_b = c.transpose_b, .alpha = 0.5, .addend = z, .out_dtype = c.out});
+  const ValueId row = c.has_bias ? builder.input("bias", bias, ValueKind::kBatch) : kNone;
+  const ValueId result = ops::matmul(builder, x, y,
+                                     {.transpose_a = c.transpose_a,
+                                      .transpose_b = c.transpose_b,
+                                      .alpha = 0.5,
+                                      .addend = z,
+                                      .bias = row,
+                                      .out_dtype = c.out});
   const OpId id = graph.value(result).producer;
   const ValueType out = graph.value(result).type;
 
   std::vector<Tensor> tensors;
-  for (const ValueType& type : {a, b, addend, out}) tensors.emplace_back(device, type);
-  for (size_t i = 0; i < 3; ++i) {
+  for (const ValueType& type : {a, b, addend, bias, out}) tensors.emplace_back(device, type);
+  for (size_t i = 0; i < 4; ++i) {
     RandomStream random(7, i);
     const TensorView& view = tensors[i].view;
     std::vector<std::byte> content(static_cast<size_t>(view.bytes()));
@@ -87,8 +92,9 @@ std::vector<float> product_on(Device& device, const ProductCase& c) {
   const int64_t scratch = std::max<int64_t>(64, workspace_of(graph, id, 1, device.kind()));
   const Device::Memory workspace = device.allocate("device", scratch);
   ThreadPool pool(1);
-  const std::array inputs = {tensors[0].view, tensors[1].view, c.has_addend ? tensors[2].view : TensorView{}};
-  const std::array outputs = {tensors[3].view};
+  const std::array inputs = {tensors[0].view, tensors[1].view, c.has_addend ? tensors[2].view : TensorView{},
+                             c.has_bias ? tensors[3].view : TensorView{}};
+  const std::array outputs = {tensors[4].view};
   const std::unique_ptr<DeviceQueue> queue = device.make_queue();
   queue->run(graph.op(id).def->kernel(device.kind()), {.inputs = inputs,
                                                        .outputs = outputs,
@@ -178,13 +184,13 @@ TEST_CASE("on a GPU: matrix products are those of the CPU") {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
-  for (uint32_t bits = 0; bits < 128; ++bits) {
+  for (uint32_t bits = 0; bits < 256; ++bits) {
     const auto bit = [&](int i) { return (bits >> i & 1) != 0; };
-    const ProductCase c{kTypes[bit(0)], kTypes[bit(1)], kTypes[bit(2)],   kTypes[bit(3)],   bit(4),
-                        bit(5),         bit(6),         bit(0) ? 96 : 40, bit(1) ? 64 : 24, bit(2) ? 200 : 72};
+    const ProductCase c{kTypes[bit(0)], kTypes[bit(1)], kTypes[bit(2)],   kTypes[bit(3)],   bit(4),           bit(5),
+                        bit(6),         bit(7),         bit(0) ? 96 : 40, bit(1) ? 64 : 24, bit(2) ? 200 : 72};
     CAPTURE(bits);
     const std::vector<float> expected = product_on(cpu_device(), c), got = product_on(*gpu, c);
-    // Sums of k products below 1/4 in another order; and a bf16 result, or an addend that is rounded to it first.
+    // Sums of k products below 1/4 in another order, and a bf16 result that may be rounded to the other side.
     const double order = 2e-6 * static_cast<double>(c.k);
     const double rounding = c.out == DType::kBF16 ? 0x1p-7 : 0;
     for (size_t i = 0; i < expected.size(); ++i) {

@@ -1,7 +1,6 @@
 #include "model/decoder_parts.h"
 
 #include "ops/add/add.h"
-#include "ops/add_bias/add_bias.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/matmul/matmul.h"
@@ -73,8 +72,8 @@ ValueId DecoderParts::linear(int64_t layer, Projection projection, ValueId x, Va
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
   const bool joins_late = update != kNone && residual != kNone;
-  ValueId y = ops::linear(builder_, x, w, update != kNone ? update : residual);
-  if (module.bias) y = ops::add_bias(builder_, y, weight(module.name + ".bias", {module.out_features}));
+  const ValueId bias = module.bias ? weight(module.name + ".bias", {module.out_features}) : kNone;
+  const ValueId y = ops::linear(builder_, x, w, {.addend = update != kNone ? update : residual, .bias = bias});
   return joins_late ? ops::add(builder_, y, residual) : y;
 }
 

@@ -54,7 +54,7 @@ ValueId build_network(Builder& b, const std::vector<ValueId>& in) {
     b.begin_block(name);
     const ValueId y = ops::rms_norm(b, x, in[4], 1e-5);
     const ValueId inner = ops::swiglu(b, ops::linear(b, y, in[5]), ops::linear(b, y, in[6]));
-    x = ops::linear(b, inner, in[7], x);
+    x = ops::linear(b, inner, in[7], {.addend = x});
     b.end_block();
   }
   x = ops::add(b, x, ops::rms_norm(b, x, in[4], 1e-5));

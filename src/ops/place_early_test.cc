@@ -51,7 +51,7 @@ struct Network {
       const ValueId y = ops::rms_norm(b, x, weight("norm" + layer, {kWidth}), 1e-5);
       const ValueId gate = ops::linear(b, y, weight("gate" + layer, {kInner, kWidth}));
       const ValueId up = ops::linear(b, y, weight("up" + layer, {kInner, kWidth}));
-      x = ops::linear(b, ops::swiglu(b, gate, up), weight("down" + layer, {kWidth, kInner}), x);
+      x = ops::linear(b, ops::swiglu(b, gate, up), weight("down" + layer, {kWidth, kInner}), {.addend = x});
       b.end_block();
     }
     const ValueId head = tied ? table : weight("head", {kVocabulary, kWidth});

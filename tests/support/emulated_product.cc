@@ -20,7 +20,9 @@ void multiply(const Product& p, const KernelArgs& args) {
                .alpha = p.alpha,
                .addend = p.c,
                .addend_dtype = p.out,
-               .addend_stride = p.n},
+               .addend_stride = p.n,
+               .bias = p.bias,
+               .bias_dtype = p.out},
               workspace, *args.threads);
 }
 

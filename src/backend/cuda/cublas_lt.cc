@@ -34,8 +34,9 @@ uint32_t alignment_of_result(const Product& p) {
 }
 
 std::string to_string(const Product& p) {
-  return fmt::format("{}x{}x{} {}{} {}->{}{} align {} {} {} workspace {}", p.m, p.n, p.k, p.transpose_a ? 't' : 'n',
-                     p.transpose_b ? 't' : 'n', name_of(p.in), name_of(p.out), p.c ? "+" : "", alignment_of(p.a),
+  const std::string bias = p.bias ? fmt::format(" bias align {}", alignment_of(p.bias)) : "";
+  return fmt::format("{}x{}x{} {}{} {}->{}{}{} align {} {} {} workspace {}", p.m, p.n, p.k, p.transpose_a ? 't' : 'n',
+                     p.transpose_b ? 't' : 'n', name_of(p.in), name_of(p.out), p.c ? "+" : "", bias, alignment_of(p.a),
                      alignment_of(p.b), alignment_of_result(p), p.workspace_bytes);
 }
 
@@ -52,6 +53,7 @@ CublasLt::Key CublasLt::key_of(const Product& p) {
           alignment_of(p.a),
           alignment_of(p.b),
           alignment_of_result(p),
+          p.bias ? alignment_of(p.bias) : 0,
           p.workspace_bytes};
 }
 
@@ -138,7 +140,14 @@ cublasStatus_t CublasLt::start(const Plan& plan, const cublasLtMatmulAlgo_t& alg
                                cudaStream_t stream) const {
   const float beta = p.c ? 1 : 0;
   const void* const addend = p.c ? p.c : p.d;
-  return functions_->matmul(handle_, plan.product, &p.alpha, p.b, plan.b, p.a, plan.a, &beta, addend, plan.d, p.d,
+  // A plan serves biases at many addresses, maybe at once: each call has a description of its own.
+  cublasLtMatmulDescOpaque_t description = *plan.product;
+  if (p.bias) {
+    const cublasStatus_t status =
+        functions_->desc_set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof p.bias);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+  }
+  return functions_->matmul(handle_, &description, &p.alpha, p.b, plan.b, p.a, plan.a, &beta, addend, plan.d, p.d,
                             plan.d, &algorithm, p.workspace, static_cast<size_t>(p.workspace_bytes), stream);
 }
 
@@ -165,10 +174,18 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   const std::string name = fmt::format("{} by cuBLASLt {}", to_string(p), version_text(f.version()));
   auto plan = std::make_shared<Plan>(f);
   check(f.desc_create(&plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product's description");
-  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasOperation_t second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  check(f.desc_set(plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "a product's description");
-  check(f.desc_set(plan->product, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "a product's description");
+  const auto describe = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    check(f.desc_set(plan->product, attribute, &value, sizeof value), "a product's description");
+  };
+  describe(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  describe(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias) {
+    // A number for each row of what the library takes for D, which are the columns of ours. Its proposals depend on how
+    // the address is aligned; start() gives the address itself.
+    describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    describe(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(cuda_type(p.out)));
+    describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{alignment_of(p.bias)}));
+  }
   // A row-major matrix of r rows and c columns is a column-major one of c rows and r columns.
   const auto layout = [&](cublasLtMatrixLayout_t& into, DType dtype, int64_t rows, int64_t columns) {
     check(

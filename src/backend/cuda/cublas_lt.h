@@ -49,9 +49,9 @@ class CublasLt {
     PlanPointer plan;
     uint64_t last_use = 0;
   };
-  using Key = std::array<int64_t, 10>;
+  using Key = std::array<int64_t, 11>;
 
-  // What an algorithm depends on. Whether there is an addend is part of it; the factor is not.
+  // What an algorithm depends on. Whether there are an addend and a bias is part of it; the factor is not.
   [[nodiscard]] static Key key_of(const Product& product);
 
   [[nodiscard]] PlanPointer plan_for(const Product& product, cudaStream_t stream);

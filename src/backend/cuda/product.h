@@ -8,15 +8,17 @@
 
 namespace spillway::cuda {
 
-// D = alpha op(A) op(B) + beta C, all row-major and dense; C may be D. Sums are f32; f32 data is not rounded to TF32.
+// D = alpha op(A) op(B) + C + bias in every row, all row-major and dense; C may be D. Sums are f32; f32 data is not
+// rounded to TF32.
 struct Product {
   int64_t m = 0, n = 0, k = 0;  // all above 0
   bool transpose_a = false, transpose_b = false;
   DType in = DType::kBF16;   // of A and B
-  DType out = DType::kBF16;  // of C and D
+  DType out = DType::kBF16;  // of C, D and bias
   const void* a = nullptr;
   const void* b = nullptr;
-  const void* c = nullptr;  // null: beta is 0
+  const void* c = nullptr;     // null: none
+  const void* bias = nullptr;  // [n]; null: none
   void* d = nullptr;
   float alpha = 1;
   std::byte* workspace = nullptr;  // 256-byte aligned

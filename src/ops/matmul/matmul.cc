@@ -1,5 +1,7 @@
 #include "ops/matmul/matmul.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "backend/cpu/matmul.h"
@@ -10,6 +12,7 @@
 #include "ops/cast/cast.h"
 #include "ops/check.h"
 #include "ops/matmul/matmul_shape.h"
+#include "ops/sum_rows/sum_rows.h"
 
 namespace spillway::ops {
 
@@ -24,7 +27,7 @@ cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes&
           .transpose_b = transpose_b};
 }
 
-MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, DType a, DType b, DType c) {
+MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const MatmulTypes& types) {
   // What NVIDIA recommends for Hopper, where it pays: products that run for some microseconds at least.
   constexpr double kLargeFlops = 1e9;
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
@@ -33,9 +36,13 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, DType a
   const auto take_floats = [&](int64_t count) {
     return std::exchange(workspace.bytes, align_up(workspace.bytes + 4 * count, 256));
   };
-  if (a != b) workspace.widened = take_floats(shape.k * (a == DType::kF32 ? shape.n : shape.m));
-  const bool in_f32 = a == DType::kF32 || b == DType::kF32;
-  if (in_f32 && c != DType::kF32) workspace.result = take_floats(shape.m * shape.n);
+  if (types.a != types.b) workspace.widened = take_floats(shape.k * (types.a == DType::kF32 ? shape.n : shape.m));
+  const auto all_bf16 = [](std::initializer_list<std::optional<DType>> all) {
+    return std::all_of(all.begin(), all.end(), [](std::optional<DType> type) { return type != DType::kF32; });
+  };
+  if (all_bf16({types.a, types.b, types.c, types.addend, types.bias})) workspace.result_type = DType::kBF16;
+  if (types.c != workspace.result_type) workspace.result = take_floats(shape.m * shape.n);
+  if (types.bias && types.bias != workspace.result_type) workspace.bias = take_floats(shape.n);
   return workspace;
 }
 
@@ -72,10 +79,18 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
     expect_real("matmul", "addend", *inputs[2]);
     expect_same("matmul", "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.per_token});
   }
+  if (inputs[3] != nullptr) {
+    expect_real("matmul", "bias", *inputs[3]);
+    expect_same("matmul", "bias", *inputs[3], {inputs[3]->dtype, {shape.n}});
+    if (shape.transpose_a && a.per_token) {
+      throw input_error("matmul", "expected no bias where tokens are contracted, got {}; add it to what that gives",
+                        to_string(*inputs[3]));
+    }
+  }
   return {out};
 }
 
-// C = alpha op(A) op(B) + addend. Where A is not transposed, dA = alpha dC op(B)', else dA' = ..., and so on.
+// C = alpha op(A) op(B) + bias + addend. Where A is not transposed, dA = alpha dC op(B)', else dA' = ..., and so on.
 void vjp(VjpContext& context) {
   Builder& builder = context.builder();
   const Attributes attributes = context.attributes();
@@ -104,6 +119,10 @@ void vjp(VjpContext& context) {
     }
   }
   if (context.wants(2)) add_cotangent(context, 2, dy);
+  if (context.wants(3)) {
+    const ValueId addend = context.take_addend(3);
+    context.add(3, sum_rows(builder, dy, addend, context.gradient_dtype(3)));
+  }
 }
 
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
@@ -122,11 +141,18 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
 
 int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
-  return matmul_cuda_workspace(shape, inputs[0]->dtype, inputs[1]->dtype, outputs[0]->dtype).bytes;
+  const auto optional_type = [](const ValueType* type) { return type ? std::optional(type->dtype) : std::nullopt; };
+  return matmul_cuda_workspace(shape, {.a = inputs[0]->dtype,
+                                       .b = inputs[1]->dtype,
+                                       .c = outputs[0]->dtype,
+                                       .addend = optional_type(inputs[2]),
+                                       .bias = optional_type(inputs[3])})
+      .bytes;
 }
 
 void matmul_cpu(const KernelArgs& args) {
-  const TensorView &a = args.inputs[0], &b = args.inputs[1], &addend = args.inputs[2], &c = args.outputs[0];
+  const TensorView &a = args.inputs[0], &b = args.inputs[1], &addend = args.inputs[2], &bias = args.inputs[3];
+  const TensorView& c = args.outputs[0];
   const auto matrix = [](const TensorView& view) { return cpu::Matrix{view.data, view.dtype, view.shape[1]}; };
   cpu::matmul({.shape = product_shape(a.shape, b.shape, args.attributes),
                .a = matrix(a),
@@ -137,7 +163,9 @@ void matmul_cpu(const KernelArgs& args) {
                .alpha = static_cast<float>(args.attributes.real("alpha")),
                .addend = addend.data,
                .addend_dtype = addend.dtype,
-               .addend_stride = c.shape[1]},
+               .addend_stride = c.shape[1],
+               .bias = bias.data,
+               .bias_dtype = bias.dtype},
               args.workspace, *args.threads);
 }
 
@@ -155,15 +183,15 @@ const OpDef kMatmul{.name = "matmul",
 
 ValueId matmul(Builder& builder, ValueId a, ValueId b, const MatmulOptions& options) {
   const DType dtype = options.out_dtype.value_or(builder.type(a).dtype);
-  return builder.append_one(kMatmul, {a, b, options.addend},
+  return builder.append_one(kMatmul, {a, b, options.addend, options.bias},
                             {{"transpose_a", int64_t{options.transpose_a}},
                              {"transpose_b", int64_t{options.transpose_b}},
                              {"alpha", options.alpha},
                              {"dtype", static_cast<int64_t>(dtype)}});
 }
 
-ValueId linear(Builder& builder, ValueId x, ValueId w, ValueId addend) {
-  return matmul(builder, x, w, {.transpose_b = true, .addend = addend});
+ValueId linear(Builder& builder, ValueId x, ValueId w, const LinearOptions& options) {
+  return matmul(builder, x, w, {.transpose_b = true, .addend = options.addend, .bias = options.bias});
 }
 
 }  // namespace spillway::ops

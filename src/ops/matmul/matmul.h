@@ -1,4 +1,4 @@
-// The matrix product, with what is fused into it: transposition, a factor and an addend.
+// The matrix product, with what is fused into it: transposition, a factor, a bias and an addend.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,22 @@ struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;
   double alpha = 1;
   ValueId addend = kNone;          // [M, N], f32 or bf16; the product may take its place
+  ValueId bias = kNone;            // [N], f32 or bf16, for every row; not where tokens are contracted
   std::optional<DType> out_dtype;  // f32 or bf16; a's where not given
 };
 
-// alpha * op(a) op(b) + addend, [M, N]. a is [M, K] (or [K, M] transposed), b is [K, N] (or [N, K]), each f32 or bf16;
-// sums are f32. Rows of the result are per token where those of a are; a product of two transposed streams
-// ([T, M] and [T, N]) contracts over the tokens.
+// alpha * op(a) op(b) + bias + addend, [M, N]. a is [M, K] (or [K, M] transposed), b is [K, N] (or [N, K]), each f32 or
+// bf16; sums are f32 and rounded once. Rows of the result are per token where those of a are; a product of two
+// transposed streams ([T, M] and [T, N]) contracts over the tokens.
 [[nodiscard]] ValueId matmul(Builder& builder, ValueId a, ValueId b, const MatmulOptions& options = {});
 
-// x [T, I] times the transpose of w [O, I], plus addend [T, O]: a linear layer without bias, in the dtype of x.
-[[nodiscard]] ValueId linear(Builder& builder, ValueId x, ValueId w, ValueId addend = kNone);
+// What a linear layer adds to its product, each where there is one.
+struct LinearOptions {
+  ValueId addend = kNone;  // [T, O]
+  ValueId bias = kNone;    // [O]
+};
+
+// x [T, I] times the transpose of w [O, I], in the dtype of x.
+[[nodiscard]] ValueId linear(Builder& builder, ValueId x, ValueId w, const LinearOptions& options = {});
 
 }  // namespace spillway::ops

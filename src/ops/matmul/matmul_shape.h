@@ -1,6 +1,8 @@
 // What matmul's kernels agree on with its description.
 #pragma once
 
+#include <optional>
+
 #include "backend/cpu/matmul.h"
 #include "graph/operation.h"
 
@@ -8,13 +10,20 @@ namespace spillway::ops {
 
 [[nodiscard]] cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes);
 
-// Scratch of the CUDA kernel, which is 256-byte aligned: the library's; for operands of two types, the one that is
-// widened to f32; and for an f32 product with a bf16 result, the result in f32.
+// Of the operands that there are, and of the result.
+struct MatmulTypes {
+  DType a, b, c;
+  std::optional<DType> addend, bias;
+};
+
+// Scratch of the CUDA kernel, which is 256-byte aligned: the library's; for factors of two types, the one that is
+// widened to f32; where the library's result is not yet C, that; and a bias of another type than the library's result.
 struct MatmulCudaWorkspace {
+  DType result_type = DType::kF32;  // of the library: f32 unless everything is bf16, so that one rounding is left
   int64_t library_bytes = 0;
-  int64_t widened = 0, result = 0;  // where they begin
+  int64_t widened = 0, result = 0, bias = 0;  // where they begin; 0: not needed
   int64_t bytes = 0;
 };
-[[nodiscard]] MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, DType a, DType b, DType c);
+[[nodiscard]] MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const MatmulTypes& types);
 
 }  // namespace spillway::ops

@@ -60,6 +60,40 @@ TEST_CASE("matmul and its gradients agree with float64 for every transposition")
   }
 }
 
+TEST_CASE("bias and addend of any type go into a product's sums before they are rounded") {
+  constexpr int64_t tokens = 4, n = 19, k = 5;
+  for (uint32_t bits = 0; bits < 40; ++bits) {
+    CAPTURE(bits);
+    const auto type = [&](int i) { return (bits >> i & 1) != 0 ? DType::kBF16 : DType::kF32; };
+    const bool has_addend = bits < 32;
+    const DType out = has_addend ? type(4) : type(2);
+    OperationCase test{.tokens = tokens,
+                       .inputs = {{{type(0), {tokens, k}, true}, random_numbers(tokens * k, 1)},
+                                  {{type(1), {n, k}}, random_numbers(n * k, 2)},
+                                  {{type(2), {n}}, random_numbers(n, 3)}},
+                       .build =
+                           [=](Builder& b, const std::vector<ValueId>& in) {
+                             return ops::matmul(b, in[0], in[1],
+                                                {.transpose_b = true,
+                                                 .alpha = 0.75,
+                                                 .addend = has_addend ? in[3] : kNone,
+                                                 .bias = in[2],
+                                                 .out_dtype = out});
+                           },
+                       .reference =
+                           [=](const std::vector<Numbers>& in) {
+                             std::vector<Numbers> product = {in[0], in[1]};
+                             if (has_addend) product.push_back(in[3]);
+                             Numbers sums = reference_product(product, static_cast<int64_t>(in[0].size()) / k, n, k,
+                                                              {.transpose_b = true, .alpha = 0.75});
+                             for (size_t i = 0; i < sums.size(); ++i) sums[i] += in[2][i % n];
+                             return sums;
+                           }};
+    if (has_addend) test.inputs.push_back({{type(3), {tokens, n}, true}, random_numbers(tokens * n, 4)});
+    check_operation(test);
+  }
+}
+
 TEST_CASE("a product of two streams contracts over the tokens, however few there are") {
   constexpr int64_t tokens = 9, m = 4, n = 5;
   check_operation(
@@ -99,4 +133,9 @@ TEST_CASE("matmul refuses operands that do not fit") {
   CHECK_THROWS_WITH((void)ops::matmul(b, x, x, {.transpose_b = true}),
                     "[matmul] expected tokens as rows of a or contracted in both, got f32[8t, 3] and "
                     "f32[8t, 3] transposed; transpose one");
+  const ValueId w3 = b.input("w3", {DType::kF32, {5, 3}}, ValueKind::kBatch);
+  CHECK_THROWS_WITH((void)ops::linear(b, x, w3, {.bias = v}),
+                    "[matmul] expected bias as f32[5], got f32[3]; cast it or check the model's sizes");
+  CHECK_THROWS_WITH((void)ops::matmul(b, x, x, {.transpose_a = true, .bias = v}),
+                    "[matmul] expected no bias where tokens are contracted, got f32[3]; add it to what that gives");
 }
