@@ -1,0 +1,130 @@
+#include "backend/cpu/attention_tiles.h"
+
+#include <cstring>
+
+namespace spillway::cpu::attention {
+namespace {
+
+constexpr int64_t kWordBytes = sizeof(float);
+
+}  // namespace
+
+int64_t thread_floats(int64_t head_size) {
+  const int64_t row_parts = 3 * kItemHeads * kRowTile, column_parts = 4 * kColumnTile;
+  return align_up((row_parts + column_parts) * padded_head(head_size) + 2 * kRowTile * kColumnTile + 2 * kColumnTile +
+                      2 * kItemHeads * kRowTile,
+                  16);
+}
+
+void pack_rows(const Tile& tile, const HeadView& view, float* out) {
+  const PanelSource source{view.data, view.dtype, view.stride, true, PanelFormat::kF32};
+  const int64_t height = tile.kernels.rows;
+  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+    tile.kernels.pack(source, {panel * height, tile.panel_rows(panel), height, 0, tile.head_size},
+                      out + panel * height * tile.head_size);
+  }
+}
+
+void pack_tokens(const Tile& tile, const HeadView& view, float* out) {
+  const PanelSource source{view.data, view.dtype, view.stride, true, PanelFormat::kF32};
+  const int64_t width = tile.kernels.columns;
+  for (int64_t first = 0; first < align_up(tile.columns, kScoreGranule); first += width) {
+    tile.kernels.pack(source, {first, tile.columns - first, width, 0, tile.head_size}, out + first * tile.head_size);
+  }
+}
+
+void pack_features(const Tile& tile, const HeadView& view, float* out) {
+  const PanelSource source{view.data, view.dtype, view.stride, false, PanelFormat::kF32};
+  const int64_t width = tile.kernels.columns;
+  for (int64_t first = 0; first < padded_head(tile.head_size); first += width) {
+    tile.kernels.pack(source, {first, tile.head_size - first, width, 0, tile.columns}, out + first * tile.columns);
+  }
+}
+
+void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores) {
+  const MatmulKernels& kernels = tile.kernels;
+  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+    const RowSpan span = tile.panel_span(panel);
+    const TileLeft left{rows + panel * kernels.rows * tile.head_size, kWordBytes, kernels.rows * kWordBytes};
+    for (int64_t column = span.begin; column < span.end; column += kernels.columns) {
+      kernels.f32[tile.panel_rows(panel) - 1](left, tokens + column * tile.head_size, tile.head_size,
+                                              scores + panel * kernels.rows * kColumnTile + column, kColumnTile, false);
+    }
+  }
+}
+
+void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums) {
+  const MatmulKernels& kernels = tile.kernels;
+  const int64_t width = padded_head(tile.head_size);
+  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+    const RowSpan span = tile.panel_span(panel);
+    const int64_t units = std::min(span.end, tile.columns) - span.begin, row = panel * kernels.rows;
+    if (units <= 0) continue;
+    const TileLeft left{weights + row * kColumnTile + span.begin, kColumnTile * kWordBytes, kWordBytes};
+    for (int64_t column = 0; column < width; column += kernels.columns) {
+      const float* right = features + column * tile.columns + span.begin * kernels.columns;
+      kernels.f32[tile.panel_rows(panel) - 1](left, right, units, sums + row * width + column, width, true);
+    }
+  }
+}
+
+void write_rows(const Tile& tile, const float* sums, const HeadView& out) {
+  const TileTarget target{.c = const_cast<char*>(out.data), .c_dtype = out.dtype, .c_stride = out.stride};
+  tile.kernels.finish(sums, padded_head(tile.head_size), target, {0, tile.rows, 0, tile.head_size});
+}
+
+int64_t Items::count() const {
+  int64_t tiles = 0;
+  for (int64_t s = 0; s < job_.args.sequences; ++s) tiles += div_ceil(job_.sequence(s).length, kRowTile);
+  return tiles * per_tile();
+}
+
+Item Items::operator[](int64_t index) const {
+  int64_t tile = index / per_tile(), s = 0;
+  for (;; ++s) {
+    const int64_t tiles = div_ceil(job_.sequence(s).length, kRowTile);
+    if (tile < tiles) {
+      tile = tiles - 1 - tile;
+      break;
+    }
+    tile -= tiles;
+  }
+  Item item{.sequence = job_.sequence(s)};
+  item.kv_head = index % per_tile() / chunks_;
+  const int64_t first = item.kv_head * job_.group();
+  item.head = first + index % chunks_ * heads_per_item_;
+  item.head_end = std::min(first + job_.group(), item.head + heads_per_item_);
+  item.row = tile * kRowTile;
+  item.row_end = std::min(item.sequence.length, item.row + kRowTile);
+  return item;
+}
+
+Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
+  return {.kernels = job.kernels,
+          .mask = {rows_are_queries, job.args.window, item.sequence.length},
+          .head_size = job.args.head_size,
+          .row = item.row,
+          .rows = item.row_end - item.row,
+          .column = 0,
+          .columns = 0};
+}
+
+void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t columns) {
+  for (int64_t token = args.seq_offsets[args.sequences]; token < args.tokens; ++token) {
+    std::memset(static_cast<char*>(data) + token * stride * size_of(args.dtype), 0,
+                static_cast<size_t>(columns * size_of(args.dtype)));
+  }
+}
+
+void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::byte* workspace) {
+  SPILLWAY_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0, "{} heads, {} key heads", args.heads,
+                 args.kv_heads);
+  SPILLWAY_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16, "attention of {}", name_of(args.dtype));
+  SPILLWAY_CHECK(args.seq_offsets[0] == 0 && args.seq_offsets[args.sequences] <= args.tokens,
+                 "sequences up to {} of {}", args.seq_offsets[args.sequences], args.tokens);
+  SPILLWAY_CHECK(kRowTile % kernels.rows == 0 && kScoreGranule % kernels.columns == 0, "tiles of {} x {}", kernels.rows,
+                 kernels.columns);
+  SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");
+}
+
+}  // namespace spillway::cpu::attention

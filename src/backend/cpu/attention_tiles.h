@@ -1,0 +1,181 @@
+// What attention's forward and backward pass have in common: tiles of rows against tiles of columns, the products over
+// them, and the items of work that a stream is cut into.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/attention_rows.h"
+#include "backend/cpu/matmul_kernels.h"
+#include "base/error.h"
+#include "base/math.h"
+
+namespace spillway::cpu::attention {
+
+constexpr int64_t kRowTile = 84;      // a multiple of every kernel's rows
+constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
+constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values
+
+[[nodiscard]] inline int64_t padded_head(int64_t head_size) { return align_up(head_size, MatmulKernels::kMostColumns); }
+
+// The workspace: a float for each token and head, then a part for each thread.
+[[nodiscard]] inline int64_t shared_floats(int64_t tokens, int64_t heads) { return align_up(tokens * heads, 16); }
+[[nodiscard]] int64_t thread_floats(int64_t head_size);
+
+// Hands out consecutive pieces of a thread's workspace.
+class Pieces {
+ public:
+  Pieces(float* begin, int64_t floats) : next_(begin), end_(begin + floats) {}
+  float* take(int64_t floats) {
+    float* piece = next_;
+    next_ += align_up(floats, 16);
+    SPILLWAY_CHECK(next_ <= end_, "attention workspace");
+    return piece;
+  }
+
+ private:
+  float *next_, *end_;
+};
+
+struct Sequence {
+  int64_t token, length;
+};
+
+// One head of a tensor, from one token on.
+struct HeadView {
+  const char* data;
+  DType dtype;
+  int64_t stride;
+};
+
+// Which columns of a tile a row sees. Queries as rows see keys up to their own; keys as rows are seen by queries from
+// their own on. Positions count from the start of the sequence.
+struct Mask {
+  bool rows_are_queries;
+  int64_t window, length;
+
+  [[nodiscard]] int64_t begin(int64_t row) const {
+    if (!rows_are_queries) return row;
+    return window > 0 ? std::max<int64_t>(0, row - window + 1) : 0;
+  }
+  [[nodiscard]] int64_t end(int64_t row) const {
+    if (rows_are_queries) return row + 1;
+    return window > 0 ? std::min(length, row + window) : length;
+  }
+};
+
+// A tile of rows against a tile of columns.
+struct Tile {
+  const MatmulKernels& kernels;
+  Mask mask;
+  int64_t head_size;
+  int64_t row, rows, column, columns;
+
+  [[nodiscard]] int64_t panels() const { return div_ceil(rows, kernels.rows); }
+  [[nodiscard]] int64_t panel_rows(int64_t panel) const {
+    return std::min<int64_t>(kernels.rows, rows - panel * kernels.rows);
+  }
+
+  // The columns that any row of a panel sees, in whole granules; begin == end for none.
+  [[nodiscard]] RowSpan panel_span(int64_t panel) const {
+    const int64_t first = row + panel * kernels.rows, last = first + panel_rows(panel) - 1;
+    const int64_t begin = std::max<int64_t>(0, mask.begin(first) - column);
+    const int64_t end = std::min(columns, mask.end(last) - column);
+    if (begin >= end) return {0, 0, 0, 0};
+    return {begin / kScoreGranule * kScoreGranule, align_up(end, kScoreGranule), 0, 0};
+  }
+  [[nodiscard]] RowSpan row_span(const RowSpan& panel, int64_t panel_row) const {
+    const int64_t begin = std::clamp(mask.begin(row + panel_row) - column, panel.begin, panel.end);
+    const int64_t end = std::clamp(std::min(columns, mask.end(row + panel_row) - column), begin, panel.end);
+    return {panel.begin, panel.end, begin, end};
+  }
+};
+
+// Rows of a head as left panels [panel][S][kernel rows].
+void pack_rows(const Tile& tile, const HeadView& view, float* out);
+// Tokens as columns, summing over the head: [panel][S][kernel columns].
+void pack_tokens(const Tile& tile, const HeadView& view, float* out);
+// The head as columns, summing over tokens: [panel][tokens][kernel columns].
+void pack_features(const Tile& tile, const HeadView& view, float* out);
+
+// scores [rows, kColumnTile] = rows x tokens, where any row of the panel sees them.
+void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores);
+// sums [rows, padded head] += weights [rows, kColumnTile] x features.
+void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums);
+// Rows of sums [rows, padded head] in the type of `out`.
+void write_rows(const Tile& tile, const float* sums, const HeadView& out);
+
+// Calls body(row of the tile, span) for every row whose panel sees anything.
+template <typename Body>
+void for_each_row(const Tile& tile, const Body& body) {
+  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+    const RowSpan span = tile.panel_span(panel);
+    if (span.begin == span.end) continue;
+    const int64_t first = panel * tile.kernels.rows;
+    for (int64_t row = first; row < first + tile.panel_rows(panel); ++row) body(row, tile.row_span(span, row));
+  }
+}
+
+// A call, with the kernels it runs on.
+struct Job {
+  const MatmulKernels& kernels;
+  const AttentionArgs& args;
+
+  [[nodiscard]] int64_t group() const { return args.heads / args.kv_heads; }
+  [[nodiscard]] Sequence sequence(int64_t index) const {
+    return {args.seq_offsets[index], args.seq_offsets[index + 1] - args.seq_offsets[index]};
+  }
+  [[nodiscard]] HeadView view(const void* data, int64_t stride, int64_t token, int64_t head) const {
+    const int64_t elem = token * stride + head * args.head_size;
+    return {static_cast<const char*>(data) + elem * size_of(args.dtype), args.dtype, stride};
+  }
+  [[nodiscard]] HeadView query(int64_t token, int64_t head) const { return view(args.q, args.q_stride, token, head); }
+  [[nodiscard]] HeadView key(int64_t token, int64_t kv_head) const {
+    return view(args.k, args.k_stride, token, kv_head);
+  }
+  [[nodiscard]] HeadView value(int64_t token, int64_t kv_head) const {
+    return view(args.v, args.v_stride, token, kv_head);
+  }
+  [[nodiscard]] HeadView output(const void* o, int64_t token, int64_t head) const {
+    return view(o, args.heads * args.head_size, token, head);
+  }
+  [[nodiscard]] int64_t first_key_tile(int64_t query) const {
+    const int64_t first = args.window > 0 ? std::max<int64_t>(0, query - args.window + 1) : 0;
+    return first / kColumnTile * kColumnTile;
+  }
+};
+
+// A tile of rows of one sequence, of heads [head, head_end) of one key head.
+struct Item {
+  Sequence sequence;
+  int64_t kv_head, head, head_end, row, row_end;
+};
+
+// Items of all sequences; within a sequence, later tiles, which see more keys, come first.
+class Items {
+ public:
+  Items(const Job& job, int64_t heads_per_item)
+      : job_(job), heads_per_item_(heads_per_item), chunks_(div_ceil(job.group(), heads_per_item)) {}
+
+  [[nodiscard]] int64_t count() const;
+  [[nodiscard]] Item operator[](int64_t index) const;
+
+ private:
+  [[nodiscard]] int64_t per_tile() const { return job_.args.kv_heads * chunks_; }
+
+  const Job& job_;
+  int64_t heads_per_item_, chunks_;
+};
+
+// The rows of an item, with no columns yet.
+[[nodiscard]] Tile make_tile(const Job& job, const Item& item, bool rows_are_queries);
+
+// Zeros in the rows of tokens that belong to no sequence.
+void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t columns);
+
+// Fails on what a caller of either pass must not ask for.
+void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::byte* workspace);
+
+}  // namespace spillway::cpu::attention
