@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/commands.h"
@@ -11,7 +12,6 @@
 #include "data/row_file.h"
 #include "io/file.h"
 #include "report/load_progress.h"
-#include "runtime/lane_profile.h"
 #include "train/training_data.h"
 
 namespace spillway {

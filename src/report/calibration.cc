@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/clock.h"
 #include "plan/signature.h"
 #include "report/timeline.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/lane_profile.h"
+#include "base/clock.h"
 
 namespace spillway {
 

@@ -1,15 +1,11 @@
 #include "runtime/lane_profile.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/math.h"
 
 namespace spillway {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps)
     : loaded_(loaded), traced_micro_steps_(traced_micro_steps), instructions_(loaded.program().instructions.size()) {

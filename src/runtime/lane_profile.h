@@ -13,9 +13,6 @@
 
 namespace spillway {
 
-// Of a steady clock.
-[[nodiscard]] double now_seconds();
-
 // What an instruction has cost so far, in the runs that knew its time (record). Of transfers that overlap on one lane,
 // each is charged with the time since the one before it finished.
 struct InstructionProfile {

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/computer.h"
 

@@ -13,6 +13,7 @@
 #include "backend/arena.h"
 #include "backend/device.h"
 #include "backend/kernel.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/math.h"
 #include "base/parallel.h"
@@ -20,7 +21,6 @@
 #include "plan/cost_model.h"
 #include "plan/signature.h"
 #include "runtime/computer.h"
-#include "runtime/lane_profile.h"
 #include "runtime/small_numbers.h"
 
 namespace spillway {

@@ -1,8 +1,8 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "data/prepared/identity.h"
@@ -11,10 +11,6 @@
 
 namespace spillway::train {
 namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
