@@ -103,7 +103,7 @@ int cmd_plan(std::span<const std::string> args) {
     planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   } else if (!elsewhere) {
     release_free_memory();
-    planned.context.process_bytes = train::predicted_rss_bytes(planned, machine);
+    planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   }
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));

@@ -257,7 +257,7 @@ int cmd_train(std::span<const std::string> args) {
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
   const train::TrainingData data = read_data(loaded.config, job, machine, planned, progress);
   release_free_memory();
-  planned.context.process_bytes = train::predicted_rss_bytes(planned, machine);
+  planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += most_bytes(data.stream->options());
   return TrainingRun(job, planned, data, machine, *device, progress).run();
 }

@@ -14,7 +14,7 @@ namespace spillway {
 class BlockChecksums {
  public:
   static constexpr int64_t kBlockBytes = 4096;
-  // What the sums of a tier of this size take, for the plan.
+  // The memory that the sums of a tier of this size take, beside the arenas.
   [[nodiscard]] static int64_t table_bytes(int64_t tier_bytes) { return tier_bytes / kBlockBytes * 4; }
 
   // One allocation, of table_bytes(tier_bytes).

@@ -16,11 +16,12 @@ Machine machine_of(const Config& config, Device& device) {
   return machine;
 }
 
-int64_t predicted_rss_bytes(const PlannedJob& planned, const Machine& machine) {
+int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine) {
   const auto& arenas = planned.plan.program.arena_bytes;
   int64_t bytes = current_rss_bytes() + arenas[static_cast<size_t>(Tier::kHost)];
   if (machine.device == DeviceKind::kCpu) bytes += arenas[static_cast<size_t>(Tier::kDevice)];
   if (planned.direct_files && arenas[static_cast<size_t>(Tier::kFiles)] > 0) bytes += TierOptions::staging_bytes();
+  if (job.config.memory.disk_checksum) bytes += BlockChecksums::table_bytes(arenas[static_cast<size_t>(Tier::kDisk)]);
   return std::max(bytes, peak_rss_bytes());
 }
 

@@ -14,7 +14,7 @@ namespace spillway::train {
 
 // The resident set that this process will have reached when the job is done: what it has now, or has had already, and
 // the memory of the tiers, which all comes into use. Before JobTiers and the session take that memory.
-[[nodiscard]] int64_t predicted_rss_bytes(const PlannedJob& planned, const Machine& machine);
+[[nodiscard]] int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine);
 
 class JobTiers {
  public:
