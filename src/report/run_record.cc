@@ -2,10 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "report/timeline.h"
 
 namespace spillway {
+namespace {
+
+using LargestFirst = std::less<double>;
+using SmallestFirst = std::greater<double>;
+
+template <typename Order>
+void push(std::vector<double>& heap, double number) {
+  heap.push_back(number);
+  std::push_heap(heap.begin(), heap.end(), Order());
+}
+
+template <typename Order>
+double pop(std::vector<double>& heap) {
+  std::pop_heap(heap.begin(), heap.end(), Order());
+  const double front = heap.back();
+  heap.pop_back();
+  return front;
+}
+
+}  // namespace
 
 std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t points) {
   std::vector<LossPoint> result;
@@ -19,21 +40,38 @@ std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t point
   return result;
 }
 
+void RunningMedian::reserve(int64_t count) {
+  for (std::vector<double>* half : {&lower_, &upper_}) {
+    half->resize(static_cast<size_t>(count / 2 + 1));
+    half->clear();
+  }
+}
+
+void RunningMedian::add(double number) {
+  if (!lower_.empty() && number < lower_.front()) {
+    push<LargestFirst>(lower_, number);
+  } else {
+    push<SmallestFirst>(upper_, number);
+  }
+  if (lower_.size() > upper_.size()) push<SmallestFirst>(upper_, pop<LargestFirst>(lower_));
+  if (upper_.size() > lower_.size() + 1) push<LargestFirst>(lower_, pop<SmallestFirst>(upper_));
+}
+
 RunRecord::RunRecord(const Program& program, int64_t steps)
     : trace_(program.instructions.size()), newest_(program.instructions.size()) {
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
   constexpr int64_t kMostTouched = int64_t{1} << 20;
-  losses_.resize(static_cast<size_t>(std::clamp<int64_t>(steps, 0, kMostTouched)));
+  const int64_t touched = std::clamp<int64_t>(steps, 0, kMostTouched);
+  losses_.resize(static_cast<size_t>(touched));
   losses_.clear();
-  seconds_.resize(losses_.capacity());
-  seconds_.clear();
+  step_seconds_.reserve(touched);
 }
 
 void RunRecord::end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes) {
   losses_.push_back({step, loss});
   stall_seconds_ += lanes.stall_seconds() - stall_before_;
-  seconds_.insert(std::upper_bound(seconds_.begin(), seconds_.end(), seconds), seconds);
-  const double median = seconds_[seconds_.size() / 2];
+  step_seconds_.add(seconds);
+  const double median = step_seconds_.value();
   const bool is_nearer = std::abs(seconds - median) <= std::abs(traced_seconds_ - median);
   if (traced_step_ != 0 && !is_nearer) return;
   if (!read_trace(lanes, newest_)) return;

@@ -19,6 +19,21 @@ struct LossPoint {
 // At most `points` points: each the mean over a run of steps, at the last of them. REQUIRES: points > 0.
 [[nodiscard]] std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t points);
 
+// The median of numbers that come one by one; of an even number of them, the larger of the two in the middle. A number
+// more costs the logarithm of how many there are.
+class RunningMedian {
+ public:
+  // Makes room for so many numbers and touches it, so that adding them allocates nothing.
+  void reserve(int64_t count);
+  void add(double number);
+  // REQUIRES: there is a number.
+  [[nodiscard]] double value() const { return upper_.front(); }
+
+ private:
+  // Halves, as heaps: the largest of the lower half is in front, and the smallest of the upper one.
+  std::vector<double> lower_, upper_;
+};
+
 class RunRecord {
  public:
   // Makes room for `steps`, so that noting them allocates nothing; for the first million, where there are more.
@@ -39,7 +54,7 @@ class RunRecord {
 
  private:
   std::vector<LossPoint> losses_, evaluations_;
-  std::vector<double> seconds_;  // of all steps, in ascending order
+  RunningMedian step_seconds_;
   double stall_before_ = 0, stall_seconds_ = 0;
   int64_t traced_step_ = 0;
   double traced_seconds_ = 0;
