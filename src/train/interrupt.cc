@@ -1,21 +1,24 @@
 #include "train/interrupt.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace spillway::train {
 namespace {
 
-volatile std::sig_atomic_t stop_requested = 0;
+// The signal may come to any thread, and the trainer's asks.
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a handler may not wait for a lock");
 
 void handle(int signal) {
-  stop_requested = 1;
+  stop_requested = true;
   std::signal(signal, SIG_DFL);
 }
 
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  stop_requested = 0;
+  stop_requested = false;
   std::signal(SIGINT, handle);
   std::signal(SIGTERM, handle);
 }
@@ -25,6 +28,6 @@ InterruptGuard::~InterruptGuard() {
   std::signal(SIGTERM, SIG_DFL);
 }
 
-bool InterruptGuard::requested() { return stop_requested != 0; }
+bool InterruptGuard::requested() { return stop_requested; }
 
 }  // namespace spillway::train
