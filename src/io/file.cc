@@ -215,9 +215,13 @@ void AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   write_all(fd_.get(), path_, offset, bytes);
 }
 
-void AtomicFile::commit() {
-  SPILLWAY_CHECK(fd_.get() >= 0, "{} is committed twice", path_.string());
+void AtomicFile::sync() const {
+  SPILLWAY_CHECK(fd_.get() >= 0, "{} is committed", path_.string());
   if (::fsync(fd_.get()) != 0) fail(path_, "be brought to the disk", errno);
+}
+
+void AtomicFile::commit() {
+  sync();
   fd_.close();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "be written", errno);
   temporary_.clear();

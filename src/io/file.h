@@ -78,7 +78,9 @@ class AtomicFile {
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
   // Writes at a place of the caller's choice; append() goes on where the last append() ended.
   void write_at(int64_t offset, std::span<const std::byte> bytes);
-  // Brings everything to the disk, then gives the file its name, over an older one. Once.
+  // Brings what was written to the disk, which is where a disk that is full may show.
+  void sync() const;
+  // The same, then gives the file its name, over an older one. Once.
   void commit();
 
  private:

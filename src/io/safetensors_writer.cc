@@ -111,11 +111,16 @@ void SafetensorsWriter::append(std::string_view name, const void* values, DType 
   }
 }
 
-void SafetensorsWriter::commit() {
+void SafetensorsWriter::sync() const {
   for (const auto& [name, slot] : slots_) {
     SPILLWAY_CHECK(slot.done_elems == slot.spec.elems(), "{} of {} values of {}", slot.done_elems, slot.spec.elems(),
                    name);
   }
+  file_.sync();
+}
+
+void SafetensorsWriter::commit() {
+  sync();
   file_.commit();
 }
 
@@ -150,10 +155,17 @@ void SafetensorsFolderWriter::append(std::string_view name, const void* values, 
 }
 
 void SafetensorsFolderWriter::commit() {
+  const std::string index_name = stem_ + ".safetensors.index.json";
+  if (shards_.size() > 1) {
+    for (const auto& shard : shards_) shard->sync();
+    // An older index would take new shards for its own where they have the same names.
+    std::error_code error;
+    fs::remove(folder_ / index_name, error);
+  }
   for (const auto& shard : shards_) shard->commit();
   if (!index_.empty()) {
-    file_names_.push_back(stem_ + ".safetensors.index.json");
-    write_file(folder_ / file_names_.back(), index_);
+    file_names_.push_back(index_name);
+    write_file(folder_ / index_name, index_);
   }
   remove_older_files();
 }

@@ -44,7 +44,8 @@ class SafetensorsWriter {
   // Adds the next `elems` values of a tensor, converted from `dtype` to its own. Tensors may come in any order and in
   // any number of pieces. REQUIRES: dtypes are equal or both floating; the tensor has room.
   void append(std::string_view name, const void* values, DType dtype, int64_t elems);
-  // REQUIRES: every tensor is complete.
+  // As AtomicFile's. REQUIRES: every tensor is complete.
+  void sync() const;
   void commit();
 
  private:
@@ -68,7 +69,9 @@ class SafetensorsFolderWriter {
                           int64_t max_shard_bytes = kDefaultShardBytes, std::string_view stem = "model");
 
   void append(std::string_view name, const void* values, DType dtype, int64_t elems);
-  // Gives all files their names, the index last, and removes weights of the same stem that an earlier save left.
+  // Gives all files their names, the index last, and removes weights of the same stem that an earlier save left. A
+  // crash in between leaves the older weights, the new ones, or shards without an index, which nobody reads: never a
+  // mixture.
   void commit();
 
  private:

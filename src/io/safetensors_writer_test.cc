@@ -65,6 +65,30 @@ TEST_CASE("weights above the shard size are split, and a later save removes them
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
+TEST_CASE("shards that took the place of older ones only in part are not read as a model") {
+  const TemporaryFolder folder;
+  const std::vector<TensorSpec> specs = {{"a", DType::kF32, {4}}, {"b", DType::kF32, {4}}};
+  const float values[4] = {1, 2, 3, 4};
+  const auto append_all = [&](SafetensorsFolderWriter& writer) {
+    for (const TensorSpec& spec : specs) writer.append(spec.name, values, DType::kF32, 4);
+  };
+  {
+    SafetensorsFolderWriter writer(folder.path(), specs, 16);
+    append_all(writer);
+    writer.commit();
+  }
+  CHECK(SafetensorsFolder(folder.path()).tensors().size() == 2);
+  SafetensorsFolderWriter writer(folder.path(), specs, 16);
+  append_all(writer);
+  // A folder in the place of the second shard stops the save behind the first one, as a crash would.
+  const fs::path second = folder.path() / "model-00002-of-00002.safetensors";
+  fs::remove(second);
+  fs::create_directories(second / "in the way");
+  CHECK_THROWS(writer.commit());
+  CHECK(fs::is_regular_file(folder.path() / "model-00001-of-00002.safetensors"));
+  CHECK_THROWS_WITH_AS(SafetensorsFolder(folder.path()), doctest::Contains("got neither"), InputError);
+}
+
 TEST_CASE("weights that are not committed leave nothing") {
   const TemporaryFolder folder;
   { SafetensorsFolderWriter writer(folder.path(), {{"a", DType::kF32, {4}}}); }
