@@ -225,6 +225,12 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   const Finished other_rank = run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint, "--lora_r", "2"}));
   CHECK(other_rank.status == 2);
   CHECK(other_rank.err.find("spillway_state.safetensors] expected") != std::string::npos);
+  std::string position = read_file(checkpoint + "/spillway_state.json", 1 << 20);
+  position.replace(position.find("\"version\": 1"), 12, "\"version\": 2");
+  write_file(checkpoint + "/spillway_state.json", position);
+  const Finished other_version = run_spillway(job.train("z", {"--resume_from_checkpoint", checkpoint}));
+  CHECK(other_version.status == 2);
+  CHECK(other_version.err.find("expected a checkpoint of version 1, got 2; resume with") != std::string::npos);
 }
 
 TEST_CASE("the report of a run measures what was planned, and plan says the same") {

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kPositionFile = "spillway_state.json";
 constexpr const char* kStateFile = "spillway_state.safetensors";
+constexpr int kVersion = 1;  // of the two files; another is another program's
 
 // The complete checkpoints of a folder, by step.
 std::vector<std::pair<int64_t, fs::path>> checkpoints(const fs::path& output) {
@@ -47,7 +48,7 @@ void save_checkpoint(const fs::path& output, const TrainingPosition& position, c
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step));
   save_model(folder.path(), job, training, store);
   save_optimizer_state(folder.path() / kStateFile, training, store);
-  nlohmann::ordered_json json = {{"version", 1},
+  nlohmann::ordered_json json = {{"version", kVersion},
                                  {"step", position.step},
                                  {"num_tokens", position.num_tokens},
                                  {"rows", position.rows},
@@ -74,6 +75,11 @@ TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition&
   TrainingPosition position;
   try {
     const nlohmann::json json = nlohmann::json::parse(read_file(path, int64_t{1} << 20));
+    if (json.at("version") != kVersion) {
+      throw input_error(path.string(),
+                        "expected a checkpoint of version {}, got {}; resume with the program that wrote it", kVersion,
+                        json["version"].dump());
+    }
     position = {.step = json.at("step"),
                 .num_tokens = json.at("num_tokens"),
                 .rows = json.at("rows"),
