@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <unordered_set>
 
@@ -52,10 +53,21 @@ int32_t sample(std::span<const float> logits, const Sampling& sampling, double u
     return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
-  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (sampling.top_k > 0) ids.resize(std::min(ids.size(), static_cast<size_t>(sampling.top_k)));
+  // What is no number comes last: sorting wants an order.
+  const auto score = [&](int32_t id) {
+    const float logit = logits[static_cast<size_t>(id)];
+    return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit;
+  };
+  const auto is_likelier = [&](int32_t a, int32_t b) {
+    const float left = score(a), right = score(b);
+    return left != right ? left > right : a < b;
+  };
+  // A vocabulary takes longer to sort than a small model to run.
+  if (const int64_t top = sampling.top_k; top > 0 && top < std::ssize(ids)) {
+    std::nth_element(ids.begin(), ids.begin() + top, ids.end(), is_likelier);
+    ids.resize(static_cast<size_t>(top));
+  }
+  std::sort(ids.begin(), ids.end(), is_likelier);
   std::vector<double> weights;
   const float top = logits[static_cast<size_t>(ids[0])];
   for (const int32_t id : ids)

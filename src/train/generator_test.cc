@@ -26,6 +26,8 @@ TEST_CASE("top-k and top-p leave the most likely tokens to choose from") {
   CHECK(sample(logits, {.temperature = 1, .top_k = 2}, 0.999) == 2);
   CHECK(sample(logits, {.temperature = 1, .top_p = 0.5}, 0.999) == 1);
   CHECK(sample(logits, {.temperature = 100, .top_k = 3}, 0.999) == 3);
+  const std::array<float, 4> equal = {1.0f, 2.0f, 2.0f, 2.0f};
+  CHECK(sample(equal, {.temperature = 1, .top_k = 2}, 0.999) == 2);
 }
 
 TEST_CASE("a device with memory of its own, and captured work, generates what the CPU does") {
