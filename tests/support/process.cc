@@ -1,12 +1,14 @@
 #include "tests/support/process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <stdexcept>
+#include <system_error>
 
 namespace spillway::testing {
 namespace {
@@ -53,6 +55,19 @@ void Process::signal(int number) const { kill(pid_, number); }
 void Process::limit_files(int64_t bytes) const {
   const rlimit limit{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
   if (prlimit(pid_, RLIMIT_FSIZE, &limit, nullptr) != 0) throw std::runtime_error("no limit can be set");
+}
+
+std::vector<std::filesystem::path> Process::nameless_files() const {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  // It may end meanwhile.
+  const std::string folder = fmt::format("/proc/{}/fd", pid_);
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const bool is_output = std::stoi(at->path().filename().string()) <= STDERR_FILENO;
+    if (!is_output && std::filesystem::read_symlink(at->path(), error).string().ends_with("(deleted)"))
+      files.push_back(at->path());
+  }
+  return files;
 }
 
 Finished Process::wait() {

@@ -24,6 +24,8 @@ class Process {
   void signal(int number) const;
   // From now on no file may grow beyond so many bytes, nor be written behind them: as a disk that is full.
   void limit_files(int64_t bytes) const;
+  // Paths to the nameless files that it has open: those of its disk tier. None once it has ended.
+  [[nodiscard]] std::vector<std::filesystem::path> nameless_files() const;
   // Waits for the end and reads what it wrote. Once.
   Finished wait();
 
