@@ -1,13 +1,13 @@
 #include "runtime/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "io/file.h"
@@ -23,15 +23,13 @@ constexpr int kMeasurement = 2;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMostOperations = 4000;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 template <typename Body>
 double best_seconds(int runs, const Body& body) {
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < runs; ++run) {
-    const double begin = now();
+    const double begin = now_seconds();
     body();
-    best = std::min(best, now() - begin);
+    best = std::min(best, now_seconds() - begin);
   }
   return best;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <future>
@@ -15,6 +14,7 @@
 
 #include "backend/arena.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "io/disk_queue.h"
@@ -28,8 +28,6 @@ constexpr int64_t kRequest = 4 * kMiB, kRequests = 4;
 constexpr int64_t kSmallRequest = 256 * kKiB;
 constexpr double kSeconds = 1;  // of a pass, at most
 constexpr double kSecondsOfBoth = 0.5, kSecondsOfLatency = 0.3;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Of this process, in the kernel's threads for its requests, too.
 double cpu_seconds() {
@@ -70,9 +68,10 @@ Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int
   wake_promptly();
   DiskQueue queue(&scratch, {.memory = {stream.memory}});
   std::array<DiskQueue::Ticket, kRequests> tickets{};
-  const double begin = now(), cpu_begin = cpu_seconds();
+  const double begin = now_seconds(), cpu_begin = cpu_seconds();
   Pass pass;
-  for (int64_t i = 0; pass.bytes < most_bytes && now() - begin < most_seconds; ++i, pass.bytes += request_bytes) {
+  for (int64_t i = 0; pass.bytes < most_bytes && now_seconds() - begin < most_seconds;
+       ++i, pass.bytes += request_bytes) {
     DiskQueue::Ticket& ticket = tickets[static_cast<size_t>(i % in_flight)];
     if (i >= in_flight) queue.wait(ticket);
     const std::span piece =
@@ -82,7 +81,7 @@ Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int
                                                        : queue.read_scratch(offset, piece);
   }
   queue.drain();
-  pass.seconds = std::max(now() - begin, 1e-9);
+  pass.seconds = std::max(now_seconds() - begin, 1e-9);
   pass.cores = (cpu_seconds() - cpu_begin) / pass.seconds;
   return pass;
 }
