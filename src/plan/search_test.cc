@@ -57,6 +57,37 @@ void for_each_uniform(const Graph& graph, const Visit& visit) {
   }
 }
 
+// Raises the budget of one tier in eight steps, twice, in a random graph; no plan may be slower than one before by more
+// than a share of it.
+void check_raising(std::optional<int64_t> Budget::*tier, uint64_t seed, int blocks, double missed) {
+  constexpr int64_t kBudgets = 8;
+  const Graph graph = random_graph(seed, {.blocks = blocks, .ops_per_block = 6});
+  const Machine machine = balanced_machine();
+  const PlanBuilder builder(graph, machine, {});
+  const auto all_in = [&](Treatment saved) { return builder.build(uniform_choices(graph, saved)).peaks; };
+  const int64_t most = all_in(Treatment::kKeep)[0].bytes, least = all_in(Treatment::kDisk)[0].bytes;
+  const int64_t host = all_in(Treatment::kHost)[1].bytes, disk = all_in(Treatment::kDisk)[2].bytes;
+  for (const int64_t thirds : {1, 2}) {
+    double previous = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < kBudgets; ++i) {
+      Budget budget{.device = least + (most - least) * thirds / 3, .host = host * thirds / 3, .disk = 2 * disk};
+      const int64_t whole = tier == &Budget::device ? most : tier == &Budget::host ? 2 * host : 3 * disk;
+      budget.*tier = whole * i / (kBudgets - 1);
+      CAPTURE(seed);
+      CAPTURE(*budget.device);
+      CAPTURE(*budget.host);
+      CAPTURE(*budget.disk);
+      const Plan plan = plan_within(builder, budget, {});
+      if (!plan.fits) {
+        CHECK(previous == std::numeric_limits<double>::infinity());
+        continue;
+      }
+      CHECK(plan.simulation.step_seconds(1) <= previous * (1 + missed));
+      previous = std::min(previous, plan.simulation.step_seconds(1));
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("no uniform setting that fits is faster than the plan, on any budget between the least and everything") {
@@ -89,38 +120,15 @@ TEST_CASE("no uniform setting that fits is faster than the plan, on any budget b
   }
 }
 
-// Hill climbing may end in another place with more room, no more than this much worse.
-TEST_CASE("raising the budget of any tier never makes the predicted step slower, but for what hill climbing misses") {
-  constexpr double kMissed = 1.03;
-  constexpr int64_t kBudgets = 8;
+TEST_CASE("raising the budget of any tier never makes the predicted step slower where every block has its turn") {
   for (uint64_t seed = 20; seed < 22; ++seed) {
-    const Graph graph = random_graph(seed, {.blocks = 6, .ops_per_block = 6});
-    const PlanBuilder builder(graph, balanced_machine(), {});
-    const auto all_in = [&](Treatment saved) { return builder.build(uniform_choices(graph, saved)).peaks; };
-    const int64_t most = all_in(Treatment::kKeep)[0].bytes, least = all_in(Treatment::kDisk)[0].bytes;
-    const int64_t host = all_in(Treatment::kHost)[1].bytes, disk = all_in(Treatment::kDisk)[2].bytes;
-    for (std::optional<int64_t> Budget::*const tier : {&Budget::device, &Budget::host, &Budget::disk}) {
-      for (const int64_t thirds : {1, 2}) {
-        double previous = std::numeric_limits<double>::infinity();
-        for (int64_t i = 0; i < kBudgets; ++i) {
-          Budget budget{.device = least + (most - least) * thirds / 3, .host = host * thirds / 3, .disk = 2 * disk};
-          const int64_t whole = tier == &Budget::device ? most : tier == &Budget::host ? 2 * host : 3 * disk;
-          budget.*tier = whole * i / (kBudgets - 1);
-          CAPTURE(seed);
-          CAPTURE(*budget.device);
-          CAPTURE(*budget.host);
-          CAPTURE(*budget.disk);
-          const Plan plan = plan_within(builder, budget, {});
-          if (!plan.fits) {
-            CHECK(previous == std::numeric_limits<double>::infinity());
-            continue;
-          }
-          CHECK(plan.simulation.step_seconds(1) <= previous * kMissed);
-          previous = std::min(previous, plan.simulation.step_seconds(1));
-        }
-      }
-    }
+    for (std::optional<int64_t> Budget::*const tier : {&Budget::device, &Budget::host, &Budget::disk})
+      check_raising(tier, seed, 6, 1e-9);
   }
+}
+
+TEST_CASE("with more blocks than there is time to change, raising a budget makes the step slower by 1 % at most") {
+  check_raising(&Budget::device, 214, 16, 0.01);
 }
 
 // As many as 128 blocks of a model have operations; more would take longer than a user waits.
