@@ -15,16 +15,9 @@ using nlohmann::ordered_json;
 
 std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
 
-std::string usage_text(const ClassBytes& bytes) {
-  const auto at = [&](MemoryClass c) { return bytes[static_cast<size_t>(c)]; };
-  std::string text = fmt::format("weights {}", mib(at(MemoryClass::kFrozenWeight)));
-  text +=
-      fmt::format("  trainable+state {}", mib(at(MemoryClass::kTrainableWeight) + at(MemoryClass::kOptimizerState)));
-  text += fmt::format("  gradients {}", mib(at(MemoryClass::kGradient)));
-  text += fmt::format("  saved {}", mib(at(MemoryClass::kSavedActivation)));
-  text +=
-      fmt::format("  working {}", mib(at(MemoryClass::kTransient) + at(MemoryClass::kBatch) + at(MemoryClass::kCache)));
-  return text;
+// "417.3 ms", "1.28 s"
+std::string duration(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
 }
 
 // "attention kept, product and elementwise recomputed", or "activations kept" where all groups are treated alike.
@@ -73,12 +66,39 @@ std::string layers_text(const std::vector<BlockChoice>& blocks) {
   return text;
 }
 
-std::string tier_row(const Graph& graph, const Plan& plan, const PlanContext& context, Tier tier) {
-  const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
-  const std::optional<int64_t> budget = context.budget.of(tier);
-  return fmt::format("{:<8} {:<11} {:<11} {:<40} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
-                     format_bytes(peak.bytes), describe_step(graph, plan.schedule, peak.step),
-                     usage_text(usage_at(graph, plan.schedule, tier, peak.step)));
+// What is alive in each tier at its peak, by sums of kinds.
+std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  struct Row {
+    std::string tier = "tier", budget = "budget", peak = "peak", at = "at", weights = "weights",
+                state = "trainable+state", gradients = "gradients", saved = "saved", working = "working";
+  };
+  std::vector<Row> rows(1);
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const auto tier = static_cast<Tier>(i);
+    const TierPeak& peak = plan.peaks[i];
+    if (tier != Tier::kDevice && peak.bytes == 0) continue;
+    const ClassBytes alive = usage_at(graph, plan.schedule, tier, peak.step);
+    const auto sum = [&](std::initializer_list<MemoryClass> classes) {
+      int64_t bytes = 0;
+      for (const MemoryClass c : classes) bytes += alive[static_cast<size_t>(c)];
+      return mib(bytes);
+    };
+    const std::optional<int64_t> budget = context.budget.of(tier);
+    rows.push_back({std::string(name_of(tier)), budget ? format_bytes(*budget) : "no limit", format_bytes(peak.bytes),
+                    describe_step(graph, plan.schedule, peak.step), sum({MemoryClass::kFrozenWeight}),
+                    sum({MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState}), sum({MemoryClass::kGradient}),
+                    sum({MemoryClass::kSavedActivation}),
+                    sum({MemoryClass::kTransient, MemoryClass::kBatch, MemoryClass::kCache})});
+  }
+  size_t width = 0;
+  for (const Row& row : rows) width = std::max(width, row.at.size());
+  std::string text;
+  for (const Row& row : rows) {
+    text += fmt::format("{:<8} {:<11} {:<11} {:<{}}  {:>8}  {:>15}  {:>9}  {:>8}  {:>8}{}\n", row.tier, row.budget,
+                        row.peak, row.at, width, row.weights, row.state, row.gradients, row.saved, row.working,
+                        text.empty() ? "  (MiB alive there)" : "");
+  }
+  return text;
 }
 
 double step_seconds(const FrontierPoint& point, const PlanContext& context) {
@@ -102,10 +122,11 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
     least_seconds = plan.simulation.step_seconds(context.accumulation);
   }
   if (plan.peaks[0].bytes >= most.bytes[0])
-    return fmt::format("the least this job can run in is {} ({:.2f} s a step)\n", format_bytes(least), least_seconds);
-  return fmt::format(
-      "without a budget this job would peak at {} and take {:.2f} s; the least it can run in is {} ({:.2f} s)\n",
-      format_bytes(most.bytes[0]), step_seconds(most, context), format_bytes(least), least_seconds);
+    return fmt::format("the least this job can run in is {} ({} a step)\n", format_bytes(least),
+                       duration(least_seconds));
+  return fmt::format("without a budget this job would peak at {} and take {}; the least it can run in is {} ({})\n",
+                     format_bytes(most.bytes[0]), duration(step_seconds(most, context)), format_bytes(least),
+                     duration(least_seconds));
 }
 
 // A line for each plan of the frontier and for this one, with a bar as long as its step takes:
@@ -120,7 +141,11 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
   };
   std::vector<Row> rows;
   if (plan.fits) rows.push_back({plan.peaks[0].bytes, plan.simulation.step_seconds(context.accumulation), true});
-  for (const FrontierPoint& point : context.frontier) rows.push_back({point.bytes[0], step_seconds(point, context)});
+  for (const FrontierPoint& point : context.frontier) {
+    const Row row{point.bytes[0], step_seconds(point, context)};
+    const bool is_this = plan.fits && row.bytes == rows[0].bytes && row.seconds == rows[0].seconds;
+    if (!is_this) rows.push_back(row);
+  }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.bytes > b.bytes; });
   const double most = std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
                         return a.seconds < b.seconds;
@@ -129,8 +154,8 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
   std::string text = "frontier: the fastest step for each amount of device memory\n";
   for (const Row& row : rows) {
     const auto length = static_cast<size_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
-    text += fmt::format("  {:>11}  {:>10.2f} s  {}{}\n", format_bytes(row.bytes), row.seconds, std::string(length, '#'),
-                        row.is_this ? "  this plan" : "");
+    text += fmt::format("  {:>11}  {:>12}  {}{}\n", format_bytes(row.bytes), duration(row.seconds),
+                        std::string(length, '#'), row.is_this ? "  this plan" : "");
   }
   return text;
 }
@@ -212,7 +237,7 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
   size_t width = 0;
   for (const PlanContext::Change& change : context.nearest) width = std::max(width, change.text.size());
   for (const PlanContext::Change& change : context.nearest)
-    text += fmt::format("  {:<{}}  {:.2f} s a step; peaks: {}\n", change.text, width, change.step_seconds,
+    text += fmt::format("  {:<{}}  {} a step; peaks: {}\n", change.text, width, duration(change.step_seconds),
                         peaks_text(change.bytes));
   return text;
 }
@@ -237,11 +262,7 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
 
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text = context.title + "\n\n";
-  text += fmt::format("{:<8} {:<11} {:<11} {:<40} {}\n", "tier", "budget", "peak", "at", "alive there (MiB)");
-  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (tier == 0 || plan.peaks[static_cast<size_t>(tier)].bytes > 0)
-      text += tier_row(graph, plan, context, static_cast<Tier>(tier));
-  }
+  text += tiers_text(graph, plan, context);
   const Simulation& s = plan.simulation;
   const double seconds = s.step_seconds(context.accumulation);
   const double waiting = s.stall_seconds(context.accumulation);
@@ -259,8 +280,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text +=
         fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));
   text += fmt::format("arena    {:.1f} % larger than what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
-  text += fmt::format("step     {:.2f} s predicted: compute {:.2f}, waiting {:.2f}; bottleneck {}; {:.0f} tokens/s\n",
-                      seconds, seconds - waiting, waiting, name_of(s.bottleneck),
+  text += fmt::format("step     {} predicted: compute {}, waiting {}; bottleneck {}; {:.0f} tokens/s\n",
+                      duration(seconds), duration(seconds - waiting), duration(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens * context.accumulation) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);
@@ -277,7 +298,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
     ordered_json entry = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
                           {"peak_bytes", peak.bytes},
                           {"lower_bound_bytes", peak.lower_bound},
-                          {"peak_at", describe_step(graph, plan.schedule, peak.step)}};
+                          {"peak_at", peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : ""}};
     const ClassBytes usage = usage_at(graph, plan.schedule, static_cast<Tier>(tier), peak.step);
     for (int c = 0; c < kMemoryClasses; ++c) {
       entry["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = usage[static_cast<size_t>(c)];

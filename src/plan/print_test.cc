@@ -41,6 +41,7 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   REQUIRE(printed.plan.fits);
   CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at "));
   CHECK(printed.says("\ndevice   1.00 GiB    " + format_bytes(printed.plan.peaks[0].bytes)));
+  CHECK(printed.says(" weights  trainable+state  gradients     saved   working  (MiB alive there)\ndevice "));
   CHECK(printed.says("\nlayers   0-3  activations kept\n"));
   CHECK(printed.says("bottleneck compute"));
   CHECK_FALSE(printed.says("does not fit"));
@@ -70,6 +71,12 @@ TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the
       printed.says("device memory\n     8.00 GiB        1.00 s  ###############\n"
                    "     4.00 GiB        2.00 s  ##############################\n"));
   CHECK(printed.text().ends_with("  this plan\n"));
+  FrontierPoint same{.micro_step_seconds = printed.plan.simulation.step_seconds(1)};
+  same.bytes[0] = printed.plan.peaks[0].bytes;
+  const std::string before = printed.text();
+  printed.context.frontier.push_back(same);
+  CHECK(printed.text() == before);
+  printed.context.frontier.pop_back();
   printed.context.frontier.pop_back();
   CHECK_FALSE(printed.says("frontier"));
   printed.context.frontier.clear();
