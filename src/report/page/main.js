@@ -35,9 +35,16 @@ if (report.timeline.measured) {
   document.getElementById("clock").remove();
 }
 
+// Before a run there is nothing to say of computing time and loss, and the frontier takes the place.
+const isRun = report.steps > 0;
+if (!isRun) {
+  document.getElementById("operations").replaceWith(document.getElementById("frontier"));
+  document.getElementById("loss").parentElement.remove();
+}
+
 function draw() {
   drawStep();
-  drawLoss();
+  if (isRun) drawLoss();
   drawFrontier();
 }
 
@@ -45,7 +52,7 @@ drawShortage();
 drawNumbers();
 drawChoices();
 drawMoved();
-drawOperations();
+if (isRun) drawOperations();
 view.set(0, view.seconds());
 draw();
 addEventListener("resize", draw);
