@@ -44,12 +44,14 @@ Unit unit_for(int64_t bytes) {
   return bytes >= kGiB ? Unit{static_cast<double>(kGiB), 2, "GiB"} : Unit{static_cast<double>(kMiB), 1, "MiB"};
 }
 
-// "380.0/400.0 MiB"; without a limit "380.0 MiB".
+// "380.0/400.0 MiB", "380.0 MiB/4.00 GiB"; without a limit "380.0 MiB".
 void append_share(TextBuffer& out, int64_t bytes, int64_t limit) {
-  const Unit unit = unit_for(limit > 0 ? limit : bytes);
+  const Unit unit = unit_for(bytes), of = unit_for(limit);
   out.append("{:.{}f}", static_cast<double>(bytes) / unit.size, unit.digits);
-  if (limit > 0) out.append("/{:.{}f}", static_cast<double>(limit) / unit.size, unit.digits);
+  if (limit > 0 && unit.name == of.name) out.append("/{:.{}f}", static_cast<double>(limit) / of.size, of.digits);
   out.append(" {}", unit.name);
+  if (limit > 0 && unit.name != of.name)
+    out.append("/{:.{}f} {}", static_cast<double>(limit) / of.size, of.digits, of.name);
 }
 
 void append_tiers(TextBuffer& out, std::span<const TierMemory> tiers) {

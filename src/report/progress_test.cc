@@ -138,3 +138,10 @@ TEST_CASE("a terminal gets one line that is drawn again") {
   close(terminal);
   close(controller);
 }
+
+TEST_CASE("a small part of a large budget is shown in its own unit") {
+  const std::array<TierMemory, 1> tiers = {TierMemory{"device", 26 * kMiB, 20 * kGiB}};
+  std::array<char, 200> buffer;
+  CHECK(format_progress_line(LoadState{.what = "weights", .bytes = 3 * kMiB, .total_bytes = 3 * kGiB, .tiers = tiers},
+                             buffer) == "weights 3.0 MiB/3.00 GiB  device 26.0 MiB/20.00 GiB");
+}
