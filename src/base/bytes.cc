@@ -33,7 +33,7 @@ int64_t parse_bytes(std::string_view text, int64_t whole, std::string_view where
   std::string_view unit(end, text.data() + text.size() - end);
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   double scale = 0;
-  if (unit == "%") scale = static_cast<double>(whole) / 100;
+  if (unit == "%" && number <= 100) scale = static_cast<double>(whole) / 100;
   for (const Unit& known : kUnits) {
     if (unit == known.name) scale = known.bytes;
   }

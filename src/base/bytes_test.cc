@@ -15,7 +15,7 @@ TEST_CASE("sizes are read in bytes, binary and decimal units and percent") {
 }
 
 TEST_CASE("a size that cannot be read names its key") {
-  for (const char* text : {"", "MiB", "-1", "12 parsecs", "nan", "1e300", "%"}) {
+  for (const char* text : {"", "MiB", "-1", "12 parsecs", "nan", "1e300", "%", "101%"}) {
     CAPTURE(text);
     CHECK_THROWS_AS((void)parse_bytes(text, 1000, "memory.device"), InputError);
   }
