@@ -136,7 +136,9 @@ Policy make_policy(const Config& config) {
   fix_selective(policy, config);
 
   const std::optional<Tier> left_out = fixed ? std::optional(Tier::kDevice) : std::nullopt;
-  const auto frozen = config.layer_offloading ? as_offload(config.layer_offloading) : config.parameter_offload;
+  // Full fine-tuning has no frozen weights for layer_offloading to move.
+  const bool is_asked = config.layer_offloading && config.adapter != Adapter::kNone;
+  const auto frozen = is_asked ? as_offload(config.layer_offloading) : config.parameter_offload;
   policy.frozen_weights = home_of(frozen, left_out);
   policy.trainable_weights = home_of(config.parameter_offload, left_out);
   policy.outer_weights = policy.trainable_weights;

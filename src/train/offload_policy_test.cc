@@ -174,6 +174,7 @@ TEST_CASE("older spellings and keys without an effect on the job are explained i
         std::vector<std::string>{
             "gradient_checkpointing: offload is gradient_checkpointing: true with activation_offloading: true"});
   CHECK(load("layer_offloading: true\n").notes.size() == 1);
+  CHECK(homes("layer_offloading: true\n") == "? ? ? ? ?");
   CHECK(load("layer_offloading: true\n" + std::string(kLora)).notes.empty());
 }
 
