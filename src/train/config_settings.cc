@@ -166,7 +166,7 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
   auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& other) {
     return other.key == row && (other.spelled == spelled || !row->name.ends_with('*'));
   });
-  if (setting == settings.end()) setting = settings.insert(settings.end(), Setting{row, spelled, place, {}});
+  if (setting == settings.end()) setting = settings.insert(settings.end(), Setting{row, spelled, {"", 0, spelled}, {}});
   setting->spelled = spelled;
   YamlNode* node = &setting->value;
   for (size_t i = taken; i < parts.size(); ++i) {

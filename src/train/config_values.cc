@@ -221,7 +221,7 @@ std::string KeyPlace::text() const {
 }
 
 KeyPlace KeyPlace::at(const YamlNode::Entry& entry) const {
-  return {file, entry.line, path.empty() ? entry.key : fmt::format("{}.{}", path, entry.key)};
+  return {file, file.empty() ? 0 : entry.line, path.empty() ? entry.key : fmt::format("{}.{}", path, entry.key)};
 }
 
 KeyPlace KeyPlace::at(size_t index) const { return {file, line, fmt::format("{}.{}", path, index)}; }
