@@ -9,6 +9,7 @@
 #include "cli/config_arguments.h"
 #include "io/file.h"
 #include "plan/print.h"
+#include "report/progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "runtime/memory.h"
@@ -90,6 +91,8 @@ int cmd_plan(std::span<const std::string> args) {
   if (arguments->has("--check-config")) return check_keys(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
 
+  Progress progress({});
+  progress.hint("planning");
   const bool elsewhere = arguments->has("--machine");
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
   Machine machine = elsewhere ? read_machine(arguments->value("--machine")) : train::machine_of(loaded.config, *device);
@@ -98,13 +101,16 @@ int cmd_plan(std::span<const std::string> args) {
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   if (!elsewhere) train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
+  progress.hint("comparing plans");
   train::add_frontier(job, machine, train::kFrontierPoints, planned);
   if (!planned.plan.fits) {
+    progress.hint("looking for what would fit");
     planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   } else if (!elsewhere) {
     release_free_memory();
     planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   }
+  progress.clear();
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));
   } else {
