@@ -152,7 +152,9 @@ TEST_CASE("a wrong config is refused by name") {
           job.config.update({{"adapter", "lora"}, {"lora_r", 4}, {"special_tokens", {{"eos_token", "</nope>"}}}});
         }},
        {"budget", "memory.device", key("memory", {{"device", "1KiB"}})},
-       {"output is a file", "out", [](Job& job) { write_file(job.path("out"), "mine"); }}});
+       {"output is a file", "out", [](Job& job) { write_file(job.path("out"), "mine"); }},
+       {"output is the model", "output_dir",
+        [](Job& job) { job.config["output_dir"] = (job.model() / ".").string(); }}});
 }
 
 TEST_CASE("a broken model folder is refused with the file") {

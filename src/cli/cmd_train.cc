@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/bytes.h"
@@ -13,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
+#include "io/folder_lock.h"
 #include "plan/print.h"
 #include "report/calibration.h"
 #include "report/load_progress.h"
@@ -53,6 +56,26 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
   return options;
 }
 
+// The folder of a run, made and held before the data are read: that nothing can be written there is better known then
+// than when a model has been trained. Where the run leaves nothing, it is gone again.
+class OutputFolder {
+ public:
+  explicit OutputFolder(const fs::path& path) : path_(path), is_new_(!fs::exists(path)) {
+    create_folders(path);
+    lock_.emplace(path);
+  }
+  ~OutputFolder() {
+    std::error_code not_empty;
+    if (is_new_) fs::remove(path_, not_empty);
+  }
+  OutputFolder(OutputFolder&&) = delete;
+
+ private:
+  fs::path path_;
+  bool is_new_;
+  std::optional<FolderLock> lock_;
+};
+
 // One run of a planned job, from loading to the report.
 class TrainingRun {
  public:
@@ -76,7 +99,6 @@ class TrainingRun {
   int run() {
     if (trainer_.length().lines > 0 && train::batch_options(job_.config).packing) say_how_full();
     load();
-    create_folders(output_);
     clear_leftovers(output_);
     write_file(output_ / "plan.json",
                plan_json(planned_.training.graph, planned_.plan, planned_.context).dump(2) + "\n");
@@ -255,6 +277,9 @@ int cmd_train(std::span<const std::string> args) {
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
+  const OutputFolder output(loaded.config.output_dir);
+  // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
+  std::signal(SIGPIPE, SIG_IGN);
   const train::TrainingData data = read_data(loaded.config, job, machine, planned, progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);

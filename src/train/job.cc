@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "model/adapter.h"
 #include "train/lora_pattern.h"
 #include "train/offload_policy.h"
@@ -140,9 +142,18 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
   return policy;
 }
 
+// What is trained must not replace what it was read from, which may be read again in every step.
+void check_output_dir(const Config& config) {
+  std::error_code no_such_folder;
+  if (!std::filesystem::equivalent(config.output_dir, config.base_model, no_such_folder)) return;
+  throw input_error("output_dir", "expected another folder than base_model's, got {} for both; name a new one",
+                    quote(config.output_dir));
+}
+
 }  // namespace
 
 Job make_job(const Config& config, const Machine& machine) {
+  check_output_dir(config);
   Job job{.config = config, .model = read_model_config(config.base_model)};
   std::optional<LoraOptions> lora;
   if (config.adapter == Adapter::kLora) lora = lora_options(config, job.model);
