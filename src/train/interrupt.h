@@ -1,9 +1,10 @@
-// SIGINT and SIGTERM as a request to stop at the next step.
+// Signals as a request to stop at the next step: SIGINT, SIGTERM, and SIGHUP, which a lost terminal sends.
 #pragma once
 
 namespace spillway::train {
 
-// While it lives, the first signal raises a flag and a second one ends the process as usual. One at a time.
+// While it lives, the first signal raises a flag and a second one ends the process as usual. A hangup that is ignored,
+// as under nohup, stays so. One at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
