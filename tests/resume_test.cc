@@ -124,20 +124,45 @@ TEST_CASE("a run killed at any moment goes on from its last checkpoint to the sa
 
 TEST_CASE("an interrupt writes a checkpoint and exits 130, without a model under its final name") {
   const TinyJob job;
-  Process process(job.train("interrupted", {"--max_steps", "100000", "--save_steps", "100000"}));
-  while (!fs::exists(job.output("interrupted") / "metrics.jsonl"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  process.signal(SIGINT);
-  const Finished interrupted = process.wait();
-  CAPTURE(interrupted.err);
-  CHECK(interrupted.status == 130);
-  CHECK_FALSE(fs::exists(job.output("interrupted") / "adapter_model.safetensors"));
-  bool has_checkpoint = false;
-  for (const fs::directory_entry& entry : fs::directory_iterator(job.output("interrupted"))) {
-    has_checkpoint = has_checkpoint || entry.path().filename().string().starts_with("checkpoint-");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    const std::string name = "interrupted" + std::to_string(signal);
+    Process process(job.train(name, {"--max_steps", "100000", "--save_steps", "100000"}));
+    while (!fs::exists(job.output(name) / "metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    process.signal(signal);
+    if (signal == SIGHUP) process.signal(signal);  // shells and the kernel both send one
+    const Finished interrupted = process.wait();
+    CAPTURE(interrupted.err);
+    CHECK(interrupted.status == 130);
+    CHECK_FALSE(fs::exists(job.output(name) / "adapter_model.safetensors"));
+    bool has_checkpoint = false;
+    for (const fs::directory_entry& entry : fs::directory_iterator(job.output(name))) {
+      has_checkpoint = has_checkpoint || entry.path().filename().string().starts_with("checkpoint-");
+    }
+    CHECK(has_checkpoint);
   }
-  CHECK(has_checkpoint);
+}
+
+TEST_CASE("a second run into the same folder is refused while the first one writes there") {
+  const TinyJob job;
+  Process process(job.train("shared", {"--max_steps", "100000", "--save_steps", "100000"}));
+  while (!fs::exists(job.output("shared") / "metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const Finished second = run_spillway(job.train("shared", {"--max_steps", "1"}));
+  CHECK(second.status == 2);
+  CHECK(second.err.find("got one that another run is writing to") != std::string::npos);
+}
+
+TEST_CASE("a full model in the folder of an adapter leaves none of its files") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("model", {"--max_steps", "1"})).status == 0);
+  REQUIRE(fs::exists(job.output("model") / "adapter_config.json"));
+  const Finished full = run_spillway(job.train("model", {"--max_steps", "1", "--adapter", "none"}));
+  CAPTURE(full.err);
+  REQUIRE(full.status == 0);
+  CHECK(fs::exists(job.output("model") / "model.safetensors"));
+  CHECK_FALSE(fs::exists(job.output("model") / "adapter_config.json"));
+  CHECK_FALSE(fs::exists(job.output("model") / "adapter_model.safetensors"));
 }
 
 TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the ends of blocks and data") {

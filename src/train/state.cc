@@ -149,6 +149,13 @@ void save_adapter(const std::filesystem::path& folder, const Job& job, const Tra
              adapter_config_json(job.model, *job.graph.decoder.lora, job.config.base_model));
 }
 
+// Transformers would load an adapter that an earlier run has left beside the model, and its base.
+void remove_adapter(const std::filesystem::path& folder) {
+  std::error_code none;
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
+    std::filesystem::remove(folder / name, none);
+}
+
 void save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                      ValueStore& store) {
   const Graph& graph = training.graph;
@@ -167,6 +174,7 @@ void save_full_model(const std::filesystem::path& folder, const Job& job, const 
     append_tensor(writer, graph.value(id).name, store, tensor);
   }
   writer.commit();
+  remove_adapter(folder);
   write_file(folder / "config.json", model_config_json(job.config.base_model, job.model));
 }
 
