@@ -42,21 +42,30 @@ class Placer {
     return block == kNone ? nullptr : &choices_.blocks[static_cast<size_t>(block)];
   }
 
-  // What works on gradients and states works where they are; what sums up their norms follows them.
+  // What works on states and gradients works where they are, states before gradients; what sums up their norms follows
+  // them.
   void choose_sites() {
     if (choices_.update_site != Tier::kHost) return;
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
       const Operation& op = graph_.ops[i];
-      const auto on_host = [&](ValueId v) {
-        if (v == kNone) return false;
+      const auto is_state = [&](ValueId v) { return v != kNone && graph_.value(v).kind == ValueKind::kOptimizerState; };
+      const auto is_on_host = [&](ValueId v) {
+        if (v == kNone || op.phase != Phase::kUpdate) return false;
         const Value& value = graph_.value(v);
-        if (value.kind == ValueKind::kOptimizerState) return true;
-        if (op.phase != Phase::kUpdate) return false;
         if (value.kind == ValueKind::kGradient) return true;
         return value.producer != kNone && result_.sites[static_cast<size_t>(value.producer)] == Tier::kHost;
       };
-      if (std::any_of(op.inputs.begin(), op.inputs.end(), on_host)) result_.sites[i] = Tier::kHost;
+      const auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
+      const bool on_host = state != op.inputs.end() ? !is_resident(graph_.value(*state))
+                                                    : std::any_of(op.inputs.begin(), op.inputs.end(), is_on_host);
+      if (on_host) result_.sites[i] = Tier::kHost;
     }
+  }
+
+  // Of a value of the optimizer's state.
+  [[nodiscard]] bool is_resident(const Value& state) const {
+    const BlockChoice* block = block_of(state.block);
+    return block && block->resident_state;
   }
 
   void place(ValueId id) {
@@ -94,7 +103,7 @@ class Placer {
       case ValueKind::kTrainableWeight:
         return block ? block->trainable_weights : choices_.outer_weights;
       case ValueKind::kOptimizerState:
-        return choices_.optimizer_state;
+        return is_resident(value) ? Tier::kDevice : choices_.optimizer_state;
       case ValueKind::kGradient:
         return choices_.gradients;
       default:

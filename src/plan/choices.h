@@ -23,6 +23,7 @@ struct BlockChoice {
   std::array<Treatment, kSavedGroups> saved{};  // all kept
   Tier frozen_weights = Tier::kDevice;
   Tier trainable_weights = Tier::kDevice;
+  bool resident_state = false;  // its optimizer state stays on the device, wherever that of others lives
 
   [[nodiscard]] Treatment& operator[](SavedGroup group) { return saved[static_cast<size_t>(group)]; }
   [[nodiscard]] Treatment operator[](SavedGroup group) const { return saved[static_cast<size_t>(group)]; }

@@ -42,6 +42,7 @@ std::string saved_text(const BlockChoice& choice) {
   if (boundary != Treatment::kKeep && boundary != choice[SavedGroup::kAttention])
     text += fmt::format(", boundary {}", kWords[static_cast<size_t>(boundary)]);
   if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
+  if (choice.resident_state) text += ", optimizer state on device";
   return text;
 }
 

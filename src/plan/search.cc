@@ -166,31 +166,34 @@ void PlanSearch::consider_mixture(const Idea& idea) {
   }
 }
 
+double PlanSearch::rank_of(const Forecast& forecast) const {
+  return builder_.least_seconds(forecast.work, candidates_.accumulation()) + kWaitingShare * forecast.lane_seconds();
+}
+
+PlanSearch::Idea PlanSearch::idea(const Mixture& mixture, size_t first, const Forecast& forecast) const {
+  return {.mixture = mixture,
+          .first = first,
+          .seconds = builder_.least_seconds(forecast.work, candidates_.accumulation()),
+          .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
+          .rank = rank_of(forecast)};
+}
+
+void PlanSearch::add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail,
+                             std::vector<Idea>& result) const {
+  if (!head.fits(budget_, kByteSlack) || blocks_ < 2) return;
+  if (tail.fits(budget_, 1 / kByteSlack) || rank_of(tail) >= rank_of(head)) return;
+  const double share = std::min(1.0, tail.share_that_fits(head, budget_));
+  const auto first = static_cast<size_t>(std::ceil(share * static_cast<double>(blocks_)));
+  result.push_back(idea(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
+}
+
 void PlanSearch::add_ideas(const Homes& homes, const std::vector<Saved>& settings,
                            const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const {
-  const auto seconds = [&](const Forecast& forecast) {
-    return builder_.least_seconds(forecast.work, candidates_.accumulation());
-  };
-  const auto rank = [&](const Forecast& forecast) {
-    return seconds(forecast) + kWaitingShare * forecast.lane_seconds();
-  };
-  const auto add = [&](size_t head, size_t tail, size_t first, const Forecast& forecast) {
-    result.push_back({.mixture = {block_of(settings[head], homes), block_of(settings[tail], homes), homes},
-                      .first = first,
-                      .seconds = seconds(forecast),
-                      .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
-                      .rank = rank(forecast)});
-  };
   for (size_t head = 0; head < settings.size(); ++head) {
-    add(head, head, 0, forecasts[head]);
-    if (!forecasts[head].fits(budget_, kByteSlack) || blocks_ < 2) continue;
-    for (size_t tail = 0; tail < settings.size(); ++tail) {
-      if (forecasts[tail].fits(budget_, 1 / kByteSlack) || rank(forecasts[tail]) >= rank(forecasts[head])) continue;
-      const double share = std::min(1.0, forecasts[tail].share_that_fits(forecasts[head], budget_));
-      const auto first = static_cast<size_t>(std::ceil(share * static_cast<double>(blocks_)));
-      add(head, tail, std::clamp<size_t>(first, 1, blocks_ - 1),
-          forecasts[tail].changed(forecasts[tail], forecasts[head], share));
-    }
+    const BlockChoice block = block_of(settings[head], homes);
+    result.push_back(idea({block, block, homes}, 0, forecasts[head]));
+    for (size_t tail = 0; tail < settings.size(); ++tail)
+      add_mixture({block, block_of(settings[tail], homes), homes}, forecasts[head], forecasts[tail], result);
   }
 }
 
@@ -200,14 +203,30 @@ std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes,
     const BlockChoice block = block_of(saved, there);
     return Forecast(candidates_.scheduled(choices_of({block, block, there}, 0)));
   };
-  std::vector<Forecast> by_setting;
+  std::vector<Forecast> by_setting, by_homes;
   for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
+  for (const Homes& there : homes) by_homes.push_back(forecast(there, settings.front()));
+  const auto find = [&](const Homes& there) {
+    return by_homes[static_cast<size_t>(std::find(homes.begin(), homes.end(), there) - homes.begin())];
+  };
   std::vector<Idea> result;
-  for (const Homes& there : homes) {
-    const Forecast kept = forecast(there, settings.front());
+  for (size_t i = 0; i < homes.size(); ++i) {
     std::vector<Forecast> forecasts;
-    for (const Forecast& setting : by_setting) forecasts.push_back(kept.changed(by_setting.front(), setting));
-    add_ideas(there, settings, forecasts, result);
+    for (const Forecast& setting : by_setting) forecasts.push_back(by_homes[i].changed(by_setting.front(), setting));
+    add_ideas(homes[i], settings, forecasts, result);
+    if (policy_.optimizer_state || homes[i].optimizer_state == Tier::kDevice) continue;
+    // What state takes, where gradients are that are on the device with it.
+    Homes away = homes[i];
+    if (!policy_.gradients) away.gradients = Tier::kDevice;
+    Homes resident = away;
+    resident.optimizer_state = Tier::kDevice;
+    for (size_t setting = 0; setting < settings.size(); ++setting) {
+      const BlockChoice head = block_of(settings[setting], homes[i]);
+      BlockChoice tail = head;
+      tail.resident_state = true;
+      add_mixture({head, tail, homes[i]}, forecasts[setting], forecasts[setting].changed(find(away), find(resident)),
+                  result);
+    }
   }
   return result;
 }
@@ -230,27 +249,33 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
   }
 }
 
-void PlanSearch::settle_weights() {
+template <typename Change>
+void PlanSearch::settle_last_blocks(const Change& change) {
   const Choices start = best_.choices;
-  const auto streamed = [](const BlockChoice& block) {
-    return block.frozen_weights != Tier::kDevice || block.trainable_weights != Tier::kDevice;
-  };
-  const auto resident = [&](size_t first) {
+  const auto changed = [&](size_t first) {
     Choices choices = start;
-    for (size_t i = first; i < blocks_; ++i) {
-      if (!policy_.frozen_weights) choices.blocks[i].frozen_weights = Tier::kDevice;
-      if (!policy_.trainable_weights) choices.blocks[i].trainable_weights = Tier::kDevice;
-    }
+    std::for_each(choices.blocks.begin() + static_cast<std::ptrdiff_t>(first), choices.blocks.end(), change);
     return choices;
   };
-  const bool open = !policy_.frozen_weights || !policy_.trainable_weights;
-  if (open && blocks_ > 0 && std::any_of(start.blocks.begin(), start.blocks.end(), streamed)) {
-    size_t too_few = 0, enough = blocks_;
-    while (enough - too_few > 1) {
-      const size_t middle = too_few + (enough - too_few) / 2;
-      (consider(resident(middle)) ? enough : too_few) = middle;
+  if (changed(0).blocks == start.blocks) return;
+  size_t too_few = 0, enough = blocks_;
+  while (too_few < enough) {
+    const size_t middle = too_few + (enough - too_few) / 2;
+    if (consider(changed(middle))) {
+      enough = middle;
+    } else {
+      too_few = middle + 1;
     }
   }
+}
+
+void PlanSearch::settle() {
+  settle_last_blocks([&](BlockChoice& block) {
+    if (!policy_.frozen_weights) block.frozen_weights = Tier::kDevice;
+    if (!policy_.trainable_weights) block.trainable_weights = Tier::kDevice;
+  });
+  if (policy_.optimizer_state || best_.choices.optimizer_state == Tier::kDevice) return;
+  settle_last_blocks([](BlockChoice& block) { block.resident_state = true; });
 }
 
 // By what is alive, before packing, and below zero where only the packing is in the way: so the way down to the least
@@ -319,7 +344,7 @@ void PlanSearch::find(const Choices* start) {
   const std::vector<Saved> settings = saved_settings();
   if (start) (void)consider(*start);
   look_at(ideas(home_settings(), settings));
-  if (found_) settle_weights();
+  if (found_) settle();
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
     if (found_) break;

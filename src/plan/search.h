@@ -34,6 +34,8 @@ class PlanSearch {
   // What is not chosen by block.
   struct Homes {
     Tier frozen_weights, trainable_weights, outer_weights, gradients, optimizer_state;
+
+    bool operator==(const Homes&) const = default;
   };
   // Where blocks [0, first) are treated one way and the rest another.
   struct Mixture {
@@ -64,11 +66,17 @@ class PlanSearch {
   [[nodiscard]] std::vector<Idea> ideas(const std::vector<Homes>& homes, const std::vector<Saved>& settings);
   void add_ideas(const Homes& homes, const std::vector<Saved>& settings, const std::vector<Forecast>& forecasts,
                  std::vector<Idea>& result) const;
+  // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
+  void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
+  [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
+  [[nodiscard]] double rank_of(const Forecast& forecast) const;
   void look_at(std::vector<Idea> ideas);
   // In candidates: what they have cost so far.
   [[nodiscard]] int64_t work_done() const;
-  // Puts the weights of the last blocks back on the device, as many as fit.
-  void settle_weights();
+  // Puts back on the device what the last blocks have away, as many blocks as fit: their weights, and their state.
+  void settle();
+  template <typename Change>
+  void settle_last_blocks(const Change& change);
   // Hill climbing from the best plan: other settings for one block, or for two.
   void change_blocks(const std::vector<Saved>& settings);
   // One step of it; false where none is left.

@@ -53,7 +53,8 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
     blocks.push_back({{"block", graph.blocks[i].name},
                       {"saved", saved},
                       {"frozen_weights", name_of(choice.frozen_weights)},
-                      {"trainable_weights", name_of(choice.trainable_weights)}});
+                      {"trainable_weights", name_of(choice.trainable_weights)},
+                      {"optimizer_state", name_of(choice.resident_state ? Tier::kDevice : choices.optimizer_state)}});
   }
   return {{"blocks", blocks},
           {"outer_weights", name_of(choices.outer_weights)},

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "plan/planner.h"
 
 using namespace spillway;
@@ -58,4 +60,33 @@ TEST_CASE("weights outside layers are trained from where the config says") {
     return plan.peaks[2].bytes;
   };
   CHECK(on_disk(Tier::kDisk) >= on_disk(Tier::kDevice) + 2 * kTableBytes);
+}
+
+TEST_CASE("of the optimizer's state as many layers stay on the device as fit") {
+  const Graph graph = graph_of(/*lora=*/false);
+  const Machine machine = machine_with_links();
+  const auto plan_within = [&](std::optional<int64_t> device, std::optional<Tier> state) {
+    Policy policy = saved_policy(Treatment::kKeep);
+    policy.frozen_weights = policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
+    policy.optimizer_state = state;
+    return make_plan(graph, machine, {.device = device, .host = 1 << 30, .disk = 1 << 30}, policy);
+  };
+  for (const Tier away : {Tier::kHost, Tier::kDisk}) {
+    CAPTURE(name_of(away));
+    const Plan least = plan_within({}, away);
+    int64_t layer = 0;  // f32 master and both moments
+    for (const Value& value : graph.values) {
+      if (value.kind == ValueKind::kTrainableWeight && value.block == 0 && value.producer == kNone)
+        layer += value.type.shape.elems() * 12;
+    }
+    const Plan plan = plan_within(least.peaks[0].bytes + layer * 3 / 2, {});
+    CHECK(plan.fits);
+    CHECK(plan.choices.optimizer_state != Tier::kDevice);
+    const auto& blocks = plan.choices.blocks;
+    const auto resident =
+        std::count_if(blocks.begin(), blocks.end(), [](const BlockChoice& block) { return block.resident_state; });
+    CHECK(resident >= 1);
+    CHECK(resident < std::ssize(blocks));
+    CHECK(plan.simulation.step_seconds(1) < least.simulation.step_seconds(1));
+  }
 }
