@@ -98,8 +98,8 @@ nlohmann::ordered_json tiers_json(const Findings& found) {
           {"disk",
            {{"folder", found.folder},
             {"capacity_bytes", capacity(Tier::kDisk)},
-            {"write_bytes_per_second", found.measured.disk.write_bytes_per_second},
-            {"read_bytes_per_second", found.measured.disk.read_bytes_per_second},
+            {"write_bytes_per_second", found.measured.disk.write.bytes_per_second},
+            {"read_bytes_per_second", found.measured.disk.read.bytes_per_second},
             {"direct", found.measured.disk.is_direct}}}};
 }
 
@@ -163,7 +163,7 @@ void print_page(const Findings& found) {
   const DiskRates& disk = found.measured.disk;
   if (disk.problem.empty()) {
     fmt::print("  disk    {} free in {}, write {}, read {}{}\n", capacity(Tier::kDisk), found.folder,
-               rate_text(disk.write_bytes_per_second), rate_text(disk.read_bytes_per_second),
+               rate_text(disk.write.bytes_per_second), rate_text(disk.read.bytes_per_second),
                disk.is_direct ? "" : " (page cache)");
   } else {
     fmt::print("  disk    none in {}\n", found.folder);
@@ -193,7 +193,7 @@ int cmd_doctor(std::span<const std::string> args) {
   log_line("measuring for a few seconds; other programs should rest");
   restore_algorithms(*device);
   Findings found;
-  found.measured = device->kind() == DeviceKind::kCpu ? measure_machine(folder) : measure_device(*device, folder);
+  found.measured = device->kind() == DeviceKind::kCpu ? measure_machine({folder}) : measure_device(*device, {folder});
   found.cpu = cpu_name();
   found.features = cpu_features();
   found.folder = folder;

@@ -12,6 +12,7 @@
 #include "report/progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
+#include "runtime/measure.h"
 #include "runtime/memory.h"
 #include "train/job.h"
 #include "train/measure_job.h"
@@ -104,6 +105,7 @@ int cmd_plan(std::span<const std::string> args) {
   progress.hint("comparing plans");
   train::add_frontier(job, machine, train::kFrontierPoints, planned);
   if (!planned.plan.fits) {
+    if (!elsewhere) know_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
     planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   } else if (!elsewhere) {

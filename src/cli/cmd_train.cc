@@ -271,6 +271,7 @@ int cmd_train(std::span<const std::string> args) {
   train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   if (!planned.plan.fits) {
+    know_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
     planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   }

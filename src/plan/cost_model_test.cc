@@ -123,10 +123,11 @@ TEST_CASE("the machines that the repository describes can be planned for") {
   }
 }
 
-TEST_CASE("a machine survives its JSON file, with its device, rates, shares, operations and algorithms") {
+TEST_CASE("a machine survives its JSON file, with its device, rates, disks, shares, operations and algorithms") {
   Machine machine{.name = "there", .device = DeviceKind::kCuda, .threads = 3, .matrix_flops_f32 = 1e10};
   machine.operation_flops["attention"] = 5e11;
   machine.algorithms["512x512x512"] = 3;
+  machine.disks = "8:1 259:3";
   machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = 1.0 / 3;
   machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.4;
   machine.link_latency_seconds[static_cast<size_t>(Lane::kDiskWrite)] = 3e-4;
@@ -140,6 +141,7 @@ TEST_CASE("a machine survives its JSON file, with its device, rates, shares, ope
   CHECK(read.measured.operations == machine.measured.operations);
   CHECK(read.measured.link_bytes_per_second == machine.measured.link_bytes_per_second);
   CHECK(read.operation_flops == machine.operation_flops);
+  CHECK(read.disks == machine.disks);
   CHECK(read.total_bytes == machine.total_bytes);
   CHECK(read.compute_share == machine.compute_share);
   CHECK(read.opposite_share == machine.opposite_share);
@@ -152,6 +154,7 @@ TEST_CASE("a machine survives its JSON file, with its device, rates, shares, ope
   json.erase("opposite_share");
   json.erase("link_latency_seconds");
   json.erase("total_bytes");
+  json.erase("disks");
   json.erase("measured");
   CHECK(machine_from_json(json, "machine.json").operations.empty());
   json["threads"] = 3e9;

@@ -127,6 +127,7 @@ nlohmann::ordered_json to_json(const Machine& machine) {
   json["capacity_bytes"] = tiers_json(machine.capacity_bytes);
   json["total_bytes"] = tiers_json(machine.total_bytes);
   json["link_bytes_per_second"] = lanes_json(machine.link_bytes_per_second);
+  if (!machine.disks.empty()) json["disks"] = machine.disks;
   json["link_latency_seconds"] = lanes_json(machine.link_latency_seconds);
   json["compute_share"] = lanes_json(machine.compute_share);
   json["opposite_share"] = lanes_json(machine.opposite_share);
@@ -156,6 +157,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_tiers(read_object(json, "capacity_bytes", where), where, machine.capacity_bytes);
   if (json.contains("total_bytes")) read_tiers(read_object(json, "total_bytes", where), where, machine.total_bytes);
   read_lanes(read_object(json, "link_bytes_per_second", where), where, machine.link_bytes_per_second);
+  if (json.contains("disks") && json["disks"].is_string()) machine.disks = json["disks"].get<std::string>();
   read_shares(json, "compute_share", where, machine.compute_share);
   read_shares(json, "opposite_share", where, machine.opposite_share);
   if (json.contains("link_latency_seconds"))

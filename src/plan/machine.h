@@ -30,6 +30,7 @@ struct Machine {
   double host_bytes_per_second = 0;                    // host memory under the host_compute lane; 0: the same memory
   double operation_seconds = 3e-6;                     // what starting one operation costs
   std::array<double, kLanes> link_bytes_per_second{};  // of each copying lane; 0: the lane is not there
+  std::string disks;  // that the disk lanes were measured on (runtime/computer.h); plans do not depend on it
   // The share of its speed that the compute lane loses while another lane is busy. A copy by the CPU takes one core of
   // those that compute; a GPU's copy engine takes nothing.
   std::array<double, kLanes> compute_share{};
@@ -67,7 +68,7 @@ struct Machine {
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
-// `device`, `total_bytes`, `operation_flops`, `host_bytes_per_second`, `compute_share`, `opposite_share`,
+// `device`, `total_bytes`, `operation_flops`, `host_bytes_per_second`, `disks`, `compute_share`, `opposite_share`,
 // `link_latency_seconds`, `operations`, `measured` and `algorithms` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "plan/signature.h"
 #include "report/timeline.h"
+#include "runtime/loaded_program.h"
 
 namespace spillway {
 namespace {
@@ -59,6 +60,7 @@ double thread_cpu_seconds() {
 Calibration::Calibration(const Graph& graph, const Program& program, const Machine& machine)
     : program_(program),
       latency_seconds_(machine.link_latency_seconds),
+      disks_(machine.disks),
       trace_(program.instructions.size()),
       computes_here_(machine.device == DeviceKind::kCpu) {
   for (size_t lane = 1; lane < kLanes; ++lane) {
@@ -162,6 +164,7 @@ bool Calibration::improve(Machine& machine) const {
     if (seconds <= 0) continue;
     if (group.signature.empty()) {
       if (group.amount < kLeastBytesOfLane) continue;
+      if (LoadedProgram::is_disk_lane(group.lane) && machine.disks != disks_) continue;
       const auto lane = static_cast<size_t>(group.lane);
       double& rate = machine.link_bytes_per_second[lane];
       if (rate > 0) correct(rate, 1 / seconds, kMostChangeOfLane, machine.measured.link_bytes_per_second[lane]);

@@ -28,7 +28,8 @@ class Calibration {
   // Moves what the machine says of the run's operations and lanes towards the medians over the steps: a part of the way
   // only where that is far, so that one disturbed run does little harm, and never farther from what was measured than
   // by half of it, however many runs agree. False where there were too few steps, or where their times differ as they
-  // do beside other work. Lanes that move less than 16 MiB teach nothing.
+  // do beside other work. Lanes that move less than 16 MiB teach nothing, nor do disk lanes if the machine's were
+  // measured on other disks.
   [[nodiscard]] bool improve(Machine& machine) const;
 
   // The two halves of the above that need no profile: `stall_seconds` is how long compute has waited so far. Whether
@@ -56,6 +57,7 @@ class Calibration {
   const Program& program_;
   std::array<std::array<double, kLanes>, kLanes> shares_{};  // of its speed that a lane loses while another is busy
   std::array<double, kLanes> latency_seconds_;
+  std::string disks_;
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_;                          // by instruction
   std::array<std::vector<int32_t>, kLanes> instructions_;  // by lane, in their order

@@ -108,6 +108,26 @@ TEST_CASE("a lane's rate is its own, without latency and what the opposite lane 
   CHECK(machine.link_bytes_per_second[kToDevice] == doctest::Approx(2e8).epsilon(0.02));
 }
 
+TEST_CASE("a run teaches nothing about disks that it was not on") {
+  Program program = large_program();
+  for (Instruction& instruction : program.instructions) {
+    if (instruction.lane == Lane::kDeviceToHost) instruction.lane = Lane::kDiskWrite;
+    if (instruction.lane == Lane::kHostToDevice) instruction.lane = Lane::kDiskRead;
+  }
+  constexpr auto kWrite = static_cast<size_t>(Lane::kDiskWrite);
+  Machine known = tiered_machine(), truth = tiered_machine();
+  known.disks = "8:1";
+  truth.operation_seconds = 0;
+  truth.link_bytes_per_second[kWrite] = 1.8e8;
+  const Calibration run = run_on(truth, 6, 0, program, known);
+  Machine other = known;
+  other.disks = "8:2";
+  REQUIRE(run.improve(other));
+  CHECK(other.link_bytes_per_second[kWrite] == 2e8);
+  REQUIRE(run.improve(known));
+  CHECK(known.link_bytes_per_second[kWrite] == doctest::Approx(1.8e8));
+}
+
 TEST_CASE("what a machine knows already, one run changes by a bounded part only") {
   Machine known = tiered_machine();
   REQUIRE(run_on(tiered_machine(), 6).improve(known));

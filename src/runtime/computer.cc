@@ -1,8 +1,10 @@
 #include "runtime/computer.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 #include <unordered_set>
 
@@ -49,12 +52,9 @@ int64_t group_bytes(const char* path) {
   return stream >> bytes ? bytes : kNoLimit;
 }
 
-// The folder, or the nearest one above it that is there.
-std::filesystem::path existing(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::path at = std::filesystem::absolute(folder, error);
-  while (!error && !std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
-  return at;
+dev_t disk_of(const std::string& folder) {
+  struct stat status {};
+  return ::stat(existing_folder(folder).c_str(), &status) == 0 ? status.st_dev : dev_t{0};
 }
 
 }  // namespace
@@ -89,22 +89,32 @@ int64_t available_memory_bytes() {
   return std::min(free, std::max<int64_t>(0, limit - used));
 }
 
+std::filesystem::path existing_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(folder, error);
+  while (!error && !std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
+  return at;
+}
+
+std::string disks_of(std::span<const std::string> folders) {
+  std::multiset<dev_t> disks;
+  for (const std::string& folder : folders) disks.insert(disk_of(folder));
+  std::string text;
+  for (const dev_t disk : disks) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", major(disk), minor(disk));
+  return text;
+}
+
 int64_t free_disk_bytes(const std::filesystem::path& folder) {
   std::error_code error;
-  const auto space = std::filesystem::space(existing(folder), error);
+  const auto space = std::filesystem::space(existing_folder(folder), error);
   return error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(space.available, kNoLimit));
 }
 
 int64_t free_striped_bytes(std::span<const std::string> folders) {
   std::map<dev_t, int64_t> stripes;  // by file system
-  const auto device_of = [](const std::string& folder) {
-    struct stat status {};
-    return ::stat(existing(folder).c_str(), &status) == 0 ? status.st_dev : dev_t{0};
-  };
-  for (const std::string& folder : folders) ++stripes[device_of(folder)];
+  for (const std::string& folder : folders) ++stripes[disk_of(folder)];
   int64_t least = kNoLimit;
-  for (const std::string& folder : folders)
-    least = std::min(least, free_disk_bytes(folder) / stripes[device_of(folder)]);
+  for (const std::string& folder : folders) least = std::min(least, free_disk_bytes(folder) / stripes[disk_of(folder)]);
   return least * std::ssize(folders);
 }
 

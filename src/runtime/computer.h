@@ -20,6 +20,13 @@ namespace spillway {
 // What of it can be had without swapping.
 [[nodiscard]] int64_t available_memory_bytes();
 
+// The folder, or the nearest one above it that is there.
+[[nodiscard]] std::filesystem::path existing_folder(const std::filesystem::path& folder);
+
+// "8:1 259:3": the numbers that the system gives the file systems of these folders, which need not exist yet, in
+// ascending order. Over folders with equal text, data is striped over the same disks in the same shares.
+[[nodiscard]] std::string disks_of(std::span<const std::string> folders);
+
 // Free bytes of the file system that holds `folder`, which need not exist yet; 0 where none can be told.
 [[nodiscard]] int64_t free_disk_bytes(const std::filesystem::path& folder);
 // What can be striped evenly over these folders, some of which may be on one file system. REQUIRES: at least one.

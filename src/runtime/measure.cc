@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "io/file.h"
 #include "runtime/computer.h"
 #include "runtime/loaded_program.h"
@@ -59,20 +60,11 @@ double large_product_flops(const std::vector<MatrixRate>& rates, DType dtype) {
   return flops;
 }
 
-// Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
-void set_shares(Machine& machine, const DiskRates& disk) {
-  const double core = 1.0 / machine.threads;
-  for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
-    machine.compute_share[at(lane)] = core;
-  machine.compute_share[at(Lane::kDiskRead)] = std::min(1.0, disk.read_cores) * core;
-  machine.compute_share[at(Lane::kDiskWrite)] = std::min(1.0, disk.write_cores) * core;
-}
-
-Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_bytes) {
+Measurement measure_rates(const std::vector<std::string>& folders, int64_t disk_bytes) {
   ThreadPool pool(available_cpus());
   Measurement result;
   result.products = measure_products(pool);
-  result.disk = measure_disk(scratch, disk_bytes);
+  result.disk = measure_disks(folders, disk_bytes);
   Machine& machine = result.machine;
   machine.name = cpu_name();
   machine.threads = pool.threads();
@@ -82,9 +74,11 @@ Measurement measure_rates(const std::filesystem::path& scratch, int64_t disk_byt
   machine.operation_seconds = measure_dispatch(pool);
   machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
   machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
-  set_disk(machine, result.disk);
-  set_shares(machine, result.disk);
-  set_capacities(machine, scratch, cpu_device());
+  // Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
+  for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
+    machine.compute_share[at(lane)] = 1.0 / machine.threads;
+  set_disks(machine, folders, result.disk);
+  set_capacities(machine, folders, cpu_device());
   return result;
 }
 
@@ -117,12 +111,12 @@ std::optional<Cached> read_cache(const Device& device) {
 
 }  // namespace
 
-void set_capacities(Machine& machine, const std::filesystem::path& scratch, const Device& device) {
+void set_capacities(Machine& machine, const std::vector<std::string>& folders, const Device& device) {
   const bool is_host = device.shares_host_memory();
   machine.capacity_bytes[at(Tier::kDevice)] = is_host ? available_memory_bytes() : device.free_bytes();
   machine.capacity_bytes[at(Tier::kHost)] =
       is_host ? 0 : std::max<int64_t>(0, available_memory_bytes() - TierOptions::bridge_bytes());
-  machine.capacity_bytes[at(Tier::kDisk)] = free_disk_bytes(scratch);
+  machine.capacity_bytes[at(Tier::kDisk)] = free_striped_bytes(folders);
   machine.total_bytes = {};
   machine.total_bytes[at(Tier::kDevice)] = device.total_bytes();
   machine.total_bytes[at(is_host ? Tier::kDevice : Tier::kHost)] = total_memory_bytes();
@@ -161,7 +155,7 @@ double measure_dispatch(ThreadPool& pool) {
   return seconds / kTimes;
 }
 
-Measurement measure_machine(const std::filesystem::path& scratch) { return measure_rates(scratch, 256 * kMiB); }
+Measurement measure_machine(const std::vector<std::string>& folders) { return measure_rates(folders, 256 * kMiB); }
 
 std::filesystem::path machine_cache_path(DeviceKind kind) {
   const std::string_view name = kind == DeviceKind::kCpu ? "machine.json" : "machine-cuda.json";
@@ -204,18 +198,32 @@ std::optional<Machine> cached_machine(const Device& device) {
   return std::move(machine);
 }
 
-Machine this_machine(const std::filesystem::path& scratch, Device& device) {
+Machine this_machine(const std::vector<std::string>& folders, Device& device) {
   if (std::optional<Machine> machine = cached_machine(device)) {
-    set_capacities(*machine, scratch, device);
+    set_capacities(*machine, folders, device);
     device.set_algorithms(machine->algorithms);
     return *std::move(machine);
   }
   restore_algorithms(device);
-  Machine machine = device.shares_host_memory() ? measure_rates(scratch, 128 * kMiB).machine
-                                                : measure_device(device, scratch).machine;
-  set_capacities(machine, scratch, device);
+  Machine machine = device.shares_host_memory() ? measure_rates(folders, kDiskBytesOfJob).machine
+                                                : measure_device(device, folders).machine;
+  set_capacities(machine, folders, device);
   cache_machine(machine, device);
   return machine;
+}
+
+void know_disks(Machine& machine, const std::vector<std::string>& folders, const Device& device) {
+  const auto& rates = machine.link_bytes_per_second;
+  const bool has_rates = rates[at(Lane::kDiskRead)] > 0 && rates[at(Lane::kDiskWrite)] > 0;
+  if (has_rates && machine.disks == disks_of(folders)) return;
+  log_info("measuring the disk tier in {}", fmt::join(folders, ", "));
+  const DiskRates disks = measure_disks(folders, kDiskBytesOfJob);
+  if (!disks.problem.empty()) log_warning("the disk tier could not be measured: {}", disks.problem);
+  set_disks(machine, folders, disks);
+  // Another run may have written there since this one read it.
+  Machine known = cached_machine(device).value_or(machine);
+  set_disks(known, folders, disks);
+  cache_machine(known, device);
 }
 
 }  // namespace spillway

@@ -15,7 +15,7 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kCopyBytes = 256 * kMiB, kDiskBytes = 128 * kMiB;
+constexpr int64_t kCopyBytes = 256 * kMiB;
 constexpr int kRuns = 5;
 
 size_t at(Lane lane) { return static_cast<size_t>(lane); }
@@ -110,7 +110,7 @@ void measure_links(Device& device, const DeviceClock& clock, Machine& machine) {
 
 }  // namespace
 
-Measurement measure_device(Device& device, const std::filesystem::path& scratch) {
+Measurement measure_device(Device& device, const std::vector<std::string>& folders) {
   Measurement result;
   Machine& machine = result.machine;
   machine.name = device.description();
@@ -125,17 +125,10 @@ Measurement measure_device(Device& device, const std::filesystem::path& scratch)
     machine.operation_seconds = seconds;
   ThreadPool pool(machine.threads);
   machine.host_bytes_per_second = measure_triad(pool);
-  result.disk = measure_disk(scratch, kDiskBytes);
-  set_disk(machine, result.disk);
-  // A disk lane reaches the device by way of the host, both at once.
-  const auto limit = [&](Lane disk, Lane link) {
-    double& rate = machine.link_bytes_per_second[at(disk)];
-    rate = std::min(rate, machine.link_bytes_per_second[at(link)]);
-  };
-  limit(Lane::kDiskRead, Lane::kHostToDevice);
-  limit(Lane::kDiskWrite, Lane::kDeviceToHost);
+  result.disk = measure_disks(folders, kDiskBytesOfJob);
+  set_disks(machine, folders, result.disk);
   for (const auto& [shape, index] : device.algorithms()) machine.algorithms[shape] = index;
-  set_capacities(machine, scratch, device);
+  set_capacities(machine, folders, device);
   return result;
 }
 

@@ -8,7 +8,6 @@
 #include <future>
 #include <limits>
 #include <span>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -116,26 +115,24 @@ class Computation {
 
 class DiskBench {
  public:
-  DiskBench(const std::filesystem::path& folder, int64_t bytes)
-      : memory_("host", 2 * kWindow), scratch_({.folders = {folder}, .bytes = bytes}) {
+  explicit DiskBench(const ScratchOptions& space) : memory_("host", 2 * kWindow), scratch_(space) {
     fill_with_noise(memory_);
   }
 
   DiskRates run() {
     DiskRates rates;
-    rates.is_direct = scratch_.files()[0].is_direct;
+    rates.is_direct = std::all_of(scratch_.files().begin(), scratch_.files().end(),
+                                  [](const Scratch::File& file) { return file.is_direct; });
     // A place that is written for the first time is slower, and a run writes each many times.
     written_ = scratch_.bytes();
     written_ = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds).bytes;
     const Pass writing = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds);
     const Pass reading = pass(DiskDirection::kRead, kRequest, kRequests, kSeconds);
-    rates.write_bytes_per_second = writing.rate();
-    rates.read_bytes_per_second = reading.rate();
-    rates.write_cores = writing.cores;
-    rates.read_cores = reading.cores;
+    rates.write = {.bytes_per_second = writing.rate(), .cores = writing.cores};
+    rates.read = {.bytes_per_second = reading.rate(), .cores = reading.cores};
     measure_both(rates);
-    rates.write_latency_seconds = latency(DiskDirection::kWrite, writing.rate());
-    rates.read_latency_seconds = latency(DiskDirection::kRead, reading.rate());
+    rates.write.latency_seconds = latency(DiskDirection::kWrite, writing.rate());
+    rates.read.latency_seconds = latency(DiskDirection::kRead, reading.rate());
     return rates;
   }
 
@@ -165,8 +162,8 @@ class DiskBench {
       });
     };
     std::future<Pass> writing = run(DiskDirection::kWrite, 0), reading = run(DiskDirection::kRead, half);
-    rates.write_beside_read = writing.get().rate();
-    rates.read_beside_write = reading.get().rate();
+    rates.write.beside_opposite = writing.get().rate();
+    rates.read.beside_opposite = reading.get().rate();
   }
 
   double latency(DiskDirection direction, double rate) {
@@ -180,42 +177,41 @@ class DiskBench {
   int64_t written_ = 0;
 };
 
-// The folder, or the nearest one above it that is there.
-std::filesystem::path existing(std::filesystem::path folder) {
-  std::error_code error;
-  folder = std::filesystem::absolute(folder, error);
-  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
-}
-
 }  // namespace
 
-DiskRates measure_disk(const std::filesystem::path& folder, int64_t most_bytes) {
+DiskRates measure_disks(const std::vector<std::string>& folders, int64_t most_bytes) {
   DiskRates rates;
-  const int64_t bytes = std::min(most_bytes, free_disk_bytes(folder) / 8) / kRequest * kRequest;
+  const int64_t bytes = std::min(most_bytes, free_striped_bytes(folders) / 8) / kRequest * kRequest;
   if (bytes == 0) {
     rates.problem = fmt::format("less than {} free", format_bytes(8 * kRequest));
     return rates;
   }
   try {
-    return DiskBench(existing(folder), bytes).run();
+    ScratchOptions space{.bytes = bytes};
+    for (const std::string& folder : folders) space.folders.push_back(existing_folder(folder));
+    return DiskBench(space).run();
   } catch (const std::exception& error) {
     rates = {.problem = error.what()};
   }
   return rates;
 }
 
-void set_disk(Machine& machine, const DiskRates& disk) {
-  const auto lost = [](double alone, double beside) {
-    return alone > 0 && beside > 0 ? std::max(0.0, 1 - beside / alone) : 0.0;
+void set_disks(Machine& machine, const std::vector<std::string>& folders, const DiskRates& rates) {
+  machine.disks = disks_of(folders);
+  const bool is_cpu = machine.device == DeviceKind::kCpu;
+  const auto set = [&](Lane disk, Lane link, const DiskRate& rate) {
+    const auto at = static_cast<size_t>(disk);
+    const double alone = rate.bytes_per_second, beside = rate.beside_opposite;
+    // To a device of its own a disk lane goes over the link, both at once; of a CPU it takes a part of a core.
+    machine.link_bytes_per_second[at] =
+        is_cpu ? alone : std::min(alone, machine.link_bytes_per_second[static_cast<size_t>(link)]);
+    machine.compute_share[at] = is_cpu ? std::min(1.0, rate.cores) / machine.threads : 0;
+    machine.opposite_share[at] = alone > 0 && beside > 0 ? std::max(0.0, 1 - beside / alone) : 0;
+    machine.link_latency_seconds[at] = rate.latency_seconds;
+    machine.measured.link_bytes_per_second[at] = 0;
   };
-  constexpr auto kRead = static_cast<size_t>(Lane::kDiskRead), kWrite = static_cast<size_t>(Lane::kDiskWrite);
-  machine.link_bytes_per_second[kRead] = disk.read_bytes_per_second;
-  machine.link_bytes_per_second[kWrite] = disk.write_bytes_per_second;
-  machine.opposite_share[kRead] = lost(disk.read_bytes_per_second, disk.read_beside_write);
-  machine.opposite_share[kWrite] = lost(disk.write_bytes_per_second, disk.write_beside_read);
-  machine.link_latency_seconds[kRead] = disk.read_latency_seconds;
-  machine.link_latency_seconds[kWrite] = disk.write_latency_seconds;
+  set(Lane::kDiskRead, Lane::kHostToDevice, rates.read);
+  set(Lane::kDiskWrite, Lane::kDeviceToHost, rates.write);
 }
 
 }  // namespace spillway

@@ -3,16 +3,17 @@
 #include <algorithm>
 
 #include "base/math.h"
-#include "runtime/computer.h"
 #include "runtime/measure.h"
 #include "runtime/memory.h"
+#include "train/offload_policy.h"
 
 namespace spillway::train {
 
 Machine machine_of(const Config& config, Device& device) {
   const std::vector<std::string> folders = disk_paths(config);
-  Machine machine = this_machine(folders.front(), device);
-  machine.capacity_bytes[static_cast<size_t>(Tier::kDisk)] = free_striped_bytes(folders);
+  Machine machine = this_machine(folders, device);
+  const Budget budget = make_budget(config.memory, make_policy(config), machine);
+  if (budget.disk.value_or(0) > 0) know_disks(machine, folders, device);
   return machine;
 }
 

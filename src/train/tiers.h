@@ -9,7 +9,7 @@
 
 namespace spillway::train {
 
-// This computer, with the room that all disk paths of the job have together.
+// This computer, with the job's disk paths as its disk tier. Throws InputError for budgets that it cannot meet.
 [[nodiscard]] Machine machine_of(const Config& config, Device& device);
 
 // The resident set that this process will have reached when the job is done: what it has now, or has had already, and
