@@ -60,6 +60,7 @@ const kRows = [
   ["attention outputs", (block) => block.saved.attention], ["product outputs", (block) => block.saved.product],
   ["elementwise outputs", (block) => block.saved.elementwise], ["block outputs", (block) => block.saved.boundary],
   ["frozen weights", (block) => block.frozen_weights], ["trainable weights", (block) => block.trainable_weights],
+  ["optimizer state", (block) => block.optimizer_state],
 ];
 
 function drawChoices() {
@@ -87,9 +88,10 @@ function drawChoices() {
     legend(names, Object.keys(kTreatments).filter((name) => seen.has(name)), kTreatments);
     target.replaceChildren(names, grid);
   }
-  const { gradients, optimizer_state: state, update } = report.choices;
+  const { outer_weights: outer, gradients, optimizer_state: state, update } = report.choices;
   document.getElementById("homes").textContent =
-    `Between steps the optimizer's state lives on the ${state} tier and gradients on the ${gradients} tier; the update computes on the ${update}.`;
+    `Between steps gradients live on the ${gradients} tier, weights outside blocks on the ${outer} tier and their optimizer state on the ${state} tier; `
+    + (update === "host" ? "state that is in host memory is updated there." : "the update computes on the device.");
 }
 
 function table(head, rows) {
