@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "plan/planner.h"
+#include "tests/support/tiered_machine.h"
 
 using namespace spillway;
+using namespace spillway::testing;
 
 namespace {
 
@@ -26,17 +28,11 @@ Graph graph_of(bool lora) {
   return train::build_training_graph(model, options).graph;
 }
 
-Machine machine_with_links() {
-  Machine machine;
-  machine.link_bytes_per_second.fill(1e9);
-  return machine;
-}
-
 }  // namespace
 
 TEST_CASE("the embedding leaves the device where that is too small even without the layers, and not before") {
   const Graph graph = graph_of(/*lora=*/true);
-  const Machine machine = machine_with_links();
+  const Machine machine = tiered_machine();
   const auto plan_within = [&](int64_t device, std::optional<Tier> outer) {
     Policy policy;
     policy.outer_weights = outer;
@@ -55,16 +51,16 @@ TEST_CASE("weights outside layers are trained from where the config says") {
   policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDisk;
   const auto on_disk = [&](Tier outer) {
     policy.outer_weights = outer;
-    const Plan plan = make_plan(graph, machine_with_links(), {.disk = 1 << 30}, policy);
+    const Plan plan = make_plan(graph, tiered_machine(), {.disk = 1 << 30}, policy);
     CHECK(plan.fits);
     return plan.peaks[2].bytes;
   };
   CHECK(on_disk(Tier::kDisk) >= on_disk(Tier::kDevice) + 2 * kTableBytes);
 }
 
-TEST_CASE("of the optimizer's state as many layers stay on the device as fit") {
+TEST_CASE("the state of some layers stays on the device where that of others leaves, and no layer more would help") {
   const Graph graph = graph_of(/*lora=*/false);
-  const Machine machine = machine_with_links();
+  const Machine machine = tiered_machine();
   const auto plan_within = [&](std::optional<int64_t> device, std::optional<Tier> state) {
     Policy policy = saved_policy(Treatment::kKeep);
     policy.frozen_weights = policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
@@ -79,14 +75,19 @@ TEST_CASE("of the optimizer's state as many layers stay on the device as fit") {
       if (value.kind == ValueKind::kTrainableWeight && value.block == 0 && value.producer == kNone)
         layer += value.type.shape.elems() * 12;
     }
-    const Plan plan = plan_within(least.peaks[0].bytes + layer * 3 / 2, {});
+    const int64_t budget = least.peaks[0].bytes + layer * 3 / 2;
+    const Plan plan = plan_within(budget, {});
     CHECK(plan.fits);
     CHECK(plan.choices.optimizer_state != Tier::kDevice);
     const auto& blocks = plan.choices.blocks;
     const auto resident =
         std::count_if(blocks.begin(), blocks.end(), [](const BlockChoice& block) { return block.resident_state; });
     CHECK(resident >= 1);
-    CHECK(resident < std::ssize(blocks));
+    REQUIRE(resident < std::ssize(blocks));
+    Choices one_more = plan.choices;
+    one_more.blocks[blocks.size() - 1 - static_cast<size_t>(resident)].resident_state = true;
+    const Plan larger = plan_for(graph, machine, one_more);
+    CHECK((larger.peaks[0].bytes > budget || larger.simulation.step_seconds(1) >= plan.simulation.step_seconds(1)));
     CHECK(plan.simulation.step_seconds(1) < least.simulation.step_seconds(1));
   }
 }
