@@ -56,16 +56,10 @@ class Placer {
         return value.producer != kNone && result_.sites[static_cast<size_t>(value.producer)] == Tier::kHost;
       };
       const auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
-      const bool on_host = state != op.inputs.end() ? !is_resident(graph_.value(*state))
+      const bool on_host = state != op.inputs.end() ? state_tier(choices_, graph_.value(*state).block) != Tier::kDevice
                                                     : std::any_of(op.inputs.begin(), op.inputs.end(), is_on_host);
       if (on_host) result_.sites[i] = Tier::kHost;
     }
-  }
-
-  // Of a value of the optimizer's state.
-  [[nodiscard]] bool is_resident(const Value& state) const {
-    const BlockChoice* block = block_of(state.block);
-    return block && block->resident_state;
   }
 
   void place(ValueId id) {
@@ -103,7 +97,7 @@ class Placer {
       case ValueKind::kTrainableWeight:
         return block ? block->trainable_weights : choices_.outer_weights;
       case ValueKind::kOptimizerState:
-        return is_resident(value) ? Tier::kDevice : choices_.optimizer_state;
+        return state_tier(choices_, value.block);
       case ValueKind::kGradient:
         return choices_.gradients;
       default:
@@ -131,6 +125,11 @@ Treatment summary(const BlockChoice& choice) {
 }
 
 Tier weights_tier(const BlockChoice& choice) { return std::max(choice.frozen_weights, choice.trainable_weights); }
+
+Tier state_tier(const Choices& choices, BlockId block) {
+  const bool resident = block != kNone && choices.blocks[static_cast<size_t>(block)].resident_state;
+  return resident ? Tier::kDevice : choices.optimizer_state;
+}
 
 BlockChoice block_choice(Treatment saved) {
   BlockChoice choice;

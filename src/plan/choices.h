@@ -48,6 +48,9 @@ struct Choices {
   bool synchronous_activations = false;  // saved activations move without overlap, whatever `overlap` says
 };
 
+// Where the optimizer state of a block's weights lives, or, with kNone, of those outside blocks.
+[[nodiscard]] Tier state_tier(const Choices& choices, BlockId block);
+
 // What every plan of a graph asks of a value.
 struct ValueFacts {
   int64_t bytes = 0;

@@ -316,7 +316,8 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
     const BlockChoice& choice = plan.choices.blocks[i];
     ordered_json entry = {{"block", graph.blocks[i].name},
                           {"activations", name_of(summary(choice))},
-                          {"weights", name_of(weights_tier(choice))}};
+                          {"weights", name_of(weights_tier(choice))},
+                          {"optimizer_state", name_of(state_tier(plan.choices, static_cast<BlockId>(i)))}};
     for (int group = 0; group < kSavedGroups; ++group) {
       const auto which = static_cast<SavedGroup>(group);
       entry["saved"][std::string(name_of(which))] = name_of(choice[which]);

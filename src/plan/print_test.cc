@@ -112,6 +112,7 @@ TEST_CASE("as JSON a plan has its frontier and, where it does not fit, what woul
   printed.context.nearest = {{.text = "memory.device: 1MiB", .bytes = {5, 0, 6}, .step_seconds = 2}};
   const auto json = plan_json(printed.graph, printed.plan, printed.context);
   CHECK(json["fits"] == false);
+  CHECK(json["choices"][0]["optimizer_state"] == json["optimizer_state"]);
   CHECK(json["missing"]["device"] == printed.plan.missing_bytes[0]);
   CHECK(json["frontier"][1]["device_bytes"] == 4 * kGiB);
   CHECK(json["frontier"][1]["step_seconds"] == 6.0);

@@ -2,11 +2,11 @@
 //
 // A *setting* says what happens to the saved activations and the weights of a block, and where gradients and optimizer
 // state live. The search looks at uniform settings, and at mixtures in which the first k blocks have one setting and
-// the others a faster one, with k as small as the budget allows: the backward pass reaches the first blocks last, when
-// what all later blocks kept is gone, and their saved values have the longest way to be away. Forecasts
-// (plan/forecast.h) put them in order. How many are looked at is a number that falls with the size of the graph: all of
-// them where it is small. The search ends with changes of one block or two. Every candidate is a complete plan with its
-// offsets and its simulated time, so what is said to fit fits.
+// the others a faster one (or optimizer state that stays on the device), with k as small as the budget allows: the
+// backward pass reaches the first blocks last, when what all later blocks kept is gone, and their saved values have the
+// longest way to be away. Forecasts (plan/forecast.h) put them in order. How many are looked at is a number that falls
+// with the size of the graph: all of them where it is small. The search ends with changes of one block or two. Every
+// candidate is a complete plan with its offsets and its simulated time, so what is said to fit fits.
 #pragma once
 
 #include <limits>

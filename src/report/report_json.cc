@@ -54,7 +54,7 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
                       {"saved", saved},
                       {"frozen_weights", name_of(choice.frozen_weights)},
                       {"trainable_weights", name_of(choice.trainable_weights)},
-                      {"optimizer_state", name_of(choice.resident_state ? Tier::kDevice : choices.optimizer_state)}});
+                      {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))}});
   }
   return {{"blocks", blocks},
           {"outer_weights", name_of(choices.outer_weights)},
