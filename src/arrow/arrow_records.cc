@@ -17,8 +17,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kBatchRows = 1024;
-constexpr int64_t kMostBytes = int64_t{4} << 30;  // of decoded columns at a time
+constexpr int64_t kMostBytes = int64_t{4} << 30;  // of the columns of all open files at a time
 constexpr int kMostNesting = 64;
+
+// Counts and caps what all open files take. Never destroyed: Arrow reads a file's footer on its I/O thread, which lets
+// go of the bytes whenever it likes, after the reader has gone, too.
+arrow::MemoryPool* pool() {
+  static auto* const kPool = new arrow::CappedMemoryPool(arrow::system_memory_pool(), kMostBytes);
+  return kPool;
+}
 
 std::string row_where(const std::string& file, int64_t row) { return fmt::format("{}, row {}", file, row + 1); }
 
@@ -131,9 +138,8 @@ class Converter {
 
 class ArrowRecords : public RecordParser {
  public:
-  ArrowRecords(std::string path, RecordFormat format)
-      : path_(std::move(path)), pool_(arrow::system_memory_pool(), kMostBytes) {
-    file_ = value(arrow::io::ReadableFile::Open(path_, &pool_));
+  ArrowRecords(std::string path, RecordFormat format) : path_(std::move(path)) {
+    file_ = value(arrow::io::ReadableFile::Open(path_, pool()));
     if (format == RecordFormat::kParquet) {
       open_parquet();
     } else {
@@ -164,8 +170,8 @@ class ArrowRecords : public RecordParser {
     properties.set_batch_size(kBatchRows);
     properties.set_pre_buffer(false);
     parquet::arrow::FileReaderBuilder builder;
-    check(builder.Open(file_, parquet::ReaderProperties(&pool_)));
-    builder.memory_pool(&pool_)->properties(properties);
+    check(builder.Open(file_, parquet::ReaderProperties(pool())));
+    builder.memory_pool(pool())->properties(properties);
     parquet_ = value(builder.Build());
     batches_ = value(parquet_->GetRecordBatchReader());
   }
@@ -176,7 +182,7 @@ class ArrowRecords : public RecordParser {
     const auto start = value(file_->ReadAt(0, static_cast<int64_t>(kMagic.size())));
     check(file_->Seek(0));
     arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
-    options.memory_pool = &pool_;
+    options.memory_pool = pool();
     options.use_threads = false;
     options.max_recursion_depth = kMostNesting;
     if (start->ToString() == kMagic) {
@@ -207,7 +213,6 @@ class ArrowRecords : public RecordParser {
   }
 
   std::string path_;
-  arrow::CappedMemoryPool pool_;
   std::shared_ptr<arrow::io::ReadableFile> file_;
   std::unique_ptr<parquet::arrow::FileReader> parquet_;
   std::shared_ptr<arrow::RecordBatchReader> batches_;
