@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
+#include "plan/plan_json.h"
 #include "plan/print.h"
 #include "report/progress.h"
 #include "report/report_html.h"

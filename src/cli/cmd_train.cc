@@ -16,6 +16,7 @@
 #include "cli/config_arguments.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
+#include "plan/plan_json.h"
 #include "plan/print.h"
 #include "report/calibration.h"
 #include "report/load_progress.h"

@@ -51,6 +51,10 @@ struct FrontierPoint {
   std::array<int64_t, kTiers> bytes{};
   double micro_step_seconds = 0;
   double update_seconds = 0;
+
+  [[nodiscard]] double step_seconds(int64_t accumulation) const {
+    return static_cast<double>(accumulation) * micro_step_seconds + update_seconds;
+  }
 };
 [[nodiscard]] std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, const Budget& budget,
                                                   const Policy& policy, int64_t accumulation, int points);

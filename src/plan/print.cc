@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -11,13 +10,18 @@
 namespace spillway {
 namespace {
 
-using nlohmann::ordered_json;
-
 std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
 
 // "417.3 ms", "1.28 s"
 std::string duration(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
+}
+
+// At most `columns` characters, the middle left out: names of weights are long, and their ends tell most.
+std::string shortened(const std::string& text, size_t columns) {
+  if (text.size() <= columns) return text;
+  const size_t head = (columns - 3) / 2;
+  return text.substr(0, head) + "..." + text.substr(text.size() - (columns - 3 - head));
 }
 
 // "attention kept, product and elementwise recomputed", or "activations kept" where all groups are treated alike.
@@ -73,6 +77,7 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
     std::string tier = "tier", budget = "budget", peak = "peak", at = "at", weights = "weights",
                 state = "trainable+state", gradients = "gradients", saved = "saved", working = "working";
   };
+  constexpr size_t kPeakColumns = 44;
   std::vector<Row> rows(1);
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
@@ -86,7 +91,8 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
     };
     const std::optional<int64_t> budget = context.budget.of(tier);
     rows.push_back({std::string(name_of(tier)), budget ? format_bytes(*budget) : "no limit", format_bytes(peak.bytes),
-                    describe_step(graph, plan.schedule, peak.step), sum({MemoryClass::kFrozenWeight}),
+                    shortened(describe_step(graph, plan.schedule, peak.step), kPeakColumns),
+                    sum({MemoryClass::kFrozenWeight}),
                     sum({MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState}), sum({MemoryClass::kGradient}),
                     sum({MemoryClass::kSavedActivation}),
                     sum({MemoryClass::kTransient, MemoryClass::kBatch, MemoryClass::kCache})});
@@ -102,10 +108,6 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
   return text;
 }
 
-double step_seconds(const FrontierPoint& point, const PlanContext& context) {
-  return static_cast<double>(context.accumulation) * point.micro_step_seconds + point.update_seconds;
-}
-
 // What a tier's budget would have to be for this plan.
 int64_t needed_bytes(const Plan& plan, const PlanContext& context, Tier tier) {
   return *context.budget.of(tier) + plan.missing_bytes[static_cast<size_t>(tier)];
@@ -116,7 +118,7 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
   if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
   const FrontierPoint& most = context.frontier.front();
   int64_t least = context.frontier.back().bytes[0];
-  double least_seconds = step_seconds(context.frontier.back(), context);
+  double least_seconds = context.frontier.back().step_seconds(context.accumulation);
   if (!plan.fits || plan.peaks[0].bytes < least) {
     // Where nothing fits, the error names this number, too.
     least = plan.fits ? plan.peaks[0].bytes : needed_bytes(plan, context, Tier::kDevice);
@@ -126,8 +128,8 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
     return fmt::format("the least this job can run in is {} ({} a step)\n", format_bytes(least),
                        duration(least_seconds));
   return fmt::format("without a budget this job would peak at {} and take {}; the least it can run in is {} ({})\n",
-                     format_bytes(most.bytes[0]), duration(step_seconds(most, context)), format_bytes(least),
-                     duration(least_seconds));
+                     format_bytes(most.bytes[0]), duration(most.step_seconds(context.accumulation)),
+                     format_bytes(least), duration(least_seconds));
 }
 
 // A line for each plan of the frontier and for this one, with a bar as long as its step takes:
@@ -143,7 +145,7 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
   std::vector<Row> rows;
   if (plan.fits) rows.push_back({plan.peaks[0].bytes, plan.simulation.step_seconds(context.accumulation), true});
   for (const FrontierPoint& point : context.frontier) {
-    const Row row{point.bytes[0], step_seconds(point, context)};
+    const Row row{point.bytes[0], point.step_seconds(context.accumulation)};
     const bool is_this = plan.fits && row.bytes == rows[0].bytes && row.seconds == rows[0].seconds;
     if (!is_this) rows.push_back(row);
   }
@@ -289,69 +291,6 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   text += frontier_text(plan, context);
   if (!plan.fits) text += shortage(graph, plan, context);
   return text;
-}
-
-ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
-  ordered_json json = {{"fits", plan.fits}};
-  for (int tier = 0; tier < kBudgetedTiers; ++tier) {
-    const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
-    const std::optional<int64_t> budget = context.budget.of(static_cast<Tier>(tier));
-    ordered_json entry = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
-                          {"peak_bytes", peak.bytes},
-                          {"lower_bound_bytes", peak.lower_bound},
-                          {"peak_at", peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : ""}};
-    const ClassBytes usage = usage_at(graph, plan.schedule, static_cast<Tier>(tier), peak.step);
-    for (int c = 0; c < kMemoryClasses; ++c) {
-      entry["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = usage[static_cast<size_t>(c)];
-    }
-    json["tiers"][std::string(name_of(static_cast<Tier>(tier)))] = entry;
-  }
-  if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
-  const double seconds = plan.simulation.step_seconds(context.accumulation);
-  json["step_seconds"] = seconds;
-  json["tokens_per_second"] = static_cast<double>(graph.tokens * context.accumulation) / seconds;
-  json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
-  json["choices"] = ordered_json::array();
-  for (size_t i = 0; i < plan.choices.blocks.size(); ++i) {
-    const BlockChoice& choice = plan.choices.blocks[i];
-    ordered_json entry = {{"block", graph.blocks[i].name},
-                          {"activations", name_of(summary(choice))},
-                          {"weights", name_of(weights_tier(choice))},
-                          {"optimizer_state", name_of(state_tier(plan.choices, static_cast<BlockId>(i)))}};
-    for (int group = 0; group < kSavedGroups; ++group) {
-      const auto which = static_cast<SavedGroup>(group);
-      entry["saved"][std::string(name_of(which))] = name_of(choice[which]);
-    }
-    json["choices"].push_back(std::move(entry));
-  }
-  json["outer_weights"] = name_of(plan.choices.outer_weights);
-  json["gradients"] = name_of(plan.choices.gradients);
-  json["optimizer_state"] = name_of(plan.choices.optimizer_state);
-  json["frontier"] = ordered_json::array();
-  for (const FrontierPoint& point : context.frontier) {
-    json["frontier"].push_back({{"device_bytes", point.bytes[0]},
-                                {"host_bytes", point.bytes[1]},
-                                {"disk_bytes", point.bytes[2]},
-                                {"step_seconds", step_seconds(point, context)}});
-  }
-  if (plan.fits) return json;
-  for (const Tier tier : short_tiers(plan))
-    json["missing"][std::string(name_of(tier))] = plan.missing_bytes[static_cast<size_t>(tier)];
-  json["alive_at_peak"] = ordered_json::array();
-  for (const Tier tier : short_tiers(plan)) {
-    for (const LiveBuffer& b : alive_at(graph, plan.schedule, tier, plan.peaks[static_cast<size_t>(tier)].step)) {
-      json["alive_at_peak"].push_back(
-          {{"tier", name_of(tier)}, {"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
-    }
-  }
-  json["nearest"] = ordered_json::array();
-  for (const PlanContext::Change& change : context.nearest) {
-    ordered_json& entry =
-        json["nearest"].emplace_back(ordered_json{{"change", change.text}, {"step_seconds", change.step_seconds}});
-    for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
-      entry[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
-  }
-  return json;
 }
 
 }  // namespace spillway

@@ -1,7 +1,5 @@
-// A plan as a page for people and as JSON for programs.
+// A plan as a page for people. As JSON for programs: plan_json.h.
 #pragma once
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <array>
 #include <string>
@@ -30,8 +28,6 @@ struct PlanContext {
 };
 
 [[nodiscard]] std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context);
-// The document of `spillway plan --json` (docs: plan.json).
-[[nodiscard]] nlohmann::ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context);
 // One line: what is missing in which tiers, and the nearest change that fits. REQUIRES: !plan.fits.
 [[nodiscard]] std::string shortage_message(const Plan& plan, const PlanContext& context);
 

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "plan/plan_json.h"
 #include "plan/testing/random_program.h"
 
 using namespace spillway;

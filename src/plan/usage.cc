@@ -174,7 +174,7 @@ std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& sch
 
 std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step) {
   const Step& s = schedule.steps[static_cast<size_t>(step)];
-  if (s.op == kNone) return fmt::format("{} on its way on {}", graph.value(s.moved).name, name_of(s.lane));
+  if (s.op == kNone) return fmt::format("{} of {}", name_of(s.lane), graph.value(s.moved).name);
   const Operation& op = graph.op(s.op);
   std::string text(name_of(s.recompute ? Phase::kBackward : op.phase));
   if (op.block != kNone) text += ", " + graph.blocks[static_cast<size_t>(op.block)].name;

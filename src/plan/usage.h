@@ -11,7 +11,7 @@
 
 namespace spillway {
 
-// The kinds of DESIGN's table, with activations split by whether the backward pass still needs them.
+// The kinds of values (graph/graph.h), with activations split by whether the backward pass still needs them.
 enum class MemoryClass : uint8_t {
   kFrozenWeight,
   kTrainableWeight,
@@ -37,7 +37,7 @@ using ClassBytes = std::array<int64_t, kMemoryClasses>;
 // What a value counts as where a copy moves it: an activation that moves is a saved one.
 [[nodiscard]] MemoryClass class_of_moved(const Value& value);
 
-// Where a step is: "backward, layer 23, attention_grad".
+// Where a step is: "backward, layer 23, attention_grad", or, of a transfer, "disk_write of add.841".
 [[nodiscard]] std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step);
 
 // One row for each buffer alive at a step, largest first.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/operation.h"
+#include "plan/plan_json.h"
 #include "report/memory_over_step.h"
 #include "report/moved_bytes.h"
 #include "report/timeline.h"
@@ -101,18 +102,6 @@ ordered_json memory_json(const train::PlannedJob& planned, const Timeline& predi
     }
   }
   return tiers;
-}
-
-ordered_json frontier_json(const PlanContext& context) {
-  ordered_json points = ordered_json::array();
-  for (const FrontierPoint& point : context.frontier) {
-    points.push_back({{"device_bytes", point.bytes[0]},
-                      {"host_bytes", point.bytes[1]},
-                      {"disk_bytes", point.bytes[2]},
-                      {"step_seconds",
-                       static_cast<double>(context.accumulation) * point.micro_step_seconds + point.update_seconds}});
-  }
-  return points;
 }
 
 ordered_json losses_json(const std::vector<LossPoint>& curve) {

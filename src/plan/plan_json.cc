@@ -1,0 +1,98 @@
+#include "plan/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/usage.h"
+
+namespace spillway {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const std::optional<int64_t>& budget) {
+  const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
+  ordered_json json = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
+                       {"peak_bytes", peak.bytes},
+                       {"lower_bound_bytes", peak.lower_bound},
+                       {"peak_at", peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : ""}};
+  const ClassBytes usage = usage_at(graph, plan.schedule, tier, peak.step);
+  for (int c = 0; c < kMemoryClasses; ++c)
+    json["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = usage[static_cast<size_t>(c)];
+  return json;
+}
+
+ordered_json blocks_json(const Graph& graph, const Choices& choices) {
+  ordered_json json = ordered_json::array();
+  for (size_t i = 0; i < choices.blocks.size(); ++i) {
+    const BlockChoice& choice = choices.blocks[i];
+    ordered_json entry = {{"block", graph.blocks[i].name},
+                          {"activations", name_of(summary(choice))},
+                          {"weights", name_of(weights_tier(choice))},
+                          {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))}};
+    for (int group = 0; group < kSavedGroups; ++group) {
+      const auto which = static_cast<SavedGroup>(group);
+      entry["saved"][std::string(name_of(which))] = name_of(choice[which]);
+    }
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+// Adds what is missing, what is alive where it is, and what would fit.
+void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
+  json["missing"] = ordered_json::object();
+  json["alive_at_peak"] = ordered_json::array();
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    if (plan.missing_bytes[i] == 0) continue;
+    const auto tier = static_cast<Tier>(i);
+    json["missing"][std::string(name_of(tier))] = plan.missing_bytes[i];
+    for (const LiveBuffer& b : alive_at(graph, plan.schedule, tier, plan.peaks[i].step)) {
+      json["alive_at_peak"].push_back(
+          {{"tier", name_of(tier)}, {"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
+    }
+  }
+  json["nearest"] = ordered_json::array();
+  for (const PlanContext::Change& change : context.nearest) {
+    ordered_json& entry =
+        json["nearest"].emplace_back(ordered_json{{"change", change.text}, {"step_seconds", change.step_seconds}});
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
+      entry[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
+  }
+}
+
+}  // namespace
+
+ordered_json frontier_json(const PlanContext& context) {
+  ordered_json json = ordered_json::array();
+  for (const FrontierPoint& point : context.frontier) {
+    json.push_back({{"device_bytes", point.bytes[0]},
+                    {"host_bytes", point.bytes[1]},
+                    {"disk_bytes", point.bytes[2]},
+                    {"step_seconds", point.step_seconds(context.accumulation)}});
+  }
+  return json;
+}
+
+ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  ordered_json json = {{"fits", plan.fits}};
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const auto tier = static_cast<Tier>(i);
+    json["tiers"][std::string(name_of(tier))] = tier_json(graph, plan, tier, context.budget.of(tier));
+  }
+  if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
+  const double seconds = plan.simulation.step_seconds(context.accumulation);
+  json["step_seconds"] = seconds;
+  json["tokens_per_second"] = static_cast<double>(graph.tokens * context.accumulation) / seconds;
+  json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
+  json["choices"] = blocks_json(graph, plan.choices);
+  json["outer_weights"] = name_of(plan.choices.outer_weights);
+  json["gradients"] = name_of(plan.choices.gradients);
+  json["optimizer_state"] = name_of(plan.choices.optimizer_state);
+  json["frontier"] = frontier_json(context);
+  if (!plan.fits) add_shortage(graph, plan, context, json);
+  return json;
+}
+
+}  // namespace spillway

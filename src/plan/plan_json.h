@@ -1,0 +1,16 @@
+// A plan as JSON, for programs: what `spillway plan --json` prints, and a run leaves as plan.json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "plan/print.h"
+
+namespace spillway {
+
+// Sizes in bytes, times in seconds. `missing`, `alive_at_peak` and `nearest` are there where the plan does not fit.
+[[nodiscard]] nlohmann::ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context);
+
+// Its `frontier`: the fastest step for each amount of device memory.
+[[nodiscard]] nlohmann::ordered_json frontier_json(const PlanContext& context);
+
+}  // namespace spillway
