@@ -2,6 +2,9 @@
 
 const kRow = { height: 22, gap: 5, label: 112, top: 24, bottom: 22, right: 18 };
 
+// Lanes that the plan does not use have no row.
+const kUsedLanes = new Set(report.timeline.instructions.map((row) => row[0]));
+
 // Instructions of each lane in order, with the stalls of the compute lane.
 function laneSpans(timeline) {
   const unit = report.timeline.unit_seconds, lanes = kLanes.map(() => []);
@@ -41,11 +44,9 @@ class LanePanel {
     this.listen();
   }
 
-  rowHeight(lane) { return this.lanes[lane].length ? kRow.height : 12; }
   rowTop(lane) {
-    let top = kRow.top;
-    for (let i = 0; i < lane; ++i) top += this.rowHeight(i) + kRow.gap;
-    return top;
+    const above = [...kUsedLanes].filter((other) => other < lane).length;
+    return kRow.top + above * (kRow.height + kRow.gap);
   }
   x(t) { return kRow.label + (this.width - kRow.label - kRow.right) * (t - view.from) / (view.to - view.from); }
   timeAt(x) { return view.from + (view.to - view.from) * (x - kRow.label) / (this.width - kRow.label - kRow.right); }
@@ -62,7 +63,7 @@ class LanePanel {
     this.pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     this.pen.textBaseline = "middle";
     this.drawAxis();
-    kLanes.forEach((_, lane) => this.drawLane(lane));
+    kUsedLanes.forEach((lane) => this.drawLane(lane));
     this.drawLabels();
     if (this.drag) {
       this.pen.fillStyle = color("accent");
@@ -120,12 +121,11 @@ class LanePanel {
   }
 
   drawLane(lane) {
-    const { pen } = this, top = this.rowTop(lane), height = this.rowHeight(lane), fills = this.fills();
+    const { pen } = this, top = this.rowTop(lane), height = kRow.height, fills = this.fills();
     const left = kRow.label, right = this.width - kRow.right;
     pen.fillStyle = color("grid");
     const end = Math.min(right, this.x(this.timeline.seconds));
-    if (this.lanes[lane].length) pen.fillRect(left, top, end - left, height);
-    else pen.fillRect(left, top + height / 2, end - left, 1);
+    pen.fillRect(left, top, end - left, height);
     pen.save();
     pen.beginPath();
     pen.rect(left, top, right - left, height);
@@ -146,16 +146,14 @@ class LanePanel {
   drawLabels() {
     const { pen } = this;
     pen.textAlign = "right";
-    kLanes.forEach((lane, i) => {
-      pen.fillStyle = color(this.lanes[i].length ? "ink" : "soft");
-      pen.fillText(kNames[lane], kRow.label - 10, this.rowTop(i) + this.rowHeight(i) / 2 + 1);
-    });
+    pen.fillStyle = color("ink");
+    kUsedLanes.forEach((lane) => pen.fillText(kNames[kLanes[lane]], kRow.label - 10, this.rowTop(lane) + kRow.height / 2 + 1));
   }
 
   spanAt(event) {
     const box = this.canvas.getBoundingClientRect(), y = event.clientY - box.top, t = this.timeAt(event.clientX - box.left);
-    const lane = kLanes.findIndex((_, i) => y >= this.rowTop(i) && y < this.rowTop(i) + this.rowHeight(i));
-    if (lane < 0) return null;
+    const lane = [...kUsedLanes].find((one) => y >= this.rowTop(one) && y < this.rowTop(one) + kRow.height);
+    if (lane === undefined) return null;
     const slack = 1.5 * (view.to - view.from) / this.width;
     const near = this.lanes[lane].filter((span) => span.start - slack <= t && t <= span.finish + slack);
     return near.find((span) => span.start <= t && t <= span.finish) ?? near[0] ?? null;

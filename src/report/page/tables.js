@@ -33,11 +33,11 @@ function drawNumbers() {
   const [value, unit] = formatSeconds(step.median_seconds ?? step.predicted_seconds).split(" ");
   if (step.median_seconds !== null) {
     const off = step.median_seconds / step.predicted_seconds - 1;
-    const word = Math.abs(off) < 0.0005 ? "as predicted" : `${formatShare(Math.abs(off))} ${off > 0 ? "more" : "less"} than predicted`;
-    boxes.push(number("step, median", value, unit, [word, `predicted ${formatSeconds(step.predicted_seconds)}`]));
+    const word = Math.abs(off) < 0.0005 ? "exactly as" : `${formatShare(Math.abs(off))} ${off > 0 ? "longer" : "shorter"} than`;
+    boxes.push(number("step, median", value, unit, [word, `predicted (${formatSeconds(step.predicted_seconds)})`]));
     const share = step.median_seconds > 0 ? step.compute_stall_seconds / step.median_seconds : 0;
     const [wait, waitUnit] = formatSeconds(step.compute_stall_seconds).split(" ");
-    boxes.push(number("compute waits, per step", wait, waitUnit, [`${formatShare(share)} of the step`, "for other lanes"]));
+    boxes.push(number("compute waits", wait, waitUnit, [`${formatShare(share)} of a step,`, "for other lanes"]));
   } else {
     boxes.push(number("step, predicted", value, unit, []));
   }
@@ -51,7 +51,9 @@ function drawNumbers() {
     if (peak && predicted) notes.unshift(`predicted ${formatBytes(predicted)}`);
     boxes.push(number(peak ? "process, peak RSS" : "process, predicted RSS", rss, rssUnit, notes));
   }
-  document.getElementById("numbers").replaceChildren(...boxes);
+  const numbers = document.getElementById("numbers");
+  numbers.style.setProperty("--columns", boxes.length > 6 ? Math.ceil(boxes.length / 2) : boxes.length);
+  numbers.replaceChildren(...boxes);
 }
 
 const kTreatments = { keep: "kept on the device", recompute: "recomputed", host: "in host memory", disk: "on disk" };
@@ -89,9 +91,11 @@ function drawChoices() {
     target.replaceChildren(names, grid);
   }
   const { outer_weights: outer, gradients, optimizer_state: state, update } = report.choices;
+  const places = { device: "in device memory", host: "in host memory", disk: "on disk", files: "in the model's files" };
   document.getElementById("homes").textContent =
-    `Between steps gradients live on the ${gradients} tier, weights outside blocks on the ${outer} tier and their optimizer state on the ${state} tier; `
-    + (update === "host" ? "state that is in host memory is updated there." : "the update computes on the device.");
+    `Outside the blocks (embedding, final norm, head), weights live ${places[outer]} and optimizer state ${places[state]}. `
+    + `All gradients live ${places[gradients]}. `
+    + (update === "host" ? "The CPU updates what is in host memory." : "The update runs on the device.");
 }
 
 function table(head, rows) {
