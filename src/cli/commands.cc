@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <system_error>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
+#include "io/file_error.h"
 
 namespace spillway {
 namespace {
@@ -61,6 +63,15 @@ int dispatch(std::span<const std::string> args) {
                     near.empty() ? "see spillway --help" : fmt::format("did you mean {}?", near));
 }
 
+// What std::filesystem throws says neither whose fault it is nor what to do.
+int dispatch_with_file_errors(std::span<const std::string> args) {
+  try {
+    return dispatch(args);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw_file_error(error);
+  }
+}
+
 // A result that did not arrive is no result.
 void flush_results() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
@@ -79,7 +90,7 @@ std::span<const Command> commands() { return kCommands; }
 
 int run_command_line(std::span<const std::string> args) {
   try {
-    const int status = dispatch(args);
+    const int status = dispatch_with_file_errors(args);
     flush_results();
     return status;
   } catch (const InputError& error) {

@@ -20,43 +20,12 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "io/file_error.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string reason(int error) { return std::system_category().message(error); }
-
-// Throws what a failed system call means to a user. `action` is an infinitive: "be opened".
-[[noreturn]] void fail(const fs::path& path, std::string_view action, int error) {
-  const std::string where = path.string();
-  switch (error) {
-    case ENOENT:
-      throw input_error(where, "expected a file or folder, got nothing of that name; check the path");
-    case ENOTDIR:
-      throw input_error(where, "expected a folder, got a file in the middle of the path; check the path");
-    case EISDIR:
-      throw input_error(where, "expected a file, got a folder; give the path of a file");
-    case ELOOP:
-      throw input_error(where, "expected a file, got a circle of symbolic links; check the path");
-    case ENAMETOOLONG:
-      throw input_error(where.substr(0, 80) + "...", "expected a path, got one that is too long; check the path");
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      throw input_error(where,
-                        "expected a path that can {}, got \"{}\"; check its permissions or choose another folder",
-                        action, reason(error));
-    case ENOSPC:
-    case EDQUOT:
-      throw machine_error(where, "expected room on the disk, got \"{}\"; free some space or choose another folder",
-                          reason(error));
-    default:
-      throw machine_error(where, "expected a path that can {}, got \"{}\"; check the disk and try again", action,
-                          reason(error));
-  }
-}
 
 std::string_view kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
@@ -65,11 +34,22 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
+// Returns as fsync does; a signal (on NFS) is no reason to give up.
+int sync_fd(int fd) {
+  int result = 0;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
 void sync_path(const fs::path& path, int flags) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
-  if (fd.get() < 0) fail(path, "be opened", errno);
+  // A folder may be open for writing and not for reading; its names reach the disk when the system likes.
+  if (fd.get() < 0 && errno == EACCES && (flags & O_DIRECTORY) != 0) return;
+  if (fd.get() < 0) throw_file_error(path, "be opened", errno);
   // Some file systems refuse to sync a folder (EINVAL); their renames are as durable as they will get.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail(path, "be brought to the disk", errno);
+  if (sync_fd(fd.get()) != 0 && errno != EINVAL) throw_file_error(path, "be brought to the disk", errno);
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
@@ -82,7 +62,7 @@ void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), offset);
     if (written < 0) {
       if (errno == EINTR) continue;
-      fail(path, "be written", errno);
+      throw_file_error(path, "be written", errno);
     }
     offset += written;
     bytes = bytes.subspan(static_cast<size_t>(written));
@@ -151,10 +131,10 @@ ReadFile::ReadFile(fs::path path)
   if (fd_.get() < 0) {
     if (errno == ENXIO)
       throw input_error(path_.string(), "expected a file, got a socket or device; give a regular file");
-    fail(path_, "be read", errno);
+    throw_file_error(path_, "be read", errno);
   }
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) fail(path_, "be read", errno);
+  if (::fstat(fd_.get(), &status) != 0) throw_file_error(path_, "be read", errno);
   if (!S_ISREG(status.st_mode)) {
     throw input_error(path_.string(), "expected a file, got {}; give a regular file", kind_of(status.st_mode));
   }
@@ -167,7 +147,7 @@ void ReadFile::read(int64_t offset, std::span<std::byte> into) const {
     const ssize_t got = ::pread(fd_.get(), into.data(), into.size(), offset);
     if (got < 0) {
       if (errno == EINTR) continue;
-      fail(path_, "be read", errno);
+      throw_file_error(path_, "be read", errno);
     }
     if (got == 0) {
       throw input_error(path_.string(), "expected {} more bytes at offset {}, got the end of the file; copy it again",
@@ -198,7 +178,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   static std::atomic<int> counter{0};
   temporary_ = folder_of(path_) / fmt::format(".{}.tmp-{}-{}", path_.filename().string(), ::getpid(), counter++);
   fd_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (fd_.get() < 0) fail(path_, "be written", errno);
+  if (fd_.get() < 0) throw_file_error(path_, "be written", errno);
 }
 
 AtomicFile::~AtomicFile() {
@@ -217,13 +197,13 @@ void AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
 
 void AtomicFile::sync() const {
   SPILLWAY_CHECK(fd_.get() >= 0, "{} is committed", path_.string());
-  if (::fsync(fd_.get()) != 0) fail(path_, "be brought to the disk", errno);
+  if (sync_fd(fd_.get()) != 0) throw_file_error(path_, "be brought to the disk", errno);
 }
 
 void AtomicFile::commit() {
   sync();
   fd_.close();
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "be written", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_file_error(path_, "be written", errno);
   temporary_.clear();
   sync_path(folder_of(path_), O_DIRECTORY);
 }
@@ -243,7 +223,7 @@ AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_sl
   create_folders(folder_of(target_));
   clear_leftovers_of(folder_of(target_), target_.filename().string());
   temporary_ = fs::path(target_) += fmt::format(".tmp-{}", ::getpid());
-  if (::mkdir(temporary_.c_str(), 0777) != 0) fail(target_, "be written", errno);
+  if (::mkdir(temporary_.c_str(), 0777) != 0) throw_file_error(target_, "be written", errno);
 }
 
 AtomicFolder::~AtomicFolder() {
@@ -261,7 +241,7 @@ void AtomicFolder::publish() {
   sync_path(temporary_, O_DIRECTORY);
 
   const auto rename = [&](const fs::path& from, const fs::path& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) fail(target_, "be written", errno);
+    if (::rename(from.c_str(), to.c_str()) != 0) throw_file_error(target_, "be written", errno);
   };
   fs::path old;
   if (!fs::exists(target_)) {
@@ -284,19 +264,24 @@ void clear_leftovers(const fs::path& folder) { clear_leftovers_of(folder, ""); }
 void remove_folder(const fs::path& folder) {
   const fs::path target = without_trailing_slash(folder);
   const fs::path doomed = fs::path(target) += fmt::format(".tmp-{}", ::getpid());
-  if (::rename(target.c_str(), doomed.c_str()) != 0) fail(target, "be removed", errno);
+  if (::rename(target.c_str(), doomed.c_str()) != 0) throw_file_error(target, "be removed", errno);
   std::error_code error;
   fs::remove_all(doomed, error);
 }
 
 void create_folders(const fs::path& folder) {
   std::error_code error;
+  std::vector<fs::path> made;  // from the innermost outwards
+  for (fs::path at = without_trailing_slash(folder); !at.empty() && !fs::exists(at, error); at = at.parent_path())
+    made.push_back(at);
   fs::create_directories(folder, error);
   // create_directories reports a file in the way as ENOTDIR or EEXIST, depending on where it stands.
   if (error == std::errc::file_exists || error == std::errc::not_a_directory) {
     throw input_error(folder.string(), "expected the name of a folder, got a file in the way; choose another name");
   }
-  if (error) fail(folder, "be created", error.value());
+  if (error) throw_file_error(folder, "be created", error.value());
+  // What is synced within a folder is lost with it where its own name never came to the disk.
+  for (const fs::path& one : made) sync_path(folder_of(one), O_DIRECTORY);
 }
 
 }  // namespace spillway

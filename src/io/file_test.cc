@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "io/file_error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -103,4 +104,37 @@ TEST_CASE("a folder that is not published leaves the old one, and leftovers of d
   write_file(folder.path() / "file", "");
   CHECK_THROWS_AS(AtomicFolder(folder.path() / "file"), InputError);
   CHECK_THROWS_AS(AtomicFolder(folder.path() / "file" / "x"), InputError);
+}
+
+TEST_CASE("what std::filesystem throws is told as what a user can put right, or as the machine's") {
+  const TemporaryFolder folder;
+  const fs::path circle = folder.path() / "a";
+  fs::create_symlink("b", circle);
+  fs::create_symlink("a", folder.path() / "b");
+  const auto told = [](const auto& action) {
+    try {
+      action();
+    } catch (const fs::filesystem_error& error) {
+      throw_file_error(error);
+    }
+  };
+  CHECK_THROWS_WITH_AS(told([&] { (void)fs::exists(circle); }), doctest::Contains("circle of symbolic links"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(told([&] { (void)fs::file_size(folder.path() / "c"); }), doctest::Contains("check the path"),
+                       InputError);
+  const auto full = [] { throw fs::filesystem_error("x", std::make_error_code(std::errc::no_space_on_device)); };
+  CHECK_THROWS_WITH_AS(told(full), doctest::Contains("room on the disk"), MachineError);
+}
+
+TEST_CASE("folders are made with those above them, whatever their path looks like") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a/b/c", "a/b/d/", "e//f", "a/./g/../h"}) {
+    CAPTURE(name);
+    create_folders(folder.path() / name);
+    CHECK(fs::is_directory(folder.path() / name));
+  }
+  create_folders(folder.path());
+  write_file(folder.path() / "file", "");
+  CHECK_THROWS_AS(create_folders(folder.path() / "file"), InputError);
+  CHECK_THROWS_AS(create_folders(folder.path() / "file/below"), InputError);
 }
