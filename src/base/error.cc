@@ -1,12 +1,13 @@
 #include "base/error.h"
 
-#include <cstdio>
 #include <cstdlib>
+
+#include "base/log.h"
 
 namespace spillway {
 
 void report_bug(const char* file, int line, const char* condition, std::string_view text) {
-  fmt::print(stderr, "bug: {}:{}: {}: {}\n", file, line, condition, text);
+  log_line(fmt::format("bug: {}:{}: {}: {}", file, line, condition, text));
   std::abort();
 }
 

@@ -278,7 +278,7 @@ int cmd_train(std::span<const std::string> args) {
   }
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
-  fmt::print(stderr, "{}\n", print_plan(planned.training.graph, planned.plan, planned.context));
+  log_line(print_plan(planned.training.graph, planned.plan, planned.context));
   const OutputFolder output(loaded.config.output_dir);
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
   std::signal(SIGPIPE, SIG_IGN);
