@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
@@ -102,7 +103,7 @@ class TrainingRun {
     load();
     clear_leftovers(output_);
     write_file(output_ / "plan.json",
-               plan_json(planned_.training.graph, planned_.plan, planned_.context).dump(2) + "\n");
+               json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     if (job_.config.metrics) metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     const train::TrainingOutcome outcome = trainer_.run();

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "io/file.h"
@@ -217,7 +218,7 @@ std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lo
   };
   if (!lora.modules_to_save.empty()) json["modules_to_save"] = lora.modules_to_save;
   if (lora.alpha == std::floor(lora.alpha)) json["lora_alpha"] = static_cast<int64_t>(lora.alpha);
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace spillway

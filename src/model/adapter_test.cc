@@ -153,6 +153,12 @@ TEST_CASE("adapter_config.json names kinds of layers where it can, else single l
   CHECK(targets_in({}).size() == 7);
 }
 
+TEST_CASE("adapter_config.json is JSON, whatever bytes the base's path has") {
+  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const auto json = nlohmann::json::parse(adapter_config_json(config, {}, "caf\xe9/base"));
+  CHECK(json["base_model_name_or_path"] == "caf\xef\xbf\xbd/base");
+}
+
 TEST_CASE("A starts uniform, by seed and name, in however many pieces") {
   const LinearModule module{.name = "model.layers.0.mlp.up_proj", .in_features = 100, .out_features = 10};
   std::vector<float> a(10000), again(10000), other(10000);
