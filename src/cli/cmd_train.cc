@@ -241,13 +241,14 @@ class TrainingRun {
   std::unique_ptr<MetricsWriter> metrics_;
 };
 
-// Reads the data. The plans that the report compares are made meanwhile, on a thread of their own, and the first step
-// waits for both. So does an error in the data, but for files that are not there.
+// Reads the data. The plans that the report compares are made meanwhile, on a thread of their own (afterwards where the
+// system refuses it), and the first step waits for both. So does an error in the data, but for files that are not
+// there.
 train::TrainingData read_data(const train::Config& config, const train::Job& job, const Machine& machine,
                               train::PlannedJob& planned, Progress& progress) {
   train::check_data_files(config);
-  std::future<void> compared =
-      std::async(std::launch::async, [&] { train::add_frontier(job, machine, train::kFrontierPoints, planned); });
+  std::future<void> compared = std::async(std::launch::async | std::launch::deferred,
+                                          [&] { train::add_frontier(job, machine, train::kFrontierPoints, planned); });
   progress.say("reading the data");
   train::TrainingData data = train::load_training_data(
       config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });

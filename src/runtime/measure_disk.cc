@@ -8,6 +8,7 @@
 #include <future>
 #include <limits>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -95,10 +96,14 @@ std::future<Pass> start(const Body& body) {
 class Computation {
  public:
   Computation() {
-    for (int i = 0; i < available_cpus(); ++i) {
-      threads_.emplace_back([this] {
-        for (volatile uint32_t number = 1; !stop_;) number = number * 5 + 1;
-      });
+    try {
+      for (int i = 0; i < available_cpus(); ++i) {
+        threads_.emplace_back([this] {
+          for (volatile uint32_t number = 1; !stop_;) number = number * 5 + 1;
+        });
+      }
+    } catch (const std::system_error&) {
+      // Where the system refuses more threads, a run has no more of them either.
     }
   }
   ~Computation() {

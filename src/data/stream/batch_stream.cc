@@ -58,8 +58,11 @@ void BatchStream::run() {
 
 void BatchStream::read_blocks() {
   RowStream stream(source_, from_, &stop_);
-  // The block behind the one that is fed is made meanwhile, so that training need not wait at a block's end.
-  const auto make_next = [&stream] { return std::async(std::launch::async, [&stream] { return stream.next(); }); };
+  // The block behind the one that is fed is made meanwhile, so that training need not wait at a block's end; where the
+  // system refuses the thread, it is made when its turn comes.
+  const auto make_next = [&stream] {
+    return std::async(std::launch::async | std::launch::deferred, [&stream] { return stream.next(); });
+  };
   std::future<RowBlock> coming = make_next();
   const int64_t lines_per_batch = source_->options().batches.rows;
   MicroBatch batch;

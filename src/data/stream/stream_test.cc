@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "data/stream/batch_stream.h"
 #include "io/file.h"
+#include "tests/support/no_threads.h"
 #include "tests/support/temporary_folder.h"
 
 namespace spillway::data {
@@ -179,6 +180,18 @@ TEST_CASE("a stream ends while it reads a block, or reads over blocks") {
   RowStream stream(source, {}, &stop);
   CHECK_THROWS_AS((void)stream.next(), StreamStopped);
   BatchStream never_asked(source, {}, 1);  // its end does not wait for the block
+}
+
+TEST_CASE("a stream goes on where the system starts no more threads, and says where it cannot begin") {
+  Data data;
+  const auto source = source_of({data.dataset("a", 0, 40, 7)}, options_of(16, 5));
+  BatchStream usual(source, {}, 1), stream(source, {}, 1);
+  CHECK(stream.next().ids == usual.next().ids);  // from here on both have their workers
+  std::vector<MicroBatch> batches;
+  for (int i = 0; i < 60; ++i) batches.push_back(usual.next());
+  const testing::NoThreads limit;
+  for (const MicroBatch& batch : batches) CHECK(stream.next().ids == batch.ids);
+  CHECK_THROWS_AS(BatchStream(source, {}, 1), MachineError);
 }
 
 TEST_CASE("what is wrong with a row comes when it is reached, and data without rows are refused") {
