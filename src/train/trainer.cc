@@ -51,13 +51,23 @@ double Trainer::epoch_at(int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(length_.steps_per_epoch);
 }
 
+// Rows of a stream are seen too late to refuse them before the first step, and a disk may fail at any: what was learnt
+// until then is kept.
 void Trainer::begin_step() {
   try {
     feed_->begin(position_.step);
-  } catch (const InputError&) {
-    // Rows of a stream are seen too late to refuse them before the first step: what was learnt until then is kept.
-    if (data_.stream && position_.step > 0) save();
+  } catch (...) {
+    if (position_.step > 0) try_to_save();
     throw;
+  }
+}
+
+// For a run that ends with an error, which is what the user is to hear of.
+void Trainer::try_to_save() {
+  try {
+    save();
+  } catch (const std::exception& error) {
+    log_warning("no checkpoint of step {}: {}", position_.step, error.what());
   }
 }
 

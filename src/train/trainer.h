@@ -65,6 +65,7 @@ class Trainer {
   StepRecord train_step();
   void evaluate();
   void save();
+  void try_to_save();
   [[nodiscard]] double epoch_at(int64_t step) const;
 
   const Job& job_;
