@@ -46,10 +46,20 @@ def write_tables():
     (OUT / "others.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
+def write_nulls():
+    """A row that is half a kilobyte in the file and would be 32 GiB of JSON."""
+    count = 2**31 - 8
+    nulls = pyarrow.ListArray.from_arrays(pyarrow.array([0, count], pyarrow.int32()), pyarrow.nulls(count))
+    batch = pyarrow.record_batch([pyarrow.array(["a"]), nulls], names=["text", "nulls"])
+    with pyarrow.ipc.new_stream(OUT / "nulls.arrow", batch.schema) as writer:
+        writer.write_batch(batch)
+
+
 def main():
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     write_tables()
+    write_nulls()
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS)
     (OUT / "rows.jsonl").write_text(lines)
     half = len(lines.encode()) // 2  # two members

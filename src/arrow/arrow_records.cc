@@ -29,12 +29,14 @@ arrow::MemoryPool* pool() {
 
 std::string row_where(const std::string& file, int64_t row) { return fmt::format("{}, row {}", file, row + 1); }
 
-// Values of columns as JSON.
+// Values of a row's columns as JSON. Lists of nulls, and of words of a dictionary, take next to nothing in the file:
+// how much a row becomes is counted.
 class Converter {
  public:
   explicit Converter(std::string where) : where_(std::move(where)) {}
 
-  Json convert(const arrow::Array& array, int64_t i, int depth = 0) const {
+  Json convert(const arrow::Array& array, int64_t i, int depth = 0) {
+    take(sizeof(Json));
     if (depth > kMostNesting)
       throw input_error(where_, "expected values nested at most {} deep, got more; correct the file", kMostNesting);
     if (array.IsNull(i)) return nullptr;
@@ -101,7 +103,14 @@ class Converter {
     return static_cast<const Array&>(array).Value(i);
   }
 
-  [[nodiscard]] Json text(std::string_view value) const {
+  void take(size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > kMaxRecordBytes)
+      throw input_error(where_, "expected a row of at most {} MiB, got a larger one; split it", kMaxRecordBytes >> 20);
+  }
+
+  [[nodiscard]] Json text(std::string_view value) {
+    take(value.size());
     if (const int64_t at = first_invalid_utf8(value); at >= 0)
       throw input_error(where_, "expected UTF-8, got the byte 0x{:02x} at byte {} of a text; correct the file",
                         static_cast<unsigned char>(value[static_cast<size_t>(at)]), at + 1);
@@ -109,14 +118,14 @@ class Converter {
   }
 
   template <typename Array>
-  [[nodiscard]] Json list(const Array& array, int64_t i, int depth) const {
+  [[nodiscard]] Json list(const Array& array, int64_t i, int depth) {
     Json items = Json::array();
     const int64_t begin = array.value_offset(i), end = begin + array.value_length(i);
     for (int64_t at = begin; at < end; ++at) items.push_back(convert(*array.values(), at, depth + 1));
     return items;
   }
 
-  [[nodiscard]] Json map(const arrow::MapArray& array, int64_t i, int depth) const {
+  [[nodiscard]] Json map(const arrow::MapArray& array, int64_t i, int depth) {
     Json fields = Json::object();
     const int64_t begin = array.value_offset(i), end = begin + array.value_length(i);
     for (int64_t at = begin; at < end; ++at) {
@@ -126,7 +135,7 @@ class Converter {
     return fields;
   }
 
-  [[nodiscard]] Json object(const arrow::StructArray& array, int64_t i, int depth) const {
+  [[nodiscard]] Json object(const arrow::StructArray& array, int64_t i, int depth) {
     Json fields = Json::object();
     for (int field = 0; field < array.num_fields(); ++field)
       fields[array.struct_type()->field(field)->name()] = convert(*array.field(field), i, depth + 1);
@@ -134,6 +143,7 @@ class Converter {
   }
 
   std::string where_;
+  size_t bytes_ = 0;
 };
 
 class ArrowRecords : public RecordParser {
@@ -156,7 +166,7 @@ class ArrowRecords : public RecordParser {
       check(batch_->ValidateFull());
     }
     record.where = row_where(path_, rows_before_ + row_);
-    const Converter converter(record.where);
+    Converter converter(record.where);
     record.fields = Json::object();
     for (int column = 0; column < batch_->num_columns(); ++column)
       record.fields[batch_->column_name(column)] = converter.convert(*batch_->column(column), row_);

@@ -139,6 +139,12 @@ TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote") {
   for (size_t i = 0; i < others.size(); ++i) CHECK(others[i] == expected[i]);
 }
 
+TEST_CASE("a row of Arrow that is small in the file and large as JSON is refused in bounded memory") {
+  if (!has_arrow()) return;
+  const std::string error = error_of(dataset(kGolden / "nulls.arrow"));
+  CHECK(error.find("row 1] expected a row of at most 256 MiB") != std::string::npos);
+}
+
 // Arrow's I/O thread may let go of a file's last buffer after the reader is gone; AddressSanitizer saw it.
 TEST_CASE("a reader of an Arrow file may go at any time") {
   if (!has_arrow()) return;
