@@ -1,6 +1,9 @@
 #include "model/merge.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "backend/cpu/matmul.h"
@@ -62,13 +65,22 @@ bool is_of_tokenizer(const std::string& name) {
          name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
 }
 
+// In whatever format: of the model before the merge, and perhaps too large to be copied.
+bool is_weights(std::string_view name) {
+  constexpr std::array<std::string_view, 12> kEndings = {".safetensors", ".safetensors.index.json",
+                                                         ".bin",         ".bin.index.json",
+                                                         ".gguf",        ".pt",
+                                                         ".pth",         ".h5",
+                                                         ".msgpack",     ".ot",
+                                                         ".onnx",        ".ckpt"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 template <typename Wanted>
 void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wanted) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
-    const bool is_weight = name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") ||
-                           name.ends_with(".bin") || name.ends_with(".gguf");
-    if (entry.is_regular_file() && !is_weight && name != "README.md" && wanted(name))
+    if (entry.is_regular_file() && !is_weights(name) && name != "README.md" && wanted(name))
       write_file(to / name, read_file(entry.path(), kMostFileBytes));
   }
 }

@@ -41,3 +41,17 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
     CHECK(!config.tie_word_embeddings);
   }
 }
+
+TEST_CASE("merging leaves the base's weights in other formats behind, however large") {
+  namespace fs = std::filesystem;
+  const fs::path golden = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2";
+  const TemporaryFolder folder;
+  const fs::path base = folder.path() / "base", out = folder.path() / "merged";
+  fs::copy(golden, base);
+  for (const char* name : {"consolidated.00.pth", "tf_model.h5", "notes.txt"}) write_file(base / name, "x");
+  fs::resize_file(base / "consolidated.00.pth", uintmax_t{3} << 30);  // a hole
+  merge_adapter(base, golden / "adapter_saved", out);
+  CHECK(fs::exists(out / "notes.txt"));
+  CHECK(!fs::exists(out / "consolidated.00.pth"));
+  CHECK(!fs::exists(out / "tf_model.h5"));
+}
