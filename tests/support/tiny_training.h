@@ -14,11 +14,12 @@
 
 #include "io/file.h"
 #include "model/adapter.h"
+#include "tests/support/source_folder.h"
 #include "train/session.h"
 
 namespace spillway::testing {
 
-inline const std::filesystem::path kGoldenModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+inline const std::filesystem::path kGoldenModels = source_folder() / "tests/golden/models";
 inline constexpr const char* kTinyModels[] = {"llama2", "llama32",    "llama_linear", "llama_bias", "mistral",
                                               "qwen2",  "qwen2_tied", "qwen3",        "qwen3_tied"};
 
@@ -71,7 +72,10 @@ struct TinySetup {
   bool accumulates = true;
   int threads = 2;
   std::optional<int64_t> device_budget;
+  Device* device = nullptr;  // null: the CPU
 };
+
+inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.device : cpu_device(); }
 
 inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& setup) {
   train::Job job;
@@ -99,7 +103,11 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
 class TinyTraining {
  public:
   TinyTraining(const std::filesystem::path& model, const TinySetup& setup)
-      : TinyTraining(tiny_job(model, setup), setup.threads) {}
+      : TinyTraining(tiny_job(model, setup), Machine{.device = device_of(setup).kind(), .threads = setup.threads},
+                     [&](const train::PlannedJob& planned) {
+                       REQUIRE(planned.plan.fits);
+                       return ExecutorOptions{.tiers = {.device = setup.device}};
+                     }) {}
 
   TinyTraining(train::Job job, int threads)
       : TinyTraining(std::move(job), Machine{.threads = threads}, [&](const train::PlannedJob& planned) {
@@ -136,12 +144,15 @@ class TinyTraining {
   [[nodiscard]] train::TrainingSession& session() { return *session_; }
   [[nodiscard]] const std::vector<train::TrainedWeight>& trained() const { return planned_.training.trained; }
   [[nodiscard]] const std::string& name(ValueId id) const { return planned_.training.graph.value(id).name; }
-  // REQUIRES: an f32 value.
+  // Of a persistent value, wherever it lives. REQUIRES: it is f32.
   [[nodiscard]] std::vector<double> numbers(ValueId id) const {
-    const TensorView view = session_->home(id);
-    return {view.as<float>(), view.as<float>() + view.elems()};
+    std::vector<double> result;
+    session_->store().read(id, [&](const TensorView& piece, int64_t) {
+      result.insert(result.end(), piece.as<float>(), piece.as<float>() + piece.elems());
+    });
+    return result;
   }
-  // Of a persistent value, wherever it lives.
+  // The same for any type.
   [[nodiscard]] std::vector<std::byte> bytes(ValueId id) const {
     std::vector<std::byte> result;
     session_->store().read(id, [&](const TensorView& piece, int64_t) {

@@ -1,0 +1,48 @@
+// Every mode that a config can name, alone, in pairs and with the planner choosing the rest, held against the plain run
+// on the same device: losses and weights must be equal to the last bit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_outcome.h"
+#include "train/tiers.h"
+
+namespace spillway::testing {
+
+inline const char* const kPlainJob = "memory: {plan: fixed}\n";
+
+// Tiny jobs set up by the lines of a config, on a machine with every tier. A training takes two steps of two
+// micro-batches, or of one where its setup does not accumulate.
+class ModeJobs {
+ public:
+  static constexpr int64_t kSteps = 2;
+
+  explicit ModeJobs(TinySetup setup) : setup_(std::move(setup)) {}
+
+  [[nodiscard]] train::Job job(const std::string& lines) const;
+  // `tiers` must outlive the training.
+  [[nodiscard]] TinyTraining training(const std::string& lines, std::optional<train::JobTiers>& tiers) const;
+  [[nodiscard]] TinyOutcome outcome(const std::string& lines) const;
+
+  [[nodiscard]] const TinySetup& setup() const { return setup_; }
+  [[nodiscard]] Machine machine() const;
+  [[nodiscard]] size_t accumulation() const { return setup_.accumulates ? 2 : 1; }
+
+ private:
+  TinySetup setup_;
+  TemporaryFolder folder_;
+};
+
+// Full fine-tuning in bf16 and f32 and LoRA with dropout, with and without accumulation.
+std::vector<TinySetup> mode_setups();
+
+// Each with and without the planner choosing the rest.
+void check_modes(const ModeJobs& jobs);
+void check_pairs_of_modes(const ModeJobs& jobs);
+// The least device memory, the most, and between; with and without host and disk.
+void check_budgets(const ModeJobs& jobs);
+
+}  // namespace spillway::testing

@@ -1,0 +1,131 @@
+#include "tests/support/model_parity.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "io/safetensors.h"
+
+namespace spillway::testing {
+
+using nlohmann::json;
+
+namespace {
+
+double norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+std::vector<double> difference(std::vector<double> a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return a;
+}
+
+std::vector<double> stored(const SafetensorsFile& file, const std::string& name) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.name != name) continue;
+    std::vector<float> values(static_cast<size_t>(tensor.elems()));
+    file.read(tensor, 0, tensor.elems(), DType::kF32, values.data());
+    return {values.begin(), values.end()};
+  }
+  FAIL("no tensor ", name);
+  return {};
+}
+
+// What the other libraries have computed for a model and an adapter.
+struct Golden {
+  json check, curve;
+  std::filesystem::path gradients, weights;  // whole tensors, where they are kept
+};
+
+Golden golden_of(const std::string& model, const std::string& adapter) {
+  const std::filesystem::path folder = kGoldenModels / model;
+  if (adapter == "adapter_saved") {
+    const json saved = read_json(folder / "golden_saved.json");
+    return {saved["check"], saved["curve"], {}, {}};
+  }
+  const json all = read_json(folder / "golden.json");
+  if (adapter.empty())
+    return {all["check"], all["full"], folder / "golden_grads.safetensors", folder / "golden_full.safetensors"};
+  if (adapter == "adapter") return {all["lora"]["check"], all["lora"]["curve"], {}, folder / "golden_lora.safetensors"};
+  return {all["rslora"]["check"], all["rslora"]["curve"], {}, {}};
+}
+
+// PEFT's names have a prefix, those of the modules to save, too.
+std::string golden_name(const TinySetup& setup, const std::string& weight) {
+  return setup.adapter.empty() ? weight : adapter_tensor_name(weight);
+}
+
+struct Tolerance {
+  double loss, norm;  // relative
+};
+
+void check_steps(TinyTraining& training, const json& curve, const Tolerance& tolerance) {
+  for (size_t step = 0; step < tiny_batches()["train"].size(); ++step) {
+    CAPTURE(step);
+    std::vector<FlatBatch> micro_batches;
+    for (const json& batch : tiny_batches()["train"][step]) micro_batches.emplace_back(batch);
+    const auto index = static_cast<int64_t>(step);
+    CHECK(training.accumulate(micro_batches, curve["learning_rate"][step], index) ==
+          doctest::Approx(curve["loss"][step].get<double>()).epsilon(tolerance.loss));
+    CHECK(training.update() == doctest::Approx(curve["grad_norm"][step].get<double>()).epsilon(tolerance.norm));
+  }
+}
+
+}  // namespace
+
+void check_gradients(const std::string& model, const TinySetup& setup) {
+  const Golden golden = golden_of(model, setup.adapter);
+  TinyTraining training(kGoldenModels / model, setup);
+  const std::vector<FlatBatch> check = {FlatBatch(tiny_batches()["check"])};
+  CHECK(training.accumulate(check, 0, 0) == doctest::Approx(golden.check["loss"].get<double>()).epsilon(1e-5));
+  const auto total = golden.check["grad_norm"].get<double>();
+  REQUIRE(training.trained().size() == golden.check["grad_norms"].size());
+  const bool complete = std::filesystem::is_regular_file(golden.gradients);
+  for (const train::TrainedWeight& t : training.trained()) {
+    const std::string& name = training.name(t.weight);
+    CAPTURE(name);
+    const std::vector<double> gradient = training.numbers(t.accumulator);
+    const auto expected_norm = golden.check["grad_norms"].at(golden_name(setup, name)).get<double>();
+    CHECK(std::abs(norm(gradient) - expected_norm) < 1e-5 * total);
+    if (complete) CHECK(norm(difference(gradient, stored(SafetensorsFile(golden.gradients), name))) < 1e-5 * total);
+  }
+  CHECK(training.update() == doctest::Approx(total).epsilon(1e-4));
+}
+
+void check_curve(const std::string& model, const TinySetup& setup) {
+  const Golden golden = golden_of(model, setup.adapter);
+  TinyTraining training(kGoldenModels / model, setup);
+  std::vector<std::vector<double>> before;
+  for (const train::TrainedWeight& t : training.trained()) before.push_back(training.numbers(t.weight));
+  check_steps(training, golden.curve, {.loss = 1e-4, .norm = 1e-3});
+  const bool complete = std::filesystem::is_regular_file(golden.weights);
+  for (size_t i = 0; i < training.trained().size(); ++i) {
+    const ValueId weight = training.trained()[i].weight;
+    const std::string& name = training.name(weight);
+    CAPTURE(name);
+    const json& digest = golden.curve["final"].at(golden_name(setup, name));
+    const auto change = digest["change"].get<double>();
+    const std::vector<double> after = training.numbers(weight);
+    CHECK(norm(after) == doctest::Approx(digest["norm"].get<double>()).epsilon(1e-4));
+    CHECK(std::abs(norm(difference(after, before[i])) - change) < 1e-3 * change);
+    for (size_t k = 0; k < 8; ++k) {
+      CHECK(std::abs(after[k * (after.size() - 1) / 7] - digest["samples"][k].get<double>()) < 1e-4);
+    }
+    if (complete) CHECK(norm(difference(after, stored(SafetensorsFile(golden.weights), name))) < 1e-3 * change);
+  }
+}
+
+void check_bf16_curve(const std::string& model, TinySetup setup) {
+  setup.dtype = DType::kBF16;
+  TinyTraining training(kGoldenModels / model, setup);
+  check_steps(training, golden_of(model, setup.adapter).curve, {.loss = 0.01, .norm = 0.05});
+}
+
+}  // namespace spillway::testing
