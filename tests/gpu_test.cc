@@ -1,5 +1,6 @@
 // On a GPU: `./test --gpu` runs the cases whose names say so, and sets SPILLWAY_REQUIRE_GPU. Elsewhere they say that
-// there is none, or no CUDA in the build, and pass.
+// there is none, or no CUDA in the build, and pass. Those of the suite "compute-sanitizer" run under each of its tools,
+// too, and are short.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,9 +29,6 @@ using namespace spillway;
 using namespace spillway::testing;
 
 namespace {
-
-// Null where there is none.
-std::shared_ptr<Device> find_gpu() { return has_gpu() ? open_device("cuda") : nullptr; }
 
 // f32 or bf16 content, in memory of either device.
 struct Tensor {
@@ -153,7 +151,8 @@ Result train_on(Device& device, const TinySetup& setup, const std::optional<uint
 
 }  // namespace
 
-TEST_CASE("on a GPU: copies keep every byte, and a queue waits for another's event") {
+TEST_CASE("on a GPU: copies keep every byte, and a queue waits for another's event" *
+          doctest::test_suite("compute-sanitizer")) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   constexpr int64_t kBytes = 64 * kMiB + 12;
