@@ -131,7 +131,7 @@ def process_ratio(result):
 def print_table(args, results):
     """The ratios are predicted over measured: of the process's memory, and of a step's time."""
     plain = seconds(results[0])
-    print("| run | device MiB | host MiB | disk MiB | process MiB | predicted | tokens/s | time / plain | predicted |")
+    print("| run | device MiB | host MiB | disk MiB | process MiB | predicted / it | tokens/s | step / plain | predicted / it |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for result in results:
         tiers, speed = result["tiers"], args.rows * args.tokens / seconds(result)
