@@ -19,6 +19,7 @@ const kNames = {
   compute: "compute", host_to_device: "host to device", device_to_host: "device to host", disk_read: "disk read",
   disk_write: "disk write", host_compute: "host compute", peer: "peer",
 };
+const kTierNames = { device: "device memory", host: "host memory", disk: "disk space" };
 
 function bytesUnit(bytes) {
   if (bytes >= 2 ** 30) return { size: 2 ** 30, name: "GiB", digits: 2 };

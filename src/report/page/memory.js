@@ -18,18 +18,13 @@ const view = {
 const kMemoryLayout = { left: 74, right: 18, top: 22, bottom: 26, height: 210 };
 
 function memoryChart(tier, width) {
-  const curve = report.memory_over_step[tier], numbers = report.tiers[tier];
-  const times = curve[`${view.clock}_seconds`], end = report.timeline[view.clock].seconds;
-  const arena = numbers.planned_peak_bytes, budget = numbers.budget_bytes;
-  const { left, right, top, bottom } = kMemoryLayout, height = kMemoryLayout.height;
+  const curve = report.memory_over_step[tier], { planned_peak_bytes: arena, budget_bytes: budget } = report.tiers[tier];
+  const { left, right, top, bottom, height } = kMemoryLayout;
   const high = budget > 0 && budget < 1.6 * arena ? Math.max(budget, arena) * 1.04 : arena * 1.12;
   const x = (t) => left + (width - left - right) * (t - view.from) / (view.to - view.from);
   const y = (bytes) => height - bottom - (height - top - bottom) * bytes / high;
-  const clip = `clip-${tier}`;
   const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `Memory of the ${tier} tier over one step` },
-  svg("clipPath", { id: clip }, svg("rect", { x: left, y: 0, width: width - left - right, height: height - bottom })));
-
+    "aria-label": `Memory of the ${tier} tier over one step` });
   for (const tick of byteTicks(high, 4)) {
     chart.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(tick.at), y2: y(tick.at) }),
       svg("text", { x: left - 8, y: y(tick.at) + 4, "text-anchor": "end" }, tick.text));
@@ -37,47 +32,47 @@ function memoryChart(tier, width) {
   for (const tick of secondTicks(view.from, view.to, width / 110)) {
     chart.append(svg("text", { x: x(tick.at), y: height - 7, "text-anchor": "middle" }, tick.text));
   }
+  const clip = `clip-${tier}`, area = svg("rect", { x: left, y: 0, width: width - left - right, height: height - bottom });
+  chart.append(svg("clipPath", { id: clip }, area), svg("g", { "clip-path": `url(#${clip})` }, ...stackedKinds(curve, x, y)));
+  drawLimits(chart, report.tiers[tier], budget <= high, width, y);
+  followPointer(chart, tier, curve[`${view.clock}_seconds`], { left, right, width, x, height, bottom });
+  return chart;
+}
 
-  const plot = svg("g", { "clip-path": `url(#${clip})` });
+// An area for each kind of value, one upon the other, with a step at each time.
+function stackedKinds(curve, x, y) {
+  const times = curve[`${view.clock}_seconds`], end = report.timeline[view.clock].seconds;
+  const next = (i) => x(i + 1 < times.length ? times[i + 1] : end).toFixed(1);
   let below = times.map(() => 0);
-  for (const kind of kStack.filter((name) => curve.kinds[name])) {
+  return kStack.filter((kind) => curve.kinds[kind]).map((kind) => {
     const above = below.map((bytes, i) => bytes + curve.kinds[kind][i]);
     let path = "";
-    times.forEach((t, i) => {
-      const next = x(i + 1 < times.length ? times[i + 1] : end);
-      path += `${i ? "L" : "M"}${x(t).toFixed(1)},${y(above[i]).toFixed(1)}H${next.toFixed(1)}`;
-    });
-    for (let i = times.length - 1; i >= 0; --i) {
-      const next = x(i + 1 < times.length ? times[i + 1] : end);
-      path += `L${next.toFixed(1)},${y(below[i]).toFixed(1)}H${x(times[i]).toFixed(1)}`;
-    }
-    plot.append(svg("path", { d: `${path}Z`, fill: `var(--${kind})` }));
+    times.forEach((t, i) => { path += `${i ? "L" : "M"}${x(t).toFixed(1)},${y(above[i]).toFixed(1)}H${next(i)}`; });
+    for (let i = times.length - 1; i >= 0; --i) path += `L${next(i)},${y(below[i]).toFixed(1)}H${x(times[i]).toFixed(1)}`;
     below = above;
-  }
-  chart.append(plot);
+    return svg("path", { d: `${path}Z`, fill: `var(--${kind})` });
+  });
+}
 
-  const line = (bytes, text, name, dashes) => chart.append(
-    svg("line", { x1: left, x2: width - right, y1: y(bytes), y2: y(bytes), stroke: `var(--${name})`, "stroke-width": 1.5,
-      "stroke-dasharray": dashes }),
-    svg("text", { class: "strong", x: width - right, y: y(bytes) - 5, "text-anchor": "end", style: `fill: var(--${name})` }, text));
-  const measured = numbers.measured_peak_bytes;
+// Lines for the arena, the budget where it is in the picture, and the measured peak; those close together share a text.
+function drawLimits(chart, numbers, showsBudget, width, y) {
+  const { planned_peak_bytes: arena, budget_bytes: budget, measured_peak_bytes: measured } = numbers;
+  const { left, right } = kMemoryLayout;
+  const line = (bytes, name, dashes) => chart.append(svg("line", { x1: left, x2: width - right, y1: y(bytes), y2: y(bytes),
+    stroke: `var(--${name})`, "stroke-width": 1.5, "stroke-dasharray": dashes }));
+  const label = (bytes, name, text) => chart.append(svg("text", { class: "strong", x: width - right, y: y(bytes) - 5,
+    "text-anchor": "end", style: `fill: var(--${name})` }, text));
+  const hasBudget = budget > 0 && showsBudget;
+  const isNear = hasBudget && Math.abs(y(budget) - y(arena)) < 16;
   const same = measured === null || measured === arena;
-  const near = budget > 0 && budget <= high && Math.abs(y(budget) - y(arena)) < 16;
   let text = measured === null ? `arena ${formatBytes(arena)}` : same ? `arena and measured peak ${formatBytes(arena)}`
     : `arena ${formatBytes(arena)}, measured peak ${formatBytes(measured)}`;
-  if (near) text += ` of a budget of ${formatBytes(budget)}`;
-  line(Math.max(arena, near ? budget : 0), text, near ? "budget" : "ink", near ? "" : "5 3");
-  if (near && y(arena) - y(budget) > 1.5) {
-    chart.append(svg("line", { x1: left, x2: width - right, y1: y(arena), y2: y(arena), stroke: "var(--ink)",
-      "stroke-dasharray": "5 3" }));
-  }
-  if (budget > 0 && budget <= high && !near) line(budget, `budget ${formatBytes(budget)}`, "budget", "");
-  if (!same) {
-    chart.append(svg("line", { x1: left, x2: width - right, y1: y(measured), y2: y(measured), stroke: "var(--ink)",
-      "stroke-width": 1.5 }));
-  }
-  followPointer(chart, tier, times, { left, right, width, x, height, bottom });
-  return chart;
+  if (isNear) text += ` of a budget of ${formatBytes(budget)}`;
+  if (hasBudget) line(budget, "budget", "");
+  if (!isNear || Math.abs(y(arena) - y(budget)) > 1.5) line(arena, "ink", "5 3");
+  if (!same) line(measured, "ink", "");
+  label(isNear ? Math.max(arena, budget) : arena, isNear ? "budget" : "ink", text);
+  if (hasBudget && !isNear) label(budget, "budget", `budget ${formatBytes(budget)}`);
 }
 
 function followPointer(chart, tier, times, { left, right, width, x, height, bottom }) {

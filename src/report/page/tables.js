@@ -17,7 +17,7 @@ function tierNumber(tier) {
   if (measured !== null) details.push(measured === planned ? "exactly as planned" : `planned ${formatBytes(planned)}`);
   else details.push("planned");
   details.push(budget > 0 ? `${formatShare(shown / budget)} of ${formatBytes(budget)}` : "no budget");
-  return number(`${tier} memory, peak`, value, unit, details, budget > 0 ? shown / budget : undefined,
+  return number(`${kTierNames[tier]}, peak`, value, unit, details, budget > 0 ? shown / budget : undefined,
     measured > planned || (budget > 0 && shown > budget));
 }
 
@@ -108,7 +108,7 @@ function drawShortage() {
   if (!report.shortage) return;
   const { missing, nearest } = report.shortage, section = document.getElementById("shortage");
   section.hidden = false;
-  const parts = Object.entries(missing).map(([tier, bytes]) => `${formatBytes(bytes)} of ${tier} memory`);
+  const parts = Object.entries(missing).map(([tier, bytes]) => `${formatBytes(bytes)} of ${kTierNames[tier]}`);
   const is = parts.length === 1 ? "is" : "are";
   section.querySelector(".missing").textContent = `${parts.join(" and ")} ${is} missing.`;
   const target = section.querySelector(".scroll");
