@@ -4,10 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <string>
 #include <utility>
 
+#include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -18,19 +17,9 @@ constexpr int64_t kPageBytes = 4096;
 
 }  // namespace
 
-int64_t available_memory() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key, unit;
-  int64_t kib = 0;
-  while (meminfo >> key >> kib >> unit) {
-    if (key == "MemAvailable:") return kib * kKiB;
-  }
-  return 0;
-}
-
 Arena::Arena(std::string_view name, int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  const int64_t available = available_memory();
+  const int64_t available = available_memory_bytes();
   if (available > 0 && bytes > available) {
     throw machine_error(name, "expected {} of free memory for the plan, got {}; lower memory.{}", format_bytes(bytes),
                         format_bytes(available), name);

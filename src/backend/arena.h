@@ -24,7 +24,4 @@ class Arena {
   int64_t bytes_ = 0;
 };
 
-// What the kernel says it could hand out without swapping; 0 where it does not say.
-[[nodiscard]] int64_t available_memory();
-
 }  // namespace spillway

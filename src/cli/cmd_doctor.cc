@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -21,10 +22,13 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "runtime/computer.h"
+#include "runtime/machine_cache.h"
 #include "runtime/measure.h"
 
 namespace spillway {
 namespace {
+
+constexpr int64_t kDiskBytes = 256 * kMiB;  // of scratch space, to measure the disk with
 
 using Library = GpuSurvey::Library;
 using Missing = GpuSurvey::Missing;
@@ -193,7 +197,8 @@ int cmd_doctor(std::span<const std::string> args) {
   log_line("measuring for a few seconds; other programs should rest");
   restore_algorithms(*device);
   Findings found;
-  found.measured = device->kind() == DeviceKind::kCpu ? measure_machine({folder}) : measure_device(*device, {folder});
+  found.measured =
+      device->kind() == DeviceKind::kCpu ? measure_machine({folder}, kDiskBytes) : measure_device(*device, {folder});
   found.cpu = cpu_name();
   found.features = cpu_features();
   found.folder = folder;

@@ -13,8 +13,8 @@
 #include "report/progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
-#include "runtime/measure.h"
-#include "runtime/memory.h"
+#include "runtime/machine_cache.h"
+#include "runtime/process_memory.h"
 #include "train/job.h"
 #include "train/measure_job.h"
 #include "train/nearest.h"
@@ -106,7 +106,7 @@ int cmd_plan(std::span<const std::string> args) {
   progress.hint("comparing plans");
   train::add_frontier(job, machine, train::kFrontierPoints, planned);
   if (!planned.plan.fits) {
-    if (!elsewhere) know_disks(machine, train::disk_paths(loaded.config), *device);
+    if (!elsewhere) measure_new_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
     planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   } else if (!elsewhere) {

@@ -26,8 +26,8 @@
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "report/run_record.h"
-#include "runtime/measure.h"
-#include "runtime/memory.h"
+#include "runtime/machine_cache.h"
+#include "runtime/process_memory.h"
 #include "train/measure_job.h"
 #include "train/nearest.h"
 #include "train/tiers.h"
@@ -274,7 +274,7 @@ int cmd_train(std::span<const std::string> args) {
   train::measure_job(job, training, machine, *device);
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   if (!planned.plan.fits) {
-    know_disks(machine, train::disk_paths(loaded.config), *device);
+    measure_new_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
     planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
   }

@@ -1,28 +1,19 @@
 #include "runtime/measure.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 
+#include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "io/file.h"
+#include "io/disk_space.h"
 #include "runtime/computer.h"
 #include "runtime/loaded_program.h"
 
 namespace spillway {
 namespace {
-
-constexpr int64_t kMostCacheBytes = 16 * kMiB;
-// Of what a Machine says; a cache file that says less is measured anew.
-constexpr int kMeasurement = 2;
-// In the cache; some dozens of jobs. Beyond that it starts anew.
-constexpr size_t kMostOperations = 4000;
 
 template <typename Body>
 double best_seconds(int runs, const Body& body) {
@@ -58,55 +49,6 @@ double large_product_flops(const std::vector<MatrixRate>& rates, DType dtype) {
     if (rate.dtype == dtype && (dtype != DType::kBF16 || rate.path == cpu::choose_bf16_path())) flops = rate.flops;
   }
   return flops;
-}
-
-Measurement measure_rates(const std::vector<std::string>& folders, int64_t disk_bytes) {
-  ThreadPool pool(available_cpus());
-  Measurement result;
-  result.products = measure_products(pool);
-  result.disk = measure_disks(folders, disk_bytes);
-  Machine& machine = result.machine;
-  machine.name = cpu_name();
-  machine.threads = pool.threads();
-  machine.matrix_flops_f32 = large_product_flops(result.products, DType::kF32);
-  machine.matrix_flops_bf16 = large_product_flops(result.products, DType::kBF16);
-  machine.memory_bytes_per_second = measure_triad(pool);
-  machine.operation_seconds = measure_dispatch(pool);
-  machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
-  machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
-  // Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
-  for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
-    machine.compute_share[at(lane)] = 1.0 / machine.threads;
-  set_disks(machine, folders, result.disk);
-  set_capacities(machine, folders, cpu_device());
-  return result;
-}
-
-// Whether a cached machine is the one at hand.
-bool is_same(const Machine& machine, const Device& device) {
-  return machine.device == device.kind() && machine.threads == available_cpus() &&
-         machine.name == (device.shares_host_memory() ? cpu_name() : device.description());
-}
-
-struct Cached {
-  Machine machine;
-  bool is_current = false;  // kernels of other programs and libraries take other times
-};
-
-// The cache file of the device at hand; absent where it is missing, damaged, or of another machine.
-std::optional<Cached> read_cache(const Device& device) {
-  const std::filesystem::path path = machine_cache_path(device.kind());
-  if (path.empty()) return {};
-  try {
-    const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
-    Cached cached{machine_from_json(json, path.string()), json.value("program", "") == SPILLWAY_VERSION &&
-                                                              json.value("measurement", 0) == kMeasurement &&
-                                                              json.value("libraries", "") == device.libraries()};
-    if (!is_same(cached.machine, device)) return {};
-    return cached;
-  } catch (const std::exception&) {
-    return {};
-  }
 }
 
 }  // namespace
@@ -155,75 +97,26 @@ double measure_dispatch(ThreadPool& pool) {
   return seconds / kTimes;
 }
 
-Measurement measure_machine(const std::vector<std::string>& folders) { return measure_rates(folders, 256 * kMiB); }
-
-std::filesystem::path machine_cache_path(DeviceKind kind) {
-  const std::string_view name = kind == DeviceKind::kCpu ? "machine.json" : "machine-cuda.json";
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::filesystem::path(cache) / "spillway" / name;
-  }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    return std::filesystem::path(home) / ".cache" / "spillway" / name;
-  }
-  return {};
-}
-
-void cache_machine(const Machine& machine, const Device& device) {
-  const std::filesystem::path path = machine_cache_path(machine.device);
-  if (path.empty()) return;
-  try {
-    create_folders(path.parent_path());
-    nlohmann::ordered_json json = to_json(machine);
-    json["program"] = SPILLWAY_VERSION;
-    json["measurement"] = kMeasurement;
-    json["libraries"] = device.libraries();
-    write_file(path, json_text(json, 2) + "\n");
-  } catch (const std::runtime_error&) {
-    // A home that cannot be written costs a measurement at the next run, no more.
-  }
-}
-
-void restore_algorithms(Device& device) {
-  if (const auto cached = read_cache(device)) device.set_algorithms(cached->machine.algorithms);
-}
-
-std::optional<Machine> cached_machine(const Device& device) {
-  std::optional<Cached> cached = read_cache(device);
-  if (!cached || !cached->is_current) return {};
-  Machine& machine = cached->machine;
-  if (machine.operations.size() > kMostOperations) {
-    machine.operations.clear();
-    machine.measured.operations.clear();
-  }
-  return std::move(machine);
-}
-
-Machine this_machine(const std::vector<std::string>& folders, Device& device) {
-  if (std::optional<Machine> machine = cached_machine(device)) {
-    set_capacities(*machine, folders, device);
-    device.set_algorithms(machine->algorithms);
-    return *std::move(machine);
-  }
-  restore_algorithms(device);
-  Machine machine = device.shares_host_memory() ? measure_rates(folders, kDiskBytesOfJob).machine
-                                                : measure_device(device, folders).machine;
-  set_capacities(machine, folders, device);
-  cache_machine(machine, device);
-  return machine;
-}
-
-void know_disks(Machine& machine, const std::vector<std::string>& folders, const Device& device) {
-  const auto& rates = machine.link_bytes_per_second;
-  const bool has_rates = rates[at(Lane::kDiskRead)] > 0 && rates[at(Lane::kDiskWrite)] > 0;
-  if (has_rates && machine.disks == disks_of(folders)) return;
-  log_info("measuring the disk tier in {}", fmt::join(folders, ", "));
-  const DiskRates disks = measure_disks(folders, kDiskBytesOfJob);
-  if (!disks.problem.empty()) log_warning("the disk tier could not be measured: {}", disks.problem);
-  set_disks(machine, folders, disks);
-  // Another run may have written there since this one read it.
-  Machine known = cached_machine(device).value_or(machine);
-  set_disks(known, folders, disks);
-  cache_machine(known, device);
+Measurement measure_machine(const std::vector<std::string>& folders, int64_t most_disk_bytes) {
+  ThreadPool pool(available_cpus());
+  Measurement result;
+  result.products = measure_products(pool);
+  result.disk = measure_disks(folders, most_disk_bytes);
+  Machine& machine = result.machine;
+  machine.name = cpu_name();
+  machine.threads = pool.threads();
+  machine.matrix_flops_f32 = large_product_flops(result.products, DType::kF32);
+  machine.matrix_flops_bf16 = large_product_flops(result.products, DType::kBF16);
+  machine.memory_bytes_per_second = measure_triad(pool);
+  machine.operation_seconds = measure_dispatch(pool);
+  machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
+  machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
+  // Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
+  for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
+    machine.compute_share[at(lane)] = 1.0 / machine.threads;
+  set_disks(machine, folders, result.disk);
+  set_capacities(machine, folders, cpu_device());
+  return result;
 }
 
 }  // namespace spillway

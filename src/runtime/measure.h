@@ -1,9 +1,8 @@
-// Measures what this computer can do, for `doctor` and for the planner's Machine.
+// Measures what this computer can do, for `doctor` and for the planner's Machine. One measurement at a time, on an idle
+// machine where it is to mean anything. machine_cache.h keeps the results.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,8 +58,9 @@ struct Measurement {
   DiskRates disk;
 };
 
-// Everything above on this computer, in a few seconds. `folders` are those of the disk tier.
-[[nodiscard]] Measurement measure_machine(const std::vector<std::string>& folders);
+// Everything above on this computer, in a few seconds. `folders` are those of the disk tier, measured with at most
+// `most_disk_bytes`.
+[[nodiscard]] Measurement measure_machine(const std::vector<std::string>& folders, int64_t most_disk_bytes);
 
 // What the disk's two lanes take, lose to each other and leave to the compute lane when the disk tier is in these
 // folders, in the place of what the machine knew. Its other links are known.
@@ -73,22 +73,5 @@ void set_capacities(Machine& machine, const std::vector<std::string>& folders, c
 // Rates of a device that has memory of its own, and of the links to it: by copies and by matrix products of growing
 // size, timed with its events. What it has no kernel for is left out.
 [[nodiscard]] Measurement measure_device(Device& device, const std::vector<std::string>& folders);
-
-// The Machine of this computer for the planner: rates and operations from the cache file, which is made by a
-// measurement where it is missing, damaged, another CPU's, another GPU's, or of another version of the program or of
-// the device's libraries; capacities as they are now. The device is told which of its libraries' algorithms were
-// chosen. Its disk lanes may have been measured on other disks.
-[[nodiscard]] Machine this_machine(const std::vector<std::string>& folders, Device& device = cpu_device());
-// For a job that may use the disk tier: where the machine's disk lanes were measured on other disks than those of these
-// folders, or could not be, measures these, for the machine and the cache file. A warning where they cannot be, either.
-void know_disks(Machine& machine, const std::vector<std::string>& folders, const Device& device = cpu_device());
-// Tells the device which of its libraries' algorithms were chosen before, as the cache file has them: whoever measures
-// keeps to those, also where the rest of the file is to be measured anew.
-void restore_algorithms(Device& device);
-// $XDG_CACHE_HOME/spillway/machine.json, or machine-cuda.json; empty where there is no home. Writing it is best effort.
-[[nodiscard]] std::filesystem::path machine_cache_path(DeviceKind kind = DeviceKind::kCpu);
-void cache_machine(const Machine& machine, const Device& device);
-// What the cache file says of the machine with this device; absent where it has to be measured. Capacities are old.
-[[nodiscard]] std::optional<Machine> cached_machine(const Device& device);
 
 }  // namespace spillway

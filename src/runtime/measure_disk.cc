@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "io/disk_queue.h"
+#include "io/disk_space.h"
 #include "runtime/computer.h"
 #include "runtime/measure.h"
 

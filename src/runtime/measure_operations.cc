@@ -12,6 +12,7 @@
 
 #include "backend/arena.h"
 #include "backend/device.h"
+#include "backend/host_memory.h"
 #include "backend/kernel.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,7 +21,6 @@
 #include "graph/operation.h"
 #include "plan/cost_model.h"
 #include "plan/signature.h"
-#include "runtime/computer.h"
 #include "runtime/small_numbers.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "runtime/process_memory.h"
 
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-// What the operating system says about this process.
+// The memory of this process, as the operating system counts it. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "runtime/measure.h"
+#include "runtime/machine_cache.h"
 #include "runtime/measure_operations.h"
 
 namespace spillway::train {

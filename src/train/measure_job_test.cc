@@ -7,7 +7,7 @@
 #include <string>
 
 #include "plan/signature.h"
-#include "runtime/measure.h"
+#include "runtime/machine_cache.h"
 #include "runtime/measure_operations.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/tiny_training.h"

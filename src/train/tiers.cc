@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/math.h"
-#include "runtime/measure.h"
-#include "runtime/memory.h"
+#include "runtime/machine_cache.h"
+#include "runtime/process_memory.h"
 #include "train/offload_policy.h"
 
 namespace spillway::train {
@@ -13,7 +13,7 @@ Machine machine_of(const Config& config, Device& device) {
   const std::vector<std::string> folders = disk_paths(config);
   Machine machine = this_machine(folders, device);
   const Budget budget = make_budget(config.memory, make_policy(config), machine);
-  if (budget.disk.value_or(0) > 0) know_disks(machine, folders, device);
+  if (budget.disk.value_or(0) > 0) measure_new_disks(machine, folders, device);
   return machine;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/arena.h"
+#include "backend/host_memory.h"
 #include "backend/kernel.h"
 #include "base/error.h"
 
@@ -31,7 +32,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCpu; }
   [[nodiscard]] bool is_asynchronous() const override { return false; }
   [[nodiscard]] bool shares_host_memory() const override { return true; }
-  [[nodiscard]] int64_t free_bytes() const override { return available_memory(); }
+  [[nodiscard]] int64_t free_bytes() const override { return available_memory_bytes(); }
   [[nodiscard]] int64_t library_bytes() const override { return 0; }
 
   [[nodiscard]] Memory allocate(std::string_view tier, int64_t bytes) override {

@@ -1,0 +1,125 @@
+#include "runtime/machine_cache.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/parallel.h"
+#include "io/disk_space.h"
+#include "io/file.h"
+#include "runtime/computer.h"
+#include "runtime/measure.h"
+
+namespace spillway {
+namespace {
+
+constexpr int64_t kMostCacheBytes = 16 * kMiB;
+// Of what a Machine says; a cache file that says less is measured anew.
+constexpr int kMeasurement = 2;
+// In the cache; some dozens of jobs. Beyond that it starts anew.
+constexpr size_t kMostOperations = 4000;
+
+size_t at(Lane lane) { return static_cast<size_t>(lane); }
+
+// Whether a cached machine is the one at hand.
+bool is_same(const Machine& machine, const Device& device) {
+  return machine.device == device.kind() && machine.threads == available_cpus() &&
+         machine.name == (device.shares_host_memory() ? cpu_name() : device.description());
+}
+
+struct Cached {
+  Machine machine;
+  bool is_current = false;  // kernels of other programs and libraries take other times
+};
+
+// The cache file of the device at hand; absent where it is missing, damaged, or of another machine.
+std::optional<Cached> read_cache(const Device& device) {
+  const std::filesystem::path path = machine_cache_path(device.kind());
+  if (path.empty()) return {};
+  try {
+    const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
+    Cached cached{machine_from_json(json, path.string()), json.value("program", "") == SPILLWAY_VERSION &&
+                                                              json.value("measurement", 0) == kMeasurement &&
+                                                              json.value("libraries", "") == device.libraries()};
+    if (!is_same(cached.machine, device)) return {};
+    return cached;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::filesystem::path machine_cache_path(DeviceKind kind) {
+  const std::string_view name = kind == DeviceKind::kCpu ? "machine.json" : "machine-cuda.json";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
+    return std::filesystem::path(cache) / "spillway" / name;
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    return std::filesystem::path(home) / ".cache" / "spillway" / name;
+  }
+  return {};
+}
+
+void cache_machine(const Machine& machine, const Device& device) {
+  const std::filesystem::path path = machine_cache_path(machine.device);
+  if (path.empty()) return;
+  try {
+    create_folders(path.parent_path());
+    nlohmann::ordered_json json = to_json(machine);
+    json["program"] = SPILLWAY_VERSION;
+    json["measurement"] = kMeasurement;
+    json["libraries"] = device.libraries();
+    write_file(path, json_text(json, 2) + "\n");
+  } catch (const std::runtime_error&) {
+    // A home that cannot be written costs a measurement at the next run, no more.
+  }
+}
+
+void restore_algorithms(Device& device) {
+  if (const auto cached = read_cache(device)) device.set_algorithms(cached->machine.algorithms);
+}
+
+std::optional<Machine> cached_machine(const Device& device) {
+  std::optional<Cached> cached = read_cache(device);
+  if (!cached || !cached->is_current) return {};
+  Machine& machine = cached->machine;
+  if (machine.operations.size() > kMostOperations) {
+    machine.operations.clear();
+    machine.measured.operations.clear();
+  }
+  return std::move(machine);
+}
+
+Machine this_machine(const std::vector<std::string>& folders, Device& device) {
+  if (std::optional<Machine> machine = cached_machine(device)) {
+    set_capacities(*machine, folders, device);
+    device.set_algorithms(machine->algorithms);
+    return *std::move(machine);
+  }
+  restore_algorithms(device);
+  Machine machine = device.shares_host_memory() ? measure_machine(folders, kDiskBytesOfJob).machine
+                                                : measure_device(device, folders).machine;
+  set_capacities(machine, folders, device);
+  cache_machine(machine, device);
+  return machine;
+}
+
+void measure_new_disks(Machine& machine, const std::vector<std::string>& folders, const Device& device) {
+  const auto& rates = machine.link_bytes_per_second;
+  const bool has_rates = rates[at(Lane::kDiskRead)] > 0 && rates[at(Lane::kDiskWrite)] > 0;
+  if (has_rates && machine.disks == disks_of(folders)) return;
+  log_info("measuring the disk tier in {}", fmt::join(folders, ", "));
+  const DiskRates disks = measure_disks(folders, kDiskBytesOfJob);
+  if (!disks.problem.empty()) log_warning("the disk tier could not be measured: {}", disks.problem);
+  set_disks(machine, folders, disks);
+  // Another run may have written there since this one read it.
+  Machine known = cached_machine(device).value_or(machine);
+  set_disks(known, folders, disks);
+  cache_machine(known, device);
+}
+
+}  // namespace spillway
