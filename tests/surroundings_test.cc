@@ -1,0 +1,97 @@
+// The real program where what it stands on is missing: closed standard streams, names that are no UTF-8, circles of
+// symbolic links.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "io/file.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 24;
+
+// A folder with a tiny model, rows of text, and a config of three steps, which writes to out/.
+class SmallJob {
+ public:
+  SmallJob() {
+    const fs::path file = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/import/llama.gguf";
+    REQUIRE(run_spillway({"import", file.string(), "--out", path("model"), "--dtype", "f32"}).status == 0);
+    write_file(path("rows.txt"), "hello hello\nhello there\n");
+    write_file(path("config.yml"), json{{"base_model", path("model")},
+                                        {"datasets", {{{"path", path("rows.txt")}, {"type", "completion"}}}},
+                                        {"sequence_len", 16},
+                                        {"max_steps", 3},
+                                        {"learning_rate", 1e-3},
+                                        {"adapter", "lora"},
+                                        {"lora_r", 2},
+                                        {"lora_alpha", 4},
+                                        {"lora_target_linear", true},
+                                        {"output_dir", path("out")}}
+                                       .dump());
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  // Trains with streams as the shell sets them; gives back the exit status.
+  [[nodiscard]] int train(const std::string& streams) const {
+    const std::string command =
+        "exec '" SPILLWAY_BINARY "' train '" + path("config.yml") + "' < /dev/null > /dev/null 2> /dev/null " + streams;
+    return WEXITSTATUS(std::system(command.c_str()));
+  }
+  [[nodiscard]] std::string weights() const { return read_file(path("out/adapter_model.safetensors"), kMostBytes); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a run needs no standard streams, and writes no message into a file in their place") {
+  const SmallJob job;
+  REQUIRE(job.train("") == 0);
+  const std::string usual = job.weights();
+  for (const char* streams : {"2>&-", "0<&- 1>&- 2>&-", "2> /dev/full"}) {
+    CAPTURE(streams);
+    fs::remove_all(job.path("out"));
+    CHECK(job.train(streams) == 0);
+    CHECK(job.weights() == usual);
+    const std::string metrics = read_file(job.path("out/metrics.jsonl"), kMostBytes);
+    CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 3);
+    CHECK(metrics.starts_with("{\"step\": 1"));
+  }
+}
+
+TEST_CASE("a base whose path is no UTF-8 is trained as any other") {
+  const SmallJob job;
+  fs::rename(job.path("model"), job.path("caf\xe9"));
+  const Finished run = run_spillway({"train", job.path("config.yml"), "--base_model", job.path("caf\xe9")});
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  const json config = json::parse(read_file(job.path("out/adapter_config.json"), kMostBytes));
+  CHECK(config["base_model_name_or_path"].get<std::string>().ends_with("/caf\xef\xbf\xbd"));
+}
+
+TEST_CASE("a circle of symbolic links is refused as a path of the user's") {
+  const SmallJob job;
+  fs::create_symlink("circle", job.path("circle"));
+  for (const std::vector<std::string>& keys :
+       {std::vector<std::string>{"--output_dir", job.path("circle")},
+        {"--memory.disk_paths", job.path("circle"), "--optimizer_offload", "disk"}}) {
+    std::vector<std::string> args = {"train", job.path("config.yml")};
+    args.insert(args.end(), keys.begin(), keys.end());
+    const Finished run = run_spillway(args);
+    CAPTURE(run.err);
+    CHECK(run.status == 2);
+    CHECK(run.err.find("/circle] expected a file, got a circle of symbolic links; check the path") !=
+          std::string::npos);
+  }
+}
