@@ -20,10 +20,10 @@ bool is_there(const fs::path& path) {
 
 // A file by its name or by a pattern, in the dataset's folder or else by itself.
 std::vector<fs::path> named_files(const DatasetConfig& config, const std::string& name) {
-  for (const fs::path& path : {fs::path(config.path) / name, fs::path(name)}) {
-    if (is_there(path)) return {path};
+  for (const fs::path& folder : {fs::path(config.path), fs::path()}) {
+    if (is_there(folder / name)) return {folder / name};
     if (!has_wildcards(name)) continue;
-    auto files = match_files(path.string());
+    auto files = match_files(folder, name);
     if (!files.empty()) return files;
   }
   throw input_error("data_files", "expected files in {} or here, got {}, which matches none; correct it", config.path,

@@ -196,6 +196,18 @@ TEST_CASE("files of a folder are found by split") {
   CHECK(numbers_of(dataset(folder.path())) == "6 7");
 }
 
+TEST_CASE("the name of a folder is no pattern, whatever characters it has") {
+  const Folder folder;
+  folder.write("all [v1]*/train.jsonl", numbered(0, 2));
+  folder.write("all [v1]*/sub/test.jsonl", numbered(2, 3));
+  const fs::path path = folder.path() / "all [v1]*";
+  CHECK(numbers_of(dataset(path)) == "0 1");
+  CHECK(numbers_of(dataset(path, "test")) == "2");
+  DatasetConfig config = dataset(path);
+  config.data_files = {"tr*.jsonl", "*/*.jsonl"};
+  CHECK(numbers_of(config) == "0 1 2");
+}
+
 TEST_CASE("a folder's README says which files belong to a config") {
   const Folder folder;
   folder.write("a/one.jsonl", numbered(0, 1));

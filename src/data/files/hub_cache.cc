@@ -75,7 +75,7 @@ std::vector<fs::path> prepared_files(const fs::path& dataset, std::string_view n
       std::reverse(hashes.begin(), hashes.end());
       for (const fs::path& hash : hashes) {
         for (const char* ending : {".arrow", "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].arrow"}) {
-          auto files = match_files((hash / fmt::format("*-{}{}", split, ending)).string());
+          auto files = match_files(hash, fmt::format("*-{}{}", split, ending));
           if (!files.empty()) return files;
         }
       }

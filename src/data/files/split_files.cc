@@ -100,7 +100,7 @@ void match_from(const fs::path& folder, const std::vector<std::string>& parts, s
 
 std::vector<fs::path> data_files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (fs::path& file : match_files((folder / "**").string())) {
+  for (fs::path& file : match_files(folder, "**")) {
     const std::string name = file.filename().string();
     const bool is_metadata = name == "config.json" || name == "dataset_info.json" || name == "dataset_infos.json" ||
                              name == "dataset_dict.json" || name == "state.json";
@@ -152,9 +152,9 @@ SplitPaths by_names(const fs::path& folder, const std::vector<fs::path>& files, 
 // data/SPLIT-00000-of-00001.EXTENSION
 SplitPaths by_shard_names(const fs::path& folder) {
   constexpr std::string_view kDigits = "[0-9][0-9][0-9][0-9][0-9]";
-  const std::string pattern = fmt::format("*-{}-of-{}*.*", kDigits, kDigits);
+  const std::string pattern = fmt::format("data/*-{}-of-{}*.*", kDigits, kDigits);
   SplitPaths splits;
-  for (const fs::path& file : match_files((folder / "data" / pattern).string())) {
+  for (const fs::path& file : match_files(folder, pattern)) {
     const std::string name = file.filename().string();
     if (format_of(file)) splits[name.substr(0, name.rfind("-of-") - std::string_view("-00000").size())].push_back(file);
   }
@@ -241,7 +241,7 @@ SplitPaths files_of_config(const fs::path& folder, const YAML::Node& config) {
   const auto add = [&](const std::string& split, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
       check_inside(folder / "README.md", pattern);
-      const std::vector<fs::path> files = match_files((base / pattern).string());
+      const std::vector<fs::path> files = match_files(base, pattern);
       splits[split].insert(splits[split].end(), files.begin(), files.end());
     }
   };
@@ -292,8 +292,10 @@ std::optional<SplitPaths> by_readme(const fs::path& folder, std::string_view nam
 
 bool has_wildcards(std::string_view path) { return path.find_first_of(kWild) != std::string_view::npos; }
 
-std::vector<fs::path> match_files(const std::string& pattern) {
-  fs::path fixed;
+std::vector<fs::path> match_files(const std::string& pattern) { return match_files(fs::path(), pattern); }
+
+std::vector<fs::path> match_files(const fs::path& folder, const std::string& pattern) {
+  fs::path fixed = folder;
   std::vector<std::string> parts;
   for (const fs::path& part : fs::path(pattern)) {
     if (parts.empty() && !has_wildcards(part.string())) {

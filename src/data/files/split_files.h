@@ -13,6 +13,9 @@ namespace spillway::data {
 // Paths that match a pattern: * and ? within a name, [a-z], and ** for any folders. Sorted; hidden files and folders,
 // and folders that begin with __, only where the pattern spells them. No match is an empty list.
 [[nodiscard]] std::vector<std::filesystem::path> match_files(const std::string& pattern);
+// The same below a folder whose own name is no pattern, whatever characters it has.
+[[nodiscard]] std::vector<std::filesystem::path> match_files(const std::filesystem::path& folder,
+                                                             const std::string& pattern);
 [[nodiscard]] bool has_wildcards(std::string_view path);
 
 // In this order: what `save_to_disk` left (state.json, or a folder a split); what README.md says of the config `name`;
