@@ -15,8 +15,7 @@ function(spillway_device_tests)
   endif()
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
        ${CMAKE_CURRENT_SOURCE_DIR}/backend/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cu)
-  set(sources ${support}/emulated_device.cc ${support}/emulated_product.cc ${support}/emulated_attention.cc
-      ${support}/poisoned_arena.cc)
+  set(sources ${support}/emulated_product.cc ${support}/emulated_attention.cc)
   foreach(kernel ${kernels})
     cmake_path(GET kernel STEM name)
     set(source ${CMAKE_BINARY_DIR}/emulated/${name}.cc)
@@ -31,6 +30,6 @@ function(spillway_device_tests)
   target_link_libraries(spillway_emulated_kernels PUBLIC spillway_ops_testing doctest::doctest)
   target_compile_definitions(spillway_emulated_kernels PRIVATE SPILLWAY_CUDA)
   target_compile_options(spillway_emulated_kernels PRIVATE -Wno-unknown-pragmas $<$<CONFIG:Release>:-O2>)
-  spillway_tests(ops_emulated_test SOURCES $<TARGET_OBJECTS:ops_test> LIBRARIES spillway_emulated_kernels
-                 spillway_ops_testing)
+  spillway_tests(ops_emulated_test SOURCES $<TARGET_OBJECTS:ops_test> ${support}/emulated_device.cc
+                 ${support}/poisoned_arena.cc LIBRARIES spillway_emulated_kernels spillway_ops_testing)
 endfunction()
