@@ -69,46 +69,54 @@ function drawFrontier() {
       : "Not computed for this run; `spillway plan` shows it."));
     return;
   }
-  const chosenName = report.shortage ? "smallest plan found" : "chosen plan";
   const chosen = [report.tiers.device.planned_peak_bytes, report.step.predicted_seconds];
   const measured = report.step.median_seconds;
   const seconds = [...points.map((point) => point.step_seconds), chosen[1], ...(measured === null ? [] : [measured])];
   const bytes = [...points.map((point) => point.device_bytes), chosen[0]];
   const yRange = [0, Math.max(...seconds) * 1.12], xRange = [0, Math.max(...bytes) * 1.06];
-  const { chart, x, y } = axes("Step time against device memory", width, byteTicks(xRange[1], 4), secondTicks(0, yRange[1], 4),
-    xRange, yRange, "device memory");
-  const budget = report.tiers.device.budget_bytes;
-  if (budget > 0 && budget <= xRange[1]) {
+  const { chart, x, y } = axes("Step time against device memory", width, byteTicks(xRange[1], width / 100),
+    secondTicks(0, yRange[1], 4), xRange, yRange, "device memory");
+  const budget = report.tiers.device.budget_bytes, showsBudget = budget > 0 && budget <= xRange[1];
+  if (showsBudget) {
     chart.append(svg("line", { x1: x(budget), x2: x(budget), y1: kCurve.top, y2: kCurve.height - kCurve.bottom, stroke: "var(--budget)" }));
   }
-  // Between two plans nothing is promised but the slower one's time.
   const sorted = [...points].sort((a, b) => a.device_bytes - b.device_bytes);
-  let path = "";
-  sorted.forEach((point, i) => {
+  chart.append(svg("path", { d: `${stairs(sorted, x, y)}H${width - kCurve.right}`, fill: "none", stroke: "var(--backward)",
+    "stroke-width": 1.6 }));
+  const chosenName = report.shortage ? "smallest plan found" : "chosen plan";
+  drawPlans(chart, sorted, chosen, chosenName, x, y);
+  const texts = { backward: "fastest plan for the memory", accent: measured === null ? chosenName : "chosen plan (ring: measured)" };
+  if (showsBudget) texts.budget = `budget ${formatBytes(budget)}`;
+  const names = element("div", { class: "legend" });
+  legend(names, Object.keys(texts), texts);
+  target.replaceChildren(names, chart);
+}
+
+// Between two plans nothing is promised but the slower one's time.
+function stairs(sorted, x, y) {
+  return sorted.map((point, i) => {
     const px = x(point.device_bytes).toFixed(1), py = y(point.step_seconds).toFixed(1);
-    path += i ? `H${px}V${py}` : `M${px},${py}`;
-  });
-  chart.append(svg("path", { d: `${path}H${width - kCurve.right}`, fill: "none", stroke: "var(--backward)", "stroke-width": 1.6 }));
-  const mark = (attributes, title, rows) => {
-    const circle = svg("circle", attributes);
+    return i ? `H${px}V${py}` : `M${px},${py}`;
+  }).join("");
+}
+
+// A point for each plan of the frontier, for the chosen one ([bytes, seconds]), and for what it took in the run.
+function drawPlans(chart, sorted, chosen, chosenName, x, y) {
+  const mark = (bytes, seconds, attributes, title, rows) => {
+    const circle = svg("circle", { cx: x(bytes), cy: y(seconds), ...attributes });
     circle.addEventListener("pointermove", (event) => tip.show(event, title, rows));
     circle.addEventListener("pointerleave", () => tip.hide());
     chart.append(circle);
   };
   for (const point of sorted) {
-    mark({ cx: x(point.device_bytes), cy: y(point.step_seconds), r: 3.6, fill: "var(--backward)" }, "a plan",
+    mark(point.device_bytes, point.step_seconds, { r: 3.6, fill: "var(--backward)" }, "a plan",
       [["step, predicted", formatSeconds(point.step_seconds)], ["device", formatBytes(point.device_bytes)],
         ["host", formatBytes(point.host_bytes)], ["disk", formatBytes(point.disk_bytes)]]);
   }
-  mark({ cx: x(chosen[0]), cy: y(chosen[1]), r: 6, fill: "var(--accent)" }, chosenName,
-    [["step, predicted", formatSeconds(chosen[1])], ["device", formatBytes(chosen[0])]]);
+  const device = ["device", formatBytes(chosen[0])], measured = report.step.median_seconds;
+  mark(...chosen, { r: 6, fill: "var(--accent)" }, chosenName, [["step, predicted", formatSeconds(chosen[1])], device]);
   if (measured !== null) {
-    mark({ cx: x(chosen[0]), cy: y(measured), r: 5.2, fill: "var(--card)", stroke: "var(--accent)", "stroke-width": 2 },
-      "the plan that ran", [["step, measured", formatSeconds(measured)], ["device", formatBytes(chosen[0])]]);
+    mark(chosen[0], measured, { r: 5.2, fill: "var(--card)", stroke: "var(--accent)", "stroke-width": 2 },
+      "the plan that ran", [["step, measured", formatSeconds(measured)], device]);
   }
-  const names = element("div", { class: "legend" });
-  const texts = { backward: "fastest plan for the memory", accent: measured === null ? chosenName : "chosen plan (ring: measured)" };
-  if (budget > 0 && budget <= xRange[1]) texts.budget = `budget ${formatBytes(budget)}`;
-  legend(names, Object.keys(texts), texts);
-  target.replaceChildren(names, chart);
 }

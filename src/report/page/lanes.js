@@ -227,6 +227,8 @@ function makeLanePanels() {
   const many = report.micro_steps_per_step;
   const what = many > 1 ? `One micro-step of ${many} and the update` : "Every instruction of a step";
   document.getElementById("lanes-note").textContent =
-    `${what}, on the lane that runs it. Grey is computation, colour is the kind of value that moves, red is computation that waits.`;
+    `${what}, on the lane that runs it. ` + (report.moved_bytes_per_step.length
+      ? "Grey is computation, colour is the kind of value that moves, red is computation that waits."
+      : "Nothing moves between tiers: all that a step needs is on the device.");
   return panels;
 }

@@ -25,7 +25,7 @@ function memoryChart(tier, width) {
   const y = (bytes) => height - bottom - (height - top - bottom) * bytes / high;
   const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `Memory of the ${tier} tier over one step` });
-  for (const tick of byteTicks(high, 4)) {
+  for (const tick of byteTicks(high, 5)) {
     chart.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(tick.at), y2: y(tick.at) }),
       svg("text", { x: left - 8, y: y(tick.at) + 4, "text-anchor": "end" }, tick.text));
   }
@@ -112,6 +112,7 @@ function drawMemory() {
       memoryChart(tier, width)));
   }
   const idle = ["device", "host", "disk"].filter((tier) => !report.memory_over_step[tier]);
-  if (idle.length) target.append(element("p", { class: "hint" }, `Nothing lives in: ${idle.join(", ")}.`));
+  const unused = idle.map((tier) => kTierNames[tier]).join(" or ");
+  if (idle.length) target.append(element("p", { class: "hint" }, `The plan uses no ${unused}.`));
   legend(document.getElementById("kinds"), kStack.filter((kind) => used.has(kind)));
 }

@@ -93,7 +93,8 @@ function drawChoices() {
   const { outer_weights: outer, gradients, optimizer_state: state, update } = report.choices;
   const places = { device: "in device memory", host: "in host memory", disk: "on disk", files: "in the model's files" };
   document.getElementById("homes").textContent =
-    `Outside the blocks (embedding, final norm, head), weights live ${places[outer]} and optimizer state ${places[state]}. `
+    `Outside the blocks (embedding, final norm, head), weights ${outer === state ? "" : `live ${places[outer]} `}and optimizer state `
+    + `live ${places[state]}. `
     + `All gradients live ${places[gradients]}. `
     + (update === "host" ? "The CPU updates what is in host memory." : "The update runs on the device.");
 }
@@ -126,7 +127,8 @@ function drawShortage() {
 function drawMoved() {
   const target = document.querySelector("#moved .scroll"), rows = report.moved_bytes_per_step;
   if (!rows.length) {
-    target.replaceChildren(element("p", { class: "empty" }, "Nothing moves: everything the step needs stays on the device."));
+    target.closest(".pair").classList.add("stacked");
+    target.closest("section").remove();
     return;
   }
   const lanes = kLanes.filter((lane) => rows.some((row) => row[lane]));
