@@ -7,12 +7,6 @@
 namespace spillway::data {
 using Json = nlohmann::ordered_json;
 
-Preferences load_preferences(std::span<const DatasetConfig> configs, const RowOptions& options,
-                             const Tokenizer& tokenizer, const Preparation& preparation) {
-  const Dataset dataset = load_datasets(configs, options, tokenizer, preparation);
-  return {preferences_of(dataset.rows, options.objective), dataset.summary};
-}
-
 std::vector<PreferenceRow> preferences_of(const RowTable& rows, Objective objective) {
   std::vector<PreferenceRow> result;
   result.reserve(static_cast<size_t>(rows.size()));

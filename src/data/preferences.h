@@ -1,4 +1,4 @@
-// A job's preference datasets, from files to rows, and how `spillway preprocess` writes them.
+// The rows of a job's preference datasets, and how `spillway preprocess` writes them.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,7 @@ struct Preferences {
   DatasetSummary summary;
 };
 
-// Reads, tokenises and cuts to length (truncation.h has the rules; rows of a reward model are dropped where they are
-// too long). Throws InputError as load_datasets() does. REQUIRES: has_completions(options.objective).
-[[nodiscard]] Preferences load_preferences(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                           const Tokenizer& tokenizer, const Preparation& preparation = {});
-// Out of the joined rows that load_datasets() and prepare_rows() have for such an objective.
+// Out of the joined rows that load_datasets() and prepare_rows() have for an objective with completions.
 [[nodiscard]] std::vector<PreferenceRow> preferences_of(const RowTable& rows, Objective objective);
 
 // Of prompts, and of prompts with each completion.

@@ -31,7 +31,8 @@ struct Rows : TemporaryFolder {
     std::ofstream(config.path) << lines;
   }
   [[nodiscard]] Preferences load(const RowOptions& options) const {
-    return load_preferences(std::span(&config, 1), options, tokenizer());
+    const Dataset dataset = load_datasets(std::span(&config, 1), options, tokenizer());
+    return {preferences_of(dataset.rows, options.objective), dataset.summary};
   }
   DatasetConfig config;
 };

@@ -107,13 +107,6 @@ void DiskQueue::wait(Ticket ticket) {
   while (!is_finished(ticket)) advance(DiskBackend::Wait::kYes);
 }
 
-bool DiskQueue::poll(Ticket ticket) {
-  throw_if_failed();
-  SPILLWAY_CHECK(ticket >= 0 && ticket < next_, "ticket {} of {}", ticket, next_);
-  advance(DiskBackend::Wait::kNo);
-  return is_finished(ticket);
-}
-
 void DiskQueue::drain() {
   throw_if_failed();
   for (Ticket ticket = std::max<Ticket>(0, next_ - std::ssize(requests_)); ticket < next_; ++ticket) wait(ticket);

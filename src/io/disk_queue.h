@@ -71,8 +71,6 @@ class DiskQueue {
 
   // Returns when the request is finished.
   void wait(Ticket ticket);
-  // Whether it is, without waiting; also moves the others on.
-  [[nodiscard]] bool poll(Ticket ticket);
   // Returns when all requests are finished.
   void drain();
 

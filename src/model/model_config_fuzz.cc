@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const ModelConfig config = parse_model_config(text, "config.json");
-    SPILLWAY_CHECK(count_elems(model_weights(config)) > 0, "a model without weights");
+    for (const WeightSpec& weight : model_weights(config))
+      SPILLWAY_CHECK(weight.shape.elems() > 0, "{} is empty", weight.name);
     (void)rope_inverse_frequencies(config);
   } catch (const InputError&) {
   }

@@ -65,12 +65,6 @@ std::vector<WeightSpec> model_weights(const ModelConfig& config) {
   return result;
 }
 
-int64_t count_elems(const std::vector<WeightSpec>& weights) {
-  int64_t total = 0;
-  for (const WeightSpec& weight : weights) total += weight.shape.elems();
-  return total;
-}
-
 bool has_weight_decay(std::string_view name) { return !name.ends_with("bias") && !name.ends_with("norm.weight"); }
 
 }  // namespace spillway

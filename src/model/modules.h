@@ -47,8 +47,6 @@ struct WeightSpec {
 // All tensors of a model: embedding, layers, final norm and, unless it is tied, the head.
 [[nodiscard]] std::vector<WeightSpec> model_weights(const ModelConfig& config);
 
-[[nodiscard]] int64_t count_elems(const std::vector<WeightSpec>& weights);
-
 // Whether weight decay applies to the parameter, as in transformers' Trainer: not to norms and biases.
 [[nodiscard]] bool has_weight_decay(std::string_view name);
 

@@ -21,7 +21,6 @@ struct SplitSlice {
   std::optional<SliceEnd> from, to;
   bool whole_percents = false;  // (pct1_dropremainder): a percent is the same number of rows everywhere
 
-  [[nodiscard]] bool is_whole() const { return !from && !to; }
   // Whether rows must be counted before the slice is known.
   [[nodiscard]] bool needs_count() const;
   // Rows [first, second) of `rows`, as far as there are so many; without a count only where !needs_count(), and the end
