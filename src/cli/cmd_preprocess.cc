@@ -11,7 +11,7 @@
 #include "cli/config_arguments.h"
 #include "data/row_file.h"
 #include "io/file.h"
-#include "report/load_progress.h"
+#include "report/progress.h"
 #include "train/training_data.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-// Rows as flat token streams: DESIGN's one batch form. Packed and plain batches differ only in how a stream is filled;
+// Rows as flat token streams: the one form of a batch. Packed and plain batches differ only in how a stream is filled;
 // none holds padding.
 #pragma once
 

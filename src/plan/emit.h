@@ -7,6 +7,9 @@
 
 namespace spillway {
 
+// Writes every step as an instruction on its lane, operands at `offsets` (by buffer, in bytes), with the waits for
+// other lanes that follow from the bytes it shares with their instructions. `threads` are those that the workspaces
+// are sized for. Pure.
 [[nodiscard]] Program emit_program(const Graph& graph, const Schedule& schedule, std::span<const int64_t> offsets,
                                    const std::array<int64_t, kTiers>& arena_bytes, int threads);
 

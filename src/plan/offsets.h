@@ -38,6 +38,7 @@ struct Packing {
 // kQuick takes milliseconds and may end a few percent above the bound; kThorough goes on from there.
 enum class PackEffort : uint8_t { kQuick, kThorough };
 
+// Lifetimes are in steps of any clock. Pure: equal intervals get equal offsets.
 [[nodiscard]] Packing pack(std::span<const Interval> intervals, PackEffort effort = PackEffort::kThorough);
 
 }  // namespace spillway

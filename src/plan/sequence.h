@@ -25,8 +25,8 @@ struct Execution {
 struct Sequence {
   std::vector<Execution> executions;
   std::vector<Instance> operands;  // of one execution after another, inputs before outputs
-  std::array<int32_t, 4>
-      bounds{};  // executions of the forward, backward and update section: [bounds[i], bounds[i + 1])
+  // Executions of the forward, backward and update section: [bounds[i], bounds[i + 1]).
+  std::array<int32_t, 4> bounds{};
 
   // kNone where an operand is absent.
   [[nodiscard]] std::span<const Instance> inputs(const Execution& e) const {
@@ -39,6 +39,8 @@ struct Sequence {
   }
 };
 
+// `recomputed_values`, by value: dropped after the forward pass and made again; of recomputable_values
+// (graph/recompute.h).
 [[nodiscard]] Sequence make_sequence(const Graph& graph, const std::vector<bool>& recomputed_values);
 
 }  // namespace spillway

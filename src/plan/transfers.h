@@ -38,6 +38,7 @@ struct Transfers {
   std::vector<bool> moves;
 };
 
+// `facts` is facts_of(graph), `sequence` that of the placement's recomputed values; times are those of `costs`. Pure.
 [[nodiscard]] Transfers plan_transfers(const Graph& graph, std::span<const ValueFacts> facts,
                                        const Placement& placement, const Sequence& sequence, const CostModel& costs,
                                        Overlap overlap);

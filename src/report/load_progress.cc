@@ -6,14 +6,6 @@
 
 namespace spillway {
 
-std::function<void(int64_t, int64_t)> packing_progress(Progress& progress) {
-  constexpr int64_t kLeastRows = 1'000'000;  // fewer are packed in an instant
-  return [&progress](int64_t rows, int64_t of) {
-    if (of >= kLeastRows)
-      progress.load({.what = "packing", .bytes = rows, .total_bytes = of, .unit = "rows"}, now_seconds());
-  };
-}
-
 LoadProgress::LoadProgress(ValueStore& store, const Graph& graph, const Program& program, Progress& progress,
                            std::span<const TierMemory> tiers)
     : store_(store), progress_(progress), state_{.what = "weights", .tiers = tiers} {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "plan/program.h"
@@ -10,9 +9,6 @@
 #include "runtime/value_store.h"
 
 namespace spillway {
-
-// Shows a bar while many rows are packed; borrows `progress`.
-[[nodiscard]] std::function<void(int64_t rows, int64_t of)> packing_progress(Progress& progress);
 
 class LoadProgress final : public ValueStore {
  public:

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 
 namespace spillway {
 namespace {
@@ -261,6 +262,14 @@ void Progress::update(ProgressState state, double now) {
 void Progress::clear() {
   if (is_terminal_) write_all(options_.file, "\r\033[K");
   has_bar_ = false;
+}
+
+std::function<void(int64_t, int64_t)> packing_progress(Progress& progress) {
+  constexpr int64_t kLeastRows = 1'000'000;  // fewer are packed in an instant
+  return [&progress](int64_t rows, int64_t of) {
+    if (of >= kLeastRows)
+      progress.load({.what = "packing", .bytes = rows, .total_bytes = of, .unit = "rows"}, now_seconds());
+  };
 }
 
 }  // namespace spillway

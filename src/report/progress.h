@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -88,5 +89,8 @@ class Progress {
   double last_draw_ = 0, last_load_line_ = 0, last_count_ = 0;
   Pace steps_, bytes_;
 };
+
+// Shows a bar while many rows are packed; borrows `progress`.
+[[nodiscard]] std::function<void(int64_t rows, int64_t of)> packing_progress(Progress& progress);
 
 }  // namespace spillway

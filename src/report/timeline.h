@@ -25,6 +25,7 @@ struct Timeline {
   double seconds = 0;  // to the end of the last instruction
 };
 
+// As the simulator plays the program.
 [[nodiscard]] Timeline predicted_timeline(const Program& program, const CostModel& costs);
 
 // When each instruction of a trace ran last, on the trace's clock: in the last micro-step, and in the update. False

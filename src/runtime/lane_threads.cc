@@ -60,7 +60,7 @@ LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook befor
     threads_.push_back(&state);
   }
   try {
-    for (LaneState* state : threads_) state->thread = std::thread([this, state] { live(*state); });
+    for (LaneState* state : threads_) state->thread = std::thread([this, state] { run_thread(*state); });
   } catch (const std::system_error& error) {
     stop();
     throw machine_error("lanes", "expected to start {} threads, got \"{}\"; raise the limit on threads (ulimit -u)",
@@ -97,7 +97,7 @@ void LaneThreads::run(const Section& section) {
     ++state->rounds;
     state->rounds.notify_one();
   }
-  work(lanes_[static_cast<size_t>(Lane::kCompute)]);
+  run_lane(lanes_[static_cast<size_t>(Lane::kCompute)]);
   if (running_ > 0) {
     const double before = now_seconds();
     for (int32_t left = running_; left > 0; left = running_) running_.wait(left);
@@ -151,18 +151,18 @@ void LaneThreads::record_times(const Section& section) {
   profile_.add_stall(finish - last[static_cast<size_t>(Lane::kCompute)]);
 }
 
-void LaneThreads::live(LaneState& self) {
+void LaneThreads::run_thread(LaneState& self) {
   wake_promptly();
   for (uint32_t seen = 0;;) {
     self.rounds.wait(seen);
     ++seen;
     if (stop_) return;
-    work(self);
+    run_lane(self);
     if (--running_ == 0) running_.notify_one();
   }
 }
 
-void LaneThreads::work(LaneState& self) {
+void LaneThreads::run_lane(LaneState& self) {
   try {
     if (loaded_.runs_ahead(self.lane)) {
       run_ahead(self);

@@ -59,8 +59,8 @@ class LaneThreads final : public LaneRunner {
   }
 
   void stop();
-  void live(LaneState& self);
-  void work(LaneState& self);
+  void run_thread(LaneState& self);
+  void run_lane(LaneState& self);
   void run_in_order(LaneState& self);
   void run_ahead(LaneState& self);
   void put_in_queue(LaneState& self, int32_t instruction);

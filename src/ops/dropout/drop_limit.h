@@ -1,3 +1,4 @@
+// Which random numbers drop an element: the same on the CPU and on GPUs.
 #pragma once
 
 #include <cmath>

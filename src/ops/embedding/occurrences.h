@@ -1,3 +1,4 @@
+// The workspace of the embedding's gradient on a GPU: where each row of the table occurs.
 #pragma once
 
 #include <cstdint>

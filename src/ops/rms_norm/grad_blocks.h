@@ -1,3 +1,4 @@
+// The workspace of the norm's gradient on a GPU: partial sums for the weight.
 #pragma once
 
 #include <cstdint>
