@@ -11,7 +11,7 @@
 
 #include "backend/testing/delayed_device.h"
 #include "base/bytes.h"
-#include "runtime/memory.h"
+#include "runtime/process_memory.h"
 #include "tests/support/count_allocations.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/model_parity.h"
