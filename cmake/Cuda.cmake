@@ -46,3 +46,9 @@ function(spillway_uses_cudnn file)
     COMPILE_OPTIONS "-isystem;${SPILLWAY_CUDNN_FRONTEND};-isystem;${SPILLWAY_CUDNN_INCLUDE};-O1"
     SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
+
+# spillway_rounds_as_written(FILE...): kernels whose results are the CPU's, bit for bit. As in C++ sources
+# (-ffp-contract=off), no product is fused with a sum; division and root are IEEE's already.
+function(spillway_rounds_as_written)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fmad=false)
+endfunction()

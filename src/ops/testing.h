@@ -89,6 +89,9 @@ struct OperationCase {
 // in-place change no bit.
 void check_operation(const OperationCase& test);
 
+// Runs a graph on the device under test and on every instruction set of the CPU: all of them give the same bits.
+void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inputs, const RunOptions& options = {});
+
 // Appends loss = sum(y * coefficients), f32 [1], whose cotangent is one: an end for graphs under test.
 [[nodiscard]] ValueId weighted_sum(Builder& builder, ValueId y, ValueId coefficients);
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/random.h"
@@ -405,6 +406,16 @@ void check_rows(const OperationCase& test, CaseGraph& built, int64_t rows) {
 }
 
 }  // namespace
+
+void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inputs, const RunOptions& options) {
+  const Run run(graph, inputs, options);
+  TestDevice* const tested = std::exchange(device, &cpu);
+  for_each_instruction_set([&] {
+    const bool same_bits = Run(graph, inputs, options) == run;
+    CHECK(same_bits);
+  });
+  device = tested;
+}
 
 void check_operation(const OperationCase& test) {
   bool per_token = false;

@@ -39,24 +39,35 @@ struct alignas(N * sizeof(T)) Packet {
 template <typename T, int N>
 inline constexpr int kPacketElems = std::min(N, 16 / static_cast<int>(sizeof(T)));
 
+// Whether vectors of N elements can be moved from here on in packets.
+template <int N, typename T>
+__device__ bool is_aligned(const T* data) {
+  return reinterpret_cast<uintptr_t>(data) % alignof(Packet<T, kPacketElems<T, N>>) == 0;
+}
+
+// A whole vector, without a branch. REQUIRES: is_aligned<N>(from).
+template <int N, typename T>
+__device__ Floats<N> load_aligned(const T* from) {
+  constexpr int kElems = kPacketElems<T, N>;
+  const auto* packets = reinterpret_cast<const Packet<T, kElems>*>(from);
+  Floats<N> result;
+#pragma unroll
+  for (int p = 0; p < N / kElems; ++p) {
+    const Packet<T, kElems> packet = packets[p];
+#pragma unroll
+    for (int i = 0; i < kElems; ++i) result[p * kElems + i] = to_float(packet.at[i]);
+  }
+  return result;
+}
+
 // Zeros past the count. Any alignment; one of the packets' is fast.
 template <int N, typename T>
 __device__ Floats<N> load(const T* data, Span<N> span) {
-  constexpr int kElems = kPacketElems<T, N>;
   const T* from = data + span.begin;
+  if (span.count == N && is_aligned<N>(from)) return load_aligned<N>(from);
   Floats<N> result;
-  if (span.count == N && reinterpret_cast<uintptr_t>(from) % alignof(Packet<T, kElems>) == 0) {
-    const auto* packets = reinterpret_cast<const Packet<T, kElems>*>(from);
 #pragma unroll
-    for (int p = 0; p < N / kElems; ++p) {
-      const Packet<T, kElems> packet = packets[p];
-#pragma unroll
-      for (int i = 0; i < kElems; ++i) result[p * kElems + i] = to_float(packet.at[i]);
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < N; ++i) result[i] = i < span.count ? to_float(from[i]) : 0.0f;
-  }
+  for (int i = 0; i < N; ++i) result[i] = i < span.count ? to_float(from[i]) : 0.0f;
   return result;
 }
 
@@ -65,7 +76,7 @@ template <int N, typename T>
 __device__ void store(const Floats<N>& values, T* data, Span<N> span) {
   constexpr int kElems = kPacketElems<T, N>;
   T* to = data + span.begin;
-  if (span.count == N && reinterpret_cast<uintptr_t>(to) % alignof(Packet<T, kElems>) == 0) {
+  if (span.count == N && is_aligned<N>(to)) {
 #pragma unroll
     for (int p = 0; p < N / kElems; ++p) {
       Packet<T, kElems> packet;

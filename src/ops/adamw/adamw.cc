@@ -1,6 +1,7 @@
 #include "ops/adamw/adamw.h"
 
 #include "backend/kernel.h"
+#include "ops/adamw/numbers.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
@@ -33,9 +34,13 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {weight, state, state, state};
 }
 
+// On the GPU: the numbers of the step.
+int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdamwNumbers); }
+
 const OpDef kAdamw{.name = kName,
                    .infer = infer,
                    .cost = slice_cost,
+                   .cuda_workspace_bytes = cuda_workspace_bytes,
                    .in_place = {{0, 0}, {1, 1}, {2, 2}, {3, 7}},
                    .cpu = adamw_cpu,
                    .cuda = SPILLWAY_CUDA_KERNEL(adamw_cuda)};

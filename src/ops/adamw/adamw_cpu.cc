@@ -6,8 +6,7 @@
 #define HWY_TARGET_INCLUDE "ops/adamw/adamw_cpu.cc"
 #include <hwy/foreach_target.h>
 
-#include <cmath>
-
+#include "ops/adamw/numbers.h"
 #include "ops/row_slice.h"
 #include "ops/vector-inl.h"
 
@@ -19,32 +18,30 @@ struct AdamwConstants {
 };
 
 AdamwConstants adamw_constants(const KernelArgs& args) {
-  const double beta1 = args.attributes.real("beta1"), beta2 = args.attributes.real("beta2");
-  const double learning_rate = *args.inputs[4].as<float>();
-  const double step = *args.inputs[5].as<int32_t>();
-  const double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
-  const auto number = [](double value) { return constant(static_cast<float>(value)); };
-  return {.beta2 = number(beta2),
-          .one_minus_beta1 = number(1 - beta1),
-          .one_minus_beta2 = number(1 - beta2),
-          .decay = number(1 - learning_rate * args.attributes.real("weight_decay")),
-          .minus_step_size = number(-learning_rate / correction1),
-          .inverse_root_correction = number(1 / std::sqrt(correction2)),
-          .eps = number(args.attributes.real("eps")),
-          .clip = args.inputs[6].data ? constant(*args.inputs[6].as<float>()) : constant(1)};
+  const float clip = args.inputs[6].data ? *args.inputs[6].as<float>() : 1;
+  const AdamwNumbers n =
+      adamw_numbers(adamw_options(args.attributes), *args.inputs[4].as<float>(), *args.inputs[5].as<int32_t>(), clip);
+  return {.beta2 = constant(n.beta2),
+          .one_minus_beta1 = constant(n.one_minus_beta1),
+          .one_minus_beta2 = constant(n.one_minus_beta2),
+          .decay = constant(n.decay),
+          .minus_step_size = constant(n.minus_step_size),
+          .inverse_root_correction = constant(n.inverse_root_correction),
+          .eps = constant(n.eps),
+          .clip = constant(n.clip)};
 }
 
 struct AdamwLane {
   Vector p, m, v;
 };
 
+// The GPU's kernel does the same, operation by operation. None is fused: not every instruction set could.
 HWY_INLINE AdamwLane adamw_update(const AdamwConstants& c, AdamwLane x, Vector g) {
   g = hn::Mul(g, c.clip);
-  x.p = hn::Mul(x.p, c.decay);
-  x.m = hn::MulAdd(hn::Sub(g, x.m), c.one_minus_beta1, x.m);
-  x.v = hn::MulAdd(hn::Mul(g, g), c.one_minus_beta2, hn::Mul(x.v, c.beta2));
-  const Vector denominator = hn::MulAdd(hn::Sqrt(x.v), c.inverse_root_correction, c.eps);
-  x.p = hn::MulAdd(hn::Div(x.m, denominator), c.minus_step_size, x.p);
+  x.m = hn::Add(x.m, hn::Mul(hn::Sub(g, x.m), c.one_minus_beta1));
+  x.v = hn::Add(hn::Mul(x.v, c.beta2), hn::Mul(hn::Mul(g, g), c.one_minus_beta2));
+  const Vector denominator = hn::Add(hn::Mul(hn::Sqrt(x.v), c.inverse_root_correction), c.eps);
+  x.p = hn::Add(hn::Mul(x.p, c.decay), hn::Mul(c.minus_step_size, hn::Div(x.m, denominator)));
   return x;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
+#include "ops/adamw/numbers.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/sgd/sgd.h"
 #include "ops/squared_norm/squared_norm.h"
@@ -83,6 +84,16 @@ TEST_CASE("adamw follows torch's formula in float64 and rounds the working copy"
     const Run in_place(p.graph, p.inputs, {.threads = 1, .in_place = true});
     CHECK(in_place.numbers(p.next(o.weight)) == run.numbers(p.next(o.weight)));
     CHECK(in_place.numbers(p.next(o.v)) == run.numbers(p.next(o.v)));
+  }
+}
+
+TEST_CASE("powers of the moments' decay are those of the library, but for rounding") {
+  CHECK(power(0.9, 0) == 1);
+  CHECK(power(0, 5) == 0);
+  for (const double base : {0.5, 0.9, 0.999, 0.999999}) {
+    for (const int32_t exponent : {1, 2, 3, 10, 1'000, 123'457, 2'147'483'647}) {
+      CHECK(std::abs(power(base, exponent) - std::pow(base, exponent)) <= 1e-12);
+    }
   }
 }
 

@@ -11,17 +11,18 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 struct SgdConstants {
-  Vector minus_learning_rate, weight_decay, momentum, clip;
+  Vector learning_rate, weight_decay, momentum, clip;
 };
 
 // Null pointers stand for what is absent: `buffer` without momentum, `copy` where p is the weight itself.
 template <typename Gradient>
 void sgd_range(const SgdConstants& c, int64_t begin, int64_t end, const float* p_in, const float* buffer_in,
                const Gradient* g, float* p, float* buffer, bf16* copy) {
+  // The GPU's kernel does the same, operation by operation. None is fused: not every instruction set could.
   const auto step = [&](Vector x, Vector b, Vector gradient, Vector& next_b) HWY_ATTR {
-    const Vector decayed = hn::MulAdd(x, c.weight_decay, hn::Mul(gradient, c.clip));
-    next_b = hn::MulAdd(b, c.momentum, decayed);
-    return hn::MulAdd(next_b, c.minus_learning_rate, x);
+    const Vector decayed = hn::Add(hn::Mul(x, c.weight_decay), hn::Mul(gradient, c.clip));
+    next_b = hn::Add(hn::Mul(b, c.momentum), decayed);
+    return hn::Sub(x, hn::Mul(c.learning_rate, next_b));
   };
   for (int64_t i = begin; i < end; i += lanes()) {
     const int64_t count = std::min(lanes(), end - i);
@@ -43,7 +44,7 @@ void sgd_range(const SgdConstants& c, int64_t begin, int64_t end, const float* p
 
 void sgd(const KernelArgs& args) {
   const bool has_momentum = args.inputs[4].data != nullptr, has_master = args.inputs[5].data != nullptr;
-  const SgdConstants constants{.minus_learning_rate = constant(-*args.inputs[2].as<float>()),
+  const SgdConstants constants{.learning_rate = constant(*args.inputs[2].as<float>()),
                                .weight_decay = constant(static_cast<float>(args.attributes.real("weight_decay"))),
                                .momentum = constant(static_cast<float>(args.attributes.real("momentum"))),
                                .clip = args.inputs[3].data ? constant(*args.inputs[3].as<float>()) : constant(1)};

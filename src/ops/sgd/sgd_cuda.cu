@@ -1,5 +1,7 @@
 // Bound by memory: 22 bytes a parameter with momentum, f32 gradients and a bf16 working copy (read p, momentum, g;
 // write p, momentum and the copy). Not yet measured.
+//
+// Compiled without fusing, so that the bits are those of sgd_cpu.cc.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "ops/real.h"

@@ -3,7 +3,7 @@
 #include "backend/kernel.h"
 #include "base/math.h"
 #include "ops/check.h"
-#include "ops/squared_norm/blocks.h"
+#include "ops/squared_norm/order.h"
 
 namespace spillway::ops {
 

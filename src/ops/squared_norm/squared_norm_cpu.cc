@@ -4,12 +4,58 @@
 #define HWY_TARGET_INCLUDE "ops/squared_norm/squared_norm_cpu.cc"
 #include <hwy/foreach_target.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/math.h"
-#include "ops/squared_norm/blocks.h"
+#include "ops/squared_norm/order.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
+
+// The sums of a block fill registers where these have 16 lanes; with fewer lanes they are in the first cache.
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
+constexpr int kVectors = kNormBlockSums / kLanes;
+
+// Steps 1 and 2 of the order, for a whole block.
+template <typename T>
+float block_squares(const T* x) {
+  Vector sums[kVectors];
+  for (Vector& sum : sums) sum = zero();
+  for (int64_t row = 0; row < kNormBlockElems; row += kNormBlockSums) {
+    for (int i = 0; i < kVectors; ++i) {
+      const Vector v = load(x + row + i * kLanes);
+      sums[i] = hn::Add(sums[i], hn::Mul(v, v));
+    }
+  }
+  for (int half = kVectors / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) sums[i] = hn::Add(sums[i], sums[i + half]);
+  }
+  alignas(64) float lane_sums[kLanes];
+  store(sums[0], lane_sums);
+  add_halves<kLanes>(lane_sums);
+  return lane_sums[0];
+}
+
+// The last block: zeros behind it change no sum.
+template <typename T>
+float block_squares(const T* x, int64_t count) {
+  T block[kNormBlockElems] = {};
+  std::memcpy(block, x, static_cast<size_t>(count) * sizeof(T));
+  return block_squares(block);
+}
+
+// Step 3.
+double total_of(const float* partial, int64_t blocks) {
+  double sums[kNormTotalSums] = {};
+  for (int64_t row = 0; row < blocks; row += kNormTotalSums) {
+    const int64_t width = std::min<int64_t>(kNormTotalSums, blocks - row);
+    for (int64_t i = 0; i < width; ++i) sums[i] += partial[row + i];
+  }
+  add_halves<kNormTotalSums>(sums);
+  return sums[0];
+}
 
 void squared_norm(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
@@ -17,16 +63,14 @@ void squared_norm(const KernelArgs& args) {
   const int64_t elems = x.elems(), blocks = div_ceil(elems, kNormBlockElems);
   with_real(x.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(blocks, kElementGrain / kNormBlockElems, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-      const auto square = [](Vector v) HWY_ATTR { return hn::Mul(v, v); };
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * kNormBlockElems;
-        partial[block] = sum(std::min(kNormBlockElems, elems - first), square, x.as<T>() + first);
+        const T* at = x.as<T>() + first;
+        partial[block] = elems - first < kNormBlockElems ? block_squares(at, elems - first) : block_squares(at);
       }
     });
   });
-  double total = 0;
-  for (int64_t block = 0; block < blocks; ++block) total += partial[block];
-  *args.outputs[0].as<float>() = static_cast<float>(total);
+  *args.outputs[0].as<float>() = static_cast<float>(total_of(partial, blocks));
 }
 
 }  // namespace spillway::ops::HWY_NAMESPACE

@@ -1,38 +1,68 @@
 // Bound by memory: x is read once; a partial sum for every kNormBlockElems elements is next to nothing. Not yet
 // measured.
+//
+// Compiled without fusing, so that the bits are those of squared_norm_cpu.cc.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
 #include "ops/real.h"
-#include "ops/squared_norm/blocks.h"
+#include "ops/squared_norm/order.h"
 
 namespace spillway::ops {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kTotalThreads = 1024;
+constexpr int kWarps = 8;
 
+// A warp for every block of the order. In a row of kNormBlockSums elements a lane has neighbours of 16 bytes, of f32 in
+// two places.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) partial_squares_kernel(const T* x, int64_t elems, float* partial) {
-  constexpr int kWidth = cuda::kVector<T>;
-  constexpr int64_t kElems = kNormBlockElems;
-  const int64_t first = blockIdx.x * kElems;
-  float sum = 0;
-  cuda::for_each_vector<kWidth>(std::min(kElems, elems - first), threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
-    const cuda::Floats<kWidth> v = cuda::load(x + first, span);
+__global__ void __launch_bounds__(kWarps* cuda::kWarp)
+    partial_squares_kernel(const T* x, int64_t elems, int64_t blocks, float* partial) {
+  constexpr int kWidth = cuda::kVector<T>, kRun = cuda::kWarp * kWidth, kRuns = kNormBlockSums / kRun;
+  const int64_t block = int64_t{blockIdx.x} * kWarps + cuda::warp_index();
+  if (block >= blocks) return;
+  x += block * kNormBlockElems;
+  elems = std::min(int64_t{kNormBlockElems}, elems - block * kNormBlockElems);
+  float sums[kRuns * kWidth] = {};
+  const auto add = [&](int run, const cuda::Floats<kWidth>& v) {
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum += v[i] * v[i];
-  });
-  sum = cuda::block_sum<kThreads>(sum);
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+    for (int i = 0; i < kWidth; ++i) sums[run * kWidth + i] += v[i] * v[i];
+  };
+  const int64_t lane_begin = cuda::lane_index() * kWidth;
+  if (elems == kNormBlockElems && cuda::is_aligned<kWidth>(x)) {
+#pragma unroll 4  // loads that are under way at once
+    for (int64_t row = 0; row < kNormBlockElems; row += kNormBlockSums) {
+#pragma unroll
+      for (int run = 0; run < kRuns; ++run) add(run, cuda::load_aligned<kWidth>(x + row + run * kRun + lane_begin));
+    }
+  } else {
+    for (int64_t row = 0; row < elems; row += kNormBlockSums) {
+#pragma unroll
+      for (int run = 0; run < kRuns; ++run) {
+        const int64_t begin = row + run * kRun + lane_begin;
+        if (begin < elems) add(run, cuda::load(x, cuda::span_at<kWidth>(begin, elems)));
+      }
+    }
+  }
+  add_halves<kRuns * kWidth, kWidth>(sums);
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) sums[i] = cuda::warp_reduce(sums[i], cuda::Sum());
+  add_halves<kWidth>(sums);
+  if (cuda::lane_index() == 0) partial[block] = sums[0];
 }
 
-__global__ void __launch_bounds__(kTotalThreads) total_kernel(const float* partial, int64_t blocks, float* out) {
+__global__ void __launch_bounds__(kNormTotalSums) total_kernel(const float* partial, int64_t blocks, float* out) {
+  __shared__ double sums[kNormTotalSums];
+  const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < blocks; i += kTotalThreads) sum += partial[i];
-  sum = cuda::block_sum<kTotalThreads>(sum);
-  if (threadIdx.x == 0) *out = static_cast<float>(sum);
+  for (int64_t i = thread; i < blocks; i += kNormTotalSums) sum += partial[i];
+  sums[thread] = sum;
+  for (int half = kNormTotalSums / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (thread < half) sums[thread] += sums[thread + half];
+  }
+  if (thread == 0) *out = static_cast<float>(sums[0]);
 }
 
 }  // namespace
@@ -42,9 +72,10 @@ void squared_norm_cuda(const KernelArgs& args) {
   const int64_t blocks = div_ceil(x.elems(), kNormBlockElems);
   auto* partial = reinterpret_cast<float*>(args.workspace);
   with_real(x.dtype, [&]<typename T>(T*) {
-    cuda::launch(partial_squares_kernel<T>, {blocks, kThreads}, args.stream, x.as<T>(), x.elems(), partial);
+    cuda::launch(partial_squares_kernel<T>, {div_ceil(blocks, int64_t{kWarps}), kWarps * cuda::kWarp}, args.stream,
+                 x.as<T>(), x.elems(), blocks, partial);
   });
-  cuda::launch(total_kernel, {1, kTotalThreads}, args.stream, partial, blocks, args.outputs[0].as<float>());
+  cuda::launch(total_kernel, {1, kNormTotalSums}, args.stream, partial, blocks, args.outputs[0].as<float>());
 }
 
 }  // namespace spillway::ops

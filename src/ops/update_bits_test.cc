@@ -1,0 +1,157 @@
+// An update may run on a GPU or on the host, as the plan has it: both give the same bits, for any operands.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "graph/verify.h"
+#include "ops/adamw/adamw.h"
+#include "ops/clip_factor/clip_factor.h"
+#include "ops/sgd/sgd.h"
+#include "ops/squared_norm/squared_norm.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops;
+using namespace spillway::ops::testing;
+
+namespace {
+
+struct UpdateCase {
+  bool adamw = true;
+  DType gradient = DType::kF32;
+  bool has_master = false;
+  double momentum = 0;
+  double weight_decay = 0;
+  double max_norm = 0;  // 0: the update takes no clip factor
+};
+
+// In [-1, 1), every third of them so small that its square is no normal number.
+Numbers numbers_of(int64_t count, uint64_t seed) {
+  Numbers numbers = random_numbers(count, seed);
+  for (size_t i = 0; i < numbers.size(); i += 3) numbers[i] *= 1e-20;
+  return numbers;
+}
+
+// A model of three weights of odd sizes, the largest in slices of odd alignments.
+class UpdateUnderTest {
+ public:
+  explicit UpdateUnderTest(const UpdateCase& c) : case_(c) {
+    rate_ = input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
+    step_ = input("step", {DType::kI32, {1}}, ValueKind::kBatch);
+    add_weight({37, 1001}, {{0, 1}, {1, 0}, {1, 20}, {21, 16}});
+    add_weight({3}, {{0, 3}});
+    add_weight({5, 4096}, {{0, 5}});
+    const ClipFactor clip = clip_factor(b_, squares_, c.max_norm);
+    for (const Weight& weight : weights_) update(weight, c.max_norm > 0 ? clip.factor : kNone);
+    for (const std::string& violation : verify(graph_)) FAIL_CHECK(violation);
+  }
+
+  // What one step leaves, the next begins with.
+  void run_step(int32_t step) {
+    CAPTURE(step);
+    inputs_[rate_] = {1e-3 / step};
+    inputs_[step_] = {static_cast<double>(step)};
+    for (const Weight& w : weights_)
+      inputs_[w.gradient] = numbers_of(graph_.value(w.gradient).type.shape.elems(), static_cast<uint64_t>(step));
+    check_bits_of_cpu(graph_, inputs_, {.threads = 2});
+    const Run run(graph_, inputs_);
+    std::map<ValueId, Numbers> next = inputs_;
+    // Of a weight that is updated in slices the last version counts.
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      if (graph_.values[i].updates != kNone) next[graph_.persistent_root(id)] = run.numbers(id);
+    }
+    inputs_ = std::move(next);
+  }
+
+ private:
+  struct Weight {
+    ValueId weight, gradient;
+    std::vector<RowSlice> slices;
+  };
+
+  ValueId input(const std::string& name, const ValueType& type, ValueKind kind) {
+    const ValueId id = b_.input(fmt::format("{}.{}", name, inputs_.size()), type, kind);
+    inputs_[id] = numbers_of(type.shape.elems(), static_cast<uint64_t>(id));
+    return id;
+  }
+
+  void add_weight(const Shape& shape, const std::vector<RowSlice>& slices) {
+    const DType dtype = case_.has_master ? DType::kBF16 : DType::kF32;
+    const ValueId weight = input("w", {dtype, shape}, ValueKind::kTrainableWeight);
+    const ValueId gradient = input("g", {case_.gradient, shape}, ValueKind::kGradient);
+    weights_.push_back({weight, gradient, slices});
+    squares_.push_back(squared_norm(b_, gradient));
+  }
+
+  // A state of some rows.
+  ValueId state(const char* name, const Weight& w, const RowSlice& rows) {
+    const Shape shape = shape_of(rows, graph_.value(w.weight).type.shape);
+    const ValueId id = input(name, {DType::kF32, shape}, ValueKind::kOptimizerState);
+    for (double& number : inputs_[id]) number = std::abs(number);  // roots are drawn of some
+    return id;
+  }
+
+  void update(const Weight& w, ValueId clip) {
+    ValueId weight = w.weight;
+    for (const RowSlice& rows : w.slices) {
+      const ValueId master = case_.has_master ? state("master", w, rows) : kNone;
+      if (case_.adamw) {
+        const ValueId m = state("m", w, rows), v = state("v", w, rows);
+        weight = adamw(b_, {weight, master, m, v, w.gradient, clip, rate_, step_, rows},
+                       {.beta2 = 0.95, .weight_decay = case_.weight_decay});
+      } else {
+        const ValueId momentum = case_.momentum > 0 ? state("momentum", w, rows) : kNone;
+        weight = sgd(b_, {weight, master, momentum, w.gradient, clip, rate_, rows},
+                     {.momentum = case_.momentum, .weight_decay = case_.weight_decay});
+      }
+    }
+  }
+
+  UpdateCase case_;
+  Graph graph_;
+  Builder b_{graph_};
+  std::map<ValueId, Numbers> inputs_;
+  std::vector<Weight> weights_;
+  std::vector<ValueId> squares_;
+  ValueId rate_ = kNone, step_ = kNone;
+};
+
+void check_update(const UpdateCase& c) {
+  CAPTURE(name_of(c.gradient));
+  CAPTURE(c.has_master);
+  CAPTURE(c.momentum);
+  CAPTURE(c.max_norm);
+  UpdateUnderTest update(c);
+  for (const int32_t step : {1, 2, 1'000'003}) update.run_step(step);
+}
+
+}  // namespace
+
+TEST_CASE("adamw gives the bits of the CPU: bf16 and f32, clipped, decayed, in slices, step after step") {
+  for (const bool has_master : {false, true}) {
+    check_update({.gradient = DType::kF32, .has_master = has_master, .weight_decay = 0.1});
+    check_update({.gradient = DType::kBF16, .has_master = has_master, .max_norm = 0.7});
+  }
+}
+
+TEST_CASE("sgd gives the bits of the CPU: bf16 and f32, clipped, decayed, with and without momentum") {
+  for (const bool has_master : {false, true}) {
+    check_update({.adamw = false, .has_master = has_master, .momentum = 0.9, .weight_decay = 0.1});
+    check_update({.adamw = false, .gradient = DType::kBF16, .has_master = has_master, .max_norm = 0.7});
+  }
+}
+
+TEST_CASE("norms give the bits of the CPU: parts of a block, whole blocks, more blocks than sums over them") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t elems : {0, 1, 255, 257, 4095, 4096, 4097, 70'003, 1025 * 4096 + 5}) {
+      if (dtype == DType::kF32 && elems > 1'000'000) continue;
+      CAPTURE(elems);
+      Graph graph;
+      Builder b(graph);
+      const ValueId x = b.input("x", {dtype, {elems}}, ValueKind::kGradient);
+      (void)clip_factor(b, std::vector<ValueId>{squared_norm(b, x), squared_norm(b, x)}, 0.1);
+      check_bits_of_cpu(graph, {{x, numbers_of(elems, 1)}});
+    }
+  }
+}
