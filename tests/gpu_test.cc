@@ -127,10 +127,7 @@ Result train_on(Device& device, const TinySetup& setup, const std::optional<uint
   TinyTraining training(job, machine, [&](train::PlannedJob& planned) {
     if (seed) {
       RandomStream random(*seed, 31);
-      Choices choices = random_choices(planned.training.graph, random);
-      // The CPU's update rounds otherwise than the GPU's.
-      choices.update_site = Tier::kDevice;
-      planned.plan = plan_for(planned.training.graph, machine, choices);
+      planned.plan = plan_for(planned.training.graph, machine, random_choices(planned.training.graph, random));
     }
     tiers = std::make_unique<train::JobTiers>(job, planned, device);
     return tiers->options();
