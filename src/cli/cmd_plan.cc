@@ -108,7 +108,7 @@ int cmd_plan(std::span<const std::string> args) {
   if (!planned.plan.fits) {
     if (!elsewhere) measure_new_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
-    planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
+    train::add_nearest_changes(loaded, job, machine, planned);
   } else if (!elsewhere) {
     release_free_memory();
     planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);

@@ -276,7 +276,7 @@ int cmd_train(std::span<const std::string> args) {
   if (!planned.plan.fits) {
     measure_new_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
-    planned.context.nearest = train::nearest_changes(loaded, job, planned.plan, machine).changes;
+    train::add_nearest_changes(loaded, job, machine, planned);
   }
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));

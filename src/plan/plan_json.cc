@@ -40,7 +40,14 @@ ordered_json blocks_json(const Graph& graph, const Choices& choices) {
   return json;
 }
 
-// Adds what is missing, what is alive where it is, and what would fit.
+ordered_json change_json(const PlanContext::Change& change) {
+  ordered_json json = {{"change", change.text}, {"step_seconds", change.step_seconds}};
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
+    json[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
+  return json;
+}
+
+// Adds what is missing, what is alive where it is, and what would fit, or the least.
 void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
   json["missing"] = ordered_json::object();
   json["alive_at_peak"] = ordered_json::array();
@@ -54,12 +61,8 @@ void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& conte
     }
   }
   json["nearest"] = ordered_json::array();
-  for (const PlanContext::Change& change : context.nearest) {
-    ordered_json& entry =
-        json["nearest"].emplace_back(ordered_json{{"change", change.text}, {"step_seconds", change.step_seconds}});
-    for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
-      entry[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
-  }
+  for (const PlanContext::Change& change : context.nearest) json["nearest"].push_back(change_json(change));
+  if (context.least) json["least"] = change_json(*context.least);
 }
 
 }  // namespace

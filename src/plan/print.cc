@@ -228,6 +228,13 @@ std::string peaks_text(const std::array<int64_t, kBudgetedTiers>& bytes) {
   return text;
 }
 
+// "no change was found that fits; the least, device 1.20 GiB, is with micro_batch_size: 1". REQUIRES: it is known.
+std::string nothing_fits(const PlanContext& context) {
+  const PlanContext::Change& least = *context.least;
+  return fmt::format("no change was found that fits; the least, {}, is {}", peaks_text(least.bytes),
+                     least.text.empty() ? "what the config says" : "with " + least.text);
+}
+
 // The message itself goes where errors go; this is what stands behind it.
 std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text;
@@ -237,6 +244,7 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
                         alive_text(graph, plan, tier));
   }
   if (!context.nearest.empty()) text += "\nWhat would fit:\n";
+  if (context.least) text += fmt::format("\nWhat would fit: {}\n", nothing_fits(context));
   size_t width = 0;
   for (const PlanContext::Change& change : context.nearest) width = std::max(width, change.text.size());
   for (const PlanContext::Change& change : context.nearest)
@@ -257,8 +265,9 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
     got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
                        format_bytes(plan.missing_bytes[i]));
   }
-  const std::string advice = context.nearest.empty() ? "raise the budget, or train fewer or shorter rows at a time"
-                                                     : "set " + context.nearest.front().text;
+  const std::string advice = !context.nearest.empty() ? "set " + context.nearest.front().text
+                             : context.least ? nothing_fits(context) + ": take a larger machine, or a smaller model"
+                                             : "raise the budget, or train fewer or shorter rows at a time";
   return fmt::format("[{}] expected at least {}, the least this job can run in, got {}; {}", where, expected, got,
                      advice);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct PlanContext {
     double step_seconds = 0;                      // predicted
   };
   std::vector<Change> nearest;  // settings that fit, where this does not; the best first
+  std::optional<Change> least;  // where none does: what comes nearest, with all that it needs
 };
 
 [[nodiscard]] std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context);

@@ -105,6 +105,12 @@ TEST_CASE("a plan that does not fit names one least amount of memory everywhere"
   printed.context.nearest.clear();
   CHECK(shortage_message(printed.plan, printed.context)
             .ends_with("; raise the budget, or train fewer or shorter rows at a time"));
+  printed.context.least = {.text = "micro_batch_size: 1", .bytes = {7 * kKiB, 0, 5 * kKiB}};
+  const std::string nothing = "no change was found that fits; the least, device 7.0 KiB, disk 5.0 KiB, is with ";
+  CHECK(printed.says("What would fit: " + nothing + "micro_batch_size: 1\n"));
+  CHECK(shortage_message(printed.plan, printed.context)
+            .ends_with("; " + nothing + "micro_batch_size: 1: take a larger machine, or a smaller model"));
+  CHECK(plan_json(printed.graph, printed.plan, printed.context)["least"]["disk_bytes"] == 5 * kKiB);
 }
 
 TEST_CASE("as JSON a plan has its frontier and, where it does not fit, what would") {

@@ -1,26 +1,41 @@
 #include "train/nearest.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <optional>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/math.h"
-#include "train/offload_policy.h"
+#include "train/levers.h"
 
 namespace spillway::train {
 namespace {
 
-using Change = PlanContext::Change;
-using Overrides = std::vector<ConfigOverride>;
+// What a lever saves of a larger budget, at least, to be worth asking for: this share of it.
+constexpr int64_t kWorthAsking = 8;
 
-constexpr int64_t kShortestSequence = 64;
+// A change of several keys at once.
+struct Road {
+  Overrides more_memory;
+  std::map<size_t, Overrides> pulled;  // by lever: the grade of it
 
-struct Fitting {
-  Change change;
-  bool trains_the_same = true;  // on the same rows, in the same steps
+  [[nodiscard]] Overrides overrides() const {
+    Overrides all = more_memory;
+    for (const auto& [lever, grade] : pulled) all.insert(all.end(), grade.begin(), grade.end());
+    return all;
+  }
+  [[nodiscard]] Road with(size_t lever, Overrides grade) const {
+    Road road = *this;
+    road.pulled[lever] = std::move(grade);
+    return road;
+  }
+  [[nodiscard]] Road without(size_t lever) const {
+    Road road = *this;
+    road.pulled.erase(lever);
+    return road;
+  }
 };
-using MaybeFitting = std::optional<Fitting>;
 
 std::string text_of(const Overrides& overrides) {
   std::string text;
@@ -29,165 +44,240 @@ std::string text_of(const Overrides& overrides) {
   return text;
 }
 
-std::string mebibytes(int64_t bytes) { return fmt::format("{}MiB", div_ceil(bytes, kMiB)); }
-
 class NearestSearch {
  public:
   NearestSearch(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
-      : loaded_(loaded), job_(job), config_(loaded.config), plan_(plan), machine_(machine) {}
+      : loaded_(loaded), job_(job), plan_(plan), machine_(machine), levers_(levers_of(loaded, job, plan, machine)) {
+    nearest_ = &(trials_[""] = trial_of(plan, job, ""));
+  }
 
   NearestChanges run() {
-    using Candidate = MaybeFitting (NearestSearch::*)();
-    constexpr Candidate kCandidates[] = {&NearestSearch::planned,       &NearestSearch::recomputed,
-                                         &NearestSearch::more_memory,   &NearestSearch::disk_tier,
-                                         &NearestSearch::state_on_disk, &NearestSearch::fewer_rows,
-                                         &NearestSearch::host_tier,     &NearestSearch::shorter_sequences};
-    std::vector<Fitting> found;
-    for (const Candidate candidate : kCandidates) {
-      if (found.size() == kMostChanges) break;
-      if (MaybeFitting one = (this->*candidate)()) found.push_back(std::move(*one));
-    }
-    std::stable_sort(found.begin(), found.end(), [](const Fitting& a, const Fitting& b) {
+    look_at_sets({}, &NearestSearch::with_larger_budgets);
+    look_at_single_levers();
+    look_at_sets(helpers_, &NearestSearch::within_budgets);
+    LeverSet same;
+    std::copy_if(helpers_.begin(), helpers_.end(), std::back_inserter(same),
+                 [&](size_t lever) { return levers_[lever].trains_the_same; });
+    look_at_sets(same, &NearestSearch::with_larger_budgets);
+    look_at_sets(helpers_, &NearestSearch::with_larger_budgets);
+    std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
       if (a.trains_the_same != b.trains_the_same) return a.trains_the_same;
       return a.change.step_seconds < b.change.step_seconds;
     });
-    NearestChanges result{.searches = searches_};
-    for (Fitting& one : found) result.changes.push_back(std::move(one.change));
+    NearestChanges result;
+    for (const Found& one : found_) result.changes.push_back(one.change);
+    if (found_.empty()) result.least = least();
+    result.searches = searches_;
     return result;
   }
 
  private:
-  // As the config spells it.
-  [[nodiscard]] std::string spelled(const std::string& key) const {
-    const auto found = loaded_.spelled.find(key);
-    return found == loaded_.spelled.end() ? key : found->second;
-  }
+  // What the plan of a changed config came to.
+  struct Trial {
+    bool fits = false;
+    std::array<int64_t, kTiers> missing_bytes{};
+    PlanContext::Change change;
+  };
+  struct Found {
+    PlanContext::Change change;
+    bool trains_the_same = true;
+  };
+  using LeverSet = std::vector<size_t>;  // ascending
+  using Suffices = std::function<bool(const Trial&)>;
 
-  // Absent where the changed job does not fit, or cannot be.
-  [[nodiscard]] MaybeFitting fitting(const Overrides& overrides) {
-    if (searches_ == kMostSearches) return {};
+  [[nodiscard]] bool wants_more() const { return found_.size() < kMostChanges && searches_ < kMostSearches; }
+
+  [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
     try {
-      const Job changed = make_job(load_changed(loaded_.source, overrides).config, machine_);
-      ++searches_;
-      const PlannedJob planned = plan_job(changed, machine_);
-      if (!planned.plan.fits) return {};
-      Fitting result{.change = {.text = text_of(overrides)}};
-      for (size_t tier = 0; tier < kBudgetedTiers; ++tier) result.change.bytes[tier] = planned.plan.peaks[tier].bytes;
-      result.change.step_seconds = planned.plan.simulation.step_seconds(planned.context.accumulation);
-      return result;
+      return make_job(load_changed(loaded_.source, overrides).config, machine_);
     } catch (const InputError&) {
       return {};  // a key beside it does not go with it
     }
   }
 
-  // Of changes in order of what they ask, the first that fits. REQUIRES: what follows one that fits, fits.
-  [[nodiscard]] MaybeFitting least_of(const std::vector<Overrides>& changes) {
-    if (changes.empty()) return {};
-    MaybeFitting best = fitting(changes.back());
-    if (!best) return {};
-    size_t too_little = 0, enough = changes.size() - 1;  // changes before `too_little` are not enough
-    while (too_little < enough) {
-      const size_t middle = too_little + (enough - too_little) / 2;
-      if (MaybeFitting less = fitting(changes[middle])) {
-        best = std::move(less);
-        enough = middle;
-      } else {
-        too_little = middle + 1;
+  [[nodiscard]] static Trial trial_of(const Plan& plan, const Job& job, const std::string& text) {
+    Trial trial{.fits = plan.fits, .missing_bytes = plan.missing_bytes, .change = {.text = text}};
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) trial.change.bytes[tier] = plan.peaks[tier].bytes;
+    trial.change.step_seconds = plan.simulation.step_seconds(job.config.gradient_accumulation_steps);
+    return trial;
+  }
+
+  // Absent where the config cannot be changed so, or no more plans may be made.
+  const Trial* tried(const Road& road) {
+    const Overrides overrides = road.overrides();
+    const std::string text = text_of(overrides);
+    if (const auto known = trials_.find(text); known != trials_.end()) return &known->second;
+    if (searches_ == kMostSearches) return nullptr;
+    const std::optional<Job> changed = changed_job(overrides);
+    if (!changed) return nullptr;
+    ++searches_;
+    const PlannedJob planned = plan_job(*changed, machine_);
+    const Trial& trial = trials_[text] = trial_of(planned.plan, *changed, text);
+    const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };
+    if (road.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;
+    return &trial;
+  }
+
+  [[nodiscard]] bool fits(const Road& road) {
+    const Trial* trial = tried(road);
+    return trial && trial->fits;
+  }
+
+  // As far as they go, but for those that do not go with those before them.
+  [[nodiscard]] Road all_of(const LeverSet& levers) const {
+    Road road;
+    for (const size_t lever : levers) {
+      Road more = road.with(lever, levers_[lever].grades.back());
+      if (changed_job(more.overrides())) road = std::move(more);
+    }
+    return road;
+  }
+
+  // Without the levers that are not needed, those first that ask most; then each is pulled only as far as it must be.
+  // REQUIRES: the road suffices.
+  [[nodiscard]] Road reduced(Road road, const Suffices& suffices) {
+    const auto is_enough = [&](const Road& less) {
+      const Trial* trial = tried(less);
+      return trial && suffices(*trial);
+    };
+    const Road all = road;
+    for (auto one = all.pulled.rbegin(); one != all.pulled.rend(); ++one) {
+      if (Road less = road.without(one->first); is_enough(less)) road = std::move(less);
+    }
+    for (auto& [lever, pulled] : road.pulled) {
+      const std::vector<Overrides>& grades = levers_[lever].grades;
+      size_t too_little = 0, enough = grades.size() - 1;  // grades before `too_little` are not enough
+      while (too_little < enough) {
+        const size_t middle = too_little + (enough - too_little) / 2;
+        if (is_enough(road.with(lever, grades[middle]))) {
+          enough = middle;
+        } else {
+          too_little = middle + 1;
+        }
+      }
+      pulled = grades[enough];
+    }
+    return road;
+  }
+
+  // Of a tier that was given as a whole the budget gets what the plan takes, or half as much again: in less room the
+  // search may end elsewhere. REQUIRES: the road fits.
+  [[nodiscard]] Road with_tiers_as_used(Road road) {
+    const Road whole = road;
+    for (const auto& [lever, pulled] : whole.pulled) {
+      const std::optional<Tier> tier = levers_[lever].opens;
+      if (!tier) continue;
+      const int64_t used = tried(road)->change.bytes[static_cast<size_t>(*tier)];
+      for (const int64_t bytes : {used, used + used / 2}) {
+        Road enough = road.with(lever, {budget_of(job_, *tier, bytes)});
+        if (!fits(enough)) continue;
+        road = std::move(enough);
+        break;
       }
     }
-    return best;
+    return road;
   }
 
-  [[nodiscard]] MaybeFitting planned() {
-    if (config_.memory.plan == PlanMode::kAuto) return {};
-    return fitting({{spelled("memory.plan"), "auto"}});
+  void add(const Road& road) {
+    const Trial& trial = *tried(road);
+    const auto is_it = [&](const Found& one) { return one.change.text == trial.change.text; };
+    if (std::any_of(found_.begin(), found_.end(), is_it)) return;
+    const bool same = std::all_of(road.pulled.begin(), road.pulled.end(),
+                                  [&](const auto& one) { return levers_[one.first].trains_the_same; });
+    found_.push_back({trial.change, same});
   }
 
-  [[nodiscard]] MaybeFitting recomputed() {
-    const Policy& policy = job_.policy;
-    const bool is_open = !policy[SavedGroup::kAttention] && !policy[SavedGroup::kProduct] &&
-                         !policy[SavedGroup::kElementwise];  // so the plan has tried it
-    if (is_open || config_.gradient_checkpointing == Checkpointing::kOn) return {};
-    return fitting({{spelled("gradient_checkpointing"), "true"}});
+  void look_at_single_levers() {
+    for (size_t lever = 0; lever < levers_.size() && wants_more(); ++lever) {
+      const std::optional<Road> road = levers_[lever].is_enough_alone ? within_budgets({lever}) : std::nullopt;
+      if (road) {
+        add(*road);
+      } else if (!does_harm(lever)) {
+        helpers_.push_back(lever);
+      }
+    }
   }
 
-  // Host memory is the device's where the machine has one kind only.
-  [[nodiscard]] int64_t free_bytes(size_t tier) const {
-    const bool is_shared = tier == static_cast<size_t>(Tier::kHost) && machine_.capacity_bytes[tier] == 0;
-    return machine_.capacity_bytes[is_shared ? static_cast<size_t>(Tier::kDevice) : tier];
+  // Where accumulation begins with fewer rows, gradients stay that would not have.
+  [[nodiscard]] bool does_harm(size_t lever) {
+    if (!levers_[lever].is_enough_alone) return false;
+    const Trial* trial = tried(all_of({lever}));
+    return !trial || needed_bytes(*trial) > needed_bytes(trials_.at(""));
   }
 
-  [[nodiscard]] MaybeFitting more_memory() {
-    Overrides overrides;
+  // Roads of some of these levers. From each that is found others lead off that do without one of its levers, so none
+  // is a part of another. Source: R. Reiter, A theory of diagnosis from first principles, 1987.
+  void look_at_sets(const LeverSet& levers, std::optional<Road> (NearestSearch::*road_of)(const LeverSet&)) {
+    std::vector<LeverSet> forbidden = {{}};
+    for (size_t next = 0; next < forbidden.size() && wants_more(); ++next) {
+      const LeverSet without = forbidden[next];
+      LeverSet allowed;
+      std::set_difference(levers.begin(), levers.end(), without.begin(), without.end(), std::back_inserter(allowed));
+      const std::optional<Road> road = (this->*road_of)(allowed);
+      if (!road) continue;
+      add(*road);
+      for (auto one = road->pulled.rbegin(); one != road->pulled.rend(); ++one) {
+        LeverSet& more = forbidden.emplace_back(without);
+        more.insert(std::lower_bound(more.begin(), more.end(), one->first), one->first);
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<Road> within_budgets(const LeverSet& levers) {
+    const Road all = all_of(levers);
+    if (!fits(all)) return {};
+    const Road road = reduced(all, [](const Trial& trial) { return trial.fits; });
+    // Where the count has ended, a lever may have stayed that nobody needs.
+    if (searches_ == kMostSearches) return {};
+    return with_tiers_as_used(road);
+  }
+
+  // Of the tiers with too small a budget, and what others lack.
+  [[nodiscard]] int64_t needed_bytes(const Trial& trial) const {
+    int64_t sum = 0;
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-      if (plan_.missing_bytes[tier] == 0) continue;
-      const int64_t needed = *job_.budget.of(static_cast<Tier>(tier)) + plan_.missing_bytes[tier];
-      if (align_up(needed, kMiB) > free_bytes(tier)) return {};
-      overrides.push_back({budget_keys(config_.memory)[tier], mebibytes(needed)});
+      if (plan_.missing_bytes[tier] > 0) sum += job_.budget.of(static_cast<Tier>(tier)).value_or(0);
+      sum += trial.missing_bytes[tier];
     }
-    return fitting(overrides);
+    return sum;
   }
 
-  // A tier that nobody has mentioned, given to the plan: first much of it, then as much as the plan took.
-  [[nodiscard]] MaybeFitting opened(Tier tier, int64_t free) {
-    if (config_.memory.plan == PlanMode::kFixed || job_.budget.of(tier) || free < kMiB) return {};
-    const auto at = static_cast<size_t>(tier);
-    const auto with = [&](int64_t bytes) { return fitting({{budget_keys(config_.memory)[at], mebibytes(bytes)}}); };
-    const MaybeFitting much = with(free / kMiB * kMiB);
-    if (!much || much->change.bytes[at] == 0) return {};
-    const MaybeFitting enough = with(much->change.bytes[at]);
-    return enough ? enough : much;
+  // Where levers do not keep the budgets, those that bring down what must be added.
+  [[nodiscard]] std::optional<Road> with_larger_budgets(const LeverSet& levers) {
+    const Road all = all_of(levers);
+    const Trial* farthest = tried(all);
+    if (!farthest || farthest->fits || raised_budgets(job_, farthest->missing_bytes, machine_).empty()) return {};
+    const int64_t most = needed_bytes(*farthest) / kWorthAsking * (kWorthAsking + 1);
+    Road road = reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= most; });
+    road.more_memory = raised_budgets(job_, tried(road)->missing_bytes, machine_);
+    if (road.more_memory.empty() || !fits(road)) return {};
+    return with_tiers_as_used(std::move(road));
   }
 
-  [[nodiscard]] MaybeFitting disk_tier() {
-    return opened(Tier::kDisk, usable_bytes(free_bytes(static_cast<size_t>(Tier::kDisk))));
-  }
-
-  // Beside the device's budget, where both are the same RAM.
-  [[nodiscard]] MaybeFitting host_tier() {
-    const int64_t ram = usable_bytes(free_bytes(static_cast<size_t>(Tier::kHost)));
-    return opened(Tier::kHost, ram - job_.budget.device.value_or(ram));
-  }
-
-  // What the plan may not choose by itself.
-  [[nodiscard]] MaybeFitting state_on_disk() {
-    const auto home = job_.policy.optimizer_state;
-    if (!home || home == Tier::kDisk || free_bytes(static_cast<size_t>(Tier::kDisk)) == 0) return {};
-    return fitting({{spelled("optimizer_offload"), "disk"}});
-  }
-
-  [[nodiscard]] MaybeFitting fewer_rows() {
-    std::vector<Overrides> changes;
-    for (int64_t rows = config_.micro_batch_size / 2; rows >= 1; --rows) {
-      if (config_.micro_batch_size % rows != 0) continue;
-      Overrides& change = changes.emplace_back();
-      change.push_back({spelled("micro_batch_size"), fmt::format("{}", rows)});
-      if (config_.batch_size) continue;  // of which accumulation follows
-      const int64_t steps = config_.gradient_accumulation_steps * (config_.micro_batch_size / rows);
-      change.push_back({spelled("gradient_accumulation_steps"), fmt::format("{}", steps)});
+  // The best of what was tried, all helpers at once and without those that do not help among it.
+  [[nodiscard]] PlanContext::Change least() {
+    const Road all = all_of(helpers_);
+    if (const Trial* farthest = tried(all)) {
+      const int64_t needed = needed_bytes(*farthest);
+      (void)reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= needed; });
     }
-    return least_of(changes);
-  }
-
-  [[nodiscard]] MaybeFitting shorter_sequences() {
-    std::vector<std::string> keys;
-    if (config_.max_length) keys.push_back(spelled("max_length"));
-    if (!config_.max_length || loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
-    std::vector<Overrides> changes;
-    for (int64_t length = config_.sequence_len / 2; length >= kShortestSequence; length /= 2) {
-      Overrides& change = changes.emplace_back();
-      for (const std::string& key : keys) change.push_back({key, fmt::format("{}", length)});
+    PlanContext::Change change = nearest_->change;
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+      if (const int64_t missing = nearest_->missing_bytes[tier])
+        change.bytes[tier] = missing + job_.budget.of(static_cast<Tier>(tier)).value_or(0);
     }
-    MaybeFitting found = least_of(changes);
-    if (found) found->trains_the_same = false;
-    return found;
+    return change;
   }
 
   const LoadedConfig& loaded_;
   const Job& job_;
-  const Config& config_;
   const Plan& plan_;
   const Machine& machine_;
+  std::vector<Lever> levers_;
+  LeverSet helpers_;                     // that are not enough alone
+  std::map<std::string, Trial> trials_;  // by the text of the change
+  const Trial* nearest_ = nullptr;       // to the budgets as they are; of the same bytes that with the shortest text
+  std::vector<Found> found_;
   int searches_ = 0;
 };
 
@@ -195,6 +285,12 @@ class NearestSearch {
 
 NearestChanges nearest_changes(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine) {
   return NearestSearch(loaded, job, plan, machine).run();
+}
+
+void add_nearest_changes(const LoadedConfig& loaded, const Job& job, const Machine& machine, PlannedJob& planned) {
+  NearestChanges found = nearest_changes(loaded, job, planned.plan, machine);
+  planned.context.nearest = std::move(found.changes);
+  planned.context.least = std::move(found.least);
 }
 
 }  // namespace spillway::train

@@ -1,6 +1,7 @@
 // What a user could change so that a job which does not fit would.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "train/config_load.h"
@@ -10,19 +11,24 @@ namespace spillway::train {
 
 // At most so many changes are offered, and so many plans made to find them.
 constexpr size_t kMostChanges = 3;
-constexpr int kMostSearches = 10;
+constexpr int kMostSearches = 32;
 
 struct NearestChanges {
   std::vector<PlanContext::Change> changes;
+  // Where there are none: what comes nearest, and what it takes of each tier.
+  std::optional<PlanContext::Change> least;
   int searches = 0;  // plans that were made
 };
 
-// Changes of the config with which the job fits, those that ask least of the user: leave the choice to the plan,
-// recompute, larger budgets where the machine has the memory, a disk, fewer rows at a time with more accumulation (the
-// same step), a host tier, shorter sequences. The fastest come first, but what trains on other rows last. Each is
-// written with the keys that the config uses, was loaded as if typed on its command line, and planned; it fits.
+// Changes of the config with which the job fits, of one key if that is enough, else of as few as are: none of them
+// could be left out. Those are looked for first that ask least of the user (train/levers.h) and keep the budgets; where
+// no change does that, larger budgets come together with what makes them least. The fastest stand first, but what
+// trains on other rows last. Each is written with the keys that the config uses, was loaded as if typed on its command
+// line, and planned; it fits.
 // REQUIRES: `job` was made from `loaded`, and `plan`, which is its plan, does not fit.
 [[nodiscard]] NearestChanges nearest_changes(const LoadedConfig& loaded, const Job& job, const Plan& plan,
                                              const Machine& machine);
+// Adds them to a planned job, which does not fit.
+void add_nearest_changes(const LoadedConfig& loaded, const Job& job, const Machine& machine, PlannedJob& planned);
 
 }  // namespace spillway::train

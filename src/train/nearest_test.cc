@@ -26,12 +26,13 @@ train::LoadedConfig load(const std::string& lines, const std::vector<train::Conf
   return train::load_config(text, "test", overrides, train::ConfigUse::kTrain);
 }
 
-train::Job job_of(const std::string& lines, const std::vector<train::ConfigOverride>& overrides = {}) {
-  return train::make_job(load(lines, overrides).config, tiered_machine());
+train::Job job_of(const std::string& lines, const std::vector<train::ConfigOverride>& overrides = {},
+                  const Machine& machine = tiered_machine()) {
+  return train::make_job(load(lines, overrides).config, machine);
 }
 
-int64_t peak(const train::Job& job, Tier tier) {
-  return train::plan_job(job, tiered_machine()).plan.peaks[static_cast<size_t>(tier)].bytes;
+int64_t peak(const train::Job& job, Tier tier, const Machine& machine = tiered_machine()) {
+  return train::plan_job(job, machine).plan.peaks[static_cast<size_t>(tier)].bytes;
 }
 
 // "a: 1, b: 2" as overrides of a config.
@@ -56,16 +57,17 @@ struct Refusal {
   }
 };
 
-// REQUIRES: the job does not fit. Checks that it does with each change, typed as it is advised, and that the fastest
-// comes first.
-Refusal refusal_of(const std::string& lines) {
+// REQUIRES: the job does not fit. Checks that it does with each change, typed as it is advised, that no key of it could
+// be left out, and that the fastest comes first.
+Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_machine()) {
   CAPTURE(lines);
   const train::LoadedConfig loaded = load(lines);
-  const train::Job job = job_of(lines);
-  train::PlannedJob planned = train::plan_job(job, tiered_machine());
+  const train::Job job = job_of(lines, {}, machine);
+  train::PlannedJob planned = train::plan_job(job, machine);
   REQUIRE_FALSE(planned.plan.fits);
-  const train::NearestChanges nearest = train::nearest_changes(loaded, job, planned.plan, tiered_machine());
+  const train::NearestChanges nearest = train::nearest_changes(loaded, job, planned.plan, machine);
   planned.context.nearest = nearest.changes;
+  planned.context.least = nearest.least;
   CHECK(nearest.changes.size() <= train::kMostChanges);
   CHECK(nearest.searches <= train::kMostSearches);
   Refusal refusal{.message = shortage_message(planned.plan, planned.context), .searches = nearest.searches};
@@ -74,8 +76,16 @@ Refusal refusal_of(const std::string& lines) {
   for (const PlanContext::Change& change : nearest.changes) {
     CAPTURE(change.text);
     refusal.changes.push_back(change.text);
-    const Plan plan = train::plan_job(job_of(lines, overrides_of(change.text)), tiered_machine()).plan;
+    const std::vector<train::ConfigOverride> overrides = overrides_of(change.text);
+    const Plan plan = train::plan_job(job_of(lines, overrides, machine), machine).plan;
     CHECK(plan.fits);
+    for (size_t one = 0; one < overrides.size(); ++one) {
+      if (overrides[one].key == "gradient_accumulation_steps") continue;  // belongs to the size of a micro-batch
+      std::vector<train::ConfigOverride> others = overrides;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(one));
+      CAPTURE(overrides[one].key);
+      CHECK_FALSE(train::plan_job(job_of(lines, others, machine), machine).plan.fits);
+    }
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) CHECK(plan.peaks[tier].bytes == change.bytes[tier]);
     if (change.text.find("_len") != std::string::npos || change.text.find("max_length") != std::string::npos) continue;
     CHECK(change.step_seconds >= seconds);
@@ -174,15 +184,22 @@ TEST_CASE("what no change can make fit ends after a bounded number of plans") {
   REQUIRE_FALSE(plan.fits);
   const train::NearestChanges nearest = train::nearest_changes(loaded, job, plan, full);
   CHECK(nearest.changes.empty());
-  CHECK(nearest.searches == 2);  // one row at a time, sequences as short as can be
+  CHECK(nearest.searches < train::kMostSearches);
+  REQUIRE(nearest.least);
+  CHECK(nearest.least->text == "micro_batch_size: 1, gradient_accumulation_steps: 64, sequence_len: 64");
+  CHECK(nearest.least->bytes[0] > 4 * kKiB);
+  CHECK(nearest.least->bytes[0] < plan.peaks[0].bytes);
 }
 
-TEST_CASE("state goes to the disk where the plan may not choose") {
+TEST_CASE("state goes to the host, or where there is none of its own to the disk, where the plan may not choose") {
   const std::string fixed = ", plan: fixed";
   const int64_t again = peak(job_of("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
   const std::string checkpointing = "gradient_checkpointing: true\n";
-  CHECK(refusal_of(checkpointing + device_line(again - 1, fixed)).offers("optimizer_offload: disk"));
-  CHECK(refusal_of(checkpointing + device_line(again - 1, fixed + ", disk: 64MiB")).offers("optimizer_offload: disk"));
+  CHECK(refusal_of(checkpointing + device_line(again - 1, fixed)).offers("optimizer_offload: host"));
+  Machine laptop = tiered_machine();
+  laptop.capacity_bytes[1] = 0;
+  const std::string lines = checkpointing + device_line(again - 1, fixed + ", disk: 64MiB");
+  CHECK(refusal_of(lines, laptop).offers("optimizer_offload: disk"));
 }
 
 TEST_CASE("bytes that are missing on the host are asked of the host, on the disk of the disk") {
@@ -211,12 +228,14 @@ TEST_CASE("memory that the machine does not have is not advised") {
   const train::Job job = job_of(lines);
   const Plan plan = train::plan_job(job, tiered_machine()).plan;
   REQUIRE_FALSE(plan.fits);
+  const std::string raised = fmt::format("memory.device: {}MiB", div_ceil(plan.peaks[0].bytes, kMiB));
   const auto advises_memory = [&](int64_t free) {
     Machine machine = tiered_machine();
     machine.capacity_bytes[0] = free;
     const auto changes = train::nearest_changes(loaded, job, plan, machine).changes;
+    for (const PlanContext::Change& change : changes) CHECK(change.bytes[0] <= free);
     return std::any_of(changes.begin(), changes.end(),
-                       [](const PlanContext::Change& change) { return change.text.starts_with("memory.device: "); });
+                       [&](const PlanContext::Change& change) { return change.text == raised; });
   };
   CHECK(advises_memory(int64_t{1} << 30));
   CHECK_FALSE(advises_memory(plan.peaks[0].bytes - 1));
@@ -245,4 +264,46 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
   CHECK(train::plan_job(job, small).plan.fits);
   --*job.budget.host;
   CHECK_FALSE(train::plan_job(job, small).plan.fits);
+}
+
+TEST_CASE("a budget far too small for any one change gets changes of several keys, each with other keys") {
+  Machine laptop = tiered_machine();
+  laptop.capacity_bytes[1] = 0;
+  const auto least = [&](const std::string& lines) { return peak(job_of(lines, {}, laptop), Tier::kDevice, laptop); };
+  const std::string disk = ", disk: 512MiB";
+  const int64_t alone = least(device_line(1, "")), with_disk = least(device_line(1, disk));
+  const int64_t rows = least("micro_batch_size: 1\n" + device_line(1, ""));
+  const int64_t both = least("micro_batch_size: 1\n" + device_line(1, disk));
+  REQUIRE(std::min(with_disk, rows) < alone);
+  REQUIRE(both < std::min(with_disk, rows));
+  // Within the budget.
+  const Refusal within = refusal_of(device_line((both + std::min(with_disk, rows)) / 2, ""), laptop);
+  CHECK(within.changes.size() == train::kMostChanges);
+  CHECK(within.offers("memory.device: "));  // alone
+  CHECK(within.offers("memory.disk: "));
+  // Where nothing keeps the budget.
+  const std::string line = device_line(alone / 20, "");
+  const Refusal small = refusal_of(line, laptop);
+  CHECK(small.changes.size() == train::kMostChanges);
+  const train::Job job = job_of(line, {}, laptop);
+  const auto again = train::nearest_changes(load(line), job, train::plan_job(job, laptop).plan, laptop).changes;
+  REQUIRE(again.size() == small.changes.size());
+  for (size_t i = 0; i < again.size(); ++i) CHECK(again[i].text == small.changes[i]);
+}
+
+TEST_CASE("bytes missing on the device may be asked of a host budget that is there") {
+  const std::string lines = "micro_batch_size: 1\nmax_length: 32\n";
+  const int64_t alone = peak(job_of(lines + device_line(1, ", host: 4KiB")), Tier::kDevice);
+  const int64_t beside = peak(job_of(lines + device_line(1, ", host: 512MiB")), Tier::kDevice);
+  REQUIRE(beside < alone);
+  CHECK(refusal_of(lines + device_line((alone + beside) / 2, ", host: 4KiB")).offers("memory.host: "));
+}
+
+TEST_CASE("what nothing can make fit says what the least is, and in which tier") {
+  Machine full = tiered_machine();
+  full.capacity_bytes = {4 * kKiB, 0, 0};
+  const std::string message = refusal_of("memory: {device: 4KiB}\n", full).message;
+  CHECK(message.find("; no change was found that fits; the least, device ") != std::string::npos);
+  CHECK(message.find(", is with micro_batch_size: 1, gradient_accumulation_steps: 4, sequence_len: 64: take ") !=
+        std::string::npos);
 }

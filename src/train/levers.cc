@@ -1,0 +1,148 @@
+#include "train/levers.h"
+
+#include "base/bytes.h"
+#include "base/math.h"
+#include "train/offload_policy.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr int64_t kShortestSequence = 64;
+
+// Device and host are made of the same RAM.
+bool has_one_ram(const Machine& machine) { return machine.capacity_bytes[static_cast<size_t>(Tier::kHost)] == 0; }
+
+int64_t free_bytes(const Machine& machine, Tier tier) {
+  const bool is_shared = tier == Tier::kHost && has_one_ram(machine);
+  return machine.capacity_bytes[static_cast<size_t>(is_shared ? Tier::kDevice : tier)];
+}
+
+class Levers {
+ public:
+  Levers(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+      : loaded_(loaded), job_(job), config_(loaded.config), plan_(plan), machine_(machine) {}
+
+  std::vector<Lever> all() {
+    add_plan();
+    add_recomputation();
+    add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
+    add_homes();
+    add_rows();
+    const int64_t ram = usable_bytes(free_bytes(machine_, Tier::kHost));
+    add_tier(Tier::kHost, has_one_ram(machine_) ? ram - job_.budget.device.value_or(ram) : ram);
+    add_sequences();
+    return std::move(levers_);
+  }
+
+ private:
+  // As the config spells it.
+  [[nodiscard]] std::string spelled(const std::string& key) const {
+    const auto found = loaded_.spelled.find(key);
+    return found == loaded_.spelled.end() ? key : found->second;
+  }
+
+  void add_plan() {
+    if (config_.memory.plan == PlanMode::kFixed) levers_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
+  }
+
+  void add_recomputation() {
+    const Policy& policy = job_.policy;
+    const bool is_open = !policy[SavedGroup::kAttention] && !policy[SavedGroup::kProduct] &&
+                         !policy[SavedGroup::kElementwise];  // so the plan has tried it
+    if (is_open || config_.gradient_checkpointing == Checkpointing::kOn) return;
+    levers_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
+  }
+
+  void add_tier(Tier tier, int64_t free) {
+    const int64_t has = job_.budget.of(tier).value_or(0);
+    if (plan_.missing_bytes[static_cast<size_t>(tier)] > 0 || free < has + kMiB) return;
+    levers_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
+                       .is_enough_alone = config_.memory.plan == PlanMode::kAuto,
+                       .opens = tier});
+  }
+
+  // What the plan may not choose by itself goes to the next tier, or the one after it.
+  void add_home(const std::string& key, std::optional<Tier> home, std::string_view host) {
+    if (!home || plan_.missing_bytes[static_cast<size_t>(*home)] == 0) return;
+    const auto is_free = [&](Tier tier) {
+      return tier != *home && plan_.missing_bytes[static_cast<size_t>(tier)] == 0 &&
+             machine_.capacity_bytes[static_cast<size_t>(tier)] > 0;
+    };
+    Lever lever;
+    if (is_free(Tier::kHost)) lever.grades.push_back({{spelled(key), std::string(host)}});
+    if (is_free(Tier::kDisk)) lever.grades.push_back({{spelled(key), "disk"}});
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  void add_homes() {
+    const Policy& policy = job_.policy;
+    const bool has_adapter = config_.adapter != Adapter::kNone;
+    add_home("optimizer_offload", policy.optimizer_state, "host");
+    add_home("gradient_offload", policy.gradients, "host");
+    add_home(has_adapter ? "layer_offloading" : "parameter_offload",
+             has_adapter ? policy.frozen_weights : policy.trainable_weights, "host");
+    if (const std::optional<Treatment> saved = policy[SavedGroup::kBoundary]) {
+      const Tier home = *saved == Treatment::kHost   ? Tier::kHost
+                        : *saved == Treatment::kDisk ? Tier::kDisk
+                                                     : Tier::kDevice;
+      add_home("activation_offloading", home, "true");
+    }
+  }
+
+  // With as much more accumulation: the same step.
+  void add_rows() {
+    Lever lever;
+    for (int64_t rows = config_.micro_batch_size / 2; rows >= 1; --rows) {
+      if (config_.micro_batch_size % rows != 0) continue;
+      Overrides& change = lever.grades.emplace_back();
+      change.push_back({spelled("micro_batch_size"), fmt::format("{}", rows)});
+      if (config_.batch_size) continue;  // of which accumulation follows
+      const int64_t steps = config_.gradient_accumulation_steps * (config_.micro_batch_size / rows);
+      change.push_back({spelled("gradient_accumulation_steps"), fmt::format("{}", steps)});
+    }
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  void add_sequences() {
+    std::vector<std::string> keys;
+    if (config_.max_length) keys.push_back(spelled("max_length"));
+    if (!config_.max_length || loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
+    Lever lever{.trains_the_same = false};
+    for (int64_t length = config_.sequence_len / 2; length >= kShortestSequence; length /= 2) {
+      Overrides& change = lever.grades.emplace_back();
+      for (const std::string& key : keys) change.push_back({key, fmt::format("{}", length)});
+    }
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  const LoadedConfig& loaded_;
+  const Job& job_;
+  const Config& config_;
+  const Plan& plan_;
+  const Machine& machine_;
+  std::vector<Lever> levers_;
+};
+
+}  // namespace
+
+std::vector<Lever> levers_of(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine) {
+  return Levers(loaded, job, plan, machine).all();
+}
+
+Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& missing_bytes, const Machine& machine) {
+  Overrides overrides;
+  for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
+    const int64_t missing = missing_bytes[static_cast<size_t>(tier)];
+    if (missing == 0) continue;
+    const std::optional<int64_t> budget = job.budget.of(tier);
+    if (!budget || align_up(*budget + missing, kMiB) > free_bytes(machine, tier)) return {};
+    overrides.push_back(budget_of(job, tier, *budget + missing));
+  }
+  return overrides;
+}
+
+ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes) {
+  return {budget_keys(job.config.memory)[static_cast<size_t>(tier)], fmt::format("{}MiB", div_ceil(bytes, kMiB))};
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,37 @@
+// What a user could change so that a job takes less memory, or other memory.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/config_load.h"
+#include "train/job.h"
+
+namespace spillway::train {
+
+using Overrides = std::vector<ConfigOverride>;
+
+struct Lever {
+  std::vector<Overrides> grades;  // from what asks least of the user on: what follows one that fits, fits
+  bool is_enough_alone = true;    // it may be; else it can only help others
+  bool trains_the_same = true;    // on the same rows, in the same steps
+  // A lower tier, given to the plan as a whole: what the plan takes of it is enough.
+  std::optional<Tier> opens;
+};
+
+// Of a job whose `plan` does not fit, written with the keys that the config uses; what asks least comes first. Larger
+// budgets of what is missing are not among them: they always help.
+[[nodiscard]] std::vector<Lever> levers_of(const LoadedConfig& loaded, const Job& job, const Plan& plan,
+                                           const Machine& machine);
+
+// The budgets with which a job would fit that is short of so many bytes, by tier. Empty where `job` has no budget of
+// such a tier, or the machine has too little of it free.
+[[nodiscard]] Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& missing_bytes,
+                                       const Machine& machine);
+
+// A tier's budget, as the config would say it.
+[[nodiscard]] ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes);
+
+}  // namespace spillway::train
