@@ -114,7 +114,7 @@ function drawShortage() {
   section.querySelector(".missing").textContent = `${parts.join(" and ")} ${is} missing.`;
   const target = section.querySelector(".scroll");
   if (!nearest.length) {
-    target.replaceChildren(element("p", { class: "empty" }, "No single change was found that makes it fit."));
+    target.replaceChildren(element("p", { class: "empty" }, "No change was found that makes it fit."));
     return;
   }
   const tiers = ["device", "host", "disk"].filter((tier) => nearest.some((change) => change[`${tier}_bytes`] > 0));
