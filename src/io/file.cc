@@ -216,6 +216,8 @@ void write_file(const fs::path& path, std::string_view content) {
 
 AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_slash(target)) {
   std::error_code error;
+  // A link to a folder, perhaps on a larger disk, stays, and the folder that it names is written.
+  if (fs::is_symlink(target_, error) && fs::is_directory(target_, error)) target_ = fs::canonical(target_);
   const auto status = fs::status(target_, error);
   if (fs::exists(status) && !fs::is_directory(status)) {
     throw input_error(target_.string(), "expected the name of a folder to write, got a file; choose another name");

@@ -106,6 +106,21 @@ TEST_CASE("a folder that is not published leaves the old one, and leftovers of d
   CHECK_THROWS_AS(AtomicFolder(folder.path() / "file" / "x"), InputError);
 }
 
+TEST_CASE("a folder that a link names is replaced, and not the link") {
+  const TemporaryFolder folder, elsewhere;
+  fs::create_directory(elsewhere.path() / "real");
+  write_file(elsewhere.path() / "real/old", "");
+  fs::create_directory_symlink(elsewhere.path() / "real", folder.path() / "link");
+  AtomicFolder target(folder.path() / "link/");
+  write_file(target.path() / "new", "");
+  target.publish();
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(fs::exists(elsewhere.path() / "real/new"));
+  CHECK(!fs::exists(elsewhere.path() / "real/old"));
+  CHECK(entries(elsewhere.path()) == 1);
+  CHECK(entries(folder.path()) == 1);
+}
+
 TEST_CASE("what std::filesystem throws is told as what a user can put right, or as the machine's") {
   const TemporaryFolder folder;
   const fs::path circle = folder.path() / "a";
