@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "io/file.h"
+#include "io/mapping_faults.h"
 
 namespace spillway {
 
@@ -25,10 +26,13 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     throw machine_error(path.string(), "expected to map {} bytes, got \"{}\"; free address space", size,
                         std::strerror(errno));
   bytes_ = {static_cast<const std::byte*>(memory), size};
+  watch_mapping(bytes_, path);
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  unwatch_mapping(bytes_.data());
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

@@ -15,7 +15,8 @@ class MappedFile {
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
 
-  // Valid while this lives. The file must not become shorter meanwhile.
+  // Valid while this lives. Where the file has become shorter meanwhile, or its disk fails, reading ends the program
+  // with a message (io/mapping_faults.h).
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   // Gives back the memory of what was read.
   void forget() const;
