@@ -243,6 +243,23 @@ TEST_CASE("a disk whose file is cut short ends the run with exit 3, and the last
   CHECK((is_end || is_hole));
 }
 
+TEST_CASE("a run that diverges ends with exit 2, and leaves no model under its final name") {
+  const Workshop shop("llama");
+  std::vector<std::string> args = shop.args("train", {}, "out");
+  args.insert(args.end(), {"--optimizer", "sgd", "--learning_rate", "1000", "--lr_scheduler", "constant",
+                           "--max_grad_norm", "0", "--max_steps", "100", "--save_steps", "1"});
+  const Finished run = run_spillway(args);
+  CAPTURE(run.err);
+  CHECK(run.status == 2);
+  CHECK(run.err.find("] expected a loss and gradients that are finite, got NaN or infinity; lower") !=
+        std::string::npos);
+  CHECK(!fs::exists(shop.path("out/model.safetensors")));
+  const std::string metrics = read_file(shop.path("out/metrics.jsonl"), kMostBytes);
+  const json last = json::parse(metrics.substr(metrics.rfind('\n', metrics.size() - 2) + 1));
+  CHECK((last["loss"].is_null() || last["grad_norm"].is_null()));
+  CHECK(newest_checkpoint(shop.path("out")).value_or(0) == last["step"].get<int>() - 1);
+}
+
 TEST_CASE("preprocess and plan agree with the training they come before") {
   const Workshop shop("qwen3");
   const Way way = {.lora = true};

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,6 +18,14 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+// Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good.
+void check_finite(const StepRecord& record) {
+  if (std::isfinite(record.loss) && !std::isnan(record.grad_norm)) return;
+  throw input_error(fmt::format("step {}", record.step),
+                    "expected a loss and gradients that are finite, got NaN or infinity; lower learning_rate or look "
+                    "at the data, then go on from an earlier checkpoint");
 }
 
 Stream stream_of(const data::MicroBatch& batch) {
@@ -142,6 +151,7 @@ TrainingOutcome Trainer::run() {
     seconds.push_back(record.step_seconds);
     outcome.step_seconds_sum += record.step_seconds;
     if (listeners_.step) listeners_.step(record);
+    check_finite(record);
     const bool last = position_.step == length_.total_steps;
     if (last || (evaluate_every > 0 && position_.step % evaluate_every == 0)) evaluate();
     outcome.interrupted = !last && InterruptGuard::requested();

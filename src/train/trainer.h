@@ -57,7 +57,8 @@ class Trainer {
   // Continues from a checkpoint of this job.
   void resume(const std::filesystem::path& checkpoint);
   [[nodiscard]] int64_t step() const { return position_.step; }
-  // Trains to the end or to an interrupt, then writes the model into output_dir (a checkpoint, if interrupted).
+  // Trains to the end or to an interrupt, then writes the model into output_dir (a checkpoint, if interrupted). Throws
+  // InputError, and writes nothing more, where the loss or the gradients are no longer finite.
   TrainingOutcome run();
 
  private:
