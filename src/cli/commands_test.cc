@@ -143,7 +143,8 @@ TEST_CASE("doctor's JSON has tiers, rates, libraries and a machine that can be r
   CHECK(json["libraries"].size() == 7);
   CHECK(json["missing"].is_array());
   CHECK(machine_from_json(json["machine"], "doctor").threads == json["cpu"]["threads"]);
-  CHECK(run({"doctor", "--disk", "/nonexistent"}).err ==
-        "[--disk] expected a folder, got '/nonexistent'; name one that is there\n");
+  const std::string missing = folder.path() / "missing";
+  CHECK(run({"doctor", "--disk", missing}).err ==
+        "[--disk] expected a folder, got '" + missing + "'; name one that is there\n");
   CHECK(run({"doctor", "--what"}).status == 2);
 }
