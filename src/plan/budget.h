@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -40,10 +41,13 @@ constexpr int kSavedGroups = 4;
 // "boundary", "attention", "product", "elementwise"
 [[nodiscard]] std::string_view name_of(SavedGroup group);
 
+using SavedPolicy = std::array<std::optional<Treatment>, kSavedGroups>;
+
 // What the user has fixed. What is absent is the planner's choice.
 struct Policy {
-  std::array<std::optional<Treatment>, kSavedGroups> saved;
-  bool synchronous = false;    // activations move while compute waits: `activation_offloading: legacy`
+  SavedPolicy saved;                        // of every block,
+  std::map<BlockId, SavedPolicy> saved_in;  // but for these
+  bool synchronous = false;                 // activations move while compute waits: `activation_offloading: legacy`
   bool may_move_saved = true;  // open groups may go to host or disk; not with `activation_offloading: false`
   // Where they live between uses.
   std::optional<Tier> frozen_weights;     // of blocks
@@ -54,6 +58,10 @@ struct Policy {
   // By value: a frozen weight that the user's files hold as the graph wants it. On disk it lives there. Empty: none.
   std::vector<bool> in_files;
 
+  [[nodiscard]] const SavedPolicy& saved_of(BlockId block) const {
+    const auto found = saved_in.find(block);
+    return found == saved_in.end() ? saved : found->second;
+  }
   [[nodiscard]] std::optional<Treatment>& operator[](SavedGroup group) { return saved[static_cast<size_t>(group)]; }
   [[nodiscard]] std::optional<Treatment> operator[](SavedGroup group) const {
     return saved[static_cast<size_t>(group)];

@@ -63,12 +63,24 @@ std::vector<PlanSearch::Saved> PlanSearch::saved_settings() const {
     open.push_back({away, kAgain, kAgain, kAgain});
   }
   std::vector<Saved> result;
-  for (Saved setting : open) {
-    for (size_t group = 0; group < kSavedGroups; ++group)
-      setting[group] = policy_.saved[group].value_or(setting[group]);
-    if (std::find(result.begin(), result.end(), setting) == result.end()) result.push_back(setting);
+  for (const Saved& setting : open) {
+    const auto alike = [&](const Saved& other) { return are_alike(setting, other); };
+    if (std::none_of(result.begin(), result.end(), alike)) result.push_back(setting);
   }
   return result;
+}
+
+PlanSearch::Saved PlanSearch::followed(size_t block, Saved setting) const {
+  const SavedPolicy& fixed = policy_.saved_of(static_cast<BlockId>(block));
+  for (size_t group = 0; group < kSavedGroups; ++group) setting[group] = fixed[group].value_or(setting[group]);
+  return setting;
+}
+
+bool PlanSearch::are_alike(const Saved& setting, const Saved& other) const {
+  for (size_t block = 0; block < blocks_; ++block) {
+    if (followed(block, setting) != followed(block, other)) return false;
+  }
+  return true;
 }
 
 std::vector<PlanSearch::Homes> PlanSearch::home_settings() const {
@@ -104,6 +116,8 @@ Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
                   .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
                   .synchronous_activations = policy_.synchronous};
   std::fill_n(choices.blocks.begin(), first, mixture.head);
+  for (size_t block = 0; block < blocks_; ++block)
+    choices.blocks[block].saved = followed(block, choices.blocks[block].saved);
   return choices;
 }
 
@@ -302,11 +316,10 @@ bool PlanSearch::improves(const Choices& choices) {
 
 bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {
   for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
-    for (const Saved& saved : settings) {
-      if (start.blocks[block].saved == saved) continue;
+    for (const Saved& setting : settings) {
       Choices choices = start;
-      choices.blocks[block].saved = saved;
-      if (improves(choices)) return true;
+      choices.blocks[block].saved = followed(block, setting);
+      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
     }
   }
   return false;
@@ -315,13 +328,13 @@ bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>
 bool PlanSearch::change_two_blocks(const Choices& start, const std::vector<Saved>& settings) {
   for (size_t first = 0; first < blocks_; ++first) {
     for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
-      for (const Saved& saved : settings) {
+      for (const Saved& setting : settings) {
         Choices choices = start;
-        choices.blocks[first].saved = saved;
+        choices.blocks[first].saved = followed(first, setting);
+        if (choices.blocks[first] == start.blocks[first]) continue;
         for (const Saved& other : settings) {
-          choices.blocks[second].saved = other;
-          if (saved != start.blocks[first].saved && other != start.blocks[second].saved && improves(choices))
-            return true;
+          choices.blocks[second].saved = followed(second, other);
+          if (choices.blocks[second] != start.blocks[second] && improves(choices)) return true;
         }
       }
     }

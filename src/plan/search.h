@@ -54,6 +54,9 @@ class PlanSearch {
   [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
   [[nodiscard]] bool has(Tier tier) const;
   [[nodiscard]] std::vector<Saved> saved_settings() const;
+  // What a setting comes to in a block, where the user has fixed some of it.
+  [[nodiscard]] Saved followed(size_t block, Saved setting) const;
+  [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
   [[nodiscard]] std::vector<Homes> home_settings() const;
   [[nodiscard]] static BlockChoice block_of(const Saved& saved, const Homes& homes);
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
