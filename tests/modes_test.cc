@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/support/mode_jobs.h"
 #include "train/state.h"
@@ -17,6 +18,32 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
 
 TEST_CASE("every pair of modes gives the losses and weights of the plain run, bit for bit") {
   for (const TinySetup& setup : mode_setups()) check_pairs_of_modes(ModeJobs(setup));
+}
+
+TEST_CASE("layers with a window save their attention where the keys say so, and the bits stay the same") {
+  struct Row {
+    std::string selective;
+    std::vector<Treatment> attention;  // of a layer that sees everything, and of one with a window
+  };
+  constexpr Treatment kKeep = Treatment::kKeep, kAgain = Treatment::kRecompute, kHost = Treatment::kHost;
+  const Row kRows[] = {{"true", {kKeep, kAgain}},
+                       {"{save_sliding_window: true}", {kKeep, kKeep}},
+                       {"{recompute_layer_types: [full_attention], save: [attention, matmul]}", {kAgain, kKeep}},
+                       {"{offload: true}", {kHost, kAgain}}};
+  const ModeJobs jobs({.threads = 1}, "qwen2_tied");
+  const TinyOutcome plain = jobs.outcome(kPlainJob);
+  for (const Row& row : kRows) {
+    for (const char* plan : {"fixed", "auto"}) {
+      CAPTURE(row.selective);
+      CAPTURE(plan);
+      const std::string lines = fmt::format("selective_checkpointing: {}\nmemory: {{plan: {}}}\n", row.selective, plan);
+      const Plan planned = train::plan_job(jobs.job(lines), jobs.machine()).plan;
+      std::vector<Treatment> attention;
+      for (const BlockChoice& block : planned.choices.blocks) attention.push_back(block[SavedGroup::kAttention]);
+      CHECK(attention == row.attention);
+      CHECK(jobs.outcome(lines) == plain);
+    }
+  }
 }
 
 TEST_CASE("with the planner choosing, every budget gives the losses and weights of the plain run, bit for bit") {

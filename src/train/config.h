@@ -27,6 +27,8 @@ enum class ActivationOffloading { kOff, kHost, kLegacy, kDisk, kHiddenStates };
 enum class LayerOffloading { kOff, kHost, kDisk };
 enum class Offload { kNone, kHost, kDisk, kAuto };  // kAuto: the plan decides, under memory.plan: fixed, too
 enum class SavedOutputs { kAttention, kProducts };  // entries of selective_checkpointing.save
+// Entries of selective_checkpointing.recompute_layer_types; kOther: of models that are not supported.
+enum class LayerType { kFullAttention, kSlidingAttention, kOther };
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class PlanMode { kAuto, kFixed };
 enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
@@ -58,7 +60,9 @@ struct MemoryConfig {
 struct SelectiveCheckpointing {
   bool enabled = false;
   std::vector<SavedOutputs> save = {SavedOutputs::kAttention};
-  bool offload = false;  // what is saved does not stay in device memory
+  bool offload = false;              // what is saved does not stay in device memory
+  bool save_sliding_window = false;  // in layers of all types
+  std::vector<LayerType> recompute_layer_types = {LayerType::kSlidingAttention};  // nothing is saved in these
 };
 
 // accelerate's budgets: a device's number, `cpu` or `disk` -> a size as written.

@@ -145,11 +145,16 @@ constexpr Word<Offload> kOffloads[] = {{"none", Offload::kNone},
                                        {"false", Offload::kNone}};
 
 // The names of torch's operations are what axolotl takes beside `attention`.
-constexpr Word<SavedOutputs> kSavedOutputs[] = {{"attention", SavedOutputs::kAttention},
-                                                {"matmul", SavedOutputs::kProducts},
-                                                {"mm", SavedOutputs::kProducts},
-                                                {"addmm", SavedOutputs::kProducts},
-                                                {"bmm", SavedOutputs::kProducts}};
+constexpr Word<SavedOutputs> kSavedOutputs[] = {
+    {"attention", SavedOutputs::kAttention},  {"matmul", SavedOutputs::kProducts},
+    {"mm", SavedOutputs::kProducts},          {"addmm", SavedOutputs::kProducts},
+    {"bmm", SavedOutputs::kProducts},         {"aten::mm", SavedOutputs::kProducts},
+    {"aten::addmm", SavedOutputs::kProducts}, {"aten::bmm", SavedOutputs::kProducts}};
+
+constexpr Word<LayerType> kLayerTypes[] = {{"full_attention", LayerType::kFullAttention},
+                                           {"sliding_attention", LayerType::kSlidingAttention},
+                                           {"chunked_attention", LayerType::kOther},
+                                           {"linear_attention", LayerType::kOther}};
 
 constexpr Word<ExcessLength> kExcessLengths[] = {
     {"drop", ExcessLength::kDrop}, {"truncate", ExcessLength::kTruncate}, {"raise", ExcessLength::kRaise}};
@@ -215,6 +220,7 @@ std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading) { ret
 std::span<const Word<LayerOffloading>> words_of(LayerOffloading) { return kLayerOffloadings; }
 std::span<const Word<Offload>> words_of(Offload) { return kOffloads; }
 std::span<const Word<SavedOutputs>> words_of(SavedOutputs) { return kSavedOutputs; }
+std::span<const Word<LayerType>> words_of(LayerType) { return kLayerTypes; }
 
 std::string KeyPlace::text() const {
   return line == 0 ? fmt::format("--{}", path) : fmt::format("{}:{}: {}", file, line, path);

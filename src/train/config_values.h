@@ -71,6 +71,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<LayerOffloading>> words_of(LayerOffloading);
 [[nodiscard]] std::span<const Word<Offload>> words_of(Offload);
 [[nodiscard]] std::span<const Word<SavedOutputs>> words_of(SavedOutputs);
+[[nodiscard]] std::span<const Word<LayerType>> words_of(LayerType);
 
 // The truth value of true, yes, on, 1 and their opposites in any case; none for anything else.
 [[nodiscard]] std::optional<bool> boolean_of(const YamlNode& node);

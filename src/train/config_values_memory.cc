@@ -10,27 +10,15 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-void read_saved_outputs(const YamlNode& node, const KeyPlace& place, std::vector<SavedOutputs>& value) {
+// One word or a list of them.
+template <Enumeration E>
+void read_words(const YamlNode& node, const KeyPlace& place, std::vector<E>& value) {
   std::vector<std::string> names;
   read_value(node, place, {}, names);
   value.clear();
   for (size_t i = 0; i < names.size(); ++i) {
     read_value(YamlNode::scalar(names[i]), node.kind == YamlNode::Kind::kList ? place.at(i) : place, {},
                value.emplace_back());
-  }
-}
-
-// Layers are treated by block, not by type, so those with a window keep what all others keep; that costs memory and
-// never changes a result. To compute all layers again is what the key would do without `save`.
-void check_recomputed_layers(const YamlNode& node, const KeyPlace& place) {
-  std::vector<std::string> types;
-  read_value(node, place, {}, types);
-  for (const std::string& type : types) {
-    if (type == "sliding_attention" || type == "chunked_attention") continue;
-    throw NotYetError(
-        fmt::format("[{}] expected sliding_attention or chunked_attention, got {}; a choice by the type of a layer is "
-                    "not yet supported: remove it",
-                    place.text(), quote(type)));
   }
 }
 
@@ -56,17 +44,16 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
     if (entry.key == "offload") {
       read_value(entry.value, here, range, value.offload);
     } else if (entry.key == "save_sliding_window") {
-      bool every_layer = true;  // layers with a window are saved like all others, so both answers are fine
-      read_value(entry.value, here, range, every_layer);
+      read_value(entry.value, here, range, value.save_sliding_window);
     } else if (entry.key == "save_modules" || entry.key == "save_matmul_min_k") {
       throw NotYetError(
           fmt::format("[{}] expected nothing, got {}; a choice of products is not yet supported: remove "
                       "the key",
                       here.text(), entry.value.shown()));
     } else if (entry.key == "recompute_layer_types") {
-      check_recomputed_layers(entry.value, here);
+      read_words(entry.value, here, value.recompute_layer_types);
     } else {
-      read_saved_outputs(entry.value, here, value.save);
+      read_words(entry.value, here, value.save);
     }
   }
 }

@@ -164,7 +164,7 @@ Job make_job(const Config& config, const Machine& machine) {
                .sgd_momentum = config.sgd_momentum,
                .max_grad_norm = config.max_grad_norm,
                .accumulates = config.gradient_accumulation_steps > 1};
-  job.policy = make_policy(config);
+  job.policy = make_policy(config, job.model);
   job.budget = make_budget(config.memory, job.policy, machine);
   job.title = make_title(job, machine);
   return job;

@@ -42,6 +42,10 @@ void fix_offloading(Policy& policy, const Config& config) {
   if (!plan_decides) fix_inner(policy, away);
 }
 
+SavedGroup group_of(SavedOutputs outputs) {
+  return outputs == SavedOutputs::kAttention ? SavedGroup::kAttention : SavedGroup::kProduct;
+}
+
 void fix_selective(Policy& policy, const Config& config) {
   const SelectiveCheckpointing& selective = config.selective_checkpointing;
   if (!selective.enabled) return;
@@ -49,8 +53,26 @@ void fix_selective(Policy& policy, const Config& config) {
   if (selective.offload) {
     saved = config.activation_offloading == ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
   }
-  for (const SavedOutputs outputs : selective.save) {
-    policy[outputs == SavedOutputs::kAttention ? SavedGroup::kAttention : SavedGroup::kProduct] = saved;
+  for (const SavedOutputs outputs : selective.save) policy[group_of(outputs)] = saved;
+}
+
+// A window that no row is longer than hides nothing.
+LayerType type_of(const Config& config, int64_t window) {
+  return window > 0 && window < config.sequence_len ? LayerType::kSlidingAttention : LayerType::kFullAttention;
+}
+
+// What is not saved is computed again.
+void fix_recomputed_layers(Policy& policy, const Config& config, const ModelConfig& model) {
+  const SelectiveCheckpointing& selective = config.selective_checkpointing;
+  if (!selective.enabled || selective.save_sliding_window) return;
+  const std::vector<LayerType>& types = selective.recompute_layer_types;
+  for (size_t layer = 0; layer < model.sliding_window.size(); ++layer) {
+    const LayerType type = type_of(config, model.sliding_window[layer]);
+    if (std::find(types.begin(), types.end(), type) == types.end()) continue;
+    SavedPolicy saved = policy.saved;
+    for (const SavedOutputs outputs : selective.save)
+      saved[static_cast<size_t>(group_of(outputs))] = Treatment::kRecompute;
+    policy.saved_in.emplace(static_cast<BlockId>(layer), saved);
   }
 }
 
@@ -144,6 +166,12 @@ Policy make_policy(const Config& config) {
   policy.outer_weights = policy.trainable_weights;
   policy.gradients = home_of(config.gradient_offload, left_out);
   policy.optimizer_state = home_of(config.optimizer_offload, left_out);
+  return policy;
+}
+
+Policy make_policy(const Config& config, const ModelConfig& model) {
+  Policy policy = make_policy(config);
+  fix_recomputed_layers(policy, config, model);
   return policy;
 }
 

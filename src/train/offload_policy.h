@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "model/config.h"
 #include "plan/budget.h"
 #include "plan/machine.h"
 #include "train/config.h"
@@ -14,6 +15,8 @@ namespace spillway::train {
 // What the keys fix. Under memory.plan: auto a key that is left out leaves its part open; under fixed it means the
 // device, and activations that are kept. REQUIRES: a loaded config.
 [[nodiscard]] Policy make_policy(const Config& config);
+// With what they fix for some layers of a model only. A layer is a block.
+[[nodiscard]] Policy make_policy(const Config& config, const ModelConfig& model);
 
 // The bytes that a run may use of each tier. A tier below the device is there where its budget is given, where
 // `policy` puts something there, or where it is memory of its own (a GPU's host); left to their defaults, device and

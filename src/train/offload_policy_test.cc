@@ -25,11 +25,23 @@ std::string shown(std::optional<Treatment> treatment) { return treatment ? std::
 std::string shown(std::optional<Tier> tier) { return tier ? std::string(name_of(*tier)) : "?"; }
 
 // "boundary attention product elementwise"; `?` is the planner's choice.
+std::string shown(const SavedPolicy& saved) {
+  return fmt::format("{} {} {} {}", shown(saved[0]), shown(saved[1]), shown(saved[2]), shown(saved[3]));
+}
+
 std::string saved(std::string_view keys) {
   const Policy policy = make_policy(load(keys).config);
-  return fmt::format("{} {} {} {}{}{}", shown(policy[SavedGroup::kBoundary]), shown(policy[SavedGroup::kAttention]),
-                     shown(policy[SavedGroup::kProduct]), shown(policy[SavedGroup::kElementwise]),
-                     policy.synchronous ? " synchronous" : "", policy.may_move_saved ? "" : " unmoved");
+  return fmt::format("{}{}{}", shown(policy.saved), policy.synchronous ? " synchronous" : "",
+                     policy.may_move_saved ? "" : " unmoved");
+}
+
+// Of layers that see everything, eight tokens and sixteen; a row has up to twelve.
+std::vector<std::string> saved_by_layer(std::string_view selective) {
+  const Config config =
+      load(fmt::format("sequence_len: 12\nselective_checkpointing: {}\n{}", selective, kFixed)).config;
+  const ModelConfig model{.num_hidden_layers = 3, .sliding_window = {0, 8, 16}};
+  const Policy policy = make_policy(config, model);
+  return {shown(policy.saved_of(0)), shown(policy.saved_of(1)), shown(policy.saved_of(2))};
 }
 
 // "frozen trainable gradients optimizer"
@@ -114,6 +126,24 @@ TEST_CASE("keys about saved activations fix what they say for full fine-tuning")
   }
 }
 
+TEST_CASE("selective checkpointing saves nothing in layers of the types that are computed again") {
+  const std::string again = "keep recompute recompute recompute", kept = "keep keep recompute recompute",
+                    both = "keep host host recompute", products = "keep recompute keep recompute";
+  using Layers = std::vector<std::string>;
+  CHECK(saved_by_layer("true") == Layers{kept, again, kept});
+  CHECK(saved_by_layer("{save_sliding_window: false}") == Layers{kept, again, kept});
+  CHECK(saved_by_layer("{save_sliding_window: true}") == Layers{kept, kept, kept});
+  CHECK(saved_by_layer("{recompute_layer_types: []}") == Layers{kept, kept, kept});
+  CHECK(saved_by_layer("{recompute_layer_types: null}") == Layers{kept, again, kept});
+  CHECK(saved_by_layer("{recompute_layer_types: [chunked_attention]}") == Layers{kept, kept, kept});
+  CHECK(saved_by_layer("{recompute_layer_types: full_attention}") == Layers{again, kept, again});
+  CHECK(saved_by_layer("{recompute_layer_types: [full_attention, sliding_attention]}") == Layers{again, again, again});
+  CHECK(saved_by_layer("{recompute_layer_types: [full_attention], save_sliding_window: true}") ==
+        Layers{kept, kept, kept});
+  CHECK(saved_by_layer("{save: [attention, mm], offload: true}") == Layers{both, again, both});
+  CHECK(saved_by_layer("{save: ['aten::mm']}") == Layers{products, again, products});
+}
+
 TEST_CASE("offloading without checkpointing moves all that an adapter's training saves") {
   const std::string lora(kLora);
   CHECK(saved(lora) == "? ? ? ?");
@@ -160,10 +190,9 @@ TEST_CASE("checkpointing keys that contradict each other are named together") {
         "save_modules or save_matmul_min_k, "
         "got 'sav'; did you mean save?");
   CHECK(error_of("selective_checkpointing: {save: [atention]}\n").find("did you mean attention?") != std::string::npos);
-  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [full_attention]}\n") ==
-        "[c.yml:4: selective_checkpointing.recompute_layer_types] expected sliding_attention or chunked_attention, got "
-        "'full_attention'; a choice by the type of a layer is not yet supported: remove it");
-  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [sliding_attention, chunked_attention]}\n").empty());
+  CHECK(error_of("selective_checkpointing: {recompute_layer_types: [sliding_atention]}\n") ==
+        "[c.yml:4: selective_checkpointing.recompute_layer_types.0] expected full_attention, sliding_attention, "
+        "chunked_attention or linear_attention, got 'sliding_atention'; did you mean sliding_attention?");
   CHECK(error_of("activation_offloading: host\n") ==
         "[c.yml:4: activation_offloading] expected false, true, legacy, disk, hidden_states or none, got 'host'; write "
         "one of these");

@@ -38,13 +38,13 @@ Machine ModeJobs::machine() const {
 }
 
 train::Job ModeJobs::job(const std::string& lines) const {
-  train::Job job = tiny_job(kGoldenModels / "qwen3", setup_);
+  train::Job job = tiny_job(kGoldenModels / model_, setup_);
   std::string text =
       fmt::format("base_model: {}\noutput_dir: {}\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}",
                   job.config.base_model, folder_.path().string(), lines);
   if (!setup_.adapter.empty()) text += "adapter: lora\nlora_model_dir: " + job.config.lora_model_dir + "\n";
   job.config = train::load_config(text, "test", {}, train::ConfigUse::kTrain).config;
-  job.policy = train::make_policy(job.config);
+  job.policy = train::make_policy(job.config, job.model);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
   return job;
 }

@@ -20,7 +20,8 @@ class ModeJobs {
  public:
   static constexpr int64_t kSteps = 2;
 
-  explicit ModeJobs(TinySetup setup) : setup_(std::move(setup)) {}
+  explicit ModeJobs(TinySetup setup, std::string model = "qwen3")
+      : setup_(std::move(setup)), model_(std::move(model)) {}
 
   [[nodiscard]] train::Job job(const std::string& lines) const;
   // `tiers` must outlive the training.
@@ -33,6 +34,7 @@ class ModeJobs {
 
  private:
   TinySetup setup_;
+  std::string model_;  // a golden one
   TemporaryFolder folder_;
 };
 
