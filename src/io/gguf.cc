@@ -2,196 +2,27 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <optional>
-#include <type_traits>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "base/text.h"
 #include "io/convert.h"
+#include "io/gguf_cursor.h"
 #include "io/gguf_dequantize.h"
 
 namespace spillway {
 namespace {
 
-// The largest vocabularies in use need some 20 MB of metadata.
-constexpr int64_t kMostHeaderBytes = 64 * kMiB;
 constexpr int64_t kScratchBytes = 256 * kKiB;
 constexpr int kMostDims = 4;
-
-enum class ValueType : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
-
-// Reads the header front to back through a buffer; every length is checked against what is left of the file.
-class Cursor {
- public:
-  explicit Cursor(const ReadFile& file)
-      : file_(file), where_(file.path().string()), end_(std::min(file.size(), kMostHeaderBytes)), buffer_(64 * kKiB) {}
-
-  [[nodiscard]] int64_t position() const { return position_; }
-  [[nodiscard]] const std::string& where() const { return where_; }
-
-  // Makes sure that `count` items of `bytes` each can follow.
-  void require(uint64_t count, int64_t bytes, std::string_view what) const {
-    const int64_t left = end_ - position_;
-    if (count <= static_cast<uint64_t>(left / bytes)) return;
-    throw input_error(where_, "expected room for {} {} at byte {} of the header, got {} bytes; {}", count, what,
-                      position_, left, "the file is cut short or broken, download it again");
-  }
-  template <typename T>
-  [[nodiscard]] T number() {
-    require(1, sizeof(T), "numbers");
-    T value;
-    take(&value, sizeof value);
-    return value;
-  }
-  [[nodiscard]] std::string text() {
-    const auto length = number<uint64_t>();
-    require(length, 1, "bytes of text");
-    std::string value(length, '\0');
-    take(value.data(), static_cast<int64_t>(length));
-    return value;
-  }
-
- private:
-  void take(void* into, int64_t bytes) {
-    auto* target = static_cast<std::byte*>(into);
-    while (bytes > 0) {
-      if (position_ < begin_ || position_ >= begin_ + filled_) {
-        begin_ = position_;
-        filled_ = std::min(static_cast<int64_t>(buffer_.size()), end_ - begin_);
-        file_.read(begin_, std::span(buffer_).first(static_cast<size_t>(filled_)));
-      }
-      const int64_t count = std::min(bytes, begin_ + filled_ - position_);
-      std::memcpy(target, buffer_.data() + (position_ - begin_), static_cast<size_t>(count));
-      target += count;
-      position_ += count;
-      bytes -= count;
-    }
-  }
-
-  const ReadFile& file_;
-  std::string where_;
-  int64_t end_, position_ = 0;
-  std::vector<std::byte> buffer_;
-  int64_t begin_ = 0, filled_ = 0;  // what of the file lies in buffer_
-};
-
-template <typename T>
-int64_t read_integer(Cursor& cursor, std::string_view key) {
-  const T value = cursor.number<T>();
-  if constexpr (std::is_same_v<T, uint64_t>) {
-    if (value > static_cast<uint64_t>(INT64_MAX)) {
-      throw input_error(cursor.where(), "expected {} below 2^63, got {}; the file is broken, download it again",
-                        quote(key), value);
-    }
-  }
-  return static_cast<int64_t>(value);
-}
-
-// One number of an integral or floating type, or nothing for another type.
-std::optional<int64_t> read_any_integer(Cursor& cursor, ValueType type, std::string_view key) {
-  switch (type) {
-    case ValueType::kU8:
-      return read_integer<uint8_t>(cursor, key);
-    case ValueType::kI8:
-      return read_integer<int8_t>(cursor, key);
-    case ValueType::kU16:
-      return read_integer<uint16_t>(cursor, key);
-    case ValueType::kI16:
-      return read_integer<int16_t>(cursor, key);
-    case ValueType::kU32:
-      return read_integer<uint32_t>(cursor, key);
-    case ValueType::kI32:
-      return read_integer<int32_t>(cursor, key);
-    case ValueType::kU64:
-      return read_integer<uint64_t>(cursor, key);
-    case ValueType::kI64:
-      return read_integer<int64_t>(cursor, key);
-    case ValueType::kBool:
-      return read_integer<uint8_t>(cursor, key) != 0;
-    default:
-      return {};
-  }
-}
-double read_any_float(Cursor& cursor, ValueType type) {
-  return type == ValueType::kF32 ? cursor.number<float>() : cursor.number<double>();
-}
-
-int64_t least_bytes(ValueType type) {
-  switch (type) {
-    case ValueType::kU8:
-    case ValueType::kI8:
-    case ValueType::kBool:
-      return 1;
-    case ValueType::kU16:
-    case ValueType::kI16:
-      return 2;
-    case ValueType::kU32:
-    case ValueType::kI32:
-    case ValueType::kF32:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
-ValueType read_type(Cursor& cursor, std::string_view key) {
-  const auto type = cursor.number<uint32_t>();
-  if (type > static_cast<uint32_t>(ValueType::kF64)) {
-    throw input_error(cursor.where(),
-                      "expected a type of 0 to 12 for {}, got {}; the file is broken, download it again", quote(key),
-                      type);
-  }
-  return static_cast<ValueType>(type);
-}
-
-GgufValue read_list(Cursor& cursor, std::string_view key) {
-  const ValueType type = read_type(cursor, key);
-  const auto count = cursor.number<uint64_t>();
-  cursor.require(count, least_bytes(type), "list items");
-  const auto fill = [&](auto list, auto next) {
-    list.reserve(count);
-    for (uint64_t i = 0; i < count; ++i) list.push_back(next());
-    return list;
-  };
-  switch (type) {
-    case ValueType::kString:
-      return fill(std::vector<std::string>(), [&] { return cursor.text(); });
-    case ValueType::kF32:
-    case ValueType::kF64:
-      return fill(std::vector<double>(), [&] { return read_any_float(cursor, type); });
-    case ValueType::kArray:
-      throw input_error(cursor.where(), "expected a list of plain values for {}, got a list of lists; use another file",
-                        quote(key));
-    default:
-      return fill(std::vector<int64_t>(), [&] { return *read_any_integer(cursor, type, key); });
-  }
-}
-
-GgufValue read_value(Cursor& cursor, std::string_view key) {
-  const ValueType type = read_type(cursor, key);
-  switch (type) {
-    case ValueType::kString:
-      return cursor.text();
-    case ValueType::kF32:
-    case ValueType::kF64:
-      return read_any_float(cursor, type);
-    case ValueType::kArray:
-      return read_list(cursor, key);
-    case ValueType::kBool:
-      return cursor.number<uint8_t>() != 0;
-    default:
-      return *read_any_integer(cursor, type, key);
-  }
-}
 
 struct Counts {
   uint64_t tensors = 0, keys = 0;
 };
 
-Counts read_start(Cursor& cursor) {
+Counts read_start(GgufCursor& cursor) {
   const auto magic = cursor.number<uint32_t>();
   if (magic != 0x46554747) {
     throw input_error(cursor.where(),
@@ -235,7 +66,7 @@ std::optional<GgufType> known_type(uint32_t number) {
 }
 
 // A tensor's description; its offset counts from the start of the data until place_tensors() has run.
-GgufTensor read_tensor(Cursor& cursor) {
+GgufTensor read_tensor(GgufCursor& cursor) {
   GgufTensor tensor;
   tensor.name = cursor.text();
   const auto dims = cursor.number<uint32_t>();
@@ -244,8 +75,7 @@ GgufTensor read_tensor(Cursor& cursor) {
                       "expected 1 to {} dimensions of tensor {}, got {}; the file is broken, download it again",
                       kMostDims, quote(tensor.name), dims);
   }
-  for (uint32_t i = 0; i < dims; ++i)
-    tensor.shape.insert(tensor.shape.begin(), read_integer<uint64_t>(cursor, tensor.name));
+  for (uint32_t i = 0; i < dims; ++i) tensor.shape.insert(tensor.shape.begin(), cursor.size(tensor.name));
   const auto number = cursor.number<uint32_t>();
   const auto type = known_type(number);
   if (!type) {
@@ -254,7 +84,7 @@ GgufTensor read_tensor(Cursor& cursor) {
                       quote(tensor.name), number, "use another quantisation of the model");
   }
   tensor.type = *type;
-  tensor.offset = read_integer<uint64_t>(cursor, tensor.name);
+  tensor.offset = cursor.size(tensor.name);
 
   const GgufLayout layout = layout_of(*type);
   int64_t elems = 1;
@@ -272,7 +102,7 @@ GgufTensor read_tensor(Cursor& cursor) {
 
 // Turns offsets into the data into offsets into the file, and checks that the tensors are aligned, inside it, and
 // apart.
-void place_tensors(std::vector<GgufTensor>& tensors, const Cursor& cursor, int64_t alignment, int64_t file_bytes) {
+void place_tensors(std::vector<GgufTensor>& tensors, const GgufCursor& cursor, int64_t alignment, int64_t file_bytes) {
   const int64_t data = align_up(cursor.position(), alignment);
   for (GgufTensor& tensor : tensors) {
     int64_t end = 0;
@@ -336,7 +166,7 @@ int64_t GgufTensor::elems() const {
 
 GgufFile::GgufFile(const std::filesystem::path& path) : file_(path) {
   static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
-  Cursor cursor(file_);
+  GgufCursor cursor(file_);
   const Counts counts = read_start(cursor);
   for (uint64_t i = 0; i < counts.keys; ++i) {
     std::string key = cursor.text();
