@@ -186,9 +186,12 @@ int cmd_doctor(std::span<const std::string> args) {
   CommandLine line("spillway doctor", "Shows what this machine has and how fast each part is.");
   std::string folder = ".", device_name = "auto";
   bool json = false;
-  line.option("--disk", folder, "the folder whose disk is measured");
-  line.option("--device", device_name, "the device that is measured: auto, cpu, cuda or cuda:N");
+  line.option("--disk FOLDER", folder, "the folder whose disk is measured");
+  line.option("--device NAME", device_name, "the device that is measured: auto, cpu, cuda or cuda:N");
   line.flag("--json", json, "print one JSON document");
+  line.example("spillway doctor");
+  line.example("spillway doctor --disk /nvme0/scratch");
+  line.example("spillway doctor --json > machine.json && spillway plan config.yml --machine machine.json");
   if (!line.parse(args)) return kDone;
   if (!std::filesystem::is_directory(folder)) {
     throw input_error("--disk", "expected a folder, got '{}'; name one that is there", folder);

@@ -93,23 +93,28 @@ void check_tokens(const std::vector<std::vector<int32_t>>& prompts, int64_t voca
 
 int cmd_generate(std::span<const std::string> args) {
   Options options;
-  CommandLine line("spillway generate", "Continue a text, or answer a conversation.");
+  CommandLine line("spillway generate", "Continues a text, or answers a conversation.");
   line.required("MODEL", options.model, "the model folder");
-  line.option("--adapter", options.adapter, "a PEFT adapter folder");
-  line.option("--prompt", options.prompt, "the text to continue");
-  line.option("--messages", options.messages,
-              "a JSON file: a list of messages, or an object with messages, tools, ...");
+  line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it");
+  line.option("--device NAME", options.device,
+              "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
+  line.section("Exactly one of");
+  line.option("--prompt TEXT", options.prompt, "the text to continue");
+  line.option("--messages FILE.json", options.messages, "a list of messages, or an object with messages, tools, ...");
   line.exactly_one_of({"--prompt", "--messages"});
-  line.option("--max-new-tokens", options.sampling.max_new_tokens, "stop after so many (256)", 1, 1 << 20);
-  line.option("--temperature", options.sampling.temperature, "0 (default) takes the most likely token", 0.0, 100.0);
-  line.option("--top-p", options.sampling.top_p, "sample from the most likely tokens that together reach P", 0.0, 1.0);
-  line.option("--top-k", options.sampling.top_k, "sample from the K most likely tokens", 0, 1 << 30);
-  line.option("--seed", options.sampling.seed, "of the sampling");
-  line.option("--device", options.device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
+  line.section("Sampling");
+  line.option("--max-new-tokens N", options.sampling.max_new_tokens, "stop after so many", 1, 1 << 20);
+  line.option("--temperature T", options.sampling.temperature, "0 takes the most likely token", 0.0, 100.0);
+  line.option("--top-p P", options.sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
+  line.option("--top-k K", options.sampling.top_k, "only from the K most likely tokens; 0 from all", 0, 1 << 30);
+  line.option("--seed N", options.sampling.seed, "another one samples another text");
+  line.section("Output");
   line.flag("--json", options.json, "print one JSON document");
   line.flag("--json-lines", options.json_lines,
             "--messages holds one conversation a line; print one JSON document for each");
   line.flag("--logprobs", options.logprobs, "with --json: the log-probability of each token");
+  line.example("spillway generate ./base --adapter ./model-out --prompt 'The capital of France is'");
+  line.example("spillway generate ./model --messages chat.json --temperature 0.7 --top-p 0.9");
   if (!line.parse(args)) return kDone;
 
   const data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(options));

@@ -13,13 +13,14 @@
 namespace spillway {
 
 int cmd_import(std::span<const std::string> args) {
-  CommandLine line("spillway import", "Write a Hugging Face folder from a GGUF file.");
+  CommandLine line("spillway import", "Writes a Hugging Face folder from a GGUF file.");
   std::string file, folder, dtype = "bf16";
   bool json = false;
   line.required("FILE.gguf", file, "the GGUF file");
-  line.required("--out", folder, "the folder to write; new or empty");
-  line.option("--dtype", dtype, "bf16, or f32 to keep the exact values of quantised weights");
+  line.required("--out FOLDER", folder, "the folder to write; new or empty");
+  line.option("--dtype TYPE", dtype, "bf16, or f32 to keep the exact values of quantised weights");
   line.flag("--json", json, "print one JSON document");
+  line.example("spillway import model-Q8_0.gguf --out ./model");
   if (!line.parse(args)) return kDone;
   if (dtype != "bf16" && dtype != "f32")
     throw input_error("--dtype", "expected bf16 or f32, got {}; choose one of them", dtype);

@@ -12,11 +12,12 @@ namespace spillway {
 int cmd_merge(std::span<const std::string> args) {
   std::string model, adapter, out;
   bool json = false;
-  CommandLine line("spillway merge", "Fold a LoRA adapter into its base and write a complete model folder.");
+  CommandLine line("spillway merge", "Folds a LoRA adapter into its base and writes a complete model folder.");
   line.required("MODEL", model, "the base's folder");
-  line.required("--adapter", adapter, "the PEFT adapter folder");
-  line.required("--out", out, "the folder to write");
+  line.required("--adapter FOLDER", adapter, "the PEFT adapter folder");
+  line.required("--out FOLDER", out, "the folder to write");
   line.flag("--json", json, "print one JSON document");
+  line.example("spillway merge ./base --adapter ./model-out --out ./merged");
   if (!line.parse(args)) return kDone;
   merge_adapter(model, adapter, out);
   if (json) {

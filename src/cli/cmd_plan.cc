@@ -28,6 +28,10 @@ constexpr CommandFlag kFlags[] = {
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"}};
+constexpr std::string_view kExamples[] = {"spillway plan config.yml", "spillway plan config.yml --memory.device 6GiB",
+                                          "spillway plan config.yml --check-config"};
+constexpr ConfigCommand kCommand = {"plan", "Shows where every byte will live and what a step costs; trains nothing.",
+                                    kFlags, kExamples};
 
 void print_verdicts_json(const std::string& path, const train::LoadedConfig& loaded) {
   auto keys = nlohmann::ordered_json::array();
@@ -87,8 +91,7 @@ Machine read_machine(const std::string& path) {
 }  // namespace
 
 int cmd_plan(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(
-      "plan", "Shows where every byte will live and what a step costs; trains nothing.", kFlags, args);
+  const auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
   if (arguments->has("--check-config")) return check_keys(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);

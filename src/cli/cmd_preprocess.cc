@@ -22,6 +22,10 @@ using nlohmann::ordered_json;
 
 constexpr CommandFlag kFlags[] = {{"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
                                   {"--json", "", "print the summary as one JSON document"}};
+constexpr std::string_view kExamples[] = {"spillway preprocess config.yml --out ./rows"};
+constexpr ConfigCommand kCommand = {
+    "preprocess", "Writes the rows that training would see; needs the tokenizer and config.json, no weights.", kFlags,
+    kExamples};
 
 // What a file of lines holds. A batch holds no padding; `unfilled_tokens` is what padding to sequence_len would have
 // added.
@@ -151,9 +155,7 @@ ordered_json preprocess(const fs::path& folder, const train::Config& config) {
 }  // namespace
 
 int cmd_preprocess(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(
-      "preprocess", "Writes the rows that training would see; needs the tokenizer and config.json, no weights.", kFlags,
-      args);
+  const auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kPreprocess);
   const train::Config& config = loaded.config;

@@ -121,18 +121,23 @@ void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, cons
 
 int cmd_tokenize(std::span<const std::string> args) {
   Options options;
-  CommandLine line("spillway tokenize", "Show the tokens of a text, as a model's tokenizer.json makes them.");
+  CommandLine line("spillway tokenize", "Shows the tokens of a text, as a model's tokenizer.json makes them.");
   line.required("MODEL", options.model, "the model folder; tokenizer.json is enough");
-  line.option("--text", options.text, "this text");
-  line.option("--file", options.file, "the text of a file");
-  line.option("--lines", options.lines, "many texts, one JSON string a line; with --json-lines");
-  line.option("--messages", options.messages,
-              "a conversation: a JSON list of messages, or an object with them; with --json-lines one on each line");
-  line.exactly_one_of({"--text", "--file", "--lines", "--messages"});
-  line.flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
+  line.section("Exactly one of");
+  line.option("--text TEXT", options.text, "this text");
+  line.option("--file FILE", options.file, "the text of a file");
+  line.option("--messages FILE.json", options.messages,
+              "a conversation: a list of messages, or an object with them; with --json-lines one on each line");
+  line.option("--lines FILE.jsonl", options.lines, "many texts, one JSON string a line; with --json-lines");
+  line.exactly_one_of({"--text", "--file", "--messages", "--lines"});
+  line.section("Special tokens");
+  line.flag("--no-special", options.no_special, "add none, such as BOS");
+  line.flag("--skip-special", options.skip_special, "leave them out of the decoded text");
+  line.section("Output");
   line.flag("--json", options.json, R"(print {"ids", "tokens", "text"})");
-  line.flag("--no-special", options.no_special, "add no special tokens, such as BOS");
-  line.flag("--skip-special", options.skip_special, "leave special tokens out of the decoded text");
+  line.flag("--json-lines", options.json_lines, R"(print {"ids", "text"} for each line)");
+  line.example("spillway tokenize ./model --text 'Hello world'");
+  line.example("spillway tokenize ./model --messages chat.json --json");
   if (!line.parse(args)) return kDone;
   if (options.json_lines ? options.lines.empty() && options.messages.empty() : !options.lines.empty()) {
     throw input_error("--json-lines",

@@ -1,56 +1,102 @@
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace spillway {
+namespace {
+
+// "--out" of "--out FOLDER"
+std::string name_of(std::string_view what) { return std::string(what.substr(0, what.find(' '))); }
+
+std::string with_default(const std::string& help, const std::string& value) {
+  return fmt::format("{} (default {})", help, value);
+}
+
+}  // namespace
 
 CommandLine::CommandLine(std::string name, std::string summary)
-    : app_(std::make_unique<CLI::App>(std::move(summary), std::move(name))) {}
+    : app_(std::make_unique<CLI::App>("", name)),
+      help_{.usage = std::move(name), .summary = std::move(summary), .sections = {{}}} {}
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::required(std::string name, std::string& value, std::string help) {
-  app_->add_option(std::move(name), value, std::move(help))->required();
+void CommandLine::section(std::string title) { help_.sections.push_back({std::move(title), {}}); }
+
+void CommandLine::list(std::string_view what, std::string meaning) {
+  help_.sections.back().rows.push_back({std::string(what), std::move(meaning)});
 }
 
-void CommandLine::option(std::string name, std::string& value, std::string help) {
-  CLI::Option* added = app_->add_option(std::move(name), value, std::move(help));
-  if (!value.empty()) added->capture_default_str();
+void CommandLine::required(std::string_view what, std::string& value, std::string help) {
+  app_->add_option(name_of(what), value)->required();
+  help_.usage += fmt::format(" {}", what);
+  list(what, std::move(help));
 }
 
-void CommandLine::option(std::string name, uint64_t& value, std::string help) {
-  app_->add_option(std::move(name), value, std::move(help));
+void CommandLine::option(std::string_view what, std::string& value, std::string help) {
+  app_->add_option(name_of(what), value);
+  list(what, value.empty() ? std::move(help) : with_default(help, value));
 }
 
-void CommandLine::option(std::string name, int64_t& value, std::string help, int64_t least, int64_t most) {
-  app_->add_option(std::move(name), value, std::move(help))->check(CLI::Range(least, most));
+void CommandLine::option(std::string_view what, uint64_t& value, std::string help) {
+  app_->add_option(name_of(what), value);
+  list(what, with_default(help, fmt::format("{}", value)));
 }
 
-void CommandLine::option(std::string name, double& value, std::string help, double least, double most) {
-  app_->add_option(std::move(name), value, std::move(help))->check(CLI::Range(least, most));
+void CommandLine::option(std::string_view what, int64_t& value, std::string help, int64_t least, int64_t most) {
+  app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
+  list(what, with_default(help, fmt::format("{}", value)));
 }
 
-void CommandLine::flag(std::string name, bool& value, std::string help) {
-  app_->add_flag(std::move(name), value, std::move(help));
+void CommandLine::option(std::string_view what, double& value, std::string help, double least, double most) {
+  app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
+  list(what, with_default(help, fmt::format("{}", value)));
+}
+
+void CommandLine::flag(std::string_view what, bool& value, std::string help) {
+  app_->add_flag(std::string(what), value);
+  list(what, std::move(help));
 }
 
 void CommandLine::exactly_one_of(const std::vector<std::string>& names) {
   CLI::Option_group* group = app_->add_option_group("exactly one of");
   for (const std::string& name : names) group->add_option(app_->get_option(name));
   group->require_option(1);
+  std::vector<std::string_view> options;
+  for (const HelpSection& section : help_.sections) {
+    for (const HelpRow& row : section.rows) {
+      if (std::find(names.begin(), names.end(), name_of(row.what)) != names.end()) options.push_back(row.what);
+    }
+  }
+  help_.usage += fmt::format(" ({})", fmt::join(options, " | "));
+}
+
+void CommandLine::example(std::string text) { help_.examples.push_back(std::move(text)); }
+
+void CommandLine::fail_unexpected(const std::string& argument) const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_->get_options()) names.push_back(option->get_name());
+  const std::string_view near = nearest_name(argument, std::vector<std::string_view>(names.begin(), names.end()));
+  throw input_error(app_->get_name(), "expected arguments as in `{} --help`, got {}; {}", app_->get_name(),
+                    quote(argument), near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
 }
 
 bool CommandLine::parse(std::span<const std::string> args) {
   try {
     app_->parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app_->help());
+    help_.usage += " [OPTION ...]";
+    fmt::print("{}", help_text(help_));
     return false;
+  } catch (const CLI::ExtrasError&) {
+    fail_unexpected(app_->remaining().front());
   } catch (const CLI::ParseError& error) {
     throw input_error(app_->get_name(), "expected arguments as in `{} --help`, got: {}; correct them", app_->get_name(),
                       error.what());

@@ -1,8 +1,10 @@
 // What a command takes: its arguments by name, where their values go, and what --help says of them.
 //
-//   CommandLine line("spillway merge", "Fold a LoRA adapter into its base and write a complete model folder.");
+//   CommandLine line("spillway merge", "Folds a LoRA adapter into its base and writes a complete model folder.");
 //   line.required("MODEL", model, "the base's folder");
+//   line.required("--out FOLDER", out, "the folder to write");
 //   line.flag("--json", json, "print one JSON document");
+//   line.example("spillway merge ./base --adapter ./adapter --out ./merged");
 //   if (!line.parse(args)) return kDone;
 #pragma once
 
@@ -13,36 +15,48 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/help_page.h"
+
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
 class App;
 }
 
 namespace spillway {
 
-// Values live with the caller and keep their defaults where the user does not give them. CLI11 does the work, behind
-// this class because it is slow to compile.
+// Values live with the caller and keep their defaults, which --help shows, where the user does not give them. CLI11
+// does the work, behind this class because it is slow to compile.
 class CommandLine {
  public:
   CommandLine(std::string name, std::string summary);
   ~CommandLine();
 
-  // A name without dashes stands for a positional argument.
-  void required(std::string name, std::string& value, std::string help);
-  void option(std::string name, std::string& value, std::string help);
-  void option(std::string name, uint64_t& value, std::string help);
-  void option(std::string name, int64_t& value, std::string help, int64_t least, int64_t most);
-  void option(std::string name, double& value, std::string help, double least, double most);
-  void flag(std::string name, bool& value, std::string help);
+  // What follows is listed below this title.
+  void section(std::string title);
 
-  // The user has to give exactly one of these options.
+  // "--out FOLDER": the option and what stands for its value; a name without dashes is a positional argument.
+  void required(std::string_view what, std::string& value, std::string help);
+  void option(std::string_view what, std::string& value, std::string help);
+  void option(std::string_view what, uint64_t& value, std::string help);
+  void option(std::string_view what, int64_t& value, std::string help, int64_t least, int64_t most);
+  void option(std::string_view what, double& value, std::string help, double least, double most);
+  void flag(std::string_view what, bool& value, std::string help);
+
+  // The user has to give exactly one of these options, which are there already.
   void exactly_one_of(const std::vector<std::string>& names);
+
+  // A command line for the end of the help.
+  void example(std::string text);
 
   // Parses the arguments after the command's name. Answers --help on standard output and then returns false. Throws
   // InputError where they are wrong, at the command's name.
   [[nodiscard]] bool parse(std::span<const std::string> args);
 
  private:
+  void list(std::string_view what, std::string meaning);
+  [[noreturn]] void fail_unexpected(const std::string& argument) const;
+
   std::unique_ptr<CLI::App> app_;
+  HelpPage help_;
 };
 
 }  // namespace spillway

@@ -19,6 +19,7 @@
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
+#include "cli/help_page.h"
 #include "io/file_error.h"
 
 namespace spillway {
@@ -37,16 +38,20 @@ constexpr Command kCommands[] = {
 
 constexpr std::string_view kVersion = SPILLWAY_VERSION;
 
-int print_help() {
-  fmt::print("usage: spillway COMMAND ...\n\nTrains language models within the memory that you give it.\n\n");
-  for (const Command& command : commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
-  fmt::print("\n`spillway COMMAND --help` tells more; `spillway --version` prints {}.\n", kVersion);
-  return kDone;
+std::string help() {
+  HelpPage page{.usage = "spillway COMMAND ...",
+                .summary = "Trains language models within the memory that you give it.",
+                .sections = {{}},
+                .examples = {"spillway plan examples/quickstart.yml", "spillway train examples/quickstart.yml"}};
+  for (const Command& command : commands())
+    page.sections[0].rows.push_back({std::string(command.name), std::string(command.summary)});
+  return help_text(page) +
+         fmt::format("\n`spillway COMMAND --help` tells more; `spillway --version` prints {}.\n", kVersion);
 }
 
 int dispatch(std::span<const std::string> args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
-    print_help();
+    fmt::print("{}", help());
     return args.empty() ? kInputWrong : kDone;
   }
   if (args[0] == "--version") {

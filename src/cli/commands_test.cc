@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
+#include "cli/help_page.h"
 #include "plan/machine.h"
 #include "tests/support/captured.h"
 #include "tests/support/temporary_folder.h"
@@ -52,9 +54,35 @@ TEST_CASE("every command explains itself") {
     CAPTURE(std::string(command.name));
     const Captured help = run({std::string(command.name), "--help"});
     CHECK(help.status == 0);
-    CHECK_FALSE(help.out.empty());
     CHECK(help.err.empty());
+    CHECK(help.out.starts_with(fmt::format("usage: spillway {} ", command.name)));
+    CHECK(help.out.find(fmt::format("\nExamples\n  spillway {}", command.name)) != std::string::npos);
+    CHECK(help.out.find("[Option") == std::string::npos);  // CLI11's word for a group
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
   }
+}
+
+TEST_CASE("help lists options below their titles, with their defaults, in one column") {
+  const std::string out = run({"generate", "--help"}).out;
+  CAPTURE(out);
+  CHECK(out.starts_with("usage: spillway generate MODEL (--prompt TEXT | --messages FILE.json) [OPTION ...]\n\n"));
+  CHECK(out.find("\n  MODEL                 the model folder\n") != std::string::npos);
+  CHECK(out.find("\nExactly one of\n  --prompt TEXT         the text to continue\n") != std::string::npos);
+  CHECK(out.find("\nSampling\n  --max-new-tokens N    stop after so many (default 256)\n") != std::string::npos);
+}
+
+TEST_CASE("a meaning that is too long for its line goes on below itself") {
+  const std::string word = "meaning ";
+  std::string meaning;
+  for (int i = 0; i < 12; ++i) meaning += word;
+  meaning += std::string(100, 'x');
+  const std::string text = help_text({"u", "s", {{"Title", {{"--a B", meaning}, {"--long C", "short"}}}}, {"u a"}});
+  std::string line = "  --a B     ";
+  for (int i = 0; i < 11; ++i) line += word;
+  line.pop_back();
+  CHECK(text == "usage: u\n\ns\n\nTitle\n" + line + "\n            meaning\n            " + std::string(100, 'x') +
+                    "\n  --long C  short\n\nExamples\n  u a\n");
 }
 
 TEST_CASE("JSON that is nested too deep is an error of one line, wherever it stands") {
@@ -116,6 +144,14 @@ TEST_CASE("what is wrong with the arguments themselves is said in one line") {
   CHECK(run({"plan", config.path, "-seed"}).err ==
         "[spillway plan] expected --KEY VALUE, got '-seed'; write two dashes\n");
   CHECK(run({"plan", "/nonexistent.yml", "--check-config"}).status == 2);
+  CHECK(
+      run({"doctor", "--devise", "cpu"}).err ==
+      "[spillway doctor] expected arguments as in `spillway doctor --help`, got '--devise'; did you mean --device?\n");
+  CHECK(run({"merge", "m", "x", "--adapter", "a", "--out", "b"}).err ==
+        "[spillway merge] expected arguments as in `spillway merge --help`, got 'x'; remove it\n");
+  CHECK(run({"generate", "m"}).err ==
+        "[spillway generate] expected arguments as in `spillway generate --help`, got: Exactly 1 option from "
+        "[--prompt,--messages] is required; correct them\n");
   CHECK(run({"plan", config.path, "--max_steps", "-1", "--check-config"}).status == 0);
 }
 

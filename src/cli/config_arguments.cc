@@ -5,29 +5,32 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/help_page.h"
 #include "train/config_help.h"
 
 namespace spillway {
 namespace {
 
-void print_usage(std::string_view command, std::string_view summary, std::span<const CommandFlag> flags) {
-  fmt::print("usage: spillway {} CONFIG.yml [--KEY VALUE ...]\n\n{}\n\n", command, summary);
-  const auto print_flag = [](std::string_view flag, std::string_view meaning) {
-    fmt::print("  {:<22} {}\n", flag, meaning);
-  };
-  print_flag("CONFIG.yml", "the config; - reads standard input");
-  print_flag("--KEY VALUE", "sets a key of the config, also --KEY=VALUE; a nested key with dots");
-  for (const CommandFlag& flag : flags) {
-    print_flag(flag.value.empty() ? std::string(flag.name) : fmt::format("{} {}", flag.name, flag.value), flag.meaning);
+HelpPage help_page(const ConfigCommand& command) {
+  std::vector<HelpRow> rows = {{"CONFIG.yml", "the config; - reads standard input"},
+                               {"--KEY VALUE", "sets a key of the config, also --KEY=VALUE; a nested key with dots"}};
+  for (const CommandFlag& flag : command.flags) {
+    rows.push_back({flag.value.empty() ? std::string(flag.name) : fmt::format("{} {}", flag.name, flag.value),
+                    std::string(flag.meaning)});
   }
-  print_flag("--help-config", "all keys; with --markdown as the page docs/config.md");
+  rows.push_back({"--help-config", "lists the keys of a config; with --markdown as the page docs/config.md"});
+  return {.usage = fmt::format("spillway {} CONFIG.yml [--KEY VALUE ...]{}", command.name,
+                               command.flags.empty() ? "" : " [OPTION ...]"),
+          .summary = std::string(command.summary),
+          .sections = {{"", std::move(rows)}},
+          .examples = {command.examples.begin(), command.examples.end()}};
 }
 
 // Walks the arguments once; a flag's or a key's value is behind `=` or in the next argument.
 class ArgumentReader {
  public:
-  ArgumentReader(std::string_view command, std::span<const CommandFlag> flags, std::span<const std::string> args)
-      : command_(command), flags_(flags), args_(args) {}
+  ArgumentReader(const ConfigCommand& command, std::span<const std::string> args)
+      : command_(command.name), flags_(command.flags), args_(args) {}
 
   ConfigArguments read() {
     for (; at_ < args_.size(); ++at_) {
@@ -99,19 +102,17 @@ class ArgumentReader {
 
 }  // namespace
 
-std::optional<ConfigArguments> parse_config_arguments(std::string_view command, std::string_view summary,
-                                                      std::span<const CommandFlag> flags,
-                                                      std::span<const std::string> args) {
+std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& command, std::span<const std::string> args) {
   const auto is_given = [&](std::string_view flag) { return std::find(args.begin(), args.end(), flag) != args.end(); };
   if (is_given("--help-config")) {
     fmt::print("{}", is_given("--markdown") ? train::config_markdown() : train::config_help());
     return {};
   }
   if (is_given("--help") || is_given("-h")) {
-    print_usage(command, summary, flags);
+    fmt::print("{}", help_text(help_page(command)));
     return {};
   }
-  return ArgumentReader(command, flags, args).read();
+  return ArgumentReader(command, args).read();
 }
 
 train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use) {

@@ -19,6 +19,14 @@ struct CommandFlag {
   std::string_view meaning;
 };
 
+// What --help says of a command that takes a config.
+struct ConfigCommand {
+  std::string_view name;  // "plan"
+  std::string_view summary;
+  std::span<const CommandFlag> flags;
+  std::span<const std::string_view> examples;  // command lines
+};
+
 struct ConfigArguments {
   std::string path;  // `-`: standard input
   std::vector<train::ConfigOverride> overrides;
@@ -34,8 +42,7 @@ struct ConfigArguments {
 
 // Reads the arguments after the command's name. Answers --help and --help-config [--markdown] itself, on standard
 // output, and then returns nothing. Throws InputError.
-[[nodiscard]] std::optional<ConfigArguments> parse_config_arguments(std::string_view command, std::string_view summary,
-                                                                    std::span<const CommandFlag> flags,
+[[nodiscard]] std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& command,
                                                                     std::span<const std::string> args);
 
 // Loads the config that the arguments name, and says on standard error which of its keys are ignored.
