@@ -258,6 +258,29 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   CHECK(other_version.err.find("expected a checkpoint of version 1, got 2; resume with") != std::string::npos);
 }
 
+TEST_CASE("a checkpoint of as many other rows is refused, and one that does not know its rows is not") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--max_steps", "3"})).status == 0);
+  const std::string checkpoint = (job.output("run") / "checkpoint-3").string();
+  const std::vector<std::string> resume = {"--resume_from_checkpoint", checkpoint, "--max_steps", "6"};
+  const std::string rows = job.rows();
+  const size_t second = rows.find('\n') + 1;
+  job.write_rows(rows.substr(second) + rows.substr(0, second));
+  const Finished others = run_spillway(job.train("x", resume));
+  CHECK(others.status == 2);
+  CHECK(others.err.find("spillway_state.json] expected the rows of this config, got 24 others; resume with the data") !=
+        std::string::npos);
+  nlohmann::json position = nlohmann::json::parse(read_file(checkpoint + "/spillway_state.json", 1 << 20));
+  position.erase("rows_checksum");
+  write_file(checkpoint + "/spillway_state.json", position.dump());
+  const Finished older = run_spillway(job.train("x", resume));
+  CAPTURE(older.err);
+  REQUIRE(older.status == 0);
+  // What it writes knows its rows.
+  const std::string written = read_file(job.output("x") / "checkpoint-6" / "spillway_state.json", 1 << 20);
+  CHECK(nlohmann::json::parse(written)["rows_checksum"].get<std::string>().size() == 16);
+}
+
 TEST_CASE("the report of a run measures what was planned, and plan says the same") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB"})).status == 0);

@@ -18,6 +18,7 @@ struct TrainingPosition {
   int64_t num_tokens = 0;  // seen so far
   // Of the data, so that another data set is noticed.
   int64_t rows = 0;
+  std::string rows_checksum;  // data::RowTable::checksum; empty: not known
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream

@@ -45,7 +45,9 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     position_.stream.emplace();
     position_.stream_identity = data::stream_identity(*data.stream);
   } else {
-    position_ = {.rows = data.training.size(), .steps_per_epoch = length_.steps_per_epoch};
+    position_ = {.rows = data.training.size(),
+                 .rows_checksum = data.training.checksum(),
+                 .steps_per_epoch = length_.steps_per_epoch};
   }
   const auto tokens = static_cast<size_t>(session.training().graph.tokens);
   for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);

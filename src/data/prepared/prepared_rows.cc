@@ -101,12 +101,16 @@ class PreparedWriter final : public RowSink {
 
 class MappedRows final : public RowTokens {
  public:
-  MappedRows(std::array<MappedFile, 3> files, int32_t largest) : files_(std::move(files)) {
+  MappedRows(std::array<MappedFile, 3> files, Checksums sums, int32_t largest)
+      : files_(std::move(files)), sums_(std::move(sums)) {
     ids = numbers<int32_t>(files_[0]);
     labels = numbers<int32_t>(files_[1]);
     offsets = numbers<int64_t>(files_[2]);
     largest_id = largest;
   }
+
+  // Known since the files were opened; to read them once more would make all of them resident.
+  [[nodiscard]] Checksums checksums() const override { return sums_; }
 
  private:
   template <typename T>
@@ -115,14 +119,17 @@ class MappedRows final : public RowTokens {
   }
 
   std::array<MappedFile, 3> files_;
+  Checksums sums_;
 };
+
+std::string sum_text(const Json& file) { return file.at("xxh3").get<std::string>(); }
 
 MappedFile open_checked(const fs::path& folder, const Json& file) {
   MappedFile mapped(folder / file.at("name").get<std::string>());
   const auto expected = file.at("bytes").get<int64_t>(), got = std::ssize(mapped.bytes());
   const std::string name = file.at("name");
   if (got != expected) throw input_error(name, "expected {} bytes, got {}; prepare it again", expected, got);
-  if (checksum_text(mapped.bytes()) != file.at("xxh3").get<std::string>())
+  if (checksum_text(mapped.bytes()) != sum_text(file))
     throw input_error(name, "expected the bytes that were written, got others; prepare it again");
   mapped.forget();
   return mapped;
@@ -135,10 +142,11 @@ Dataset open_prepared(const fs::path& folder, std::string_view identity) {
   if (index.at("made_from") != identity) throw input_error(kIndex, "expected rows of this job, got another's");
   if (index.at("xxh3") != sum_of(index)) throw input_error(kIndex, "expected what was written, got something else");
   const Json& files = index.at("files");
-  auto tokens =
-      std::make_shared<MappedRows>(std::array{open_checked(folder, files.at(0)), open_checked(folder, files.at(1)),
-                                              open_checked(folder, files.at(2))},
-                                   index.at("largest_id").get<int32_t>());
+  auto tokens = std::make_shared<MappedRows>(
+      std::array{open_checked(folder, files.at(0)), open_checked(folder, files.at(1)),
+                 open_checked(folder, files.at(2))},
+      RowTokens::Checksums{sum_text(files.at(0)), sum_text(files.at(1)), sum_text(files.at(2))},
+      index.at("largest_id").get<int32_t>());
   const DatasetSummary summary = summary_from_json(index.at("summary"));
   const auto run = std::ssize(tokens->ids);
   const bool fits = std::ssize(tokens->labels) == run && !tokens->offsets.empty() && tokens->offsets.back() == run;

@@ -62,6 +62,22 @@ TEST_CASE("prepared rows come back as they were, without being made again") {
   CHECK(source.reads == 2);
 }
 
+TEST_CASE("rows have one checksum in memory and on disk, and other rows or a part of them another") {
+  const TemporaryFolder folder;
+  Source source;
+  const RowTable prepared = source.prepare(folder.path()).dataset.rows;
+  const std::vector<Row> rows = {{{5, 6, 7}, {5, -100, 7}}, {{8, 9}, {8, 11}}};
+  const std::string sum = prepared.checksum();
+  CHECK(RowTable(rows).checksum() == sum);
+  std::vector<Row> other_label = rows, other_border = rows;
+  other_label[1].labels[1] = 12;
+  other_border = {{{5, 6}, {5, -100}}, {{7, 8, 9}, {7, 8, 11}}};
+  CHECK(RowTable(other_label).checksum() != sum);
+  CHECK(RowTable(other_border).checksum() != sum);
+  CHECK(prepared.select({1, 0}).checksum() != sum);
+  CHECK(prepared.select({1, 0}).checksum() == RowTable(rows).select({1, 0}).checksum());
+}
+
 TEST_CASE("rows that are damaged on disk are noticed, told and made again") {
   const TemporaryFolder folder;
   Source source;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/math.h"
+#include "io/checksum.h"
 
 namespace spillway::data {
 namespace {
@@ -14,6 +15,11 @@ std::shared_ptr<const RowTokens> in_memory(std::span<const Row> rows) {
 }
 
 }  // namespace
+
+RowTokens::Checksums RowTokens::checksums() const {
+  return {checksum_text(std::as_bytes(ids)), checksum_text(std::as_bytes(labels)),
+          checksum_text(std::as_bytes(offsets))};
+}
 
 MemoryRows::MemoryRows() : offsets_{0} { offsets = offsets_; }
 
@@ -36,6 +42,13 @@ Piece RowTable::row(int64_t index) const {
   const auto at = static_cast<size_t>(selection_ ? (*selection_)[static_cast<size_t>(index)] : index);
   const int64_t begin = tokens_->offsets[at];
   return {.begin = begin, .length = narrow<int32_t>(tokens_->offsets[at + 1] - begin)};
+}
+
+std::string RowTable::checksum() const {
+  Checksum sum;
+  for (const std::string& part : tokens_->checksums()) sum.add(std::as_bytes(std::span(part)));
+  if (selection_) sum.add(std::as_bytes(std::span(*selection_)));
+  return sum.text();
 }
 
 RowTable RowTable::select(std::vector<int64_t> rows) const {

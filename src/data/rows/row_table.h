@@ -6,10 +6,12 @@
 //   for (const int32_t id : table.ids(validation.row(0))) ...
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/rows/row.h"
@@ -39,6 +41,10 @@ class RowTokens {
   std::span<const int32_t> ids, labels;
   std::span<const int64_t> offsets;  // [rows + 1]
   int32_t largest_id = -1;           // of ids and labels
+
+  // Of the bytes of ids, labels and offsets.
+  using Checksums = std::array<std::string, 3>;
+  [[nodiscard]] virtual Checksums checksums() const;
 };
 
 class MemoryRows final : public RowTokens, public RowSink {
@@ -67,6 +73,9 @@ class RowTable {
   [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const { return part(tokens_->labels, piece); }
   // Of all tokens and labels, also of rows that were not selected; -1 where there are none.
   [[nodiscard]] int32_t largest_id() const { return tokens_->largest_id; }
+  // Of all that was read and of which of it these rows are: the same in every run over the same data, wherever the
+  // tokens live.
+  [[nodiscard]] std::string checksum() const;
   // These rows of the table, in this order.
   [[nodiscard]] RowTable select(std::vector<int64_t> rows) const;
 
