@@ -239,9 +239,9 @@ std::string nothing_fits(const PlanContext& context) {
 std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text;
   for (const Tier tier : short_tiers(plan)) {
-    text += fmt::format("\nThis does not fit: {} of {} memory are missing. Alive at the peak:\n{}",
+    text += fmt::format("\nThis does not fit: {} of {} {} is missing. Alive at the peak:\n{}",
                         format_bytes(plan.missing_bytes[static_cast<size_t>(tier)]), name_of(tier),
-                        alive_text(graph, plan, tier));
+                        tier == Tier::kDisk ? "space" : "memory", alive_text(graph, plan, tier));
   }
   if (!context.nearest.empty()) text += "\nWhat would fit:\n";
   if (context.least) text += fmt::format("\nWhat would fit: {}\n", nothing_fits(context));
