@@ -1,5 +1,6 @@
 #include "io/mapping_faults.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,9 +48,10 @@ bool install() {
 }
 
 void set_message(Watched& watched, std::string_view path) {
-  const std::string text = "[" + std::string(path.substr(0, 768)) +
-                           "] expected the file as it was when it was opened, got one that is shorter or cannot be "
-                           "read; check it and its disk, then go on from the last checkpoint\n";
+  const std::string text = fmt::format(
+      "[{}] expected the file as it was when it was opened, got one that is shorter or cannot be read; check it and "
+      "its disk, then go on from the last checkpoint\n",
+      path.substr(0, 768));
   watched.message.fill('\0');
   text.copy(watched.message.data(), watched.message.size() - 1);
 }

@@ -135,7 +135,7 @@ Value tojson(Runtime& runtime, const Value& input, const Arguments& arguments) {
   style.sort_keys = truthy(args[3]);
   if (!args[1].is_none()) {
     style.lines = true;
-    style.item_separator = ",";
+    style.item_separator.pop_back();  // the space: a line ends there
     style.indent =
         args[1].is_text()
             ? args[1].text()

@@ -96,10 +96,10 @@ TEST_CASE("where parts change how others are shown, the search is as exact as on
   CHECK(parts[10].empty());
   CHECK(parts[11] == "\nbot: hide");
 
-  const auto refuses_few = [](const Parts& parts) {
-    const auto replaced = std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part[0] > '9'; });
+  const auto refuses_few = [](const Parts& given) {
+    const auto replaced = std::count_if(given.begin(), given.end(), [](const auto& part) { return part[0] > '9'; });
     if (replaced > 3) throw input_error("template", "expected digits, got letters; correct them");
-    return in_turns(parts);
+    return in_turns(given);
   };
   const Conversation strict{many("{}", 20), refuses_few};
   CHECK(found(strict) == strict.parts);
