@@ -16,7 +16,7 @@ namespace {
 // "--out" of "--out FOLDER"
 std::string name_of(std::string_view what) { return std::string(what.substr(0, what.find(' '))); }
 
-std::string with_default(const std::string& help, const std::string& value) {
+std::string with_default(std::string_view help, const std::string& value) {
   return fmt::format("{} (default {})", help, value);
 }
 
@@ -28,41 +28,41 @@ CommandLine::CommandLine(std::string name, std::string summary)
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::section(std::string title) { help_.sections.push_back({std::move(title), {}}); }
+void CommandLine::section(std::string_view title) { help_.sections.push_back({std::string(title), {}}); }
 
-void CommandLine::list(std::string_view what, std::string meaning) {
-  help_.sections.back().rows.push_back({std::string(what), std::move(meaning)});
+void CommandLine::list(std::string_view what, std::string_view meaning) {
+  help_.sections.back().rows.push_back({std::string(what), std::string(meaning)});
 }
 
-void CommandLine::required(std::string_view what, std::string& value, std::string help) {
+void CommandLine::required(std::string_view what, std::string& value, std::string_view help) {
   app_->add_option(name_of(what), value)->required();
   help_.usage += fmt::format(" {}", what);
-  list(what, std::move(help));
+  list(what, help);
 }
 
-void CommandLine::option(std::string_view what, std::string& value, std::string help) {
+void CommandLine::option(std::string_view what, std::string& value, std::string_view help) {
   app_->add_option(name_of(what), value);
-  list(what, value.empty() ? std::move(help) : with_default(help, value));
+  list(what, value.empty() ? std::string(help) : with_default(help, value));
 }
 
-void CommandLine::option(std::string_view what, uint64_t& value, std::string help) {
+void CommandLine::option(std::string_view what, uint64_t& value, std::string_view help) {
   app_->add_option(name_of(what), value);
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
-void CommandLine::option(std::string_view what, int64_t& value, std::string help, int64_t least, int64_t most) {
+void CommandLine::option(std::string_view what, int64_t& value, std::string_view help, int64_t least, int64_t most) {
   app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
-void CommandLine::option(std::string_view what, double& value, std::string help, double least, double most) {
+void CommandLine::option(std::string_view what, double& value, std::string_view help, double least, double most) {
   app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
-void CommandLine::flag(std::string_view what, bool& value, std::string help) {
+void CommandLine::flag(std::string_view what, bool& value, std::string_view help) {
   app_->add_flag(std::string(what), value);
-  list(what, std::move(help));
+  list(what, help);
 }
 
 void CommandLine::exactly_one_of(const std::vector<std::string>& names) {

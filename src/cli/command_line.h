@@ -31,15 +31,15 @@ class CommandLine {
   ~CommandLine();
 
   // What follows is listed below this title.
-  void section(std::string title);
+  void section(std::string_view title);
 
   // "--out FOLDER": the option and what stands for its value; a name without dashes is a positional argument.
-  void required(std::string_view what, std::string& value, std::string help);
-  void option(std::string_view what, std::string& value, std::string help);
-  void option(std::string_view what, uint64_t& value, std::string help);
-  void option(std::string_view what, int64_t& value, std::string help, int64_t least, int64_t most);
-  void option(std::string_view what, double& value, std::string help, double least, double most);
-  void flag(std::string_view what, bool& value, std::string help);
+  void required(std::string_view what, std::string& value, std::string_view help);
+  void option(std::string_view what, std::string& value, std::string_view help);
+  void option(std::string_view what, uint64_t& value, std::string_view help);
+  void option(std::string_view what, int64_t& value, std::string_view help, int64_t least, int64_t most);
+  void option(std::string_view what, double& value, std::string_view help, double least, double most);
+  void flag(std::string_view what, bool& value, std::string_view help);
 
   // The user has to give exactly one of these options, which are there already.
   void exactly_one_of(const std::vector<std::string>& names);
@@ -52,7 +52,7 @@ class CommandLine {
   [[nodiscard]] bool parse(std::span<const std::string> args);
 
  private:
-  void list(std::string_view what, std::string meaning);
+  void list(std::string_view what, std::string_view meaning);
   [[noreturn]] void fail_unexpected(const std::string& argument) const;
 
   std::unique_ptr<CLI::App> app_;
