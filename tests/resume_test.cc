@@ -307,7 +307,7 @@ TEST_CASE("a budget that cannot be met exits 2 with one line and writes nothing"
   // The first command on a computer says that it measures.
   REQUIRE(run_spillway(job.train("none", {"--max_steps", "1"})).status == 0);
   fs::remove_all(job.output("none"));
-  const Finished refused = run_spillway(job.train("none", {"--memory.device", "10KiB"}));
+  const Finished refused = run_spillway(job.train("none", {"--memory.device", "10KiB", "--device", "cpu"}));
   CHECK(refused.status == 2);
   CHECK(refused.err.starts_with("[memory.device] expected at least "));
   CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);

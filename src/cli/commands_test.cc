@@ -176,7 +176,7 @@ TEST_CASE("doctor's JSON has tiers, rates, libraries and a machine that can be r
   CHECK(json["tiers"]["device"]["capacity_bytes"] > 0);
   CHECK(json["tiers"]["disk"].contains("write_bytes_per_second"));
   CHECK(json["compute"].size() >= 8);
-  CHECK(json["libraries"].size() == 7);
+  CHECK(json["libraries"].size() >= 7);  // a build with CUDA has more
   CHECK(json["missing"].is_array());
   CHECK(machine_from_json(json["machine"], "doctor").threads == json["cpu"]["threads"]);
   const std::string missing = folder.path() / "missing";
