@@ -69,9 +69,9 @@ TEST_CASE("rows have one checksum in memory and on disk, and other rows or a par
   const std::vector<Row> rows = {{{5, 6, 7}, {5, -100, 7}}, {{8, 9}, {8, 11}}};
   const std::string sum = prepared.checksum();
   CHECK(RowTable(rows).checksum() == sum);
-  std::vector<Row> other_label = rows, other_border = rows;
+  std::vector<Row> other_label = rows;
   other_label[1].labels[1] = 12;
-  other_border = {{{5, 6}, {5, -100}}, {{7, 8, 9}, {7, 8, 11}}};
+  const std::vector<Row> other_border = {{{5, 6}, {5, -100}}, {{7, 8, 9}, {7, 8, 11}}};
   CHECK(RowTable(other_label).checksum() != sum);
   CHECK(RowTable(other_border).checksum() != sum);
   CHECK(prepared.select({1, 0}).checksum() != sum);
