@@ -14,7 +14,9 @@
 namespace spillway {
 namespace {
 
-// Long enough to bridge the gap between two kernels, short enough not to burn a core between steps.
+// Long enough to bridge the gap between two kernels, short enough not to burn a core between steps. Who waits longer
+// sleeps: on a busy machine a sleeper is given a core at once when it is woken, a thread that yields only after others
+// have used up their turns.
 constexpr int kSpins = 4000;
 
 void relax() {
@@ -56,13 +58,14 @@ void ThreadPool::run(int64_t items, int64_t grain, Function function, const void
   items_ = items;
   // A few chunks a thread, so that a core that other work slows down takes fewer.
   chunk_ = std::max(grain, div_ceil(items, int64_t{4} * threads()));
-  next_ = 0;
-  running_ = static_cast<int32_t>(workers_.size());
+  chunks_ = static_cast<int32_t>(div_ceil(items, chunk_));
+  left_.store(chunks_, std::memory_order_relaxed);
+  open_.store(chunks_, std::memory_order_release);
   ++generation_;
   generation_.notify_all();
   take_chunks(0);
-  for (int spin = 0; running_ != 0 && spin < kSpins; ++spin) relax();
-  for (int32_t left = running_; left != 0; left = running_) running_.wait(left);
+  for (int spin = 0; left_ != 0 && spin < kSpins; ++spin) relax();
+  for (int32_t left = left_; left != 0; left = left_) left_.wait(left);
 }
 
 void ThreadPool::work(int thread) {
@@ -73,15 +76,17 @@ void ThreadPool::work(int thread) {
     seen = generation_;
     if (stop_) return;
     take_chunks(thread);
-    if (--running_ == 0) running_.notify_one();
   }
 }
 
+// A worker that wakes late may take a chunk of the next job, or find none: both are right.
 void ThreadPool::take_chunks(int thread) {
   for (;;) {
-    const int64_t begin = next_.fetch_add(chunk_);
-    if (begin >= items_) return;
+    const int32_t open = open_.fetch_sub(1, std::memory_order_acq_rel);
+    if (open <= 0) return;
+    const int64_t begin = (chunks_ - open) * chunk_;
     function_(context_, begin, std::min(items_, begin + chunk_), thread);
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
   }
 }
 

@@ -1,8 +1,9 @@
 // The worker threads of the compute lane.
 //
 // parallel_for splits [0, items) into contiguous chunks of at least `grain` items and runs them on the pool and on the
-// calling thread. It allocates nothing after construction. What a kernel computes must not depend on how the range was
-// split: reductions go over fixed blocks, never over threads.
+// calling thread. It returns when every chunk is done, not when every worker has looked: a worker that other processes
+// keep from a core delays nothing but the chunk it holds. It allocates nothing after construction. What a kernel
+// computes must not depend on how the range was split: reductions go over fixed blocks, never over threads.
 #pragma once
 
 #include <atomic>
@@ -46,13 +47,17 @@ class ThreadPool {
   void take_chunks(int thread);
 
   std::vector<std::thread> workers_;
-  // The job of the moment; written by run() before `generation_` is raised, read by workers after they saw it rise.
+  // The job of the moment. run() writes it while no chunk is open; whoever has taken a chunk may read it, since run()
+  // does not return before that chunk is done.
   Function function_ = nullptr;
   const void* context_ = nullptr;
   int64_t items_ = 0, chunk_ = 1;
-  std::atomic<int64_t> next_{0};
-  std::atomic<uint32_t> generation_{0};
-  std::atomic<int32_t> running_{0};
+  int32_t chunks_ = 0;
+  // Chunks that nobody has taken; below zero when workers came late.
+  alignas(64) std::atomic<int32_t> open_{0};
+  // Chunks that are not done.
+  alignas(64) std::atomic<int32_t> left_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};  // raised when there is a new job
   std::atomic<bool> stop_{false};
 };
 

@@ -1,7 +1,12 @@
 #include "base/parallel.h"
 
 #include <doctest/doctest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 using namespace spillway;
@@ -20,4 +25,54 @@ TEST_CASE("every item is visited exactly once, whatever the number of threads") 
       }
     }
   }
+}
+
+namespace {
+
+std::atomic<bool> g_is_held{false}, g_may_go{false};
+
+// Stands for other processes that keep a worker from a core.
+void hold_thread(int /*signal*/) {
+  g_is_held = true;
+  while (!g_may_go) usleep(100);
+}
+
+}  // namespace
+
+TEST_CASE("a loop waits for its chunks, not for workers") {
+  ThreadPool pool(2);
+  std::atomic<bool> worker_is_known{false};
+  pthread_t worker{};
+  while (!worker_is_known) {
+    pool.parallel_for(8, 1, [&](int64_t /*begin*/, int64_t /*end*/, int thread) {
+      if (thread == 0) {
+        usleep(100);
+      } else if (!worker_is_known) {
+        worker = pthread_self();
+        worker_is_known = true;
+      }
+    });
+  }
+  struct sigaction hold {};
+  struct sigaction before {};
+  hold.sa_handler = hold_thread;
+  sigaction(SIGUSR1, &hold, &before);
+  pthread_kill(worker, SIGUSR1);
+  while (!g_is_held) usleep(100);
+
+  std::atomic<bool> gave_up{false};
+  std::thread watchdog([&] {  // so that a pool that waits for its worker fails and does not hang
+    for (int i = 0; i < 1000 && !g_may_go; ++i) usleep(10'000);
+    gave_up = !g_may_go;
+    g_may_go = true;
+  });
+  int64_t items = 0;
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    pool.parallel_for(8, 1, [&](int64_t begin, int64_t end, int /*thread*/) { items += end - begin; });
+  }
+  g_may_go = true;
+  watchdog.join();
+  CHECK(!gave_up);
+  CHECK(items == 800);
+  sigaction(SIGUSR1, &before, nullptr);
 }
