@@ -128,6 +128,14 @@ function(spillway_folder folder)
   spillway_tests(${folder}_test SOURCES ${tests} LIBRARIES spillway_${folder}_testing)
 endfunction()
 
+# spillway_links_whole(MODULE): a symbol that it needs and does not link is an error of the build, not of dlopen. Clang leaves
+# those of sanitizers and of libFuzzer to the program.
+function(spillway_links_whole module)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR NOT (SPILLWAY_SANITIZE OR SPILLWAY_FUZZ))
+    target_link_options(${module} PRIVATE LINKER:-z,defs)
+  endif()
+endfunction()
+
 # spillway_fuzz(NAME SOURCES file... LIBRARIES lib...): a libFuzzer target, or, without SPILLWAY_FUZZ, a program that
 # replays corpus files and is run over tests/corpus/NAME by ctest.
 function(spillway_fuzz name)

@@ -1,7 +1,10 @@
 // Loads the library that reads Parquet and Arrow (src/arrow/), which a build may or may not have.
+#include "data/files/arrow_loader.h"
+
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/files/record_parsers.h"
 #include "io/file.h"
 
@@ -10,27 +13,43 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using OpenArrow = RecordParser* (*)(const char* path, RecordFormat format);
+constexpr const char* kBuildAgain =
+    "run tools/install_dependencies arrow and build again, or convert the file to .jsonl";
 
-// It lies beside the program. Null where there is none; stays loaded.
-OpenArrow load_arrow() {
+// Why dlopen or dlsym failed, without the library's path where it comes first.
+std::string loader_error(const fs::path& library) {
+  const char* const said = dlerror();
+  std::string_view text = said == nullptr ? "no reason" : said;
+  const std::string prefix = library.string() + ": ";
+  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  return quote(text);
+}
+
+// Lies beside the program.
+fs::path arrow_library() {
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  void* library = dlopen((program.parent_path() / "libspillway_arrow.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library == nullptr ? nullptr : reinterpret_cast<OpenArrow>(dlsym(library, "spillway_open_arrow"));
+  return fs::read_symlink("/proc/self/exe", error).parent_path() / "libspillway_arrow.so";
 }
 
 }  // namespace
 
+OpenArrow load_arrow(const fs::path& library) {
+  std::error_code error;
+  if (!fs::exists(library, error)) return nullptr;
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const open = handle == nullptr ? nullptr : dlsym(handle, "spillway_open_arrow");
+  if (open == nullptr)
+    throw machine_error(library.string(), "expected a library that can be loaded, got {}; {}", loader_error(library),
+                        kBuildAgain);
+  return reinterpret_cast<OpenArrow>(open);
+}
+
 std::unique_ptr<RecordParser> make_arrow_records(const fs::path& path, RecordFormat format) {
   (void)ReadFile(path);  // a regular file that can be read, or the error that says why not
-  static const OpenArrow kOpen = load_arrow();
-  if (kOpen == nullptr) {
-    throw input_error(
-        path.string(),
-        "expected a build with Arrow to read this format, got one without; run tools/install_dependencies "
-        "arrow and build again, or convert the file to .jsonl");
-  }
+  static const OpenArrow kOpen = load_arrow(arrow_library());
+  if (kOpen == nullptr)
+    throw input_error(path.string(), "expected a build with Arrow to read this format, got one without; {}",
+                      kBuildAgain);
   return std::unique_ptr<RecordParser>(kOpen(path.c_str(), format));
 }
 

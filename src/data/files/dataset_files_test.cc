@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "data/files/arrow_loader.h"
 #include "data/files/dataset_records.h"
 #include "data/files/record_reader.h"
 #include "data/files/split_files.h"
@@ -73,7 +74,8 @@ Json read_json(const fs::path& path) {
   return Json::parse(file);
 }
 
-bool has_arrow() { return error_of(dataset(kGolden / "rows.parquet")).find("a build with Arrow") == std::string::npos; }
+// As CMake knows it: where the library was built, a program that does not load it is wrong.
+constexpr bool kHasArrow = SPILLWAY_HAS_ARROW != 0;
 
 }  // namespace
 
@@ -127,8 +129,7 @@ TEST_CASE("a row that decompresses without end is refused in bounded memory") {
   CHECK(error_of(dataset(folder.write("x.txt.zst", frames))).find("a row of at most 256 MiB") != std::string::npos);
 }
 
-TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote") {
-  if (!has_arrow()) return;
+TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote" * doctest::skip(!kHasArrow)) {
   const Json rows = rows_of(dataset(kGolden / "rows.jsonl"));
   for (const char* name : {"rows.parquet", "snappy.parquet", "rows.arrow", "file.arrow"}) {
     CAPTURE(name);
@@ -139,20 +140,35 @@ TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote") {
   for (size_t i = 0; i < others.size(); ++i) CHECK(others[i] == expected[i]);
 }
 
-TEST_CASE("a row of Arrow that is small in the file and large as JSON is refused in bounded memory") {
-  if (!has_arrow()) return;
+TEST_CASE("a row of Arrow that is small in the file and large as JSON is refused in bounded memory" *
+          doctest::skip(!kHasArrow)) {
   const std::string error = error_of(dataset(kGolden / "nulls.arrow"));
   CHECK(error.find("row 1] expected a row of at most 256 MiB") != std::string::npos);
 }
 
+TEST_CASE("a build without Arrow says how to get it" * doctest::skip(kHasArrow)) {
+  CHECK(error_of(dataset(kGolden / "rows.parquet")).find("got one without; run tools/install_dependencies arrow") !=
+        std::string::npos);
+}
+
+TEST_CASE("a library of Arrow's that cannot be loaded is an error that says what the dynamic loader said") {
+  const Folder folder;
+  CHECK((load_arrow(folder.path() / "none.so") == nullptr));
+  const auto load = [&](const std::string& name, const std::string& content) {
+    (void)load_arrow(folder.write(name, content));
+  };
+  CHECK_THROWS_WITH_AS(load("short.so", "ELF"), doctest::Contains("file too short"), MachineError);
+  CHECK_THROWS_WITH_AS(load("text.so", std::string(4096, 'x')), doctest::Contains("invalid ELF header"), MachineError);
+  CHECK_THROWS_WITH_AS(load("text.so", "x"), doctest::Contains("build again, or convert the file to .jsonl"),
+                       MachineError);
+}
+
 // Arrow's I/O thread may let go of a file's last buffer after the reader is gone; AddressSanitizer saw it.
-TEST_CASE("a reader of an Arrow file may go at any time") {
-  if (!has_arrow()) return;
+TEST_CASE("a reader of an Arrow file may go at any time" * doctest::skip(!kHasArrow)) {
   for (int i = 0; i < 400; ++i) CHECK(!rows_of(dataset(kGolden / "file.arrow")).empty());
 }
 
-TEST_CASE("a Parquet or Arrow file that is none is an error") {
-  if (!has_arrow()) return;
+TEST_CASE("a Parquet or Arrow file that is none is an error" * doctest::skip(!kHasArrow)) {
   const Folder folder;
   for (const char* name : {"rows.parquet", "rows.arrow"}) {
     CHECK(error_of(dataset(folder.write(name, "PAR1 but no more"))).find("make or download it again") !=
@@ -166,8 +182,7 @@ TEST_CASE("a Parquet or Arrow file that is none is an error") {
   }
 }
 
-TEST_CASE("what save_to_disk left is read by split") {
-  if (!has_arrow()) return;
+TEST_CASE("what save_to_disk left is read by split" * doctest::skip(!kHasArrow)) {
   const Json rows = rows_of(dataset(kGolden / "rows.jsonl"));
   CHECK(rows_of(dataset(kGolden / "saved")).size() == 3);
   CHECK(rows_of(dataset(kGolden / "saved", "test"))[0] == rows[3]);
@@ -288,7 +303,7 @@ TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
   DatasetConfig config = dataset("someone/rows");
   config.revision = "old";
   CHECK(numbers_of(config) == "5");
-  if (has_arrow()) {
+  if (kHasArrow) {
     fs::create_directories(home.path() / "datasets/someone___table/default/0.0.0/hash");
     fs::copy_file(kGolden / "rows.arrow",
                   home.path() / "datasets/someone___table/default/0.0.0/hash/table-train.arrow");
