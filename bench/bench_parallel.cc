@@ -5,8 +5,8 @@
 //
 // A round is 300 loops of some 20 microseconds on all threads, about the operations of one generated token. It runs on
 // the quiet machine, beside N busy processes of idle priority, and beside N of equal priority (4 by default), the pool
-// and libgomp in turns. A line holds the median wall time of both and the fair share: the quiet time by the share of the
-// cores that the scheduler owes to `threads` among `threads + others` runnable threads.
+// and libgomp in turns. A line holds the median wall time of both and the fair share: the quiet time by the share of
+// the cores that the scheduler owes to `threads` among `threads + others` runnable threads.
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>

@@ -104,6 +104,7 @@ void remove_rows(const fs::path& path) {
 ordered_json write_all(const fs::path& folder, const train::Config& config, const train::TrainingData& data,
                        Progress& progress) {
   create_folders(folder);
+  clear_leftovers(folder);
   ordered_json summary;
   if (data.stream) {
     summary = write_stream(folder / "train.jsonl", data.stream, config);
@@ -124,6 +125,7 @@ ordered_json write_all(const fs::path& folder, const train::Config& config, cons
 
 ordered_json write_preferences_all(const fs::path& folder, const train::PreferenceData& data) {
   create_folders(folder);
+  clear_leftovers(folder);
   const auto write = [&](const char* name, const data::Preferences& part) {
     write_preferences(folder / name, part.rows);
     ordered_json counts = part.summary.rows_read > 0 ? to_json(part.summary) : ordered_json::object();

@@ -7,20 +7,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <charconv>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "io/file_error.h"
+#include "io/temporary_name.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -67,56 +61,6 @@ void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std
     offset += written;
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
-}
-
-// The names of what is not complete: `NAME.tmp-PID` and `NAME.old-PID` of AtomicFolder, `.NAME.tmp-PID-COUNT` of
-// AtomicFile.
-struct TemporaryName {
-  std::string target;
-  pid_t pid = 0;
-  bool old = false;
-};
-
-// Takes a number off the front of `text`; 0 where there is none.
-pid_t take_number(std::string_view& text) {
-  pid_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return error == std::errc{} ? number : 0;
-}
-
-std::optional<TemporaryName> parse_temporary(std::string_view name) {
-  for (const std::string_view mark : {".tmp-", ".old-"}) {
-    const size_t at = name.rfind(mark);
-    if (at == std::string_view::npos || at == 0) continue;
-    std::string_view target = name.substr(0, at), rest = name.substr(at + mark.size());
-    const pid_t pid = take_number(rest);
-    if (target.starts_with('.') && rest.starts_with('-')) {
-      target.remove_prefix(1);
-      rest.remove_prefix(1);
-      take_number(rest);
-    }
-    if (pid > 0 && rest.empty()) return TemporaryName{std::string(target), pid, mark == ".old-"};
-  }
-  return std::nullopt;
-}
-
-// Whether no process can still be writing there; this one is not.
-bool is_abandoned(const TemporaryName& name) {
-  return name.pid == ::getpid() || (::kill(name.pid, 0) != 0 && errno == ESRCH);
-}
-
-// Removes what was left for one target, or for all in the folder where `target` is empty. What was being replaced goes
-// only when the new one stands.
-void clear_leftovers_of(const fs::path& folder, std::string_view target) {
-  std::error_code error;
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const auto name = parse_temporary(entry.path().filename().string());
-    if (!name || (!target.empty() && name->target != target) || !is_abandoned(*name)) continue;
-    if (!name->old || fs::exists(folder / name->target, error)) leftovers.push_back(entry.path());
-  }
-  for (const auto& leftover : leftovers) fs::remove_all(leftover, error);
 }
 
 }  // namespace
@@ -175,10 +119,10 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
     throw input_error(path_.string(), "expected the name of a file to write, got {}; choose another name",
                       kind_of(status.st_mode));
   }
-  static std::atomic<int> counter{0};
-  temporary_ = folder_of(path_) / fmt::format(".{}.tmp-{}-{}", path_.filename().string(), ::getpid(), counter++);
-  fd_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (fd_.get() < 0) throw_file_error(path_, "be written", errno);
+  clear_leftovers_of(folder_of(path_), path_.filename().string());
+  TemporaryFile file = create_temporary_file(path_);
+  temporary_ = std::move(file.path);
+  fd_ = std::move(file.fd);
 }
 
 AtomicFile::~AtomicFile() {
@@ -202,9 +146,10 @@ void AtomicFile::sync() const {
 
 void AtomicFile::commit() {
   sync();
-  fd_.close();
+  // Still open, and thereby locked.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_file_error(path_, "be written", errno);
   temporary_.clear();
+  fd_.close();
   sync_path(folder_of(path_), O_DIRECTORY);
 }
 
@@ -224,51 +169,67 @@ AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_sl
   }
   create_folders(folder_of(target_));
   clear_leftovers_of(folder_of(target_), target_.filename().string());
-  temporary_ = fs::path(target_) += fmt::format(".tmp-{}", ::getpid());
-  if (::mkdir(temporary_.c_str(), 0777) != 0) throw_file_error(target_, "be written", errno);
+  name_ = std::make_unique<TemporaryFolderName>(target_);
+  if (::mkdir(path().c_str(), 0777) != 0) throw_file_error(target_, "be written", errno);
 }
 
-AtomicFolder::~AtomicFolder() {
-  std::error_code error;
-  if (!published_) fs::remove_all(temporary_, error);
-}
+AtomicFolder::~AtomicFolder() = default;
 
-void AtomicFolder::publish() {
-  SPILLWAY_CHECK(!published_, "{} is published twice", target_.string());
-  for (const auto& entry : fs::recursive_directory_iterator(temporary_)) {
+const fs::path& AtomicFolder::path() const { return name_->temporary(); }
+
+void AtomicFolder::sync() const {
+  for (const auto& entry : fs::recursive_directory_iterator(path())) {
     if (entry.is_symlink()) continue;
     if (entry.is_directory()) sync_path(entry.path(), O_DIRECTORY);
     if (entry.is_regular_file()) sync_path(entry.path(), 0);
   }
-  sync_path(temporary_, O_DIRECTORY);
+  sync_path(path(), O_DIRECTORY);
+}
 
-  const auto rename = [&](const fs::path& from, const fs::path& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) throw_file_error(target_, "be written", errno);
-  };
-  fs::path old;
-  if (!fs::exists(target_)) {
-    rename(temporary_, target_);
-  } else if (::syscall(SYS_renameat2, AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
-    old = temporary_;
-  } else {
-    old = fs::path(target_) += fmt::format(".old-{}", ::getpid());
-    rename(target_, old);
-    rename(temporary_, target_);
+bool AtomicFolder::publish_new() {
+  SPILLWAY_CHECK(name_, "{} is published twice", target_.string());
+  sync();
+  // An empty folder is none.
+  if (::rename(path().c_str(), target_.c_str()) != 0) {
+    if (errno == ENOTEMPTY || errno == EEXIST) return false;
+    throw_file_error(target_, "be written", errno);
   }
-  published_ = true;
+  finish();
+  return true;
+}
+
+void AtomicFolder::publish() {
+  // Another process may give the target its name, or take it away, at any moment.
+  constexpr int kMostAttempts = 100;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (publish_new() || exchange()) return;
+  }
+  throw_file_error(target_, "be written", EBUSY);
+}
+
+// False where there is no target any more.
+bool AtomicFolder::exchange() {
+  if (::syscall(SYS_renameat2, AT_FDCWD, path().c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
+    finish();
+    return true;
+  }
+  if (errno != ENOENT && ::rename(target_.c_str(), name_->old().c_str()) != 0 && errno != ENOENT)
+    throw_file_error(target_, "be written", errno);
+  return false;
+}
+
+// Without the temporary name, what was replaced goes.
+void AtomicFolder::finish() {
   sync_path(folder_of(target_), O_DIRECTORY);
-  std::error_code error;
-  if (!old.empty()) fs::remove_all(old, error);
+  name_.reset();
 }
 
 void clear_leftovers(const fs::path& folder) { clear_leftovers_of(folder, ""); }
 
 void remove_folder(const fs::path& folder) {
   const fs::path target = without_trailing_slash(folder);
-  const fs::path doomed = fs::path(target) += fmt::format(".tmp-{}", ::getpid());
-  if (::rename(target.c_str(), doomed.c_str()) != 0) throw_file_error(target, "be removed", errno);
-  std::error_code error;
-  fs::remove_all(doomed, error);
+  const TemporaryFolderName name(target);
+  if (::rename(target.c_str(), name.temporary().c_str()) != 0) throw_file_error(target, "be removed", errno);
 }
 
 void create_folders(const fs::path& folder) {

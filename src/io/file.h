@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,7 +69,8 @@ class ReadFile {
 //   file.commit();
 class AtomicFile {
  public:
-  // Creates a temporary file beside `path`, whose folder must exist.
+  // Creates a temporary file beside `path`, whose folder must exist, and clears away what killed processes left there
+  // for the same name.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(AtomicFile&&) = delete;
@@ -92,28 +94,38 @@ class AtomicFile {
 // Writes a whole file atomically.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-// A folder that takes its name only when it is complete: write into path(), then publish(). An older folder of that
-// name is exchanged in one step where the file system can (Linux renameat2), so that readers and crashes see either
-// the old one or the new one; elsewhere the old one is first moved to `NAME.old-PID`. Without publish() nothing
-// remains. The constructor also clears away what killed processes left for the same name.
+class TemporaryFolderName;
+
+// A folder that takes its name only when it is complete: write into path(), then publish. Without that nothing remains.
+// The constructor also clears away what killed processes left for the same name (io/temporary_name.h).
 class AtomicFolder {
  public:
-  // Creates `NAME.tmp-PID` beside `target`, whose parent folders are created.
+  // Creates a folder beside `target`, whose parent folders are created.
   explicit AtomicFolder(const std::filesystem::path& target);
   ~AtomicFolder();
   AtomicFolder(AtomicFolder&&) = delete;
 
-  [[nodiscard]] const std::filesystem::path& path() const { return temporary_; }
-  // Brings every file below path() to the disk, then renames. Once.
+  // REQUIRES: not yet published.
+  [[nodiscard]] const std::filesystem::path& path() const;
+  // Brings every file below path() to the disk, then gives the folder its name. An older folder of that name is
+  // exchanged in one step where the file system can (Linux renameat2), so that readers and crashes see either the old
+  // one or the new one, and removed; elsewhere it is first moved to another name. Once.
   void publish();
+  // The same where there is no folder of that name, or an empty one. False where there is: then the caller may look at
+  // it, and still publish().
+  [[nodiscard]] bool publish_new();
 
  private:
-  std::filesystem::path target_, temporary_;
-  bool published_ = false;
+  void sync() const;
+  [[nodiscard]] bool exchange();
+  void finish();
+
+  std::filesystem::path target_;
+  std::unique_ptr<TemporaryFolderName> name_;  // null once it is published
 };
 
 // Removes from a folder what writers of killed processes left in it: temporary files and folders, and folders that were
-// being replaced. Those of processes that still run stay. Nothing where there is no such folder.
+// being replaced. Those of processes that still run, here or elsewhere, stay. Nothing where there is no such folder.
 void clear_leftovers(const std::filesystem::path& folder);
 
 // Removes a folder so that a crash leaves none with half of its files under its name.

@@ -80,7 +80,7 @@ class PreparedWriter final : public RowSink {
     largest_id_ = std::max(largest_id_, row.largest_id());
   }
 
-  void publish(std::string_view identity, const DatasetSummary& summary) {
+  void finish(std::string_view identity, const DatasetSummary& summary) {
     Json index = {{"format", kFormat},
                   {"rows", summary.rows},
                   {"largest_id", largest_id_},
@@ -89,8 +89,8 @@ class PreparedWriter final : public RowSink {
                   {"made_from", identity}};
     index["xxh3"] = sum_of(index);
     write_file(folder_.path() / kIndex, json_text(index, 2) + "\n");
-    folder_.publish();
   }
+  [[nodiscard]] AtomicFolder& folder() { return folder_; }
 
  private:
   AtomicFolder folder_;
@@ -176,9 +176,16 @@ PreparedRows prepare_rows(const fs::path& base, std::string_view identity,
                           const std::function<DatasetSummary(RowSink&)>& read) {
   const fs::path folder = base / checksum_text(std::as_bytes(std::span(identity)));
   if (auto dataset = try_open(folder, identity)) return {std::move(*dataset), folder, true};
+  // Of other identities, too: the same job's changes with its data.
+  clear_leftovers(base);
   PreparedWriter writer(folder);
   const DatasetSummary summary = read(writer);
-  writer.publish(identity, summary);
+  writer.finish(identity, summary);
+  if (!writer.folder().publish_new()) {
+    // Another run has prepared the same rows in the meantime; or these are the damaged ones from before.
+    if (auto dataset = try_open(folder, identity)) return {std::move(*dataset), folder, true};
+    writer.folder().publish();
+  }
   return {open_prepared(folder, identity), folder, false};
 }
 

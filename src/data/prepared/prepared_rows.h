@@ -20,8 +20,9 @@ struct PreparedRows {
 };
 
 // The rows that were prepared from `identity` before, or those that `read` puts into the sink now. A folder that is
-// damaged is made anew, with a line that says what was wrong with it. Throws what `read` throws, and MachineError where
-// the disk cannot take the rows.
+// damaged is made anew, with a line that says what was wrong with it. Several processes may prepare the same rows at
+// the same time: the rows of the first to finish are everyone's. Throws what `read` throws, and MachineError where the
+// disk cannot take the rows.
 [[nodiscard]] PreparedRows prepare_rows(const std::filesystem::path& base, std::string_view identity,
                                         const std::function<DatasetSummary(RowSink&)>& read);
 

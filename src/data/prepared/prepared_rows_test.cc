@@ -1,7 +1,10 @@
 #include "data/prepared/prepared_rows.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "base/error.h"
@@ -123,6 +126,49 @@ TEST_CASE("rows that could not be made leave nothing behind") {
                                      }),
                   InputError);
   CHECK((!fs::exists(folder.path() / "base") || fs::is_empty(folder.path() / "base")));
+}
+
+TEST_CASE("runs that prepare the same rows at the same time use those of the first to finish") {
+  const TemporaryFolder folder;
+  Source other;
+  fs::path others;
+  const auto prepare = [&](bool damage) {
+    return prepare_rows(folder.path(), "rows", [&](RowSink& sink) {
+      others = other.prepare(folder.path()).folder;
+      if (damage) fs::resize_file(others / "ids.bin", 4);
+      RowCollector collector({}, sink);
+      collector.add({{5, 6, 7}, {5, -100, 7}}, "");
+      collector.add({{8, 9}, {8, 11}}, "");
+      return collector.summary();
+    });
+  };
+  const PreparedRows mine = prepare(false);
+  CHECK(mine.reused);
+  CHECK(mine.folder == others);
+  CHECK(mine.dataset.rows.size() == 2);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  fs::remove_all(others);
+  CHECK(!prepare(true).reused);
+  CHECK(other.prepare(folder.path()).reused);
+}
+
+TEST_CASE("what a killed run left of other rows goes when rows are prepared") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)prepare_rows(folder.path(), "rows before the data changed", [](RowSink& sink) -> DatasetSummary {
+      sink.add({{1, 2}, {1, 2}});
+      ::raise(SIGKILL);
+      return {};
+    });
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(!fs::is_empty(folder.path()));
+  Source source;
+  const PreparedRows rows = source.prepare(folder.path());
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  CHECK(fs::exists(rows.folder));
 }
 
 TEST_CASE("what changes the rows changes their identity") {

@@ -1,0 +1,149 @@
+#include "io/temporary_name.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "io/file_error.h"
+
+namespace spillway {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kIdDigits = 16;
+
+std::string random_id() {
+  uint64_t number = 0;
+  // Cannot fail for 8 bytes once the system has booted; the address differs between processes where it does.
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) number = reinterpret_cast<uint64_t>(&number);
+  return fmt::format("{:016x}", number);
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+fs::path file_name(const fs::path& folder, std::string_view target, std::string_view id) {
+  return folder / fmt::format(".{}.tmp-{}", target, id);
+}
+fs::path lock_name(const fs::path& folder, std::string_view target, std::string_view id) {
+  return folder / fmt::format(".{}.lock-{}", target, id);
+}
+fs::path folder_name(const fs::path& folder, std::string_view target, std::string_view id) {
+  return folder / fmt::format("{}.tmp-{}", target, id);
+}
+fs::path old_name(const fs::path& folder, std::string_view target, std::string_view id) {
+  return folder / fmt::format("{}.old-{}", target, id);
+}
+
+// Creates a file under a name of a new id, and locks it. Between the two another process may take it for abandoned and
+// remove it: then another id is tried.
+template <typename NameOf>
+TemporaryFile create_locked(const fs::path& target, const NameOf& name_of, std::string& id) {
+  constexpr int kMostAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    id = random_id();
+    TemporaryFile file{name_of(folder_of(target), target.filename().string(), id), {}};
+    file.fd = FileDescriptor(::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    const bool is_taken = file.fd.get() < 0 && errno == EEXIST;
+    if (file.fd.get() < 0 && !(is_taken && attempt < kMostAttempts)) throw_file_error(target, "be written", errno);
+    if (is_taken) continue;
+    const bool is_lost = ::flock(file.fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat status {};
+    const bool is_there = ::stat(file.path.c_str(), &status) == 0;
+    if (is_there && !is_lost) return file;
+    if (attempt == kMostAttempts) throw_file_error(target, "be written", EBUSY);
+  }
+}
+
+struct LeftoverName {
+  std::string target, id;
+  bool is_lock = false;  // of folders; else a file that is its own lock
+};
+
+// Of a file that a writer locks; nothing for other names.
+std::optional<LeftoverName> parse_name(std::string_view name) {
+  if (!name.starts_with('.') || name.size() < kIdDigits) return {};
+  const std::string_view id = name.substr(name.size() - kIdDigits);
+  if (id.find_first_not_of("0123456789abcdef") != std::string_view::npos) return {};
+  name.remove_suffix(kIdDigits);
+  name.remove_prefix(1);
+  for (const std::string_view mark : {".tmp-", ".lock-"}) {
+    if (!name.ends_with(mark) || name.size() == mark.size()) continue;
+    name.remove_suffix(mark.size());
+    return LeftoverName{std::string(name), std::string(id), mark == ".lock-"};
+  }
+  return {};
+}
+
+// Without a word where something cannot be removed: it is in nobody's way, and the next one tries again.
+void remove_quietly(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+}
+
+// What is being replaced goes only when there is something in its place. The lock goes last: a folder without one would
+// never be removed.
+void remove_folders(const fs::path& folder, std::string_view target, std::string_view id, const fs::path& lock) {
+  std::error_code error;
+  remove_quietly(folder_name(folder, target, id));
+  const fs::path old = old_name(folder, target, id);
+  if (fs::exists(folder / target, error)) remove_quietly(old);
+  if (!fs::exists(folder_name(folder, target, id), error) && !fs::exists(old, error)) ::unlink(lock.c_str());
+}
+
+}  // namespace
+
+TemporaryFile create_temporary_file(const fs::path& target) {
+  std::string id;
+  return create_locked(target, file_name, id);
+}
+
+TemporaryFolderName::TemporaryFolderName(const fs::path& target) : target_(target) {
+  std::string id;
+  TemporaryFile lock = create_locked(target, lock_name, id);
+  lock_path_ = std::move(lock.path);
+  lock_ = std::move(lock.fd);
+  temporary_ = folder_name(folder_of(target), target.filename().string(), id);
+  old_ = old_name(folder_of(target), target.filename().string(), id);
+}
+
+TemporaryFolderName::~TemporaryFolderName() {
+  try {
+    const std::string lock = lock_path_.string();
+    remove_folders(folder_of(target_), target_.filename().string(), lock.substr(lock.size() - kIdDigits), lock_path_);
+  } catch (const std::bad_alloc&) {  // the next writer removes it
+  }
+}
+
+void clear_leftovers_of(const fs::path& folder, std::string_view target) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const auto name = parse_name(at->path().filename().string());
+    if (name && (target.empty() || name->target == target)) paths.push_back(at->path());
+  }
+  for (const fs::path& path : paths) {
+    // For writing: a network file system gives no lock to those who only read. Whatever has such a name and is no file
+    // does not block.
+    const FileDescriptor lock(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // A writer that has finished since has given its file the final name: then there is nothing of this one.
+    const auto name = parse_name(path.filename().string());
+    if (name->is_lock) {
+      remove_folders(folder, name->target, name->id, path);
+    } else {
+      ::unlink(path.c_str());
+    }
+  }
+}
+
+}  // namespace spillway
