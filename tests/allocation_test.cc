@@ -60,8 +60,11 @@ train::TrainingData rows_of(const nlohmann::json& steps) {
 
 }  // namespace
 
-TEST_CASE("the counter sees what C, C++ and other threads allocate") {
-  if (!AllocationCounter::works()) return;
+TEST_CASE("allocations are counted in every build without a sanitizer that has an allocator of its own") {
+  CHECK(AllocationCounter::works() == (SPILLWAY_REPLACES_MALLOC == 0));
+}
+
+TEST_CASE("the counter sees what C, C++ and other threads allocate" * doctest::skip(!AllocationCounter::works())) {
   void* volatile memory = nullptr;  // so that no allocation is optimised away
   const auto counted = [&](const auto& body) {
     const AllocationCounter counter;
@@ -84,8 +87,7 @@ TEST_CASE("the counter sees what C, C++ and other threads allocate") {
   free(memory);
 }
 
-TEST_CASE("ten steps of a session allocate nothing") {
-  if (!AllocationCounter::works()) return;
+TEST_CASE("ten steps of a session allocate nothing" * doctest::skip(!AllocationCounter::works())) {
   const std::vector<FlatBatch> micro_batches = all_micro_batches();
   REQUIRE(std::ssize(micro_batches) >= 2 * (kWarmUp + kCounted));
   for (const TinySetup& setup : setups()) {
@@ -96,8 +98,8 @@ TEST_CASE("ten steps of a session allocate nothing") {
   }
 }
 
-TEST_CASE("ten steps of the trainer, batches and metrics included, allocate nothing") {
-  if (!AllocationCounter::works()) return;
+TEST_CASE("ten steps of the trainer, batches and metrics included, allocate nothing" *
+          doctest::skip(!AllocationCounter::works())) {
   const train::TrainingData data = rows_of(tiny_batches()["train"]);
   for (const TinySetup& setup : setups()) {
     for (const bool packing : {false, true}) {

@@ -95,7 +95,8 @@ void check_growth(Device& device, int64_t warm, int64_t steps) {
 
 }  // namespace
 
-TEST_CASE("on a GPU: losses, gradients and 20 steps equal those of transformers and torch, and those of peft") {
+TEST_CASE("on a GPU: losses, gradients and 20 steps equal those of transformers and torch, and those of peft" *
+          doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   for (const std::string model : kTinyModels) check_parity(model, *gpu);
@@ -105,7 +106,7 @@ TEST_CASE("on a GPU: losses, gradients and 20 steps equal those of transformers 
   }
 }
 
-TEST_CASE("on a GPU: bf16 follows the curves of f32 within its precision") {
+TEST_CASE("on a GPU: bf16 follows the curves of f32 within its precision" * doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   for (const std::string model : kTinyModels) {
@@ -117,31 +118,35 @@ TEST_CASE("on a GPU: bf16 follows the curves of f32 within its precision") {
   }
 }
 
-TEST_CASE("on a GPU: every mode gives the losses and weights of the plain run, bit for bit") {
+TEST_CASE("on a GPU: every mode gives the losses and weights of the plain run, bit for bit" *
+          doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   for (const TinySetup& setup : mode_setups()) check_modes(ModeJobs(on(*gpu, setup)));
 }
 
-TEST_CASE("on a GPU: every pair of modes gives the losses and weights of the plain run, bit for bit") {
+TEST_CASE("on a GPU: every pair of modes gives the losses and weights of the plain run, bit for bit" *
+          doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   for (const TinySetup& setup : mode_setups()) check_pairs_of_modes(ModeJobs(on(*gpu, setup)));
 }
 
-TEST_CASE("on a GPU: every budget gives the losses and weights of the plain run, bit for bit") {
+TEST_CASE("on a GPU: every budget gives the losses and weights of the plain run, bit for bit" *
+          doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   for (const TinySetup& setup : mode_setups()) check_budgets(ModeJobs(on(*gpu, setup)));
 }
 
-TEST_CASE("on a GPU: two steps with transfers on every lane" * doctest::test_suite("compute-sanitizer")) {
+TEST_CASE("on a GPU: two steps with transfers on every lane" * doctest::skip(!kHasCuda) *
+          doctest::test_suite("compute-sanitizer")) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   check_transfers(*gpu);
 }
 
-TEST_CASE("on a GPU: of 1,000 steps the last 900 take no memory") {
+TEST_CASE("on a GPU: of 1,000 steps the last 900 take no memory" * doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   check_growth(*gpu, 100, 1000);

@@ -221,8 +221,7 @@ TEST_CASE("with checksums a torn write and a changed byte are errors that name f
   }
 }
 
-TEST_CASE("after construction a queue allocates nothing") {
-  if (!AllocationCounter::works()) return;
+TEST_CASE("after construction a queue allocates nothing" * doctest::skip(!AllocationCounter::works())) {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "model.safetensors";
   write_file(path, std::string(5 * kPage, 'x'));

@@ -151,8 +151,7 @@ TEST_CASE("a torn block is found by its checksum") {
   CHECK(torn > 0);
 }
 
-TEST_CASE("a step on all lanes allocates nothing") {
-  if (!AllocationCounter::works()) return;
+TEST_CASE("a step on all lanes allocates nothing" * doctest::skip(!AllocationCounter::works())) {
   for (const Disk disk : {Disk::kMemory, Disk::kReal}) {
     const RandomJob job = random_job(nth_seed_with_all_lanes(1));
     RandomRun run(job, {.disk = disk, .traced_micro_steps = 2});

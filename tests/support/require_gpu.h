@@ -1,9 +1,12 @@
-// Whether tests use a GPU. `./test --gpu` sets SPILLWAY_REQUIRE_GPU, so that none of them passes without one.
+// Whether tests use a GPU. A build without CUDA has no such tests: they are declared with `* doctest::skip(!kHasCuda)`.
+// In one with CUDA they fail where the machine has a GPU that cannot be used, and `./test --gpu` sets
+// SPILLWAY_REQUIRE_GPU, so that none of them passes without one.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,13 +15,25 @@
 
 namespace spillway::testing {
 
-// Where there is none, the running test fails if one is required, and otherwise says so, once. Threads: that of the
-// test.
+#ifdef SPILLWAY_CUDA
+inline constexpr bool kHasCuda = true;
+#else
+inline constexpr bool kHasCuda = false;
+#endif
+
+// By the files of its driver, or of WSL's.
+inline bool machine_has_gpu() {
+  std::error_code error;
+  return std::filesystem::exists("/dev/nvidiactl", error) || std::filesystem::exists("/dev/dxg", error);
+}
+
+// Where none can be used, the running test fails if the machine has one or one is required, and otherwise says so,
+// once. Threads: that of the test.
 inline bool has_gpu() {
   static const GpuSurvey survey = survey_gpus();
   if (survey.gpus > 0) return true;
   const std::string problem = survey.missing.empty() ? "this program was built without CUDA" : survey.missing[0].why;
-  if (std::getenv("SPILLWAY_REQUIRE_GPU")) FAIL("no GPU: " << problem);
+  if (std::getenv("SPILLWAY_REQUIRE_GPU") || machine_has_gpu()) FAIL("no GPU: " << problem);
   static const void* told = nullptr;
   const void* const test = doctest::getContextOptions()->currentTest;
   if (std::exchange(told, test) != test) MESSAGE("skipped, no GPU: " << problem);
