@@ -48,7 +48,7 @@ class LengthsAlone final : public RowTokens {
   LengthsAlone(int64_t rows, int64_t capacity, int64_t longest) {
     offsets_.reserve(static_cast<size_t>(rows) + 1);
     RandomStream random(1, 0);
-    // Exponential, as conversations are, about four rows a line.
+    // Exponential, as conversations are, about four rows per line.
     for (int64_t i = 0, end = 0; i <= rows; ++i) {
       offsets_.push_back(end);
       const double length = -std::log(1 - static_cast<double>(random.uniform())) * static_cast<double>(capacity) / 4;

@@ -71,7 +71,7 @@ double stream(DiskQueue& queue, int64_t bytes, int64_t request_bytes, std::span<
   return static_cast<double>(bytes) / (now() - begin);
 }
 
-// Bytes a second; 0 where there is no fio.
+// Bytes per second; 0 where there is no fio.
 double run_fio(const Options& options, int64_t request_bytes, DiskDirection direction) {
   const std::string rw = direction == DiskDirection::kWrite ? "write" : "read";
   const std::string command = fmt::format(

@@ -153,8 +153,8 @@ double tile_peak(bool pairs) {
   const MatmulKernels& kernels = best_matmul_kernels();
   const MatmulKernels::Tile tile = (pairs ? kernels.bf16 : kernels.f32)[kernels.rows - 1];
   constexpr int64_t kUnits = 256;
-  alignas(64) static float left[kUnits * MatmulKernels::kMostRows], right[kUnits * MatmulKernels::kMostColumns];
-  alignas(64) static float sums[MatmulKernels::kMostRows * MatmulKernels::kMostColumns];
+  alignas(64) static float left[kUnits * MatmulKernels::kMaxRows], right[kUnits * MatmulKernels::kMaxColumns];
+  alignas(64) static float sums[MatmulKernels::kMaxRows * MatmulKernels::kMaxColumns];
   const TileLeft panel{left, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
   Times times;
   for (int run = 0; run < 50; ++run)

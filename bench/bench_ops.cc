@@ -1,4 +1,4 @@
-// The operations that memory bounds, and attention, on the CPU: bytes a second beside the machine's triad.
+// The operations that memory bounds, and attention, on the CPU: bytes per second beside the machine's triad.
 //
 //   bench_ops [--threads N] [--rounds N] [--only TEXT]
 //
@@ -274,7 +274,7 @@ struct Times {
   }
 };
 
-// a[i] = b[i] + s * c[i] over arrays of the optimizer's size; 12 bytes an element.
+// a[i] = b[i] + s * c[i] over arrays of the optimizer's size; 12 bytes per element.
 class Triad {
  public:
   explicit Triad(ThreadPool& pool) : pool_(pool) {}

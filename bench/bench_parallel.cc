@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
   ThreadPool pool(threads);
   const int cores = available_cpus();
   double quiet = 0;
-  fmt::print("{} threads on {} cores; {} loops a round, median of {} rounds, milliseconds\n", threads, cores, kLoops,
+  fmt::print("{} threads on {} cores; {} loops per round, median of {} rounds, milliseconds\n", threads, cores, kLoops,
              rounds);
   fmt::print("{:32} {:>8} {:>8} {:>11}\n", "", "pool", "libgomp", "fair share");
   struct Surroundings {

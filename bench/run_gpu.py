@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fine-tuning on a GPU: tokens a second, share of the matrix peak, memory and lanes, in each mode and beside PyTorch.
+"""Fine-tuning on a GPU: tokens per second, share of the matrix peak, memory and lanes, in each mode and beside PyTorch.
 
     bench/run_gpu.py --models ~/models --peer-python ~/peers/bin/python --out bench/results/gpu-h200
 
@@ -41,7 +41,7 @@ JOBS = {
     "tiny-full": {"shape": "tiny", "job": "full", "rows": 2, "tokens": 64, "keys": STATE_ON_HOST},
 }
 
-FORMULA = """Model flops a token: 2 a parameter of every product of the forward pass, the head included and the embedding's look-up not;
+FORMULA = """Model flops per token: 2 per parameter of every product of the forward pass, the head included and the embedding's look-up not;
 the same again for the gradient of its input, and, where it is trained, of its weight: 4 a frozen and 6 a trained
 parameter. Causal attention over rows of L tokens: 6 (L + 1) a layer, head and unit of its width. Nothing that is computed a second
 time counts. Their rate, divided by the fastest bf16 product that `spillway doctor` measured in the same run, is the `share of the
@@ -132,7 +132,7 @@ class Benchmark:
             kind = "LoRA r=16, all linear layers" if JOBS[job]["job"] == "lora" else "full fine-tuning"
             keys = "".join(f", `{key}: {value}`" for key, value in JOBS[job]["keys"].items())
             lines += ["", f"## {JOBS[job]['shape']}, {kind}", "",
-                      f"{JOBS[job]['rows']} rows of {JOBS[job]['tokens']} tokens a step, packed, bf16{keys}.", ""]
+                      f"{JOBS[job]['rows']} rows of {JOBS[job]['tokens']} tokens per step, packed, bf16{keys}.", ""]
             lines += [*self.table(job, results), "", self.agreement(results)]
         return "\n".join(lines) + "\n"
 

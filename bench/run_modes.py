@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every way to place a fine-tuning job: device, host and disk peaks, process memory and tokens a second.
+"""Every way to place a fine-tuning job: device, host and disk peaks, process memory and tokens per second.
 
     bench/run_modes.py MODEL_FOLDER --job full --peer-python ~/peers/bin/python --out bench/results/modes-MACHINE.json
 
@@ -67,8 +67,8 @@ def add_job_arguments(parser):
     """What train() and write_job_rows() read."""
     parser.add_argument("model")
     parser.add_argument("--job", default="full", choices=["lora", "full"])
-    parser.add_argument("--rows", type=int, default=4, help="rows a step")
-    parser.add_argument("--tokens", type=int, default=512, help="tokens a row")
+    parser.add_argument("--rows", type=int, default=4, help="rows per step")
+    parser.add_argument("--tokens", type=int, default=512, help="tokens per row")
     parser.add_argument("--out", help="file for the raw numbers")
     add_machine_arguments(parser)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Supervised fine-tuning, Spillway beside TRL + PEFT: tokens a second and peak memory on the same rows.
+"""Supervised fine-tuning, Spillway beside TRL + PEFT: tokens per second and peak memory on the same rows.
 
     bench/run_sft.py MODEL_FOLDER --peer-python ~/peers/bin/python --out bench/results/sft-MACHINE.json
 
 Each job (LoRA and full, f32 and bf16) runs in both programs, one after the other, `--repeats` times in turn, so that
 both meet the same noise. Peak memory is the kernel's figure for the process (wait4), the same measure for both. A step is
-4 rows of 512 tokens; tokens a second is from the median step, the first two left out.
+4 rows of 512 tokens; tokens per second is from the median step, the first two left out.
 Prints a table and writes every raw number to --out.
 """
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kModels = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr int64_t kMostBytes = int64_t{1} << 24;
+constexpr int64_t kMaxBytes = int64_t{1} << 24;
 
 // A job that works: model/, rows.jsonl, adapter/, config.yml, with out/ to come.
 class Job {
@@ -48,7 +48,7 @@ class Job {
   [[nodiscard]] fs::path weights() const { return model() / "model.safetensors"; }
 
   void edit_json(const fs::path& file, const std::function<void(json&)>& edit) const {
-    json content = json::parse(read_file(file, kMostBytes));
+    json content = json::parse(read_file(file, kMaxBytes));
     edit(content);
     write_file(file, content.dump());
   }
@@ -175,7 +175,7 @@ TEST_CASE("a broken model folder is refused with the file") {
        [](Job& job) { fs::resize_file(job.weights(), fs::file_size(job.weights()) / 2); }},
       {"NaN", "model.safetensors",
        [](Job& job) {
-         std::string bytes = read_file(job.weights(), kMostBytes);
+         std::string bytes = read_file(job.weights(), kMaxBytes);
          bytes.replace(bytes.size() - 4, 4, std::string("\0\0\xC0\x7F", 4));
          write_file(job.weights(), bytes);
        }},

@@ -65,8 +65,8 @@ struct Taken {
       : device(of.total_bytes() == 0 ? 0 : of.total_bytes() - of.free_bytes()), resident(current_rss_bytes()) {}
 };
 
-// A leak of 5 KiB a step is more, in 900 of them.
-constexpr int64_t kMostGrowth = 4 * kMiB;
+// A leak of 5 KiB per step is more, in 900 of them.
+constexpr int64_t kMaxGrowth = 4 * kMiB;
 
 // Between step `warm` and the last one nothing more is taken: with all on the device, where passes are captured, and
 // with transfers on every lane.
@@ -89,7 +89,7 @@ void check_growth(Device& device, int64_t warm, int64_t steps) {
     const Taken after(device);
     CHECK(after.device == before->device);
     // Tools that look for errors keep what has been freed.
-    if (AllocationCounter::works()) CHECK(after.resident - before->resident <= kMostGrowth);
+    if (AllocationCounter::works()) CHECK(after.resident - before->resident <= kMaxGrowth);
   }
 }
 

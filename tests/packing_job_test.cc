@@ -126,6 +126,6 @@ TEST_CASE("training packs, prepares rows once, and makes damaged ones again with
   CHECK(losses() == expected);
   for (const auto& entry : fs::directory_iterator(job.path("prepared"))) fs::resize_file(entry.path() / "ids.bin", 8);
   const Finished third = job.run("train", keys);
-  CHECK(third.err.find("is damaged and made again: [ids.bin] expected 44 bytes, got 8") != std::string::npos);
+  CHECK(third.err.find("is damaged and prepared again: [ids.bin] expected 44 bytes, got 8") != std::string::npos);
   CHECK(losses() == expected);
 }

@@ -161,8 +161,8 @@ TEST_CASE("norms and updates stand in the backward pass where nothing keeps them
   }
 }
 
-TEST_CASE("where updates are inside the backward pass, few gradients are alive at once") {
-  const auto most_gradient_bytes = [](double max_grad_norm) {
+TEST_CASE("where updates are inside the backward pass, few gradients are live at once") {
+  const auto max_gradient_bytes = [](double max_grad_norm) {
     const train::Job job = job_of(kGoldenModels / "llama2", {.dtype = DType::kBF16, .accumulates = false},
                                   {.max_grad_norm = max_grad_norm});
     const train::PlannedJob planned = train::plan_job(job, {.threads = 1});
@@ -179,9 +179,9 @@ TEST_CASE("where updates are inside the backward pass, few gradients are alive a
     all += weight.shape.elems();
     largest = std::max(largest, weight.shape.elems());
   }
-  CHECK(most_gradient_bytes(1) >= 2 * all);
+  CHECK(max_gradient_bytes(1) >= 2 * all);
   // That of the head or the embedding in f32, and a matrix with what shares its inputs.
-  CHECK(most_gradient_bytes(0) <= 4 * largest + 2 * 4 * 48 * 32);
+  CHECK(max_gradient_bytes(0) <= 4 * largest + 2 * 4 * 48 * 32);
 }
 
 TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues under others bit for bit") {

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 24;
+constexpr int64_t kMaxBytes = int64_t{1} << 24;
 constexpr int kSteps = 6, kCheckpoint = 4;
 
 // How to train; the rest of the config is always the same.
@@ -62,7 +62,7 @@ class Workshop {
   }
 
   [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-  [[nodiscard]] json read_json(const std::string& name) const { return json::parse(read_file(path(name), kMostBytes)); }
+  [[nodiscard]] json read_json(const std::string& name) const { return json::parse(read_file(path(name), kMaxBytes)); }
 
   // Runs the program, which must exit 0; gives back its standard output.
   static std::string succeed(const std::vector<std::string>& args) {
@@ -105,7 +105,7 @@ class Workshop {
     succeed(all);
     std::vector<double> losses;
     int evaluations = 0;
-    const std::string lines = read_file(path(out + "/metrics.jsonl"), kMostBytes);
+    const std::string lines = read_file(path(out + "/metrics.jsonl"), kMaxBytes);
     for (size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
       const json line = json::parse(lines.substr(begin, lines.find('\n', begin) - begin));
       if (line.contains("loss")) losses.push_back(line["loss"]);
@@ -118,7 +118,7 @@ class Workshop {
   }
 
   [[nodiscard]] std::string weights(const Way& way, const std::string& out) const {
-    return read_file(path(out + (way.lora ? "/adapter_model.safetensors" : "/model.safetensors")), kMostBytes);
+    return read_file(path(out + (way.lora ? "/adapter_model.safetensors" : "/model.safetensors")), kMaxBytes);
   }
 
   [[nodiscard]] json generate(const std::string& model, const std::vector<std::string>& more = {}) const {
@@ -254,7 +254,7 @@ TEST_CASE("a run that diverges ends with exit 2, and leaves no model under its f
   CHECK(run.err.find("] expected a loss and gradients that are finite, got NaN or infinity; lower") !=
         std::string::npos);
   CHECK(!fs::exists(shop.path("out/model.safetensors")));
-  const std::string metrics = read_file(shop.path("out/metrics.jsonl"), kMostBytes);
+  const std::string metrics = read_file(shop.path("out/metrics.jsonl"), kMaxBytes);
   const json last = json::parse(metrics.substr(metrics.rfind('\n', metrics.size() - 2) + 1));
   CHECK((last["loss"].is_null() || last["grad_norm"].is_null()));
   CHECK(newest_checkpoint(shop.path("out")).value_or(0) == last["step"].get<int>() - 1);

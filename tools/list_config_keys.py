@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists the config keys that axolotl and TRL declare, one a line: what tests/golden/config_keys/ holds.
+"""Lists the config keys that axolotl and TRL declare, one per line: what tests/golden/config_keys/ holds.
 
     pip download axolotl --no-deps && unzip axolotl-*.whl -d axolotl_wheel
     tools/list_config_keys.py axolotl axolotl_wheel > tests/golden/config_keys/axolotl.txt

@@ -22,7 +22,7 @@ def cases():
     yield "equal rows", [4] * 9, 8, 1000
     yield "full rows", [8, 8, 8], 8, 1000
     yield "rows of one token", [1] * 10, 4, 1000
-    yield "one token a line", [1, 2, 1], 1, 1000
+    yield "one token per line", [1, 2, 1], 1, 1000
     yield "not a power of two", [rng.randint(1, 25) for _ in range(70)], 19, 1000
     yield "long rows", [rng.randint(1, 70) for _ in range(30)], 16, 1000
     yield "several map batches", [rng.randint(1, 20) for _ in range(45)], 16, 10

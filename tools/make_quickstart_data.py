@@ -8,8 +8,8 @@ The untrained model is told what to write and still does not keep to the form, s
 No held-out prompt shares its item or its sentence with a training row.
 
 usage: tools/make_quickstart_data.py FOLDER [--rows N] [--seed N]
-writes FOLDER/train.jsonl     {"messages": [system, user, assistant]}, one a line
-       FOLDER/held_out.jsonl  {"messages": [system, user], "expected": "item=..."}, one a line
+writes FOLDER/train.jsonl     {"messages": [system, user, assistant]}, one per line
+       FOLDER/held_out.jsonl  {"messages": [system, user], "expected": "item=..."}, one per line
 """
 
 import argparse

@@ -17,13 +17,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kBatchRows = 1024;
-constexpr int64_t kMostBytes = int64_t{4} << 30;  // of the columns of all open files at a time
-constexpr int kMostNesting = 64;
+constexpr int64_t kMaxBytes = int64_t{4} << 30;  // of the columns of all open files at a time
+constexpr int kMaxNesting = 64;
 
 // Counts and caps what all open files take. Never destroyed: Arrow reads a file's footer on its I/O thread, which lets
 // go of the bytes whenever it likes, after the reader has gone, too.
 arrow::MemoryPool* pool() {
-  static auto* const kPool = new arrow::CappedMemoryPool(arrow::system_memory_pool(), kMostBytes);
+  static auto* const kPool = new arrow::CappedMemoryPool(arrow::system_memory_pool(), kMaxBytes);
   return kPool;
 }
 
@@ -37,8 +37,8 @@ class Converter {
 
   Json convert(const arrow::Array& array, int64_t i, int depth = 0) {
     take(sizeof(Json));
-    if (depth > kMostNesting)
-      throw input_error(where_, "expected values nested at most {} deep, got more; correct the file", kMostNesting);
+    if (depth > kMaxNesting)
+      throw input_error(where_, "expected values nested at most {} deep, got more; correct the file", kMaxNesting);
     if (array.IsNull(i)) return nullptr;
     switch (array.type_id()) {
       case arrow::Type::BOOL:
@@ -194,7 +194,7 @@ class ArrowRecords : public RecordParser {
     arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
     options.memory_pool = pool();
     options.use_threads = false;
-    options.max_recursion_depth = kMostNesting;
+    options.max_recursion_depth = kMaxNesting;
     if (start->ToString() == kMagic) {
       ipc_file_ = value(arrow::ipc::RecordBatchFileReader::Open(file_, options));
     } else {
@@ -212,7 +212,7 @@ class ArrowRecords : public RecordParser {
     if (status.ok()) return;
     if (status.IsOutOfMemory())
       throw input_error(path_, "expected batches of at most {} GiB, got more; write smaller row groups",
-                        kMostBytes >> 30);
+                        kMaxBytes >> 30);
     throw input_error(path_, "expected a Parquet or Arrow file, got {}; make or download it again",
                       quote(status.message()));
   }

@@ -100,7 +100,7 @@ int cmd_train(std::span<const std::string> args) {
   const train::TrainingData data = read_data(loaded.config, job, machine, planned, progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
-  if (data.stream) planned.context.process_bytes += most_bytes(data.stream->options());
+  if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());
   return run_training(job, planned, data, machine, *device, progress);
 }
 

@@ -3,7 +3,7 @@
 // Operations are visited in reverse order; each one's vjp turns the cotangents of its outputs into cotangents of its
 // inputs. A value that several operations read collects a sum; a vjp that can add in place takes what has been
 // collected so far as its addend (take_addend), so that no separate addition remains. A gradient accumulator is nothing
-// but a sum that has begun before the micro-step.
+// but a sum that has begun before the micro-batch.
 #pragma once
 
 #include <span>

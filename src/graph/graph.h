@@ -1,7 +1,7 @@
 // What is computed: values in single assignment, operations on them, and the blocks that a model repeats.
 //
 // A Graph knows no memory and no device. Its operations stand in the order in which a plain run executes them. One
-// optimizer step runs the forward and backward operations once per micro-step and the update operations once.
+// optimizer step runs the forward and backward operations once per micro-batch and the update operations once.
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,9 @@ struct Value {
 };
 
 enum class Phase : uint8_t {
-  kForward,   // once a micro-step; evaluation runs these alone
-  kBackward,  // once a micro-step
-  kUpdate,    // once an optimizer step: clipping, optimizer, clearing of accumulators
+  kForward,   // once per micro-batch; evaluation runs these alone
+  kBackward,  // once per micro-batch
+  kUpdate,    // once per optimizer step: clipping, optimizer, clearing of accumulators
 };
 [[nodiscard]] std::string_view name_of(Phase phase);
 
@@ -81,7 +81,7 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Operation> ops;  // phases in order: forward, backward, update
   std::vector<Block> blocks;
-  std::vector<ValueId> results;  // what the host reads: each stays alive to the end of the phase that produces it
+  std::vector<ValueId> results;  // what the host reads: each stays live to the end of the phase that produces it
   int64_t tokens = 0;            // T, the capacity of the token stream
 
   [[nodiscard]] const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }

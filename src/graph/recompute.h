@@ -1,4 +1,4 @@
-// What a plan may compute again for the backward pass, and until when: the graph's side of recomputation, so that
+// What a plan may recompute for the backward pass, and until when: the graph's side of recomputation, so that
 // changes to a graph are right under every plan.
 #pragma once
 

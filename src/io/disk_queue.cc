@@ -16,7 +16,7 @@ namespace spillway {
 namespace {
 
 // How often a block may come back without having got any further.
-constexpr int32_t kMostAttempts = 100;
+constexpr int32_t kMaxAttempts = 100;
 
 int64_t align_down(int64_t value) { return value / kDiskAlignment * kDiskAlignment; }
 bool is_aligned(int64_t value) { return value % kDiskAlignment == 0; }
@@ -221,7 +221,7 @@ void DiskQueue::settle(const DiskBackend::Completion& completion) {
     const int64_t progress = moved <= 0 ? 0 : is_direct ? align_down(moved) : moved;
     const bool is_interrupted = moved == -EINTR || moved == -EAGAIN || (moved > 0 && progress == 0);
     block.attempts = is_interrupted ? block.attempts + 1 : 0;
-    if ((moved <= 0 && !is_interrupted) || block.attempts > kMostAttempts) {
+    if ((moved <= 0 && !is_interrupted) || block.attempts > kMaxAttempts) {
       const std::string error = describe(block.rest, moved);
       release(completion.slot);
       fail(error);

@@ -200,8 +200,8 @@ bool AtomicFolder::publish_new() {
 
 void AtomicFolder::publish() {
   // Another process may give the target its name, or take it away, at any moment.
-  constexpr int kMostAttempts = 100;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  constexpr int kMaxAttempts = 100;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     if (publish_new() || exchange()) return;
   }
   throw_file_error(target_, "be written", EBUSY);

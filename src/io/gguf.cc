@@ -16,7 +16,7 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kScratchBytes = 256 * kKiB;
-constexpr int kMostDims = 4;
+constexpr int kMaxDims = 4;
 
 struct Counts {
   uint64_t tensors = 0, keys = 0;
@@ -39,9 +39,9 @@ Counts read_start(GgufCursor& cursor) {
   Counts counts;
   counts.tensors = cursor.number<uint64_t>();
   counts.keys = cursor.number<uint64_t>();
-  constexpr int64_t kLeastKeyBytes = 8 + 4 + 1, kLeastTensorBytes = 8 + 4 + 8 + 4 + 8;
-  cursor.require(counts.keys, kLeastKeyBytes, "metadata keys");
-  cursor.require(counts.tensors, kLeastTensorBytes, "tensors");
+  constexpr int64_t kMinKeyBytes = 8 + 4 + 1, kMinTensorBytes = 8 + 4 + 8 + 4 + 8;
+  cursor.require(counts.keys, kMinKeyBytes, "metadata keys");
+  cursor.require(counts.tensors, kMinTensorBytes, "tensors");
   return counts;
 }
 
@@ -70,10 +70,10 @@ GgufTensor read_tensor(GgufCursor& cursor) {
   GgufTensor tensor;
   tensor.name = cursor.text();
   const auto dims = cursor.number<uint32_t>();
-  if (dims < 1 || dims > kMostDims) {
+  if (dims < 1 || dims > kMaxDims) {
     throw input_error(cursor.where(),
                       "expected 1 to {} dimensions of tensor {}, got {}; the file is broken, download it again",
-                      kMostDims, quote(tensor.name), dims);
+                      kMaxDims, quote(tensor.name), dims);
   }
   for (uint32_t i = 0; i < dims; ++i) tensor.shape.insert(tensor.shape.begin(), cursor.size(tensor.name));
   const auto number = cursor.number<uint32_t>();

@@ -12,7 +12,7 @@ namespace spillway {
 namespace {
 
 // The largest vocabularies in use need some 20 MB of metadata.
-constexpr int64_t kMostHeaderBytes = 64 * kMiB;
+constexpr int64_t kMaxHeaderBytes = 64 * kMiB;
 
 enum class ValueType : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
 
@@ -45,7 +45,7 @@ double read_any_float(GgufCursor& cursor, ValueType type) {
   return type == ValueType::kF32 ? cursor.number<float>() : cursor.number<double>();
 }
 
-int64_t least_bytes(ValueType type) {
+int64_t min_bytes(ValueType type) {
   switch (type) {
     case ValueType::kU8:
     case ValueType::kI8:
@@ -76,7 +76,7 @@ ValueType read_type(GgufCursor& cursor, std::string_view key) {
 GgufValue read_list(GgufCursor& cursor, std::string_view key) {
   const ValueType type = read_type(cursor, key);
   const auto count = cursor.number<uint64_t>();
-  cursor.require(count, least_bytes(type), "list items");
+  cursor.require(count, min_bytes(type), "list items");
   const auto fill = [&](auto list, auto next) {
     list.reserve(count);
     for (uint64_t i = 0; i < count; ++i) list.push_back(next());
@@ -99,7 +99,7 @@ GgufValue read_list(GgufCursor& cursor, std::string_view key) {
 }  // namespace
 
 GgufCursor::GgufCursor(const ReadFile& file)
-    : file_(file), where_(file.path().string()), end_(std::min(file.size(), kMostHeaderBytes)), buffer_(64 * kKiB) {}
+    : file_(file), where_(file.path().string()), end_(std::min(file.size(), kMaxHeaderBytes)), buffer_(64 * kKiB) {}
 
 void GgufCursor::require(uint64_t count, int64_t bytes, std::string_view what) const {
   const int64_t left = end_ - position_;

@@ -42,7 +42,7 @@ void decode_q8_0(const Byte* block, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(static_cast<int8_t>(block[2 + i]));
 }
 
-// [16 bytes of scale and minimum, a nibble each][2 bits a value][f16 scale of scales][f16 scale of minima]
+// [16 bytes of scale and minimum, a nibble each][2 bits per value][f16 scale of scales][f16 scale of minima]
 void decode_q2_k(const Byte* block, float* out) {
   const Byte *scales = block, *bits = block + 16;
   const float d = half_at(block + 80), dmin = half_at(block + 82);
@@ -56,7 +56,7 @@ void decode_q2_k(const Byte* block, float* out) {
   }
 }
 
-// [third bits][2 bits a value][16 scales of 6 bits][f16]; a third bit that is clear subtracts 4.
+// [third bits][2 bits per value][16 scales of 6 bits][f16]; a third bit that is clear subtracts 4.
 void decode_q3_k(const Byte* block, float* out) {
   const Byte *high = block, *bits = block + 32, *scales = block + 96;
   const float d = half_at(block + 108);
@@ -81,7 +81,7 @@ ScaleAndMinimum unpack_scale(const Byte* packed, int group) {
   return {(packed[group + 4] & 0xF) | packed[group - 4] >> 6 << 4, packed[group + 4] >> 4 | packed[group] >> 6 << 4};
 }
 
-// [f16 d][f16 dmin][12 bytes of scales][fifth bits, Q5_K only][4 bits a value]
+// [f16 d][f16 dmin][12 bytes of scales][fifth bits, Q5_K only][4 bits per value]
 template <bool kFiveBits>
 void decode_q4_k(const Byte* block, float* out) {
   const float d = half_at(block), dmin = half_at(block + 2);

@@ -16,8 +16,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
 
-constexpr int64_t kMostHeaderBytes = 100'000'000;  // the limit of the reference implementation
-constexpr int64_t kMostIndexBytes = 32'000'000;    // some 300,000 tensors
+constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
+constexpr int64_t kMaxIndexBytes = 32'000'000;    // some 300,000 tensors
 constexpr int64_t kScratchBytes = 256 * kKiB;
 
 SafetensorsHeader read_header(const ReadFile& file) {
@@ -28,9 +28,9 @@ SafetensorsHeader read_header(const ReadFile& file) {
   }
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   const int64_t room = file.size() - 8;
-  if (length > static_cast<uint64_t>(std::min(room, kMostHeaderBytes))) {
+  if (length > static_cast<uint64_t>(std::min(room, kMaxHeaderBytes))) {
     throw input_error(where, "expected a header of at most {} bytes, got a length of {}; {}",
-                      std::min(room, kMostHeaderBytes), length,
+                      std::min(room, kMaxHeaderBytes), length,
                       "this is not a safetensors file or it is cut short, download it again");
   }
   std::string header(length, '\0');
@@ -109,7 +109,7 @@ SafetensorsFolder::SafetensorsFolder(const fs::path& folder, std::string_view st
 
 void SafetensorsFolder::open_shards(const fs::path& index) {
   const std::string where = index.string();
-  const nlohmann::json json = parse_json(read_file(index, kMostIndexBytes), where);
+  const nlohmann::json json = parse_json(read_file(index, kMaxIndexBytes), where);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (json.is_discarded() || !json.is_object() || map == json.end() || !map->is_object()) {
     throw input_error(where,

@@ -204,10 +204,10 @@ int64_t StoredTensor::elems() const {
 }
 
 std::string StoredTensor::shape_text() const {
-  constexpr size_t kMostDims = 8;
-  const bool cut = shape.size() > kMostDims;
+  constexpr size_t kMaxDims = 8;
+  const bool cut = shape.size() > kMaxDims;
   return fmt::format(
-      "[{}{}]", fmt::join(shape.begin(), shape.begin() + static_cast<long>(std::min(shape.size(), kMostDims)), ", "),
+      "[{}{}]", fmt::join(shape.begin(), shape.begin() + static_cast<long>(std::min(shape.size(), kMaxDims)), ", "),
       cut ? ", ..." : "");
 }
 

@@ -48,19 +48,19 @@ fs::path old_name(const fs::path& folder, std::string_view target, std::string_v
 // remove it: then another id is tried.
 template <typename NameOf>
 TemporaryFile create_locked(const fs::path& target, const NameOf& name_of, std::string& id) {
-  constexpr int kMostAttempts = 100;
+  constexpr int kMaxAttempts = 100;
   for (int attempt = 1;; ++attempt) {
     id = random_id();
     TemporaryFile file{name_of(folder_of(target), target.filename().string(), id), {}};
     file.fd = FileDescriptor(::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     const bool is_taken = file.fd.get() < 0 && errno == EEXIST;
-    if (file.fd.get() < 0 && !(is_taken && attempt < kMostAttempts)) throw_file_error(target, "be written", errno);
+    if (file.fd.get() < 0 && !(is_taken && attempt < kMaxAttempts)) throw_file_error(target, "be written", errno);
     if (is_taken) continue;
     const bool is_lost = ::flock(file.fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     const bool is_there = ::stat(file.path.c_str(), &status) == 0;
     if (is_there && !is_lost) return file;
-    if (attempt == kMostAttempts) throw_file_error(target, "be written", EBUSY);
+    if (attempt == kMaxAttempts) throw_file_error(target, "be written", EBUSY);
   }
 }
 

@@ -57,7 +57,8 @@ TEST_CASE("the next writer of a file removes what a killed one left of it, and n
       ::raise(SIGKILL);
     });
   }
-  const std::set<std::string> users = {"rows.jsonl.tmp-backup", ".rows.jsonl.tmp-1", ".rows.jsonl.tmp-0123456789ABCDEF"};
+  const std::set<std::string> users = {"rows.jsonl.tmp-backup", ".rows.jsonl.tmp-1",
+                                       ".rows.jsonl.tmp-0123456789ABCDEF"};
   for (const std::string& name : users) write_file(folder.path() / name, "");
   REQUIRE(names_in(folder.path()).size() == 2 + users.size());
   write_file(folder.path() / "rows.jsonl", "whole");

@@ -14,7 +14,7 @@ namespace spillway {
 namespace {
 
 // What the kernel registers as one buffer.
-constexpr int64_t kMostBufferBytes = kGiB;
+constexpr int64_t kMaxBufferBytes = kGiB;
 
 // A line that is true of the whole process is said once, although each lane has a queue.
 void say_once(std::atomic<bool>& said, std::string_view text) {
@@ -76,8 +76,8 @@ class UringBackend final : public DiskBackend {
 
   void register_memory(const std::vector<std::span<std::byte>>& regions) {
     for (const std::span<std::byte> region : regions) {
-      for (int64_t begin = 0; begin < std::ssize(region); begin += kMostBufferBytes) {
-        const int64_t bytes = std::min(kMostBufferBytes, std::ssize(region) - begin);
+      for (int64_t begin = 0; begin < std::ssize(region); begin += kMaxBufferBytes) {
+        const int64_t bytes = std::min(kMaxBufferBytes, std::ssize(region) - begin);
         buffers_.push_back({region.data() + begin, static_cast<size_t>(bytes)});
       }
     }

@@ -40,7 +40,7 @@ constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 4096;
-constexpr int64_t kMaxHeadDim = ops::kMostHeadSize;
+constexpr int64_t kMaxHeadDim = ops::kMaxHeadSize;
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
 const Family& find_family(const JsonFields& json) {
@@ -270,14 +270,14 @@ ModelConfig parse_model_config(std::string_view text, std::string_view where) {
 }
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {
-  constexpr double kLeastPenalty = 1e-3, kMostPenalty = 1e3;
+  constexpr double kMinPenalty = 1e-3, kMaxPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
   ModelConfig config = parse_model_config(read_file(path, kLimitBytes), path.string());
   const std::filesystem::path generation = folder / "generation_config.json";
   if (std::filesystem::exists(generation)) {
     const JsonFields json = JsonFields::parse(read_file(generation, kLimitBytes), generation.string());
     if (json.is_set("eos_token_id")) config.eos_token_ids = read_eos(json);
-    config.repetition_penalty = json.real_or("repetition_penalty", 1, kLeastPenalty, kMostPenalty);
+    config.repetition_penalty = json.real_or("repetition_penalty", 1, kMinPenalty, kMaxPenalty);
   }
   return config;
 }

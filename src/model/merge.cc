@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostFileBytes = int64_t{1} << 30;
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 // Adds scale * B A to the weight of one layer.
 void add_product(std::vector<float>& weight, const LinearModule& module, const LoraOptions& lora,
@@ -81,7 +81,7 @@ void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wa
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
     if (entry.is_regular_file() && !is_weights(name) && name != "README.md" && wanted(name))
-      write_file(to / name, read_file(entry.path(), kMostFileBytes));
+      write_file(to / name, read_file(entry.path(), kMaxFileBytes));
   }
 }
 

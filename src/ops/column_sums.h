@@ -9,16 +9,16 @@
 
 namespace spillway::ops {
 
-constexpr int64_t kMostRowBlocks = 64;
-constexpr int64_t kLeastBlockRows = 16;
+constexpr int64_t kMaxRowBlocks = 64;
+constexpr int64_t kMinBlockRows = 16;
 
 [[nodiscard]] constexpr int64_t rows_of_block(int64_t rows) {
-  return std::max(kLeastBlockRows, div_ceil(rows, kMostRowBlocks));
+  return std::max(kMinBlockRows, div_ceil(rows, kMaxRowBlocks));
 }
 
-// Of the partial sums, f32 [kMostRowBlocks, columns].
+// Of the partial sums, f32 [kMaxRowBlocks, columns].
 [[nodiscard]] constexpr int64_t column_sums_bytes(int64_t columns) {
-  return kMostRowBlocks * columns * static_cast<int64_t>(sizeof(float));
+  return kMaxRowBlocks * columns * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace spillway::ops

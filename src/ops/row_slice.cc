@@ -17,12 +17,12 @@ RowSlice slice_of(const Attributes& attributes) {
   return {attributes.integer("first_row"), attributes.integer("rows")};
 }
 
-std::vector<RowSlice> slice_rows(const Shape& weight, int64_t most_elems) {
+std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems) {
   const int64_t rows = weight[0];
-  // No more than there are: `most_elems` may be the largest number that there is.
-  const int64_t most_rows =
-      std::clamp<int64_t>(most_elems / std::max<int64_t>(1, row_elems(weight)), 1, std::max<int64_t>(1, rows));
-  const int64_t slices = std::max<int64_t>(1, div_ceil(rows, most_rows));
+  // No more than there are: `max_elems` may be the largest number that there is.
+  const int64_t max_rows =
+      std::clamp<int64_t>(max_elems / std::max<int64_t>(1, row_elems(weight)), 1, std::max<int64_t>(1, rows));
+  const int64_t slices = std::max<int64_t>(1, div_ceil(rows, max_rows));
   std::vector<RowSlice> result;
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t first = rows * i / slices;

@@ -20,8 +20,8 @@ struct RowSlice {
 
 [[nodiscard]] RowSlice slice_of(const Attributes& attributes);
 
-// As many equal slices as it takes for none to exceed `most_elems`, but where a single row does.
-[[nodiscard]] std::vector<RowSlice> slice_rows(const Shape& weight, int64_t most_elems);
+// As many equal slices as it takes for none to exceed `max_elems`, but where a single row does.
+[[nodiscard]] std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems);
 
 // The shape of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
 [[nodiscard]] Shape shape_of(const RowSlice& slice, const Shape& weight);

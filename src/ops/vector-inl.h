@@ -27,7 +27,7 @@ using Halves = hn::Rebind<uint16_t, Floats>;
 using Vector = hn::Vec<Floats>;
 
 // Of any of the instruction sets.
-constexpr int64_t kMostLanes = 16;
+constexpr int64_t kMaxLanes = 16;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 HWY_INLINE Vector constant(float value) { return hn::Set(Floats(), value); }
@@ -54,13 +54,13 @@ HWY_INLINE void store(Vector v, bf16* to) {
 // The first `count` lanes, 0 < count < lanes(); the others are zero.
 template <typename T>
 HWY_INLINE Vector load_some(const T* from, int64_t count) {
-  alignas(64) T buffer[kMostLanes] = {};
+  alignas(64) T buffer[kMaxLanes] = {};
   std::memcpy(buffer, from, static_cast<size_t>(count) * sizeof(T));
   return load(buffer);
 }
 template <typename T>
 HWY_INLINE void store_some(Vector v, T* to, int64_t count) {
-  alignas(64) T buffer[kMostLanes];
+  alignas(64) T buffer[kMaxLanes];
   store(v, buffer);
   std::memcpy(to, buffer, static_cast<size_t>(count) * sizeof(T));
 }

@@ -42,7 +42,7 @@ PlanCandidates::Known& PlanCandidates::known(const Choices& choices) {
   if (is_new) {
     schedule(choices, std::move(key));
     const LaneWork work = builder_.work_of(newest_.schedule);
-    entry->second.scheduled = estimate(builder_.least_seconds(work, accumulation_), work);
+    entry->second.scheduled = estimate(builder_.min_seconds(work, accumulation_), work);
   }
   return entry->second;
 }

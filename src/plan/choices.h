@@ -1,5 +1,5 @@
 // What a plan decides, and what that means for every value: where it lives between uses, whether the backward pass
-// makes it again, and on which side an operation computes.
+// recomputes it, and on which side an operation computes.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
-// In one word: where any of it goes, or else whether any of it is made again.
+// In one word: where any of it goes, or else whether any of it is recomputed.
 [[nodiscard]] Treatment summary(const BlockChoice& choice);
 // Where its weights live: of frozen and trainable ones, the farther.
 [[nodiscard]] Tier weights_tier(const BlockChoice& choice);

@@ -169,7 +169,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
       machine.memory_bytes_per_second <= 0) {
     throw input_error(where,
                       "expected at least one thread and rates above zero, got {} threads, {} and {} flop/s and {} "
-                      "bytes a second; correct the file",
+                      "bytes per second; correct the file",
                       machine.threads, machine.matrix_flops_f32, machine.matrix_flops_bf16,
                       machine.memory_bytes_per_second);
   }

@@ -36,12 +36,12 @@ class FirstFit {
     int32_t end = 0;
     for (const Interval& i : intervals) end = std::max(end, i.end);
     born_at_.resize(static_cast<size_t>(end));
-    alive_at_.resize(static_cast<size_t>(end));
+    live_at_.resize(static_cast<size_t>(end));
   }
 
   Packing run(std::span<const int32_t> order) {
     for (auto& list : born_at_) list.clear();
-    for (auto& list : alive_at_) list.clear();
+    for (auto& list : live_at_) list.clear();
     Packing packing{.offsets = std::vector<int64_t>(intervals_.size(), 0)};
     for (const int32_t id : order) {
       const Interval& item = intervals_[static_cast<size_t>(id)];
@@ -52,7 +52,7 @@ class FirstFit {
       packing.bytes = std::max(packing.bytes, end_of(item, offset));
       born_at_[static_cast<size_t>(item.begin)].push_back({offset, offset + size});
       for (int32_t t = item.begin; t < item.end; ++t)
-        alive_at_[static_cast<size_t>(t)].push_back({offset, offset + size});
+        live_at_[static_cast<size_t>(t)].push_back({offset, offset + size});
     }
     return packing;
   }
@@ -62,9 +62,9 @@ class FirstFit {
     int64_t begin, end;
   };
 
-  // Whoever meets [begin, end) in time is alive at begin or is born later within it.
+  // Whoever meets [begin, end) in time is live at begin or is born later within it.
   int64_t lowest_gap(const Interval& item, int64_t size) {
-    met_ = alive_at_[static_cast<size_t>(item.begin)];
+    met_ = live_at_[static_cast<size_t>(item.begin)];
     for (int32_t t = item.begin + 1; t < item.end; ++t) {
       const auto& born = born_at_[static_cast<size_t>(t)];
       met_.insert(met_.end(), born.begin(), born.end());
@@ -79,7 +79,7 @@ class FirstFit {
   }
 
   std::span<const Interval> intervals_;
-  std::vector<std::vector<Range>> born_at_, alive_at_;  // by step
+  std::vector<std::vector<Range>> born_at_, live_at_;  // by step
   std::vector<Range> met_;
 };
 

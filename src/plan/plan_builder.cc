@@ -121,12 +121,12 @@ LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
   return work;
 }
 
-double PlanBuilder::least_seconds(const LaneWork& work, int64_t accumulation) const {
+double PlanBuilder::min_seconds(const LaneWork& work, int64_t accumulation) const {
   const std::array<double, kLanes>& shares = costs_.machine().compute_share;
   std::array<double, kLanes> losses = costs_.machine().opposite_share;
-  for (double& loss : losses) loss = std::min(loss, kMostShare);
+  for (double& loss : losses) loss = std::min(loss, kMaxShare);
   const double all_shares = std::accumulate(shares.begin(), shares.end(), 0.0);
-  const double scale = all_shares > kMostShare ? kMostShare / all_shares : 1;
+  const double scale = all_shares > kMaxShare ? kMaxShare / all_shares : 1;
   double sum = 0;
   for (size_t phase = 0; phase < work.size(); ++phase) {
     double computing = work[phase][static_cast<size_t>(Lane::kCompute)];

@@ -18,14 +18,14 @@ class PlanBuilder {
   PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files);
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
-  // The same in steps, without the program: the schedule says what is alive when, and how long each lane is busy at
+  // The same in steps, without the program: the schedule says what is live when, and how long each lane is busy at
   // least; offsets and predicted time are the expensive half.
   [[nodiscard]] Plan schedule(const Choices& choices) const;
   void complete(Plan& plan, PackEffort effort) const;
   [[nodiscard]] LaneWork work_of(const Schedule& schedule) const;
   // No plan with this work takes less for an optimizer step: neither the busiest lane nor the compute lane, of whose
   // time the others take their share.
-  [[nodiscard]] double least_seconds(const LaneWork& work, int64_t accumulation) const;
+  [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }

@@ -47,7 +47,7 @@ ordered_json change_json(const PlanContext::Change& change) {
   return json;
 }
 
-// Adds what is missing, what is alive where it is, and what would fit, or the least.
+// Adds what is missing, what is live where it is, and what would fit, or the least.
 void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
   json["missing"] = ordered_json::object();
   json["alive_at_peak"] = ordered_json::array();
@@ -55,7 +55,7 @@ void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& conte
     if (plan.missing_bytes[i] == 0) continue;
     const auto tier = static_cast<Tier>(i);
     json["missing"][std::string(name_of(tier))] = plan.missing_bytes[i];
-    for (const LiveBuffer& b : alive_at(graph, plan.schedule, tier, plan.peaks[i].step)) {
+    for (const LiveBuffer& b : live_at(graph, plan.schedule, tier, plan.peaks[i].step)) {
       json["alive_at_peak"].push_back(
           {{"tier", name_of(tier)}, {"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
     }

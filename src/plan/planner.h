@@ -34,7 +34,7 @@ struct Plan {
   Program program;
 };
 
-// `accumulation`: micro-steps of an optimizer step, which is what is made fast.
+// `accumulation`: micro-batches per optimizer step, which is what is made fast.
 [[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                              int64_t accumulation = 1);
 

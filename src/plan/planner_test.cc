@@ -54,18 +54,18 @@ TEST_CASE("raising the budget never makes the predicted step slower, and what is
   }
 }
 
-TEST_CASE("a budget that cannot be met says how much is missing and what is alive at the peak") {
+TEST_CASE("a budget that cannot be met says how much is missing and the live bytes at the peak") {
   const Graph graph = random_graph(5, {.blocks = 4});
   const Plan least = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
   const Plan plan = make_plan(graph, Machine{}, {.device = 100}, {});
   CHECK_FALSE(plan.fits);
   CHECK(plan.missing_bytes[0] <= device_bytes(least) - 100);
   CHECK(plan.missing_bytes[0] == device_bytes(plan) - 100);
-  const std::vector<LiveBuffer> alive = alive_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step);
+  const std::vector<LiveBuffer> live = live_at(graph, plan.schedule, Tier::kDevice, plan.peaks[0].step);
   int64_t sum = 0;
-  for (const LiveBuffer& b : alive) sum += (b.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  for (const LiveBuffer& b : live) sum += (b.bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
   CHECK(sum == plan.peaks[0].lower_bound);
-  CHECK(std::is_sorted(alive.begin(), alive.end(),
+  CHECK(std::is_sorted(live.begin(), live.end(),
                        [](const LiveBuffer& a, const LiveBuffer& b) { return a.bytes > b.bytes; }));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("the same input gives the same plan") {
   CHECK(a.choices.blocks == b.choices.blocks);
 }
 
-TEST_CASE("packed buffers never overlap while both are alive, and random ones come close to the bound") {
+TEST_CASE("packed buffers never overlap while both are live, and random ones come close to the bound") {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     RandomStream random(seed, 3);
     std::vector<Interval> intervals;

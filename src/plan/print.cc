@@ -71,7 +71,7 @@ std::string layers_text(const std::vector<BlockChoice>& blocks) {
   return text;
 }
 
-// What is alive in each tier at its peak, by sums of kinds.
+// The live bytes of each tier at its peak, by sums of kinds.
 std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   struct Row {
     std::string tier = "tier", budget = "budget", peak = "peak", at = "at", weights = "weights",
@@ -83,10 +83,10 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
     const auto tier = static_cast<Tier>(i);
     const TierPeak& peak = plan.peaks[i];
     if (tier != Tier::kDevice && peak.bytes == 0) continue;
-    const ClassBytes alive = usage_at(graph, plan.schedule, tier, peak.step);
+    const ClassBytes live = usage_at(graph, plan.schedule, tier, peak.step);
     const auto sum = [&](std::initializer_list<MemoryClass> classes) {
       int64_t bytes = 0;
-      for (const MemoryClass c : classes) bytes += alive[static_cast<size_t>(c)];
+      for (const MemoryClass c : classes) bytes += live[static_cast<size_t>(c)];
       return mib(bytes);
     };
     const std::optional<int64_t> budget = context.budget.of(tier);
@@ -103,7 +103,7 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
   for (const Row& row : rows) {
     text += fmt::format("{:<8} {:<11} {:<11} {:<{}}  {:>8}  {:>15}  {:>9}  {:>8}  {:>8}{}\n", row.tier, row.budget,
                         row.peak, row.at, width, row.weights, row.state, row.gradients, row.saved, row.working,
-                        text.empty() ? "  (MiB alive there)" : "");
+                        text.empty() ? "  (MiB live there)" : "");
   }
   return text;
 }
@@ -118,18 +118,18 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
   if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
   const FrontierPoint& most = context.frontier.front();
   int64_t least = context.frontier.back().bytes[0];
-  double least_seconds = context.frontier.back().step_seconds(context.accumulation);
+  double min_seconds = context.frontier.back().step_seconds(context.accumulation);
   if (!plan.fits || plan.peaks[0].bytes < least) {
     // Where nothing fits, the error names this number, too.
     least = plan.fits ? plan.peaks[0].bytes : needed_bytes(plan, context, Tier::kDevice);
-    least_seconds = plan.simulation.step_seconds(context.accumulation);
+    min_seconds = plan.simulation.step_seconds(context.accumulation);
   }
   if (plan.peaks[0].bytes >= most.bytes[0])
-    return fmt::format("the least this job can run in is {} ({} a step)\n", format_bytes(least),
-                       duration(least_seconds));
+    return fmt::format("the least this job can run in is {} ({} per step)\n", format_bytes(least),
+                       duration(min_seconds));
   return fmt::format("without a budget this job would peak at {} and take {}; the least it can run in is {} ({})\n",
                      format_bytes(most.bytes[0]), duration(most.step_seconds(context.accumulation)),
-                     format_bytes(least), duration(least_seconds));
+                     format_bytes(least), duration(min_seconds));
 }
 
 // A line for each plan of the frontier and for this one, with a bar as long as its step takes:
@@ -164,14 +164,14 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
 }
 
 // "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
-std::string alive_text(const Graph& graph, const Plan& plan, Tier tier) {
+std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
   struct Sum {
     MemoryClass memory_class = MemoryClass::kTransient;
     int64_t bytes = 0, buffers = 0;
     LiveBuffer largest;
   };
   std::array<Sum, kMemoryClasses> sums;
-  for (const LiveBuffer& buffer : alive_at(graph, plan.schedule, tier, plan.peaks[static_cast<size_t>(tier)].step)) {
+  for (const LiveBuffer& buffer : live_at(graph, plan.schedule, tier, plan.peaks[static_cast<size_t>(tier)].step)) {
     Sum& sum = sums[static_cast<size_t>(buffer.memory_class)];
     sum.memory_class = buffer.memory_class;
     sum.bytes += buffer.bytes;
@@ -188,7 +188,7 @@ std::string alive_text(const Graph& graph, const Plan& plan, Tier tier) {
   return text;
 }
 
-// "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB a step"
+// "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB per step"
 std::string moves_text(const Plan& plan, const PlanContext& context) {
   std::array<double, kLanes> bytes{};
   for (const Section& section : plan.program.sections) {
@@ -205,7 +205,7 @@ std::string moves_text(const Plan& plan, const PlanContext& context) {
     text += fmt::format("{}{} {}", text.empty() ? "moves    " : "    ", name_of(static_cast<Lane>(lane)),
                         format_bytes(static_cast<int64_t>(bytes[lane])));
   }
-  return text.empty() ? "" : text + " a step\n";
+  return text.empty() ? "" : text + " per step\n";
 }
 
 // The tiers with too small a budget.
@@ -239,16 +239,16 @@ std::string nothing_fits(const PlanContext& context) {
 std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text;
   for (const Tier tier : short_tiers(plan)) {
-    text += fmt::format("\nThis does not fit: {} of {} {} is missing. Alive at the peak:\n{}",
+    text += fmt::format("\nThis does not fit: {} of {} {} is missing. Live at the peak:\n{}",
                         format_bytes(plan.missing_bytes[static_cast<size_t>(tier)]), name_of(tier),
-                        tier == Tier::kDisk ? "space" : "memory", alive_text(graph, plan, tier));
+                        tier == Tier::kDisk ? "space" : "memory", live_text(graph, plan, tier));
   }
   if (!context.nearest.empty()) text += "\nWhat would fit:\n";
   if (context.least) text += fmt::format("\nWhat would fit: {}\n", nothing_fits(context));
   size_t width = 0;
   for (const PlanContext::Change& change : context.nearest) width = std::max(width, change.text.size());
   for (const PlanContext::Change& change : context.nearest)
-    text += fmt::format("  {:<{}}  {} a step; peaks: {}\n", change.text, width, duration(change.step_seconds),
+    text += fmt::format("  {:<{}}  {} per step; peaks: {}\n", change.text, width, duration(change.step_seconds),
                         peaks_text(change.bytes));
   return text;
 }
@@ -291,7 +291,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   if (context.process_bytes > 0)
     text +=
         fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));
-  text += fmt::format("arena    {:.1f} % larger than what is alive at the peak\n", 100 * std::max(0.0, packed - 1));
+  text += fmt::format("arena    {:.1f} % larger than the live bytes at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {} predicted: compute {}, waiting {}; bottleneck {}; {:.0f} tokens/s\n",
                       duration(seconds), duration(seconds - waiting), duration(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens * context.accumulation) / seconds);

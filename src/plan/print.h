@@ -13,9 +13,9 @@ namespace spillway {
 
 // What stands on the page beside the plan itself.
 struct PlanContext {
-  std::string title;          // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens a micro-step · cpu, 2 cores"
-  Budget budget;              // as the user asked; the plan may have been given less
-  int64_t accumulation = 1;   // micro-steps of an optimizer step
+  std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
+  Budget budget;      // as the user asked; the plan may have been given less
+  int64_t accumulation = 1;   // micro-batches per optimizer step
   int64_t process_bytes = 0;  // what the process will take, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
   // The keys that set the budgets, for messages.

@@ -42,7 +42,7 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   REQUIRE(printed.plan.fits);
   CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at "));
   CHECK(printed.says("\ndevice   1.00 GiB    " + format_bytes(printed.plan.peaks[0].bytes)));
-  CHECK(printed.says(" weights  trainable+state  gradients     saved   working  (MiB alive there)\ndevice "));
+  CHECK(printed.says(" weights  trainable+state  gradients     saved   working  (MiB live there)\ndevice "));
   CHECK(printed.says("\nlayers   0-3  activations kept\n"));
   CHECK(printed.says("bottleneck compute"));
   CHECK_FALSE(printed.says("does not fit"));
@@ -95,8 +95,8 @@ TEST_CASE("a plan that does not fit names one least amount of memory everywhere"
   CHECK(printed.says("This does not fit: " + format_bytes(printed.plan.missing_bytes[0]) + " of device memory"));
   CHECK(
       printed.says("What would fit:\n"
-                   "  gpu_memory_limit: 1MiB  2.00 s a step; peaks: device 5.0 KiB, disk 6.0 KiB\n"
-                   "  micro_batch_size: 1     3.00 s a step; peaks: device 7.0 KiB\n"));
+                   "  gpu_memory_limit: 1MiB  2.00 s per step; peaks: device 5.0 KiB, disk 6.0 KiB\n"
+                   "  micro_batch_size: 1     3.00 s per step; peaks: device 7.0 KiB\n"));
   CHECK_FALSE(printed.says("this plan"));
   CHECK(shortage_message(printed.plan, printed.context) ==
         fmt::format("[gpu_memory_limit] expected at least {}, the least this job can run in, got 100 B ({} missing); "

@@ -22,7 +22,7 @@ using BufferId = int32_t;
 // Which values live in it, and since when, is what the outputs of steps say.
 struct Buffer {
   Tier tier = Tier::kDevice;
-  bool fixed = false;       // the home of a persistent or batch value: alive in all steps and between them
+  bool fixed = false;       // the home of a persistent or batch value: live in all steps and between them
   bool meets_disk = false;  // a transfer moves it from or to the scratch file, or it lies there
   int64_t bytes = 0;
   int32_t begin = 0;  // first step that writes it

@@ -11,7 +11,7 @@ constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
 
 // Looking at ideas may cost as much as scheduling this many operations, but not less than so many candidates; packing
 // and simulating one costs twice as much again. A sketch gets an eighth.
-constexpr int64_t kOperationsToSchedule = 1'000'000, kLeastWork = 16, kSketchShare = 8;
+constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kSketchShare = 8;
 // How far forecasts are believed: of bytes, and of seconds.
 constexpr double kByteSlack = 1.05, kSecondSlack = 1.25;
 // Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
@@ -87,7 +87,8 @@ std::vector<PlanSearch::Homes> PlanSearch::home_settings() const {
   std::vector<Homes> result;
   for (const Tier state : tiers(policy_.optimizer_state)) {
     for (const Tier gradients : tiers(policy_.gradients)) {
-      // Gradients leave the device after the state, which is larger and needed once a step, and to the same place.
+      // Gradients leave the device after the state, which is larger and needed once per optimizer step, and to the same
+      // place.
       if (!policy_.gradients && gradients != Tier::kDevice && gradients != state) continue;
       for (const Tier frozen : tiers(policy_.frozen_weights)) {
         for (const Tier trainable : tiers(policy_.trainable_weights)) {
@@ -136,7 +137,7 @@ bool PlanSearch::may_pack_thoroughly(const Estimate& estimate) {
   return pack_work_ >= 0;
 }
 
-// What is alive at once shows most plans that cannot fit before they are packed.
+// The live bytes show most plans that cannot fit before they are packed.
 bool PlanSearch::consider(const Choices& choices) {
   Estimate estimate = candidates_.scheduled(choices);
   PackEffort effort = PackEffort::kQuick;
@@ -152,8 +153,8 @@ bool PlanSearch::consider(const Choices& choices) {
   if (fits) {
     if (!found_ || estimate.seconds < best_.seconds) best_ = {choices, effort, estimate.seconds};
     found_ = true;
-  } else if (!found_ && distance < least_distance_) {
-    least_distance_ = distance;
+  } else if (!found_ && distance < min_distance_) {
+    min_distance_ = distance;
     nearest_ = choices;
   }
   return fits;
@@ -181,13 +182,13 @@ void PlanSearch::consider_mixture(const Idea& idea) {
 }
 
 double PlanSearch::rank_of(const Forecast& forecast) const {
-  return builder_.least_seconds(forecast.work, candidates_.accumulation()) + kWaitingShare * forecast.lane_seconds();
+  return builder_.min_seconds(forecast.work, candidates_.accumulation()) + kWaitingShare * forecast.lane_seconds();
 }
 
 PlanSearch::Idea PlanSearch::idea(const Mixture& mixture, size_t first, const Forecast& forecast) const {
   return {.mixture = mixture,
           .first = first,
-          .seconds = builder_.least_seconds(forecast.work, candidates_.accumulation()),
+          .seconds = builder_.min_seconds(forecast.work, candidates_.accumulation()),
           .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
           .rank = rank_of(forecast)};
 }
@@ -248,7 +249,7 @@ std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes,
 // What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::look_at(std::vector<Idea> ideas) {
   const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1);
-  work_limit_ = work_done() + std::max(kLeastWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
+  work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
   std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
   });
@@ -292,7 +293,7 @@ void PlanSearch::settle() {
   settle_last_blocks([](BlockChoice& block) { block.resident_state = true; });
 }
 
-// By what is alive, before packing, and below zero where only the packing is in the way: so the way down to the least
+// By live bytes, before packing, and below zero where only the packing is in the way: so the way down to the least
 // plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
 int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
   constexpr int64_t kFar = int64_t{1} << 50;
@@ -309,9 +310,9 @@ bool PlanSearch::improves(const Choices& choices) {
   if (--trials_ < 0) return false;
   const bool had = found_;
   const double before = had ? best_.seconds : 0;
-  const int64_t distance_before = least_distance_;
+  const int64_t distance_before = min_distance_;
   (void)consider(choices);
-  return had ? best_.seconds < before : found_ || least_distance_ < distance_before;
+  return had ? best_.seconds < before : found_ || min_distance_ < distance_before;
 }
 
 bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {

@@ -108,7 +108,7 @@ class PlanSearch {
   bool found_ = false;  // best_ fits
   Best best_;
   Choices nearest_;  // to fitting, while nothing fits
-  int64_t least_distance_ = std::numeric_limits<int64_t>::max();
+  int64_t min_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at
   int64_t work_limit_ = 0;          // of work_done(), where looking at ideas ends

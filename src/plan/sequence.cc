@@ -39,7 +39,7 @@ class Sequencer {
     sequence_.executions.push_back(result);
   }
 
-  // Depth first, so that a value is made again right before its first reader and its own inputs right before it.
+  // Depth first, so that a value is recomputed right before its first reader and its own inputs right before it.
   // The depth is bounded by the operations of a block: what leaves a block is kept.
   void provide_inputs(OpId id) {
     for (const ValueId v : graph_.op(id).inputs) {

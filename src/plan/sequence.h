@@ -1,5 +1,5 @@
 // The order of execution: the graph's operations, with forward operations repeated in the backward pass right before
-// the first reader of what is made again.
+// the first reader of what is recomputed.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct Sequence {
   }
 };
 
-// `recomputed_values`, by value: dropped after the forward pass and made again; of recomputable_values
+// `recomputed_values`, by value: dropped after the forward pass and recomputed; of recomputable_values
 // (graph/recompute.h).
 [[nodiscard]] Sequence make_sequence(const Graph& graph, const std::vector<bool>& recomputed_values);
 

@@ -126,11 +126,10 @@ class SectionPlayer {
     if (machine_.compute_share[lane] > 0) {
       double taken = 0;
       for (size_t other = 0; other < kLanes; ++other) taken += busy_[other] ? machine_.compute_share[other] : 0;
-      set_speed(kCompute, 1 - std::min(kMostShare, taken));
+      set_speed(kCompute, 1 - std::min(kMaxShare, taken));
     }
     const auto opposite = static_cast<size_t>(opposite_of(static_cast<Lane>(lane)));
-    if (opposite != lane)
-      set_speed(opposite, is_busy ? 1 - std::min(kMostShare, machine_.opposite_share[opposite]) : 1);
+    if (opposite != lane) set_speed(opposite, is_busy ? 1 - std::min(kMaxShare, machine_.opposite_share[opposite]) : 1);
   }
 
   // What is left of the lane's work at hand now runs at another speed.

@@ -1,4 +1,4 @@
-// Plays a Program against a Machine's rates: how long a micro-step and an update take, and which lane is the
+// Plays a Program against a Machine's rates: how long a micro-batch and an update take, and which lane is the
 // bottleneck.
 //
 // Every instruction starts when its lane is free and all that it waits for has finished. A transfer finishes its lane's
@@ -17,7 +17,7 @@
 namespace spillway {
 
 // However many lanes take their share, so much of a lane's speed at most.
-constexpr double kMostShare = 0.95;
+constexpr double kMaxShare = 0.95;
 
 struct LaneUse {
   double busy_seconds = 0;  // without latencies

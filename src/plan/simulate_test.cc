@@ -26,7 +26,7 @@ Graph one_addition() {
   return graph;
 }
 
-// Copies move 1000 bytes a second.
+// Copies move 1000 bytes per second.
 Machine slow_machine(const Graph& graph, double share) {
   Machine machine;
   machine.operation_seconds = 0;
@@ -144,7 +144,7 @@ TEST_CASE("a lane that is not there takes for ever") {
   CHECK(simulation.bottleneck == Lane::kHostToDevice);
 }
 
-TEST_CASE("an update waits once a step, a micro-step as often as there are") {
+TEST_CASE("an update waits once per optimizer step, a micro-batch as often as there are") {
   const Graph graph = one_addition();
   Program program = program_of({addition(Lane::kCompute), copy(9000), addition(Lane::kCompute, {1})});
   program.sections = {{Phase::kForward, 0, 1}, {Phase::kUpdate, 1, 3}};

@@ -33,7 +33,7 @@ class Tenants {
   [[nodiscard]] std::span<const int32_t> of(BufferId buffer) const { return by_buffer_[static_cast<size_t>(buffer)]; }
   [[nodiscard]] const Tenant& operator[](int32_t i) const { return all_[static_cast<size_t>(i)]; }
 
-  // REQUIRES: the buffer is alive at `step` and not a workspace.
+  // REQUIRES: the buffer is live at `step` and not a workspace.
   [[nodiscard]] const Value& at(BufferId buffer, int32_t step) const {
     const std::span<const int32_t> tenants = of(buffer);
     int32_t found = tenants.front();
@@ -52,9 +52,9 @@ class Tenants {
     return b.begin < forward_end && b.end > forward_end ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
   }
 
-  // All buffers of the tier that are alive at a step.
+  // All buffers of the tier that are live at a step.
   template <typename Visit>
-  void visit_alive(int32_t step, const Visit& visit) const {
+  void visit_live(int32_t step, const Visit& visit) const {
     for (BufferId id = 0; id < std::ssize(schedule_.buffers); ++id) {
       const Buffer& b = schedule_.buffers[static_cast<size_t>(id)];
       if (b.tier == tier_ && b.begin <= step && b.end > step) visit(id, b);
@@ -118,10 +118,10 @@ MemoryClass class_of_moved(const Value& value) {
   report_bug(__FILE__, __LINE__, "value kind", "unknown");
 }
 
-std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
+std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   std::vector<LiveBuffer> result;
   const Tenants tenants(graph, schedule, tier);
-  tenants.visit_alive(step, [&](BufferId id, const Buffer& b) {
+  tenants.visit_live(step, [&](BufferId id, const Buffer& b) {
     const MemoryClass memory_class = tenants.class_of(id, step);
     if (tenants.of(id).empty()) {
       const Operation& op = graph.op(schedule.steps[static_cast<size_t>(b.begin)].op);
@@ -138,7 +138,7 @@ std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, T
 ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   ClassBytes result{};
   const Tenants tenants(graph, schedule, tier);
-  tenants.visit_alive(
+  tenants.visit_live(
       step, [&](BufferId id, const Buffer& b) { result[static_cast<size_t>(tenants.class_of(id, step))] += b.bytes; });
   return result;
 }

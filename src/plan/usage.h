@@ -28,7 +28,7 @@ constexpr int kMemoryClasses = 8;
 
 using ClassBytes = std::array<int64_t, kMemoryClasses>;
 
-// Bytes of the buffers of `tier` that are alive at `step`.
+// Bytes of the buffers of `tier` that are live at `step`.
 [[nodiscard]] ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
 
 // The same for every step at once: one entry a step.
@@ -40,12 +40,12 @@ using ClassBytes = std::array<int64_t, kMemoryClasses>;
 // Where a step is: "backward, layer 23, attention_grad", or, of a transfer, "disk_write of add.841".
 [[nodiscard]] std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step);
 
-// One row for each buffer alive at a step, largest first.
+// One row for each buffer live at a step, largest first.
 struct LiveBuffer {
   std::string name;
   MemoryClass memory_class = MemoryClass::kTransient;
   int64_t bytes = 0;
 };
-[[nodiscard]] std::vector<LiveBuffer> alive_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
+[[nodiscard]] std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
 
 }  // namespace spillway

@@ -30,7 +30,7 @@ class ProgramVerifier {
     check_form();
     if (!violations_.empty()) return std::move(violations_);  // the replay relies on places and ids being in range
     order_instructions();
-    // Two steps of two micro-steps: what only goes wrong the second time shows.
+    // Two steps of two micro-batches: what only goes wrong the second time shows.
     place_homes();
     for (int step = 0; step < 2; ++step) {
       for (int micro_step = 0; micro_step < 2; ++micro_step) {

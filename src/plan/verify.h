@@ -2,7 +2,7 @@
 // but the Graph: not lifetimes, not the order in which a plan was made.
 //
 // Checked: every operation runs exactly once in its phase, on the operands that the graph names; every read finds the
-// whole value it expects, written earlier and not overwritten since, in a first and in a later micro-step and step;
+// whole value it expects, written earlier and not overwritten since, in a first and in a later micro-batch and step;
 // operands of one instruction overlap only where the operation allows in-place; whatever touches the same bytes on two
 // lanes is ordered by waits, unless both only read; copies go along their lane, those from and to the scratch file in
 // whole blocks; operations compute on the memory of their lane; every place is inside its arena, every arena inside its

@@ -14,25 +14,25 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kWarmUpSteps = 2;
-constexpr int64_t kLeastSteps = 3, kMostSteps = 64;
+constexpr int64_t kMinSteps = 3, kMaxSteps = 64;
 
 // How much one run may change what is known. Disks differ more from one moment to the next than kernels do.
-constexpr double kMostChangeOfOperation = 1.25, kMostChangeOfLane = 1.5;
+constexpr double kMaxChangeOfOperation = 1.25, kMaxChangeOfLane = 1.5;
 
 // How far all runs together may go from what was measured. Farther is not this job on this machine, but another load.
-constexpr double kMostCorrection = 1.5;
+constexpr double kMaxCorrection = 1.5;
 
 // A thread that computes and has less CPU time than this shares its core with another program.
-constexpr double kLeastCpuShare = 0.85;
+constexpr double kMinCpuShare = 0.85;
 
 // However busy other lanes were, some of an operation's time was its own.
-constexpr double kLeastOwnShare = 0.2;
+constexpr double kMinOwnShare = 0.2;
 
-// What a lane has to move in a micro-step and an update before its time is more than latency.
-constexpr double kLeastBytesOfLane = 16.0 * (1 << 20);
+// What a lane has to move in a micro-batch and an update before its time is more than latency.
+constexpr double kMinBytesOfLane = 16.0 * (1 << 20);
 
 // Steps that differ by more than this had to share the computer.
-constexpr double kMostSpread = 1.15;
+constexpr double kMaxSpread = 1.15;
 
 // The sample that this share of all is no larger than.
 double quantile(std::vector<double> samples, double share) {
@@ -42,10 +42,10 @@ double quantile(std::vector<double> samples, double share) {
 }
 
 // `known`, moved towards what a run has seen; `measured` keeps what it was before any run moved it.
-void correct(double& known, double seen, double most_change, double& measured) {
+void correct(double& known, double seen, double max_change, double& measured) {
   if (measured <= 0) measured = known;
-  const double step = std::clamp(seen, known / most_change, known * most_change);
-  known = std::clamp(step, measured / kMostCorrection, measured * kMostCorrection);
+  const double step = std::clamp(seen, known / max_change, known * max_change);
+  known = std::clamp(step, measured / kMaxCorrection, measured * kMaxCorrection);
 }
 
 // CPU time of the calling thread.
@@ -68,7 +68,7 @@ Calibration::Calibration(const Graph& graph, const Program& program, const Machi
     const auto opposite = static_cast<size_t>(opposite_of(static_cast<Lane>(lane)));
     if (opposite != lane) shares_[lane][opposite] = machine.opposite_share[lane];
   }
-  step_seconds_.reserve(kMostSteps);
+  step_seconds_.reserve(kMaxSteps);
   std::map<std::pair<std::string, Lane>, int32_t> known;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
@@ -78,7 +78,7 @@ Calibration::Calibration(const Graph& graph, const Program& program, const Machi
     const auto [entry, is_new] = known.try_emplace({signature, instruction.lane}, static_cast<int32_t>(groups_.size()));
     if (is_new) {
       groups_.push_back({.signature = signature, .lane = instruction.lane});
-      groups_.back().samples.reserve(kMostSteps);
+      groups_.back().samples.reserve(kMaxSteps);
     }
     group_of_.push_back(entry->second);
   }
@@ -102,7 +102,7 @@ double Calibration::undisturbed_seconds(std::span<const LaneTime> times, size_t 
     }
   }
   const double seconds = time.finish - time.start;
-  return std::max(kLeastOwnShare * seconds, seconds - taken);
+  return std::max(kMinOwnShare * seconds, seconds - taken);
 }
 
 double Calibration::transfer_seconds(std::span<const LaneTime> times, size_t lane, size_t index) {
@@ -111,7 +111,7 @@ double Calibration::transfer_seconds(std::span<const LaneTime> times, size_t lan
   const double seconds = undisturbed_seconds(times, lane, {begin, own.finish});
   // One that follows another has its latency where the other had it: behind both.
   const double latency = begin > own.start ? 0 : latency_seconds_[lane];
-  return std::max(kLeastOwnShare * seconds, seconds - latency);
+  return std::max(kMinOwnShare * seconds, seconds - latency);
 }
 
 void Calibration::begin_step(double stall_seconds) {
@@ -122,7 +122,7 @@ void Calibration::begin_step(double stall_seconds) {
 
 bool Calibration::had_cpu(double stall_seconds) const {
   const double wanted = now_seconds() - wall_begin_ - (stall_seconds - stall_begin_);
-  return thread_cpu_seconds() - cpu_begin_ >= kLeastCpuShare * wanted;
+  return thread_cpu_seconds() - cpu_begin_ >= kMinCpuShare * wanted;
 }
 
 void Calibration::add_step(const LaneProfile& lanes) {
@@ -145,7 +145,7 @@ void Calibration::add_step(std::span<const LaneTime> times) {
                                : undisturbed_seconds(times, lane, {begin_of(times, lane, k), times[i].finish});
     }
   }
-  const auto slot = static_cast<size_t>((steps_ - kWarmUpSteps - 1) % kMostSteps);
+  const auto slot = static_cast<size_t>((steps_ - kWarmUpSteps - 1) % kMaxSteps);
   const auto put = [slot](std::vector<double>& samples, double sample) {
     if (samples.size() <= slot) samples.resize(slot + 1);
     samples[slot] = sample;
@@ -157,24 +157,24 @@ void Calibration::add_step(std::span<const LaneTime> times) {
 }
 
 bool Calibration::improve(Machine& machine) const {
-  if (std::ssize(step_seconds_) < kLeastSteps) return false;
-  if (quantile(step_seconds_, 0.75) > kMostSpread * quantile(step_seconds_, 0.25)) return false;
+  if (std::ssize(step_seconds_) < kMinSteps) return false;
+  if (quantile(step_seconds_, 0.75) > kMaxSpread * quantile(step_seconds_, 0.25)) return false;
   for (const Group& group : groups_) {
     const double seconds = quantile(group.samples, 0.5);
     if (seconds <= 0) continue;
     if (group.signature.empty()) {
-      if (group.amount < kLeastBytesOfLane) continue;
+      if (group.amount < kMinBytesOfLane) continue;
       if (LoadedProgram::is_disk_lane(group.lane) && machine.disks != disks_) continue;
       const auto lane = static_cast<size_t>(group.lane);
       double& rate = machine.link_bytes_per_second[lane];
-      if (rate > 0) correct(rate, 1 / seconds, kMostChangeOfLane, machine.measured.link_bytes_per_second[lane]);
+      if (rate > 0) correct(rate, 1 / seconds, kMaxChangeOfLane, machine.measured.link_bytes_per_second[lane]);
       continue;
     }
     const auto of_lane =
         group.lane == Lane::kHostCompute ? &Machine::OperationSeconds::host : &Machine::OperationSeconds::compute;
     double& known = machine.operations[group.signature].*of_lane;
     if (known > 0) {
-      correct(known, seconds, kMostChangeOfOperation, machine.measured.operations[group.signature].*of_lane);
+      correct(known, seconds, kMaxChangeOfOperation, machine.measured.operations[group.signature].*of_lane);
     } else {
       known = seconds;  // the first measurement
     }

@@ -43,7 +43,7 @@ class Calibration {
     std::string signature;  // empty: transfers
     Lane lane = Lane::kCompute;
     double seconds = 0, amount = 0;  // of the step at hand: calls, or bytes
-    std::vector<double> samples;     // by step: seconds a call or a byte
+    std::vector<double> samples;     // by step: seconds per call or per byte
   };
 
   // When the lane turned to an instruction: transfers may be under way while an earlier one is waited for.

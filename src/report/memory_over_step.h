@@ -11,7 +11,7 @@ namespace spillway {
 
 struct MemoryCurve {
   std::vector<int32_t> steps;     // of the schedule, rising; the first is 0
-  std::vector<ClassBytes> bytes;  // alive from that step until the next point
+  std::vector<ClassBytes> bytes;  // live from that step until the next point
 };
 
 // At most `points` points. Each stands for a run of steps, by the one of them that needs the most: the peak is exact.

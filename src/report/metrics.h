@@ -1,4 +1,4 @@
-// metrics.jsonl: a JSON object per optimizer step, one a line.
+// metrics.jsonl: a JSON object per optimizer step, one per line.
 //
 // A line reaches the file whole, in one write, so that a killed run leaves at most one line without an end, and a
 // resumed run continues the file as if it had never stopped.

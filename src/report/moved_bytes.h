@@ -10,7 +10,7 @@ namespace spillway {
 
 using MovedBytes = std::array<ClassBytes, kLanes>;
 
-// With all tokens in every micro-step; a shorter stream moves less.
+// With all tokens in every micro-batch; a shorter stream moves less.
 [[nodiscard]] MovedBytes moved_bytes(const Graph& graph, const Program& program, int64_t accumulation);
 
 }  // namespace spillway

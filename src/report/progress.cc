@@ -125,7 +125,7 @@ double share_of(int64_t done, int64_t total) {
 
 template <typename State>
 std::string_view bar_of(const State& state, double done, int columns, std::span<char> buffer) {
-  constexpr int kLeastBar = 10, kMostBar = 40;
+  constexpr int kMinBar = 10, kMaxBar = 40;
   std::array<char, 256> memory;
   TextBuffer parts(memory);
   int taken = 0;
@@ -139,10 +139,10 @@ std::string_view bar_of(const State& state, double done, int columns, std::span<
     parts.append("  {}", one.text());
     taken += needed;
   }
-  const int bar = std::min(kMostBar, room - taken - 2);
+  const int bar = std::min(kMaxBar, room - taken - 2);
   TextBuffer out(buffer.first(std::min(buffer.size(), static_cast<size_t>(std::max(0, columns)))));
   out.append("{:3.0f}% ", std::floor(100 * done));
-  if (bar >= kLeastBar) {
+  if (bar >= kMinBar) {
     const auto full = static_cast<int64_t>(done * bar);
     out.append("[");
     out.fill('#', full);
@@ -265,9 +265,9 @@ void Progress::clear() {
 }
 
 std::function<void(int64_t, int64_t)> packing_progress(Progress& progress) {
-  constexpr int64_t kLeastRows = 1'000'000;  // fewer are packed in an instant
+  constexpr int64_t kMinRows = 1'000'000;  // fewer are packed in an instant
   return [&progress](int64_t rows, int64_t of) {
-    if (of >= kLeastRows)
+    if (of >= kMinRows)
       progress.load({.what = "packing", .bytes = rows, .total_bytes = of, .unit = "rows"}, now_seconds());
   };
 }

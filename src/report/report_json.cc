@@ -110,7 +110,7 @@ ordered_json losses_json(const std::vector<LossPoint>& curve) {
   return points;
 }
 
-// The arithmetic of matrix products that one micro-step costs by its operations' own account.
+// The arithmetic of matrix products that one micro-batch costs by its operations' own account.
 double flops_per_micro_step(const Graph& graph, const Program& program) {
   double sum = 0;
   for (const Section& section : program.sections) {

@@ -18,7 +18,7 @@ Machine machine_with_host() {
   return machine;
 }
 
-// A job whose saved activations go to the host tier, with two micro-steps a step.
+// A job whose saved activations go to the host tier, with two micro-batches per step.
 train::Job job_with_host() {
   train::Job job = tiny_job(kGoldenModels / "llama2", {.activations = Treatment::kHost});
   job.title = "llama2 · full";

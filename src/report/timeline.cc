@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // A shorter wait costs less than starting an operation does.
-constexpr double kLeastStall = 2e-6;
+constexpr double kMinStall = 2e-6;
 
 const Instruction& at(const Program& program, int32_t i) { return program.instructions[static_cast<size_t>(i)]; }
 
@@ -50,7 +50,7 @@ class StallFinder {
   }
 
   void add(const Stall& stall) {
-    if (stall.finish - stall.start > kLeastStall) timeline_.stalls.push_back(stall);
+    if (stall.finish - stall.start > kMinStall) timeline_.stalls.push_back(stall);
   }
 
   const Program& program_;
@@ -93,7 +93,7 @@ Timeline predicted_timeline(const Program& program, const CostModel& costs) {
 bool read_trace(const LaneProfile& lanes, std::span<LaneTime> times) {
   std::fill(times.begin(), times.end(), LaneTime{kNever, kNever});
   for (int lane = 0; lane < kLanes; ++lane) {
-    // Later micro-steps overwrite earlier ones.
+    // Later micro-batches overwrite earlier ones.
     for (const LaneEvent& event : lanes.trace(static_cast<Lane>(lane)))
       times[static_cast<size_t>(event.instruction)] = {event.start, event.finish};
   }

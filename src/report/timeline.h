@@ -1,6 +1,6 @@
 // When each instruction of one step runs: as the simulator predicts it, and as a trace of the executor shows it.
 //
-// With several micro-steps, a timeline shows one of them and the update, so that the two can be laid side by side.
+// With several micro-batches, a timeline shows one of them and the update, so that the two can be laid side by side.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct Timeline {
 // As the simulator plays the program.
 [[nodiscard]] Timeline predicted_timeline(const Program& program, const CostModel& costs);
 
-// When each instruction of a trace ran last, on the trace's clock: in the last micro-step, and in the update. False
+// When each instruction of a trace ran last, on the trace's clock: in the last micro-batch, and in the update. False
 // where some have no event. Allocates nothing. REQUIRES: one entry an instruction.
 [[nodiscard]] bool read_trace(const LaneProfile& lanes, std::span<LaneTime> times);
 // The timeline of such a trace.
 [[nodiscard]] Timeline measured_timeline(const Program& program, std::vector<LaneTime> times);
 
 // By instruction: when the computation reaches its place in the program, in seconds. Never falls. A transfer may run
-// earlier or later than that; what is alive at its place is alive then.
+// earlier or later than that; what is live at its place is live then.
 [[nodiscard]] std::vector<double> clock_of(const Program& program, const Timeline& timeline);
 
 }  // namespace spillway

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kStepsBefore = 5;
 // Numbers of rows for which a section is kept: packed streams have ever new ones, and each takes memory of the
 // device's.
-constexpr size_t kMostKept = 4;
+constexpr size_t kMaxKept = 4;
 
 bool is_kernels_alone(const Program& program, const Section& section) {
   const auto begin = program.instructions.begin() + section.begin, end = program.instructions.begin() + section.end;
@@ -57,7 +57,7 @@ const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
   }
   if (candidate.tokens != tokens) candidate.runs = 0;
   candidate.tokens = tokens;
-  if (candidate.kept.size() == kMostKept || candidate.runs++ < candidate.runs_before) return nullptr;
+  if (candidate.kept.size() == kMaxKept || candidate.runs++ < candidate.runs_before) return nullptr;
   // Where the device cannot, null is kept, so that it is not tried again.
   candidate.kept.push_back({tokens, loaded_.device_queue(Lane::kCompute).capture([&] {
                               for (int32_t i = candidate.section.begin; i < candidate.section.end; ++i)

@@ -30,7 +30,7 @@ constexpr bool kThreadSanitizer = false;
 #endif
 
 // Values of several blocks of the disk.
-constexpr RandomGraphOptions kLarge = {.most_bytes = 30000};
+constexpr RandomGraphOptions kLarge = {.max_bytes = 30000};
 
 // What a kernel sees of its input: how many rows, and the sum of its bytes.
 void run_count(const KernelArgs& args) {

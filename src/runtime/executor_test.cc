@@ -23,7 +23,7 @@ using namespace spillway::testing;
 namespace {
 
 // Values of several blocks of the disk.
-constexpr RandomGraphOptions kLarge = {.most_bytes = 30000};
+constexpr RandomGraphOptions kLarge = {.max_bytes = 30000};
 
 int64_t copied_bytes(const Program& program, Lane lane, int64_t micro_steps) {
   int64_t sum = 0;

@@ -16,11 +16,11 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kMostCacheBytes = 16 * kMiB;
+constexpr int64_t kMaxCacheBytes = 16 * kMiB;
 // Of what a Machine says; a cache file that says less is measured anew.
 constexpr int kMeasurement = 2;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
-constexpr size_t kMostOperations = 4000;
+constexpr size_t kMaxOperations = 4000;
 
 size_t at(Lane lane) { return static_cast<size_t>(lane); }
 
@@ -40,7 +40,7 @@ std::optional<Cached> read_cache(const Device& device) {
   const std::filesystem::path path = machine_cache_path(device.kind());
   if (path.empty()) return {};
   try {
-    const nlohmann::json json = nlohmann::json::parse(read_file(path, kMostCacheBytes));
+    const nlohmann::json json = nlohmann::json::parse(read_file(path, kMaxCacheBytes));
     Cached cached{machine_from_json(json, path.string()), json.value("program", "") == SPILLWAY_VERSION &&
                                                               json.value("measurement", 0) == kMeasurement &&
                                                               json.value("libraries", "") == device.libraries()};
@@ -87,7 +87,7 @@ std::optional<Machine> cached_machine(const Device& device) {
   std::optional<Cached> cached = read_cache(device);
   if (!cached || !cached->is_current) return {};
   Machine& machine = cached->machine;
-  if (machine.operations.size() > kMostOperations) {
+  if (machine.operations.size() > kMaxOperations) {
     machine.operations.clear();
     machine.measured.operations.clear();
   }

@@ -97,11 +97,11 @@ double measure_dispatch(ThreadPool& pool) {
   return seconds / kTimes;
 }
 
-Measurement measure_machine(const std::vector<std::string>& folders, int64_t most_disk_bytes) {
+Measurement measure_machine(const std::vector<std::string>& folders, int64_t max_disk_bytes) {
   ThreadPool pool(available_cpus());
   Measurement result;
   result.products = measure_products(pool);
-  result.disk = measure_disks(folders, most_disk_bytes);
+  result.disk = measure_disks(folders, max_disk_bytes);
   Machine& machine = result.machine;
   machine.name = cpu_name();
   machine.threads = pool.threads();

@@ -13,7 +13,7 @@
 
 namespace spillway {
 
-// Bytes a second of a[i] = b[i] + s c[i] in f64, by all threads, over arrays far larger than the caches: the three
+// Bytes per second of a[i] = b[i] + s c[i] in f64, by all threads, over arrays far larger than the caches: the three
 // streams that the program sees count (McCalpin, STREAM). The best of a few runs.
 [[nodiscard]] double measure_triad(ThreadPool& pool);
 // Bytes a second that one thread copies from memory to memory; each byte counts once.
@@ -24,7 +24,7 @@ namespace spillway {
 // Of writing or of reading.
 struct DiskRate {
   double bytes_per_second = 0;
-  double beside_opposite = 0;  // bytes a second while the other keeps the disk busy, too
+  double beside_opposite = 0;  // bytes per second while the other keeps the disk busy, too
   double cores = 0;            // of CPU time while the disk is kept busy
   // What a small request takes beyond its bytes' time until its thread knows of it, while all CPUs compute.
   double latency_seconds = 0;
@@ -39,11 +39,11 @@ struct DiskRates {
 // Of scratch space, as much as is measured with for a job.
 inline constexpr int64_t kDiskBytesOfJob = int64_t{128} << 20;
 
-// Writes and reads a scratch space of at most `most_bytes` and an eighth of what is free, striped over the folders as a
+// Writes and reads a scratch space of at most `max_bytes` and an eighth of what is free, striped over the folders as a
 // run would have it (DiskQueue, on threads like a lane's), in about four seconds: alone, both at once, and in small
 // pieces beside computation. Nothing is left whatever happens. Where the host of a virtual disk caches writes, the rate
 // may be higher than what a long run sees. REQUIRES: at least one folder.
-[[nodiscard]] DiskRates measure_disks(const std::vector<std::string>& folders, int64_t most_bytes);
+[[nodiscard]] DiskRates measure_disks(const std::vector<std::string>& folders, int64_t max_bytes);
 
 struct MatrixRate {
   DType dtype = DType::kF32;
@@ -59,8 +59,8 @@ struct Measurement {
 };
 
 // Everything above on this computer, in a few seconds. `folders` are those of the disk tier, measured with at most
-// `most_disk_bytes`.
-[[nodiscard]] Measurement measure_machine(const std::vector<std::string>& folders, int64_t most_disk_bytes);
+// `max_disk_bytes`.
+[[nodiscard]] Measurement measure_machine(const std::vector<std::string>& folders, int64_t max_disk_bytes);
 
 // What the disk's two lanes take, lose to each other and leave to the compute lane when the disk tier is in these
 // folders, in the place of what the machine knew. Its other links are known.

@@ -63,16 +63,15 @@ struct Stream {
 };
 
 // Goes through the stream's part of the space, round and round, with so many requests at a time, until the time is
-// used up, or `most_bytes`.
-Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int64_t in_flight, double most_seconds,
-              int64_t most_bytes = std::numeric_limits<int64_t>::max()) {
+// used up, or `max_bytes`.
+Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int64_t in_flight, double max_seconds,
+              int64_t max_bytes = std::numeric_limits<int64_t>::max()) {
   wake_promptly();
   DiskQueue queue(&scratch, {.memory = {stream.memory}});
   std::array<DiskQueue::Ticket, kRequests> tickets{};
   const double begin = now_seconds(), cpu_begin = cpu_seconds();
   Pass pass;
-  for (int64_t i = 0; pass.bytes < most_bytes && now_seconds() - begin < most_seconds;
-       ++i, pass.bytes += request_bytes) {
+  for (int64_t i = 0; pass.bytes < max_bytes && now_seconds() - begin < max_seconds; ++i, pass.bytes += request_bytes) {
     DiskQueue::Ticket& ticket = tickets[static_cast<size_t>(i % in_flight)];
     if (i >= in_flight) queue.wait(ticket);
     const std::span piece =
@@ -151,10 +150,9 @@ class DiskBench {
   }
 
   // Once through what has been written.
-  Pass pass(DiskDirection direction, int64_t request_bytes, int64_t in_flight, double most_seconds) {
+  Pass pass(DiskDirection direction, int64_t request_bytes, int64_t in_flight, double max_seconds) {
     return start([&] {
-             return run_pass(scratch_, stream(direction, 0, written_), request_bytes, in_flight, most_seconds,
-                             written_);
+             return run_pass(scratch_, stream(direction, 0, written_), request_bytes, in_flight, max_seconds, written_);
            })
         .get();
   }
@@ -185,9 +183,9 @@ class DiskBench {
 
 }  // namespace
 
-DiskRates measure_disks(const std::vector<std::string>& folders, int64_t most_bytes) {
+DiskRates measure_disks(const std::vector<std::string>& folders, int64_t max_bytes) {
   DiskRates rates;
-  const int64_t bytes = std::min(most_bytes, free_striped_bytes(folders) / 8) / kRequest * kRequest;
+  const int64_t bytes = std::min(max_bytes, free_striped_bytes(folders) / 8) / kRequest * kRequest;
   if (bytes == 0) {
     rates.problem = fmt::format("less than {} free", format_bytes(8 * kRequest));
     return rates;

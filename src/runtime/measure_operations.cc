@@ -27,8 +27,8 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kAlignment = 4096;
-constexpr int64_t kFewestTokens = 256;
-constexpr int kMostRounds = 15;
+constexpr int64_t kMinTokens = 256;
+constexpr int kMaxRounds = 15;
 // Operands wander through this much memory or more from operation to operation: more than the caches hold.
 constexpr int64_t kRingBytes = 64 * kMiB;
 // An operation that is expected to take longer than this works on fewer rows.
@@ -36,7 +36,7 @@ constexpr double kLongSeconds = 0.15;
 // Two events around less than this would measure the launch more than the kernel: a device of its own time gets several
 // launches between them.
 constexpr double kShortSeconds = 200e-6;
-constexpr int kMostLaunches = 1024;
+constexpr int kMaxLaunches = 1024;
 
 // One signature's operation, set up to be run.
 struct Sample {
@@ -77,7 +77,7 @@ class OperationBench {
         begin_(device.make_event()),
         end_(device.make_event()),
         costs_(graph, machine),
-        most_bytes_(options.memory_bytes / 3 / kAlignment * kAlignment),
+        max_bytes_(options.memory_bytes / 3 / kAlignment * kAlignment),
         pool_(machine.threads) {
     std::set<std::string> seen;
     for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
@@ -93,7 +93,7 @@ class OperationBench {
   [[nodiscard]] int64_t size() const { return std::ssize(samples_); }
 
   void run() {
-    int64_t constants = std::min(kRingBytes, most_bytes_), results = constants, workspace = 0;
+    int64_t constants = std::min(kRingBytes, max_bytes_), results = constants, workspace = 0;
     for (const Sample& sample : samples_) {
       constants = std::max(constants, sample.constant_bytes);
       results = std::max(results, sample.result_bytes);
@@ -112,7 +112,7 @@ class OperationBench {
     }
     const double begin = now_seconds();
     // The first round touches memory and code for the first time; alone it counts only where there is no time left.
-    for (int round = 0; round <= kMostRounds; ++round) {
+    for (int round = 0; round <= kMaxRounds; ++round) {
       for (Sample& sample : samples_) measure(sample);
       if (round > 0 && now_seconds() - begin > options_.seconds) break;
       if (round == 0 && now_seconds() - begin < options_.seconds) forget();
@@ -200,21 +200,21 @@ class OperationBench {
     };
     constexpr double kSlack = 0.95;  // for what rounding sizes up to whole pages adds
     const double share = std::min({1.0, kLongSeconds / costs_.operation_seconds(sample.op),
-                                   kSlack * static_cast<double>(most_bytes_) / static_cast<double>(needed())});
+                                   kSlack * static_cast<double>(max_bytes_) / static_cast<double>(needed())});
     if (share == 1) return true;
     bool per_token = false;
     visit_operands(sample, [&](ValueId id, bool, size_t) { per_token |= graph_.value(id).type.per_token; });
     if (per_token) {
       const int64_t unit = std::clamp<int64_t>(options_.sequence_len, 1, graph_.tokens);
       const auto wanted = static_cast<int64_t>(share * static_cast<double>(graph_.tokens));
-      sample.tokens = std::min(graph_.tokens, std::max({wanted / unit * unit, unit, kFewestTokens}));
+      sample.tokens = std::min(graph_.tokens, std::max({wanted / unit * unit, unit, kMinTokens}));
       sample.scale = static_cast<double>(graph_.tokens) / static_cast<double>(sample.tokens);
     } else if (is_elementwise(sample)) {
       const int64_t all = largest_rows(sample);
       sample.rows = std::max<int64_t>(1, static_cast<int64_t>(share * static_cast<double>(all)));
       sample.scale = static_cast<double>(all) / static_cast<double>(sample.rows);
     }
-    return needed() <= most_bytes_;
+    return needed() <= max_bytes_;
   }
 
   [[nodiscard]] int64_t largest_rows(const Sample& sample) const {
@@ -282,7 +282,7 @@ class OperationBench {
 
   void choose_launches(Sample& sample) {
     const auto is_short = [&] { return run_once(sample, pool_) * sample.launches < kShortSeconds; };
-    while (sample.launches < kMostLaunches && is_short()) sample.launches *= 2;
+    while (sample.launches < kMaxLaunches && is_short()) sample.launches *= 2;
   }
 
   // The seconds of one launch.
@@ -330,8 +330,7 @@ class OperationBench {
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<DeviceEvent> begin_, end_;
   CostModel costs_;
-  int64_t
-      most_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
+  int64_t max_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
   ThreadPool pool_, host_pool_{1};
   std::vector<Sample> samples_;
   std::map<std::pair<ValueId, int64_t>, Device::Memory> batch_;  // by value and tokens

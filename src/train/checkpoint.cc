@@ -83,7 +83,7 @@ void check_data(const std::string& path, const TrainingPosition& position, const
     throw input_error(path, "expected a place in a stream, got one below 0; resume from another checkpoint");
   if (position.rows != expected.rows || position.steps_per_epoch != expected.steps_per_epoch || position.step < 0) {
     throw input_error(path,
-                      "expected {} rows and {} steps an epoch as in this config, got {} and {}; resume with the data "
+                      "expected {} rows and {} steps per epoch as in this config, got {} and {}; resume with the data "
                       "and batches that wrote it",
                       expected.rows, expected.steps_per_epoch, position.rows, position.steps_per_epoch);
   }

@@ -195,7 +195,7 @@ void complete_checkpointing(Checks& c) {
   if (!config.selective_checkpointing.enabled) return;
   if (offloads && config.activation_offloading != ActivationOffloading::kHiddenStates) {
     c.loaded.notes.emplace_back(
-        "selective_checkpointing with activation_offloading: what is kept moves, the rest is computed again; axolotl "
+        "selective_checkpointing with activation_offloading: what is kept moves, the rest is recomputed; axolotl "
         "refuses it");
   }
   if (config.gradient_checkpointing == Checkpointing::kOff) {

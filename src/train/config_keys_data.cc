@@ -89,11 +89,11 @@ KeySection length_section() {
           .alias({"eval_packing"}),
       key<&Config::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
           .alias({"batch_flattening"}),
-      key<&Config::micro_batch_size>("micro_batch_size", "rows of a micro-step")
+      key<&Config::micro_batch_size>("micro_batch_size", "rows per micro-batch")
           .alias({"per_device_train_batch_size"})
           .least(1)
           .most(1 << 20),
-      key<&Config::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-steps of a step")
+      key<&Config::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")
           .least(1)
           .most(1 << 20),
       key<&Config::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")

@@ -131,11 +131,11 @@ KeySection output_section() {
       key<&Config::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
           .above(0),
       key<&Config::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps").above(0),
-      key<&Config::saves_per_epoch>("saves_per_epoch", "checkpoints an epoch").least(0),
+      key<&Config::saves_per_epoch>("saves_per_epoch", "checkpoints per epoch").least(0),
       key<&Config::save_strategy>("save_strategy", "when checkpoints are written; left out: every epoch"),
       key<&Config::save_total_limit>("save_total_limit", "checkpoints that are kept").least(1),
       key<&Config::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
-      key<&Config::evals_per_epoch>("evals_per_epoch", "evaluations an epoch").least(0),
+      key<&Config::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
       key<&Config::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
       key<&Config::auto_resume_from_checkpoints>("auto_resume_from_checkpoints", "go on from the last checkpoint"),

@@ -381,6 +381,6 @@ TEST_CASE("docs/config.md is what the table says") {
   std::stringstream page;
   page << stream.rdbuf();
   CHECK_MESSAGE(page.str() == config_markdown(),
-                "make it again: spillway train --help-config --markdown > docs/config.md");
+                "write it again: spillway train --help-config --markdown > docs/config.md");
   CHECK(config_help().find("learning_rate") != std::string::npos);
 }

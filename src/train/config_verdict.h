@@ -75,7 +75,7 @@ class Verdicts {
   [[nodiscard]] bool has(Verdict verdict) const;
 
   // Whether so much is wrong that nobody reads on: a file of another kind has a hundred thousand unknown keys.
-  [[nodiscard]] bool is_full() const { return problems_ >= kMostProblems; }
+  [[nodiscard]] bool is_full() const { return problems_ >= kMaxProblems; }
 
   // The message that a user should see first: what is wrong, else what is refused, else what is to come; empty where
   // every key is fine.
@@ -85,7 +85,7 @@ class Verdicts {
   [[nodiscard]] std::vector<std::string> spelled(Verdict verdict) const;
 
  private:
-  static constexpr int kMostProblems = 100;
+  static constexpr int kMaxProblems = 100;
 
   void fail(std::string_view key, std::string_view name, Verdict verdict, std::string message);
 

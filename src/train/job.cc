@@ -101,7 +101,7 @@ std::string adapter_text(const TrainingGraphOptions& options) {
 std::string make_title(const Job& job, const Machine& machine) {
   const std::filesystem::path folder = job.config.base_model;
   const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
-  return fmt::format("{} · {} · {} x {} tokens a micro-step · {} · {}, {} {}", name, adapter_text(job.graph),
+  return fmt::format("{} · {} · {} x {} tokens per micro-batch · {} · {}, {} {}", name, adapter_text(job.graph),
                      job.config.micro_batch_size, job.config.sequence_len, name_of(job.graph.decoder.dtype),
                      machine.name, machine.threads, machine.threads == 1 ? "core" : "cores");
 }

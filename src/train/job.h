@@ -19,7 +19,7 @@ struct Job {
   TrainingGraphOptions graph;
   Budget budget;
   Policy policy;
-  std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens a micro-step · cpu, 2 cores"
+  std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   std::vector<std::string> notes;  // what the user should be told, a line each
 };
 

@@ -85,7 +85,7 @@ class NearestSearch {
   using LeverSet = std::vector<size_t>;  // ascending
   using Suffices = std::function<bool(const Trial&)>;
 
-  [[nodiscard]] bool wants_more() const { return found_.size() < kMostChanges && searches_ < kMostSearches; }
+  [[nodiscard]] bool wants_more() const { return found_.size() < kMaxChanges && searches_ < kMaxSearches; }
 
   [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
     try {
@@ -107,7 +107,7 @@ class NearestSearch {
     const Overrides overrides = road.overrides();
     const std::string text = text_of(overrides);
     if (const auto known = trials_.find(text); known != trials_.end()) return &known->second;
-    if (searches_ == kMostSearches) return nullptr;
+    if (searches_ == kMaxSearches) return nullptr;
     const std::optional<Job> changed = changed_job(overrides);
     if (!changed) return nullptr;
     ++searches_;
@@ -228,7 +228,7 @@ class NearestSearch {
     if (!fits(all)) return {};
     const Road road = reduced(all, [](const Trial& trial) { return trial.fits; });
     // Where the count has ended, a lever may have stayed that nobody needs.
-    if (searches_ == kMostSearches) return {};
+    if (searches_ == kMaxSearches) return {};
     return with_tiers_as_used(road);
   }
 

@@ -10,8 +10,8 @@
 namespace spillway::train {
 
 // At most so many changes are offered, and so many plans made to find them.
-constexpr size_t kMostChanges = 3;
-constexpr int kMostSearches = 32;
+constexpr size_t kMaxChanges = 3;
+constexpr int kMaxSearches = 32;
 
 struct NearestChanges {
   std::vector<PlanContext::Change> changes;

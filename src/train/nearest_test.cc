@@ -68,8 +68,8 @@ Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_mac
   const train::NearestChanges nearest = train::nearest_changes(loaded, job, planned.plan, machine);
   planned.context.nearest = nearest.changes;
   planned.context.least = nearest.least;
-  CHECK(nearest.changes.size() <= train::kMostChanges);
-  CHECK(nearest.searches <= train::kMostSearches);
+  CHECK(nearest.changes.size() <= train::kMaxChanges);
+  CHECK(nearest.searches <= train::kMaxSearches);
   Refusal refusal{.message = shortage_message(planned.plan, planned.context), .searches = nearest.searches};
   CHECK(std::count(refusal.message.begin(), refusal.message.end(), '\n') == 0);
   double seconds = 0;
@@ -184,7 +184,7 @@ TEST_CASE("what no change can make fit ends after a bounded number of plans") {
   REQUIRE_FALSE(plan.fits);
   const train::NearestChanges nearest = train::nearest_changes(loaded, job, plan, full);
   CHECK(nearest.changes.empty());
-  CHECK(nearest.searches < train::kMostSearches);
+  CHECK(nearest.searches < train::kMaxSearches);
   REQUIRE(nearest.least);
   CHECK(nearest.least->text == "micro_batch_size: 1, gradient_accumulation_steps: 64, sequence_len: 64");
   CHECK(nearest.least->bytes[0] > 4 * kKiB);
@@ -278,13 +278,13 @@ TEST_CASE("a budget far too small for any one change gets changes of several key
   REQUIRE(both < std::min(with_disk, rows));
   // Within the budget.
   const Refusal within = refusal_of(device_line((both + std::min(with_disk, rows)) / 2, ""), laptop);
-  CHECK(within.changes.size() == train::kMostChanges);
+  CHECK(within.changes.size() == train::kMaxChanges);
   CHECK(within.offers("memory.device: "));  // alone
   CHECK(within.offers("memory.disk: "));
   // Where nothing keeps the budget.
   const std::string line = device_line(alone / 20, "");
   const Refusal small = refusal_of(line, laptop);
-  CHECK(small.changes.size() == train::kMostChanges);
+  CHECK(small.changes.size() == train::kMaxChanges);
   const train::Job job = job_of(line, {}, laptop);
   const auto again = train::nearest_changes(load(line), job, train::plan_job(job, laptop).plan, laptop).changes;
   REQUIRE(again.size() == small.changes.size());

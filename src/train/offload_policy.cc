@@ -8,7 +8,7 @@
 namespace spillway::train {
 namespace {
 
-// Everything in a block but its output: what can be computed again.
+// Everything in a block but its output: what can be recomputed.
 constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
 
 using Choice = std::optional<Treatment>;
@@ -61,7 +61,7 @@ LayerType type_of(const Config& config, int64_t window) {
   return window > 0 && window < config.sequence_len ? LayerType::kSlidingAttention : LayerType::kFullAttention;
 }
 
-// What is not saved is computed again.
+// What is not saved is recomputed.
 void fix_recomputed_layers(Policy& policy, const Config& config, const ModelConfig& model) {
   const SelectiveCheckpointing& selective = config.selective_checkpointing;
   if (!selective.enabled || selective.save_sliding_window) return;

@@ -126,7 +126,7 @@ TEST_CASE("keys about saved activations fix what they say for full fine-tuning")
   }
 }
 
-TEST_CASE("selective checkpointing saves nothing in layers of the types that are computed again") {
+TEST_CASE("selective checkpointing saves nothing in layers of the types that are recomputed") {
   const std::string again = "keep recompute recompute recompute", kept = "keep keep recompute recompute",
                     both = "keep host host recompute", products = "keep recompute keep recompute";
   using Layers = std::vector<std::string>;

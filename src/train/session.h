@@ -24,12 +24,12 @@ class TrainingSession {
   // `options` say where the lower tiers are and who runs the lanes.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Begins optimizer step `step`, counted from 0. Before its micro-steps, since they may update already.
+  // Begins optimizer step `step`, counted from 0. Before its micro-batches, since they may update already.
   void begin_step(double learning_rate, int64_t step);
   // Forward and backward: adds to the gradients. `scale` is 1 / targets of the whole step; `micro_step` counts from 0
   // within it and chooses the dropout, with the step. Returns the stream's share of the step's mean loss.
   double micro_step(const Stream& stream, float scale, int64_t micro_step);
-  // Clips, updates, clears, as far as the micro-step has not. Returns the gradients' norm before clipping.
+  // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
   double update();
   // The loss alone, without dropout: the sum over the stream's targets.
   double evaluate(const Stream& stream);

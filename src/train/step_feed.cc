@@ -76,7 +76,7 @@ class StreamFeed : public StepFeed {
   [[nodiscard]] std::optional<data::StreamPosition> position() const override { return stream_.position(); }
 
  private:
-  std::vector<data::MicroBatch> batches_;  // of the step: its targets must be known before its first micro-step
+  std::vector<data::MicroBatch> batches_;  // of the step: its targets must be known before its first micro-batch
   data::BatchStream stream_;
 };
 

@@ -16,14 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMaxBytes = int64_t{1} << 30;
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
 constexpr const char* kTemplate = "chat_template.jinja";
 
 Json read_object(const fs::path& file) {
   if (!fs::is_regular_file(file)) return Json::object();
-  auto json = parse_json<Json>(read_file(file, kMostBytes), file.string());
+  auto json = parse_json<Json>(read_file(file, kMaxBytes), file.string());
   if (!json.is_object()) throw input_error(file.string(), "expected a JSON object, got something else; correct it");
   return json;
 }
@@ -53,7 +53,7 @@ void save_added_tokens(const SpecialTokens& names, const fs::path& from, const f
   const Json added = data::Tokenizer::load(from, names).added_tokens();
   if (added != before) {
     const fs::path path = from / "tokenizer.json";
-    const std::string text = data::with_token_texts(read_file(path, kMostBytes), names.overrides, path.string());
+    const std::string text = data::with_token_texts(read_file(path, kMaxBytes), names.overrides, path.string());
     write_file(to / "tokenizer.json", data::with_added_tokens(text, json_text(added)));
   }
   Json config = read_object(from / kConfig);
@@ -71,7 +71,7 @@ void save_tokenizer(const Config& config, const fs::path& to) {
   const fs::path from = tokenizer_folder(config);
   for (const char* name : {"tokenizer.json", kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
                            "merges.txt", kTemplate, "generation_config.json"}) {
-    if (fs::is_regular_file(from / name)) write_file(to / name, read_file(from / name, kMostBytes));
+    if (fs::is_regular_file(from / name)) write_file(to / name, read_file(from / name, kMaxBytes));
   }
   if (config.special_tokens != SpecialTokens{}) save_added_tokens(config.special_tokens, from, to);
   if (!config.chat_template.empty() || !config.chat_template_jinja.empty()) {

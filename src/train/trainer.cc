@@ -144,8 +144,8 @@ TrainingOutcome Trainer::run() {
   const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
-  constexpr int64_t kMostTouched = int64_t{1} << 20;
-  seconds.resize(static_cast<size_t>(std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMostTouched)));
+  constexpr int64_t kMaxTouched = int64_t{1} << 20;
+  seconds.resize(static_cast<size_t>(std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMaxTouched)));
   seconds.clear();
   while (position_.step < length_.total_steps && !outcome.interrupted) {
     if (listeners_.before_step) listeners_.before_step();

@@ -84,7 +84,7 @@ class TrainingGraphBuilder {
     }
   }
 
-  // A sum over micro-steps needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
+  // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
   // large bf16 matrix is rounded once, to bf16, as every framework keeps it; small ones stay f32.
   [[nodiscard]] DType gradient_dtype(ValueId weight) const {
     const Value& w = graph().value(weight);
@@ -103,7 +103,7 @@ class TrainingGraphBuilder {
     return loss;
   }
 
-  // What a micro-step can do right behind its gradients is appended to the backward phase and then placed there.
+  // What a micro-batch can do right behind its gradients is appended to the backward phase and then placed there.
   void add_update() {
     const bool early_norms = !options_.accumulates;
     const bool early_updates = early_norms && options_.max_grad_norm == 0;

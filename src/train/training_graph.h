@@ -23,7 +23,7 @@ struct TrainingGraphOptions {
   ops::AdamwOptions adamw;  // weight_decay counts for both optimizers, on the parameters that transformers decays
   double sgd_momentum = 0;
   double max_grad_norm = 1;  // 0: no clipping
-  bool accumulates = false;  // several micro-steps an update: gradients are persistent f32 sums
+  bool accumulates = false;  // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
 };
 
@@ -62,7 +62,7 @@ struct TrainingGraph {
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId step = kNone;           // i32 [1]: 1 in the first step
   // Into Graph::results.
-  size_t loss_result = 0;  // f32 [1] after the forward section: the micro-step's share of the step's mean loss
+  size_t loss_result = 0;  // f32 [1] after the forward section: the micro-batch's share of the step's mean loss
   size_t norm_result = 0;  // f32 [1] after the update section: the gradients' norm before clipping
 };
 

@@ -19,7 +19,7 @@ namespace spillway::train {
 namespace {
 
 constexpr size_t kLargestText = kMiB;
-constexpr int64_t kMostNodes = 100'000;
+constexpr int64_t kMaxNodes = 100'000;
 constexpr size_t kDeepest = 64;
 constexpr size_t kLongestKey = 256;
 
@@ -108,8 +108,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void check_size(const YAML::Mark& mark) const {
-    if (nodes_ > kMostNodes) {
-      fail(mark, fmt::format("at most {} values", kMostNodes), "more", "shorten it, or write fewer aliases");
+    if (nodes_ > kMaxNodes) {
+      fail(mark, fmt::format("at most {} values", kMaxNodes), "more", "shorten it, or write fewer aliases");
     }
   }
 
@@ -149,7 +149,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (anchor != 0) {
       const int64_t nodes = count_nodes(node);
       anchored_nodes_ += nodes;
-      if (anchored_nodes_ > kMostNodes) fail(mark, "fewer anchors", "anchors inside anchors", "write fewer of them");
+      if (anchored_nodes_ > kMaxNodes) fail(mark, "fewer anchors", "anchors inside anchors", "write fewer of them");
       anchors_[anchor] = {node, nodes};
     }
     if (frames_.empty()) {

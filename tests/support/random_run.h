@@ -92,7 +92,7 @@ class RandomRun {
         ExecutorOptions{.tiers = tiers, .traced_micro_steps = options.traced_micro_steps, .lanes = options.lanes});
   }
 
-  // One step of two micro-steps from the initial contents, to be compared with expected_outcome().
+  // One step of two micro-batches from the initial contents, to be compared with expected_outcome().
   Outcome step() {
     load();
     Outcome outcome;

@@ -18,7 +18,7 @@ constexpr int64_t kRowTile = 84;      // a multiple of every kernel's rows
 constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
 constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values
 
-[[nodiscard]] inline int64_t padded_head(int64_t head_size) { return align_up(head_size, MatmulKernels::kMostColumns); }
+[[nodiscard]] inline int64_t padded_head(int64_t head_size) { return align_up(head_size, MatmulKernels::kMaxColumns); }
 
 // The workspace: a float for each token and head, then a part for each thread.
 [[nodiscard]] inline int64_t shared_floats(int64_t tokens, int64_t heads) { return align_up(tokens * heads, 16); }

@@ -20,13 +20,13 @@ namespace spillway::cpu {
 namespace {
 
 constexpr int64_t kDepth = 256;            // at most so many units of k in a tile: its panels share the first cache
-constexpr int64_t kMostDepth = 4096;       // units of k packed at once
+constexpr int64_t kMaxDepth = 4096;        // units of k packed at once
 constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows at the most depth
-constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMostDepth
+constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxDepth
 constexpr int64_t kTaskSums = 1 << 16;     // sums of one task
-constexpr int64_t kMostGroup = 4;          // column panels of a task
-constexpr int64_t kMostSwapped = 64;       // columns of a C that is computed transposed
-constexpr int64_t kColumnWords = MatmulKernels::kMostColumns * kDepth;
+constexpr int64_t kMaxGroup = 4;           // column panels of a task
+constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed
+constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * kDepth;
 constexpr int64_t kTasksPerThread = 6;
 constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
 constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
@@ -57,7 +57,7 @@ struct Job {
 
 struct Workspace {
   float* packed;   // [block_units / depth][block_row_panels][depth][height]
-  float* columns;  // a thread: [kMostGroup][kDepth][columns]
+  float* columns;  // a thread: [kMaxGroup][kDepth][columns]
   float* sums;     // a thread: [kTaskSums], or one of [kWaitingSums]
 };
 
@@ -68,7 +68,7 @@ struct Block {
 
 bool better_swapped(const MatmulKernels& kernels, int64_t m, int64_t n) {
   const auto vectors = [&](int64_t lanes) { return div_ceil(lanes, kernels.columns) * kernels.columns; };
-  return n <= kMostSwapped && n < m && 5 * m * vectors(n) > 6 * n * vectors(m);
+  return n <= kMaxSwapped && n < m && 5 * m * vectors(n) > 6 * n * vectors(m);
 }
 
 void choose_blocks(Job& job, int threads) {
@@ -77,9 +77,9 @@ void choose_blocks(Job& job, int threads) {
   job.column_panels = div_ceil(job.n, job.columns);
   job.depth =
       std::max<int64_t>(1, align_up(div_ceil(job.units, std::max<int64_t>(1, div_ceil(job.units, kDepth))), 16));
-  job.block_units = job.direct ? job.units : std::min(job.units, kMostDepth / job.depth * job.depth);
-  const int64_t most_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
-  const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, most_panels);
+  job.block_units = job.direct ? job.units : std::min(job.units, kMaxDepth / job.depth * job.depth);
+  const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
+  const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
   job.block_row_panels = div_ceil(job.row_panels, blocks);
   job.block_column_panels = job.column_panels;
   const bool waiting = job.units > job.block_units;
@@ -89,7 +89,7 @@ void choose_blocks(Job& job, int threads) {
   }
 
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
-  int64_t columns = job.row_panels < kMostGroup ? 1 : std::min(job.block_column_panels, kMostGroup);
+  int64_t columns = job.row_panels < kMaxGroup ? 1 : std::min(job.block_column_panels, kMaxGroup);
   int64_t rows = std::min(job.block_row_panels, kTaskSums / (columns * job.tile_words()));
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
@@ -153,8 +153,8 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
 }
 
 int64_t floats_for_packed(const MatmulShape& shape) {
-  const int64_t rows = std::max(shape.m, std::min(shape.n, kMostSwapped)) + MatmulKernels::kMostRows;
-  return align_up(std::min(kPackedWords, rows * std::min(shape.k, kMostDepth)), 16);
+  const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxRows;
+  return align_up(std::min(kPackedWords, rows * std::min(shape.k, kMaxDepth)), 16);
 }
 
 // Panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
@@ -221,8 +221,8 @@ void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float
     return;
   }
   constexpr int64_t kStride = 16;
-  static_assert(MatmulKernels::kMostRows <= kStride);
-  alignas(64) float transposed[MatmulKernels::kMostColumns * kStride];
+  static_assert(MatmulKernels::kMaxRows <= kStride);
+  alignas(64) float transposed[MatmulKernels::kMaxColumns * kStride];
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) transposed[j * kStride + i] = tile[i * job.columns + j];
   }
@@ -274,7 +274,7 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
       layout.column_stride =
           job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);
     }
-    run_task(job, block, task, workspace.packed, workspace.columns + thread * kMostGroup * kColumnWords, layout);
+    run_task(job, block, task, workspace.packed, workspace.columns + thread * kMaxGroup * kColumnWords, layout);
   });
 }
 
@@ -295,9 +295,8 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
 }  // namespace
 
 int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
-  const int64_t sums = largest.k > kMostDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
-  return (floats_for_packed(largest) + threads * kMostGroup * kColumnWords + sums) *
-         static_cast<int64_t>(sizeof(float));
+  const int64_t sums = largest.k > kMaxDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
+  return (floats_for_packed(largest) + threads * kMaxGroup * kColumnWords + sums) * static_cast<int64_t>(sizeof(float));
 }
 
 void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
@@ -308,7 +307,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
   Workspace parts{};
   parts.packed = reinterpret_cast<float*>(workspace);
   parts.columns = parts.packed + floats_for_packed(args.shape);
-  parts.sums = parts.columns + pool.threads() * kMostGroup * kColumnWords;
+  parts.sums = parts.columns + pool.threads() * kMaxGroup * kColumnWords;
 
   for (int64_t row = 0; row < job.row_panels; row += job.block_row_panels) {
     const int64_t row_end = std::min(job.row_panels, row + job.block_row_panels);

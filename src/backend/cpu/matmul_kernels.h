@@ -1,7 +1,7 @@
 // The innermost parts of the matrix product, one set for each instruction set, chosen at run time.
 //
 // Operands are packed into panels of 32-bit words: an f32, or two bf16 that are neighbours along k. A panel is
-// [units][width], a unit being one f32 or one pair along k; the left operand's panels have `rows` words a unit, the
+// [units][width], a unit being one f32 or one pair along k; the left operand's panels have `rows` words per unit, the
 // right operand's `columns`. A tile is [rows][columns] f32: the product of two panels.
 //
 // Every f32 set with fused multiply-add computes the same bits: for one element, one chain over k.
@@ -55,7 +55,7 @@ struct TileLeft {
 };
 
 struct MatmulKernels {
-  static constexpr int kMostRows = 14, kMostColumns = 32;
+  static constexpr int kMaxRows = 14, kMaxColumns = 32;
 
   // tile = (accumulate ? tile : 0) + sum over units of left x right. `tile_stride` is in elements.
   using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,

@@ -19,7 +19,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 class TileTimer {
  public:
   TileTimer(MatmulKernels::Tile tile, const MatmulKernels& kernels) : tile_(tile), columns_(kernels.columns) {
-    SPILLWAY_CHECK(kernels.rows <= MatmulKernels::kMostRows && columns_ <= MatmulKernels::kMostColumns, "{} x {}",
+    SPILLWAY_CHECK(kernels.rows <= MatmulKernels::kMaxRows && columns_ <= MatmulKernels::kMaxColumns, "{} x {}",
                    kernels.rows, columns_);
     panel_ = {left_, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
   }
@@ -40,9 +40,9 @@ class TileTimer {
   int columns_;
   TileLeft panel_{};
   double best_ = std::numeric_limits<double>::infinity();
-  alignas(64) float left_[kUnits * MatmulKernels::kMostRows] = {};
-  alignas(64) float right_[kUnits * MatmulKernels::kMostColumns] = {};
-  alignas(64) float sums_[MatmulKernels::kMostRows * MatmulKernels::kMostColumns] = {};
+  alignas(64) float left_[kUnits * MatmulKernels::kMaxRows] = {};
+  alignas(64) float right_[kUnits * MatmulKernels::kMaxColumns] = {};
+  alignas(64) float sums_[MatmulKernels::kMaxRows * MatmulKernels::kMaxColumns] = {};
 };
 
 // -1: the measured path.

@@ -370,9 +370,9 @@ void find_first_keys(const AttentionArgs& args, const Sequences& sequences, int3
 }  // namespace
 
 void expect_head_fits(int64_t head_size) {
-  if (head_size <= kMostAttentionHead) return;
+  if (head_size <= kMaxAttentionHead) return;
   throw input_error("attention", "expected a head size of at most {} on the GPU, got {}; use device: cpu",
-                    kMostAttentionHead, head_size);
+                    kMaxAttentionHead, head_size);
 }
 
 void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {

@@ -13,7 +13,7 @@
 
 namespace spillway::cuda {
 
-constexpr int64_t kMostAttentionHead = 256;
+constexpr int64_t kMaxAttentionHead = 256;
 
 // Throws InputError where the head is larger.
 void expect_head_fits(int64_t head_size);
@@ -61,7 +61,7 @@ struct AttentionWorkspace {
         bytes(align_up(delta + tokens * heads * int64_t{sizeof(float)}, 256)) {}
 };
 
-// REQUIRES, of all three: head_size is at most kMostAttentionHead; else they throw as expect_head_fits() does.
+// REQUIRES, of all three: head_size is at most kMaxAttentionHead; else they throw as expect_head_fits() does.
 void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
 void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
 

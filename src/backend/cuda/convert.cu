@@ -1,4 +1,4 @@
-// Bound by memory: 6 bytes an element, in either direction. Not yet measured.
+// Bound by memory: 6 bytes per element, in either direction. Not yet measured.
 #include "backend/cuda/convert.h"
 
 #include "backend/cuda/map.cuh"

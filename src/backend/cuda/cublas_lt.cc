@@ -12,10 +12,10 @@ namespace spillway::cuda {
 namespace {
 
 // Of the library's proposals, best first by its own estimate.
-constexpr int kMostAlgorithms = 8;
+constexpr int kMaxAlgorithms = 8;
 constexpr int kRunsToMeasure = 5;
 // A step has some dozens of shapes; streams of many lengths would have ever new ones.
-constexpr size_t kMostPlans = 512;
+constexpr size_t kMaxPlans = 512;
 
 cudaDataType_t cuda_type(DType dtype) {
   SPILLWAY_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "a product of {}", name_of(dtype));
@@ -164,7 +164,7 @@ CublasLt::PlanPointer CublasLt::plan_for(const Product& product, cudaStream_t st
   PlanPointer plan = make_plan(product, stream);
   const std::lock_guard lock(mutex_);
   const auto is_older = [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; };
-  if (plans_.size() >= kMostPlans) plans_.erase(std::min_element(plans_.begin(), plans_.end(), is_older));
+  if (plans_.size() >= kMaxPlans) plans_.erase(std::min_element(plans_.begin(), plans_.end(), is_older));
   return plans_.insert_or_assign(key, KeptPlan{std::move(plan), ++uses_}).first->second.plan;
 }
 
@@ -206,10 +206,10 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of_result(p));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of_result(p));
 
-  Candidates candidates(kMostAlgorithms);
+  Candidates candidates(kMaxAlgorithms);
   int found = 0;
   const cublasStatus_t status = f.heuristic(handle_, plan->product, plan->b, plan->a, plan->d, plan->d,
-                                            plan->preference, kMostAlgorithms, candidates.data(), &found);
+                                            plan->preference, kMaxAlgorithms, candidates.data(), &found);
   check(status, name);
   candidates.resize(static_cast<size_t>(found));
   std::erase_if(candidates, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });

@@ -20,8 +20,8 @@ struct Grid {
 
 // Threads for a block that goes through `vectors` vectors of a row: no more than it has work for.
 inline int threads_for(int64_t vectors) {
-  constexpr int64_t kMost = 256;
-  return static_cast<int>(std::min(kMost, align_up(std::max<int64_t>(1, vectors), kWarp)));
+  constexpr int64_t kMax = 256;
+  return static_cast<int>(std::min(kMax, align_up(std::max<int64_t>(1, vectors), kWarp)));
 }
 
 // Runs kernel(args...) on `stream`, a cudaStream_t. No blocks: nothing to do.

@@ -1,4 +1,4 @@
-// 28 bytes a sequence: nothing but the start of a kernel.
+// 28 bytes per sequence: nothing but the start of a kernel.
 #include "backend/cuda/library_attention.h"
 
 #include "backend/cuda/launch.cuh"

@@ -33,13 +33,13 @@ struct LibraryAttention {
 };
 
 // What a library may do of an attention, by its attributes and the types of its operands: bf16, and heads that cuDNN's
-// engines take. `most_sequences`: of a stream.
+// engines take. `max_sequences`: of a stream.
 [[nodiscard]] inline LibraryAttention library_attention(const Attributes& attributes, DType dtype,
-                                                        int64_t most_sequences, bool is_backward) {
+                                                        int64_t max_sequences, bool is_backward) {
   // Blocks are started for `sequences` times `longest` tokens, and those without work end at once: a few times the
   // tokens of a stream cost little, and leave few sequences to our kernels.
-  constexpr int64_t kMostRows = 8;
-  constexpr int64_t kHeadStep = 16, kMostHead = 256;
+  constexpr int64_t kMaxRows = 8;
+  constexpr int64_t kHeadStep = 16, kMaxHead = 256;
   LibraryAttention result{.tokens = attributes.integer("tokens"),
                           .heads = attributes.integer("heads"),
                           .kv_heads = attributes.integer("kv_heads"),
@@ -47,11 +47,11 @@ struct LibraryAttention {
                           .window = attributes.integer("sliding_window"),
                           .scale = static_cast<float>(attributes.real("scale")),
                           .is_backward = is_backward};
-  if (dtype != DType::kBF16 || result.head_size % kHeadStep != 0 || result.head_size > kMostHead || result.tokens == 0)
+  if (dtype != DType::kBF16 || result.head_size % kHeadStep != 0 || result.head_size > kMaxHead || result.tokens == 0)
     return result;
   const int64_t usual = attributes.integer("sequence_len");
   result.longest = usual > 0 ? std::min(usual, result.tokens) : result.tokens;
-  result.sequences = std::min(most_sequences, kMostRows * result.tokens / result.longest);
+  result.sequences = std::min(max_sequences, kMaxRows * result.tokens / result.longest);
   return result;
 }
 

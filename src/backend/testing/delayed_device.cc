@@ -76,9 +76,9 @@ struct DelayedWork final : CapturedWork {
 
 class DelayedQueue final : public DeviceQueue {
  public:
-  DelayedQueue(uint64_t seed, uint64_t stream, uint32_t most_microseconds, HealthPointer health)
+  DelayedQueue(uint64_t seed, uint64_t stream, uint32_t max_microseconds, HealthPointer health)
       : random_(seed, stream),
-        most_microseconds_(most_microseconds),
+        max_microseconds_(max_microseconds),
         health_(std::move(health)),
         thread_([this] { live(); }) {}
   ~DelayedQueue() override {
@@ -144,7 +144,7 @@ class DelayedQueue final : public DeviceQueue {
         work_.pop_front();
         busy_ = true;
       }
-      std::this_thread::sleep_for(std::chrono::microseconds(random_.below(most_microseconds_ + 1)));
+      std::this_thread::sleep_for(std::chrono::microseconds(random_.below(max_microseconds_ + 1)));
       health_->count();
       next();
       const std::lock_guard lock(mutex_);
@@ -154,7 +154,7 @@ class DelayedQueue final : public DeviceQueue {
   }
 
   RandomStream random_;
-  uint32_t most_microseconds_;
+  uint32_t max_microseconds_;
   HealthPointer health_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -173,7 +173,7 @@ void DelayedDevice::Health::check() const {
 int64_t DelayedDevice::replays() const { return health_->replays(); }
 
 std::unique_ptr<DeviceQueue> DelayedDevice::make_queue() {
-  return std::make_unique<DelayedQueue>(seed_, queues_++, most_microseconds_, health_);
+  return std::make_unique<DelayedQueue>(seed_, queues_++, max_microseconds_, health_);
 }
 std::unique_ptr<DeviceEvent> DelayedDevice::make_event() { return std::make_unique<DelayedEvent>(health_); }
 

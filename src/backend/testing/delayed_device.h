@@ -20,10 +20,10 @@ namespace spillway::testing {
 
 class DelayedDevice final : public Device {
  public:
-  // `most_microseconds`: of a delay. From piece of work `fail_at` on, over all queues, finish(), await() and
+  // `max_microseconds`: of a delay. From piece of work `fail_at` on, over all queues, finish(), await() and
   // has_happened() throw MachineError, the first two once the work is over.
-  DelayedDevice(uint64_t seed, uint32_t most_microseconds, int64_t fail_at = std::numeric_limits<int64_t>::max())
-      : seed_(seed), most_microseconds_(most_microseconds), health_(std::make_shared<Health>(fail_at)) {}
+  DelayedDevice(uint64_t seed, uint32_t max_microseconds, int64_t fail_at = std::numeric_limits<int64_t>::max())
+      : seed_(seed), max_microseconds_(max_microseconds), health_(std::make_shared<Health>(fail_at)) {}
 
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCpu; }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
@@ -57,7 +57,7 @@ class DelayedDevice final : public Device {
 
  private:
   uint64_t seed_;
-  uint32_t most_microseconds_;
+  uint32_t max_microseconds_;
   std::shared_ptr<Health> health_;
   std::atomic<uint64_t> queues_{0};
 };

@@ -16,8 +16,8 @@ namespace spillway::simt {
 namespace {
 
 constexpr unsigned kWarp = 32;
-constexpr unsigned kMostThreads = 1024;
-constexpr size_t kMostSharedBytes = 99 << 10;  // the least of sm_80, sm_89, sm_90 and sm_100
+constexpr unsigned kMaxThreads = 1024;
+constexpr size_t kMaxSharedBytes = 99 << 10;  // the least of sm_80, sm_89, sm_90 and sm_100
 constexpr size_t kGuardBytes = 256;
 constexpr std::byte kGuard{0xA5};
 
@@ -143,9 +143,9 @@ void Multiprocessor::run_block(unsigned index) {
 
 void Multiprocessor::run(const cudaLaunchConfig_t& config, const std::function<void()>& thread) {
   threads_ = config.blockDim.x;
-  if (threads_ == 0 || threads_ % kWarp != 0 || threads_ > kMostThreads) stop(fmt::format("{} threads", threads_));
+  if (threads_ == 0 || threads_ % kWarp != 0 || threads_ > kMaxThreads) stop(fmt::format("{} threads", threads_));
   if (config.gridDim.x == 0 || config.gridDim.x > 0x7FFFFFFF) stop(fmt::format("{} blocks", config.gridDim.x));
-  if (config.dynamicSmemBytes > kMostSharedBytes) stop(fmt::format("{} bytes shared", config.dynamicSmemBytes));
+  if (config.dynamicSmemBytes > kMaxSharedBytes) stop(fmt::format("{} bytes shared", config.dynamicSmemBytes));
   gridDim = config.gridDim;
   blockDim = config.blockDim;
   thread_ = thread;

@@ -26,10 +26,10 @@ data::ByteSource drip(std::string_view bytes) {
 }
 
 void read_text(std::string_view bytes) {
-  constexpr int kMostRecords = 10000;  // a small file can unpack to many lines
+  constexpr int kMaxRecords = 10000;  // a small file can unpack to many lines
   data::RecordReader reader(data::decompress(drip(bytes), "fuzz"), data::RecordFormat::kText, "fuzz");
   data::Record record;
-  for (int i = 0; i < kMostRecords && reader.next(record); ++i) {
+  for (int i = 0; i < kMaxRecords && reader.next(record); ++i) {
   }
 }
 

@@ -32,10 +32,10 @@ void find_splits(const fs::path& folder, const char* metadata, std::string_view 
 
 void read_rows(const fs::path& file, data::RecordFormat format, std::string_view content) {
   write(file, content);
-  constexpr int kMostRecords = 1000;
+  constexpr int kMaxRecords = 1000;
   data::RecordReader reader(file, format);
   data::Record record;
-  for (int i = 0; i < kMostRecords && reader.next(record); ++i) {
+  for (int i = 0; i < kMaxRecords && reader.next(record); ++i) {
   }
 }
 

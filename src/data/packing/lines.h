@@ -40,17 +40,17 @@ class LongestFirst {
   void sort(size_t count, const LengthAt& length_at) {
     keys_.resize(count);
     for (size_t i = 0; i < count; ++i)
-      keys_[i] = (uint64_t{kMostLength - static_cast<uint32_t>(length_at(i))} << 32) | i;
+      keys_[i] = (uint64_t{kMaxLength - static_cast<uint32_t>(length_at(i))} << 32) | i;
     std::sort(keys_.begin(), keys_.end());
   }
   [[nodiscard]] size_t size() const { return keys_.size(); }
   [[nodiscard]] int32_t length(size_t place) const {
-    return static_cast<int32_t>(kMostLength - static_cast<uint32_t>(keys_[place] >> 32));
+    return static_cast<int32_t>(kMaxLength - static_cast<uint32_t>(keys_[place] >> 32));
   }
   [[nodiscard]] size_t index(size_t place) const { return static_cast<uint32_t>(keys_[place]); }
 
  private:
-  static constexpr uint32_t kMostLength = 0x7FFFFFFF;
+  static constexpr uint32_t kMaxLength = 0x7FFFFFFF;
   std::vector<uint64_t> keys_;
 };
 

@@ -1,7 +1,7 @@
 // Rows into lines of at most so many tokens, by one of the strategies.
 //
-// Working memory is about 40 bytes a row of the scope, and 16 bytes a sequence for the result; tokens stay where they
-// are. One thread; deterministic.
+// Working memory is about 40 bytes per row of the scope, and 16 bytes per sequence for the result; tokens stay where
+// they are. One thread; deterministic.
 #pragma once
 
 #include <cstdint>

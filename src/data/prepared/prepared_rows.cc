@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kIndex = "prepared.json";
-constexpr int64_t kMostIndexBytes = int64_t{64} << 20;
+constexpr int64_t kMaxIndexBytes = int64_t{64} << 20;
 // The form of these files; raised when it changes.
 constexpr int kFormat = 2;
 
@@ -137,7 +137,7 @@ MappedFile open_checked(const fs::path& folder, const Json& file) {
 
 // Throws InputError, or what the JSON library throws, where something is not as it was written.
 Dataset open_prepared(const fs::path& folder, std::string_view identity) {
-  const Json index = parse_json<Json>(read_file(folder / kIndex, kMostIndexBytes), kIndex);
+  const Json index = parse_json<Json>(read_file(folder / kIndex, kMaxIndexBytes), kIndex);
   if (index.at("format") != kFormat) throw input_error(kIndex, "expected format {}, got another", kFormat);
   if (index.at("made_from") != identity) throw input_error(kIndex, "expected rows of this job, got another's");
   if (index.at("xxh3") != sum_of(index)) throw input_error(kIndex, "expected what was written, got something else");
@@ -162,9 +162,9 @@ std::optional<Dataset> try_open(const fs::path& folder, std::string_view identit
   try {
     return open_prepared(folder, identity);
   } catch (const InputError& error) {
-    log_info("{} is damaged and made again: {}", folder.string(), error.what());
+    log_info("{} is damaged and prepared again: {}", folder.string(), error.what());
   } catch (const nlohmann::json::exception&) {
-    log_info("{} is damaged and made again: [{}] expected what was written, got something else", folder.string(),
+    log_info("{} is damaged and prepared again: [{}] expected what was written, got something else", folder.string(),
              kIndex);
   }
   return {};

@@ -45,7 +45,7 @@ void change_byte(const fs::path& path, int64_t offset) {
 
 }  // namespace
 
-TEST_CASE("prepared rows come back as they were, without being made again") {
+TEST_CASE("prepared rows come back as they were, without being prepared again") {
   const TemporaryFolder folder;
   Source source;
   const PreparedRows first = source.prepare(folder.path()), second = source.prepare(folder.path());
@@ -81,7 +81,7 @@ TEST_CASE("rows have one checksum in memory and on disk, and other rows or a par
   CHECK(prepared.select({1, 0}).checksum() == RowTable(rows).select({1, 0}).checksum());
 }
 
-TEST_CASE("rows that are damaged on disk are noticed, told and made again") {
+TEST_CASE("rows that are damaged on disk are noticed, told and prepared again") {
   const TemporaryFolder folder;
   Source source;
   const fs::path made = source.prepare(folder.path()).folder;

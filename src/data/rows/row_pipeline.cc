@@ -44,7 +44,7 @@ void RowPipeline::read(RecordReader& reader, const RowBuilder& builder) {
     } catch (...) {
       broken = std::current_exception();
     }
-    while (!workers_.empty() && bytes_in_flight_ + chunk->bytes > kMostBytesInFlight) collect_oldest();
+    while (!workers_.empty() && bytes_in_flight_ + chunk->bytes > kMaxBytesInFlight) collect_oldest();
     bytes_in_flight_ += chunk->bytes;
     workers_.push(std::move(chunk));
     if (!broken) continue;

@@ -15,7 +15,7 @@
 namespace spillway::data {
 
 // Of records that wait in memory; a single one may be larger.
-constexpr int64_t kMostBytesInFlight = int64_t{64} << 20;
+constexpr int64_t kMaxBytesInFlight = int64_t{64} << 20;
 
 // One thread feeds it. Borrows the collector.
 class RowPipeline {

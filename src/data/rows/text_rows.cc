@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 // axolotl cuts a completion's text at this many times sequence_len before it cuts it into rows.
 constexpr int64_t kCompletionRows = 64;
 // Tokens that two neighbouring windows of a pretraining text share, at most.
-constexpr int64_t kMostOverlap = 256;
+constexpr int64_t kMaxOverlap = 256;
 
 std::string text_column(const DatasetConfig& config) {
   return config.text_column.empty() ? "text" : config.text_column;
@@ -90,7 +90,7 @@ class PretrainRows : public RowBuilder {
         column_(text_column(config)),
         window_(options.sequence_len - 1),
         marks_(tokenizer.marks()),
-        overlap_(std::min(kMostOverlap, window_ / 2)) {
+        overlap_(std::min(kMaxOverlap, window_ / 2)) {
     if (room() <= overlap_) throw no_room_for_text(options);
   }
 

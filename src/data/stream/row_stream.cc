@@ -25,11 +25,11 @@ class BuilderOfEach : public RowBuilder {
 
 }  // namespace
 
-int64_t most_bytes(const StreamOptions& options) {
+int64_t max_bytes(const StreamOptions& options) {
   constexpr int64_t kTextBytesPerToken = 4, kRowBytesPerToken = 2 * sizeof(int32_t), kBlocks = 2;
   const int64_t shuffled = options.shuffle.records > 1 ? options.shuffle.bytes : 0;
   const int64_t blocks = kBlocks * (options.block_bytes / kTextBytesPerToken * kRowBytesPerToken);
-  return shuffled + kMostBytesInFlight + blocks;
+  return shuffled + kMaxBytesInFlight + blocks;
 }
 
 StreamSource::StreamSource(std::vector<DatasetConfig> datasets, StreamOptions options,

@@ -31,8 +31,8 @@ struct StreamOptions {
 };
 
 // What a stream of long records holds at most, about: its shuffle buffer, records that are being tokenised, the block
-// that is fed and the one behind it, with text of four bytes a token.
-[[nodiscard]] int64_t most_bytes(const StreamOptions& options);
+// that is fed and the one behind it, with text of four bytes per token.
+[[nodiscard]] int64_t max_bytes(const StreamOptions& options);
 
 // Where a line of a stream is.
 struct StreamPosition {

@@ -118,8 +118,8 @@ TEST_CASE("a block is packed by itself, and ends early where its records are lar
   block = stream.next();
   CHECK(block.lines.line(0).size() == 3);
   CHECK(block.first == StreamPosition{0, 1, 0});
-  CHECK(most_bytes(options_of(10000, 10000)) == int64_t{576} << 20);
-  CHECK(most_bytes(options) == int64_t{320} << 20);
+  CHECK(max_bytes(options_of(10000, 10000)) == int64_t{576} << 20);
+  CHECK(max_bytes(options) == int64_t{320} << 20);
   options.block_bytes = 1;
   RowStream small(source_of(datasets, options));
   CHECK(small.next().rows.size() == 1);

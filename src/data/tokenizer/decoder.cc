@@ -52,7 +52,7 @@ std::string joined(const std::vector<std::string>& tokens) {
 void Decoder::read(const JsonField& field) {
   if (field.is_null()) return;
   const std::string& type = field["type"].string();
-  constexpr int64_t kMost = 1'000'000;
+  constexpr int64_t kMax = 1'000'000;
   if (type == "Sequence") {
     for (const JsonField& step : field["decoders"].elements()) read(step);
   } else if (type == "ByteLevel") {
@@ -63,7 +63,7 @@ void Decoder::read(const JsonField& field) {
     steps_.push_back(Fuse{});
   } else if (type == "Strip") {
     steps_.push_back(
-        Strip{read_character(field["content"]), field["start"].integer(kMost), field["stop"].integer(kMost)});
+        Strip{read_character(field["content"]), field["start"].integer(kMax), field["stop"].integer(kMax)});
   } else if (type == "Replace") {
     steps_.push_back(Replace{Pattern(field["pattern"]), field["content"].string()});
   } else if (type == "Metaspace") {

@@ -34,11 +34,11 @@ void SpecialTokens::add(const JsonField& config) {
 
 std::vector<int32_t> read_stop_ids(const JsonField& generation_config) {
   const JsonField ids = generation_config["eos_token_id"];
-  constexpr int64_t kMost = INT32_MAX - 1;
+  constexpr int64_t kMax = INT32_MAX - 1;
   std::vector<int32_t> result;
   if (ids.is_null()) return result;
-  if (!ids.is_array()) return {static_cast<int32_t>(ids.integer(kMost))};
-  for (const JsonField& id : ids.elements()) result.push_back(static_cast<int32_t>(id.integer(kMost)));
+  if (!ids.is_array()) return {static_cast<int32_t>(ids.integer(kMax))};
+  for (const JsonField& id : ids.elements()) result.push_back(static_cast<int32_t>(id.integer(kMax)));
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Bound by memory: 28 bytes a parameter with f32 gradients and a bf16 working copy (read p, m, v, g; write p, m, v and
-// the copy), behind a launch of one thread. Not yet measured.
+// Bound by memory: 28 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, v, g; write p, m, v
+// and the copy), behind a launch of one thread. Not yet measured.
 //
 // Compiled without fusing, so that the bits are those of adamw_cpu.cc.
 #include <cmath>

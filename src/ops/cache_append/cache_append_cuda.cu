@@ -1,4 +1,4 @@
-// Bound by memory, where it takes the place of the cache: the new rows are read and written (4 bytes an element in
+// Bound by memory, where it takes the place of the cache: the new rows are read and written (4 bytes per element in
 // bf16); else the whole cache is copied first. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"

@@ -56,7 +56,7 @@ void copy_row(const T* from, int64_t count, float factor, int64_t width, float* 
   std::fill(to + count, to + width, 0.0f);
 }
 
-// Keys (or values) [begin, end) of key head `head`, one a row.
+// Keys (or values) [begin, end) of key head `head`, one per row.
 template <typename T>
 void load_keys(const TileSizes& sizes, const T* from, int64_t head, int64_t begin, int64_t end, float* tile) {
   for (int64_t key = begin; key < end; ++key) {

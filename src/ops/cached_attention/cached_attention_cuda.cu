@@ -145,7 +145,7 @@ void decode(const Decode<T>& p, void* stream) {
   } else if (p.size <= 128) {
     launch_with(std::integral_constant<int, 128 / kChunkElems>());
   } else {
-    static_assert(cuda::kMostAttentionHead == 256);
+    static_assert(cuda::kMaxAttentionHead == 256);
     launch_with(std::integral_constant<int, 256 / kChunkElems>());
   }
   cuda::launch(decode_join_kernel<T>, {p.rows, kThreads}, stream, p);
@@ -167,7 +167,7 @@ void cached_attention_cuda(const KernelArgs& args) {
                                       .k = k.data,
                                       .v = v.data,
                                       .o = args.outputs[0].data};
-  if (attention.tokens > DecodeSplits::kMostTokens) return cuda::attention_on_cache(attention, start, args.stream);
+  if (attention.tokens > DecodeSplits::kMaxTokens) return cuda::attention_on_cache(attention, start, args.stream);
   cuda::expect_head_fits(attention.head_size);
   with_real(q.dtype, [&]<typename T>(T*) {
     decode(Decode<T>{.q = q.as<T>(),

@@ -29,7 +29,7 @@ struct TileSizes {
   // Of `tokens` tokens, rounded up likewise.
   [[nodiscard]] int64_t rows(int64_t tokens) const { return align_up(tokens * group, 4); }
 
-  // Floats of one thread: queries and sums, keys as they are and transposed, scores, and two numbers a row.
+  // Floats of one thread: queries and sums, keys as they are and transposed, scores, and two numbers per row.
   [[nodiscard]] int64_t thread_floats() const {
     const int64_t most = rows(tile_tokens);
     return (2 * most + 2 * kTileKeys) * width + most * kTileKeys + align_up(2 * most, 16);

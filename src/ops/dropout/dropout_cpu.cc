@@ -48,7 +48,7 @@ HWY_INLINE void random_bits(uint64_t seed, uint64_t stream, uint64_t counter, ui
   const Counters low = hn::Set(wide, 0xFFFFFFFF);
   const Counters first = hn::Or(hn::And(x0, low), hn::ShiftLeft<32>(x1));
   const Counters second = hn::Or(hn::And(x2, low), hn::ShiftLeft<32>(x3));
-  alignas(64) uint64_t pairs[2][kMostLanes / 2];
+  alignas(64) uint64_t pairs[2][kMaxLanes / 2];
   hn::Store(first, wide, pairs[0]);
   hn::Store(second, wide, pairs[1]);
   auto* out = reinterpret_cast<std::byte*>(bits);

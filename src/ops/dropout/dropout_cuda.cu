@@ -1,5 +1,5 @@
-// x is read and written (4 bytes an element in bf16); ten rounds of philox for every four elements are some 25 integer
-// instructions an element, which takes a GPU about as long. Not yet measured.
+// x is read and written (4 bytes per element in bf16); ten rounds of philox for every four elements are some 25 integer
+// instructions per element, which takes a GPU about as long. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "base/random.h"

@@ -1,4 +1,4 @@
-// Bound by memory. Forward: the tokens' rows are read and written (4 bytes an element in bf16). Backward: dy is read,
+// Bound by memory. Forward: the tokens' rows are read and written (4 bytes per element in bf16). Backward: dy is read,
 // the rows of the distinct tokens are read and written, and the table's gradient is cleared or copied first, but where
 // it takes its addend's place. Finding the tokens of a row reads ids from the cache only. Not yet measured.
 #include "backend/cuda/reduce.cuh"

@@ -6,11 +6,11 @@
 namespace spillway::ops {
 
 // Partial sums of the weight's gradient on the GPU: two blocks for each multiprocessor of a large one.
-constexpr int64_t kMostGradBlocks = 256;
+constexpr int64_t kMaxGradBlocks = 256;
 
-// Of those sums, f32 [kMostGradBlocks, group].
+// Of those sums, f32 [kMaxGradBlocks, group].
 [[nodiscard]] constexpr int64_t grad_blocks_bytes(int64_t group) {
-  return kMostGradBlocks * group * static_cast<int64_t>(sizeof(float));
+  return kMaxGradBlocks * group * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace spillway::ops

@@ -1,4 +1,4 @@
-// Bound by memory. Forward: x is read (its second reading hits the first cache) and y written, 4 bytes an element in
+// Bound by memory. Forward: x is read (its second reading hits the first cache) and y written, 4 bytes per element in
 // bf16. Backward: x, dy and the addend are read and dx is written (8 bytes), the weight's gradient comes out of the
 // same pass. Not yet measured.
 #include "backend/cuda/reduce.cuh"
@@ -12,7 +12,7 @@ namespace {
 // A team of threads normalises one group after another: a warp where groups are small, else the whole block. Its
 // members take the vectors of a group in turn, the same ones in every pass over it.
 constexpr int kThreads = 256;
-constexpr int64_t kMostOfWarp = 1024;
+constexpr int64_t kMaxOfWarp = 1024;
 
 template <int kTeam>
 __device__ float team_sum(float value) {
@@ -26,7 +26,7 @@ __device__ float team_sum(float value) {
 // Calls f with the size of the teams as a constant.
 template <typename Function>
 void with_team(int64_t group, const Function& f) {
-  if (group <= kMostOfWarp) {
+  if (group <= kMaxOfWarp) {
     f(std::integral_constant<int, cuda::kWarp>());
   } else {
     f(std::integral_constant<int, kThreads>());
@@ -145,7 +145,7 @@ void rms_norm_grad_cuda(const KernelArgs& args) {
     with_real(w.dtype, [&]<typename W>(W*) {
       with_team(group, [&](auto team) {
         constexpr int kTeams = kThreads / team;
-        const int64_t most = wants_weight ? kMostGradBlocks : groups;
+        const int64_t most = wants_weight ? kMaxGradBlocks : groups;
         const int64_t block_groups =
             align_up(std::max<int64_t>(1, div_ceil(groups, std::max<int64_t>(1, most))), kTeams);
         blocks = div_ceil(groups, block_groups);

@@ -17,9 +17,9 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   expect_real("rope", "x", x);
   expect_rank("rope", "x", x, 2);
   expect_divides("rope", "a head size", size, x.shape[1]);
-  if (size % 2 != 0 || size > kMostHeadSize) {
-    throw input_error("rope", "expected an even head size of at most {}, got {}; check the model's sizes",
-                      kMostHeadSize, size);
+  if (size % 2 != 0 || size > kMaxHeadSize) {
+    throw input_error("rope", "expected an even head size of at most {}, got {}; check the model's sizes", kMaxHeadSize,
+                      size);
   }
   expect_row_numbers("rope", "positions", *inputs[1], DType::kI32, x);
   expect_same("rope", "inv_freq", inv_freq, {DType::kF32, {size / 2}});

@@ -52,7 +52,7 @@ void rope(const KernelArgs& args) {
   const auto scaling = static_cast<float>(args.attributes.real("attention_scaling"));
   const auto sign = static_cast<int32_t>(args.attributes.integer("sign"));
   args.threads->parallel_for(x.shape[0], row_grain(2 * width), [&](int64_t begin, int64_t end, int) {
-    alignas(64) float cosines[kMostHeadSize / 2], sines[kMostHeadSize / 2];
+    alignas(64) float cosines[kMaxHeadSize / 2], sines[kMaxHeadSize / 2];
     for (int64_t row = begin; row < end; ++row) {
       fill_tables(sign * positions.as<int32_t>()[row], inv_freq.as<float>(), half, scaling, cosines, sines);
       with_real(x.dtype, [&]<typename T>(T*) {

@@ -1,4 +1,4 @@
-// Bound by memory: x is read and written (4 bytes an element in bf16). The angles of a token are computed once for all
+// Bound by memory: x is read and written (4 bytes per element in bf16). The angles of a token are computed once for all
 // of its heads. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
@@ -14,7 +14,7 @@ template <typename T>
 __global__ void rope_kernel(const T* x, const int32_t* positions, const float* inv_freq, T* out, int heads, int half,
                             int sign, float scaling) {
   constexpr int kWidth = cuda::kVector<T>;
-  __shared__ float cosines[kMostHeadSize / 2], sines[kMostHeadSize / 2];
+  __shared__ float cosines[kMaxHeadSize / 2], sines[kMaxHeadSize / 2];
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const auto position = static_cast<float>(sign * positions[blockIdx.x]);
   for (int i = thread; i < half; i += threads) {

@@ -1,4 +1,4 @@
-// Bound by memory: 22 bytes a parameter with momentum, f32 gradients and a bf16 working copy (read p, momentum, g;
+// Bound by memory: 22 bytes per parameter with momentum, f32 gradients and a bf16 working copy (read p, momentum, g;
 // write p, momentum and the copy). Not yet measured.
 //
 // Compiled without fusing, so that the bits are those of sgd_cpu.cc.

@@ -1,4 +1,4 @@
-// Bound by memory. Forward: gate and up are read, their product is written (6 bytes an element in bf16). Backward:
+// Bound by memory. Forward: gate and up are read, their product is written (6 bytes per element in bf16). Backward:
 // gate, up and dy are read, two gradients are written (10 bytes). The exponential is hidden behind that. Not yet
 // measured.
 #include "backend/cuda/map.cuh"

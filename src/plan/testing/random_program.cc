@@ -260,7 +260,7 @@ uint64_t outcome_of(std::span<const uint8_t> bytes) { return hash_bytes(bytes.da
 
 Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   RandomStream random(seed, 0);
-  const auto random_bytes = [&] { return int64_t{1} + random.below(options.most_bytes); };
+  const auto random_bytes = [&] { return int64_t{1} + random.below(options.max_bytes); };
   Graph graph{.name = "random"};
   Builder b(graph);
   ValueId x = b.input("batch", type_of_bytes(random_bytes()), ValueKind::kBatch);
@@ -302,7 +302,7 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   append_backward(b, loss, weights, sum);
   b.set_phase(Phase::kUpdate);
   for (const WeightGradient& w : weights) {
-    // As with real accumulation, only accumulators carry gradients from several micro-steps to the update.
+    // As with real accumulation, only accumulators carry gradients from several micro-batches to the update.
     const int64_t bytes = b.type(w.weight).bytes();
     const ValueId state = b.input("state." + graph.value(w.weight).name, b.type(w.weight), ValueKind::kOptimizerState);
     const ValueId next = b.append_one(kGrad, {state, w.gradient}, next_attributes(b, bytes));

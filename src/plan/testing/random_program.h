@@ -18,19 +18,19 @@ struct RandomGraphOptions {
   int blocks = 3;
   int ops_per_block = 5;
   int weights = 2;
-  uint32_t most_bytes = 600;  // of a value
+  uint32_t max_bytes = 600;  // of a value
 };
 
 // A graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations, workspaces
 // and several outputs. Its operations have kernels for the CPU. The same seed gives the same graph.
 [[nodiscard]] Graph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
-// What every result and every persistent value holds (as hashes) after one step of two micro-steps.
+// What every result and every persistent value holds (as hashes) after one step of two micro-batches.
 using Outcome = std::map<ValueId, uint64_t>;
 [[nodiscard]] Outcome expected_outcome(const Graph& graph);
 
-// For others that execute the same step: what a persistent value holds before it (micro-step 0) or a batch value in a
-// micro-step, and how contents stand in an Outcome.
+// For others that execute the same step: what a persistent value holds before it (micro-batch 0) or a batch value in a
+// micro-batch, and how contents stand in an Outcome.
 void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes);
 [[nodiscard]] uint64_t outcome_of(std::span<const uint8_t> bytes);
 

@@ -225,7 +225,7 @@ function makeLanePanels() {
   legend(document.getElementById("work"), [...kWork.filter((name) => classes.has(name)), ...kStack.filter((name) => classes.has(name)),
     ...(stalls ? ["stall"] : [])], { ...kNames, stall: "compute waits" });
   const many = report.micro_steps_per_step;
-  const what = many > 1 ? `One micro-step of ${many} and the update` : "Every instruction of a step";
+  const what = many > 1 ? `One micro-batch of ${many} and the update` : "Every instruction of a step";
   document.getElementById("lanes-note").textContent =
     `${what}, on the lane that runs it. ` + (report.moved_bytes_per_step.length
       ? "Grey is computation, colour is the kind of value that moves, red is computation that waits."
