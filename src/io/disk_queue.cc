@@ -29,6 +29,7 @@ int64_t page_offset(const std::byte* memory) {
 std::string_view remedy(int error) {
   if (error == ENOSPC || error == EDQUOT)
     return "free some space or name another folder, then go on from the last checkpoint";
+  if (error == ENOMEM) return "free some memory, then go on from the last checkpoint";
   return "check the disk (dmesg), then go on from the last checkpoint";
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "io/disk_backend.h"
+#include "io/ring_backend.h"
 
 namespace spillway {
 namespace {
@@ -21,19 +22,19 @@ void say_once(std::atomic<bool>& said, std::string_view text) {
   if (!said.exchange(true)) log_line(text);
 }
 
-class UringBackend final : public DiskBackend {
+class Uring final : public SubmissionRing {
  public:
-  UringBackend(const io_uring& ring, const DiskBackendSetup& setup) : ring_(ring), files_(setup.files) {
+  Uring(const io_uring& ring, const DiskBackendSetup& setup) : ring_(ring), files_(setup.files) {
     has_files_ =
         !files_.empty() && io_uring_register_files(&ring_, files_.data(), static_cast<unsigned>(files_.size())) == 0;
     register_memory(setup.memory);
   }
-  ~UringBackend() override { io_uring_queue_exit(&ring_); }
-  UringBackend(UringBackend&&) = delete;
+  ~Uring() override { io_uring_queue_exit(&ring_); }
+  Uring(Uring&&) = delete;
 
   [[nodiscard]] std::string_view name() const override { return "io_uring"; }
 
-  void start(int32_t slot, const DiskBlock& block) override {
+  void push(int32_t slot, const DiskBlock& block) override {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     SPILLWAY_CHECK(entry, "more blocks than the depth");
     const int fd = has_files_ ? block.file : files_[static_cast<size_t>(block.file)];
@@ -51,29 +52,17 @@ class UringBackend final : public DiskBackend {
     io_uring_sqe_set_data64(entry, static_cast<uint64_t>(slot));
   }
 
-  std::optional<Completion> finish(Wait wait) override {
-    for (;;) {
-      // Blocks that were started reach the kernel before anyone waits for them.
-      enter(io_uring_sq_ready(&ring_) > 0, wait == Wait::kYes && io_uring_cq_ready(&ring_) == 0);
-      io_uring_cqe* entry = nullptr;
-      if (io_uring_peek_cqe(&ring_, &entry) == 0) {
-        const Completion completion{static_cast<int32_t>(io_uring_cqe_get_data64(entry)), entry->res};
-        io_uring_cqe_seen(&ring_, entry);
-        return completion;
-      }
-      if (wait == Wait::kNo) return std::nullopt;
-    }
+  int enter(bool wait) override { return wait ? io_uring_submit_and_wait(&ring_, 1) : io_uring_submit(&ring_); }
+
+  std::optional<DiskBackend::Completion> peek() override {
+    io_uring_cqe* entry = nullptr;
+    if (io_uring_peek_cqe(&ring_, &entry) != 0) return std::nullopt;
+    const DiskBackend::Completion completion{static_cast<int32_t>(io_uring_cqe_get_data64(entry)), entry->res};
+    io_uring_cqe_seen(&ring_, entry);
+    return completion;
   }
 
  private:
-  void enter(bool has_new, bool must_wait) {
-    if (!has_new && !must_wait) return;
-    const int result = must_wait ? io_uring_submit_and_wait(&ring_, 1) : io_uring_submit(&ring_);
-    // These pass by themselves; finish() comes again.
-    const bool is_transient = result == -EINTR || result == -EAGAIN || result == -EBUSY || result == -ENOMEM;
-    SPILLWAY_CHECK(result >= 0 || is_transient, "io_uring_enter: {}", std::system_category().message(-result));
-  }
-
   void register_memory(const std::vector<std::span<std::byte>>& regions) {
     for (const std::span<std::byte> region : regions) {
       for (int64_t begin = 0; begin < std::ssize(region); begin += kMaxBufferBytes) {
@@ -112,7 +101,7 @@ class UringBackend final : public DiskBackend {
 std::unique_ptr<DiskBackend> make_uring_backend(const DiskBackendSetup& setup) {
   io_uring ring{};
   const int error = -io_uring_queue_init(static_cast<unsigned>(setup.depth), &ring, 0);
-  if (error == 0) return std::make_unique<UringBackend>(ring, setup);
+  if (error == 0) return make_ring_backend(std::make_unique<Uring>(ring, setup), setup.depth);
   errno = error;
   return nullptr;
 }
