@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -105,7 +106,13 @@ void tokenize_message_lines(const data::Tokenizer& tokenizer, const Options& opt
   }
 }
 
-void tokenize_text(const data::Tokenizer& tokenizer, std::string_view text, const Options& options) {
+void tokenize_text(const data::Tokenizer& tokenizer, const Options& options) {
+  const std::string text = options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes);
+  if (const int64_t at = first_invalid_utf8(text); at >= 0) {
+    throw input_error(options.file.empty() ? "--text" : options.file,
+                      "expected UTF-8, got the byte 0x{:02x} at byte {}; save the text as UTF-8",
+                      static_cast<unsigned char>(text[static_cast<size_t>(at)]), at + 1);
+  }
   const std::vector<int32_t> ids = tokenizer.encode(text, !options.no_special);
   std::vector<std::string> tokens;
   for (const int32_t id : ids) tokens.push_back(tokenizer.id_to_token(id));
@@ -152,7 +159,7 @@ int cmd_tokenize(std::span<const std::string> args) {
   } else if (!options.messages.empty()) {
     tokenize_messages(tokenizer, options);
   } else {
-    tokenize_text(tokenizer, options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes), options);
+    tokenize_text(tokenizer, options);
   }
   return kDone;
 }

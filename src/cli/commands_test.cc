@@ -131,6 +131,20 @@ TEST_CASE("--check-config looks at keys and values and writes nothing") {
   CHECK(report["keys"].back()["verdict"] == "not yet");
 }
 
+TEST_CASE("text to tokenize that is no UTF-8 is refused with the byte") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "tokenizer.json") << R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})";
+  const std::string model = folder.path().string(), text = model + "/text";
+  std::ofstream(text) << "a\n\xE9";
+  const Captured file = run({"tokenize", model, "--file", text}), argument = run({"tokenize", model, "--text", "\xFF"});
+  CHECK(file.status == 2);
+  CHECK(file.out.empty());
+  CHECK(file.err.find("text] expected UTF-8, got the byte 0xe9 at byte 3; save the text as UTF-8\n") !=
+        std::string::npos);
+  CHECK(argument.status == 2);
+  CHECK(argument.err.find("[--text] expected UTF-8, got the byte 0xff at byte 1") != std::string::npos);
+}
+
 TEST_CASE("what is wrong with the arguments themselves is said in one line") {
   const ConfigFile config;
   CHECK(run({"plan"}).err ==

@@ -70,9 +70,13 @@ class JsonRecords : public RecordParser {
     }
   }
   [[noreturn]] void fail(std::string_view expected) {
-    if (stream_.at_end())
+    // Only of a last line without an end is it clear whose fault it is.
+    if (stream_.at_end() && stream_.line() == row_line_)
       throw input_error(stream_.where(row_line_),
                         "expected {} in this row, got no more: the file is cut short; copy it again", expected);
+    if (stream_.at_end())
+      throw input_error(stream_.where(row_line_), "expected {} in this row, got the end of the file; correct the row",
+                        expected);
     // A row that was never closed is met on a later line: its own is what helps.
     const std::string where =
         stream_.line() == row_line_ ? stream_.where({}, 0, row_line_, stream_.column()) : stream_.where(row_line_);
@@ -158,6 +162,8 @@ class JsonRecords : public RecordParser {
       if (!quoted && open == 0 && text.size() > begin &&
           (is_json_space(c) || c == ',' || c == ']' || c == '}' || c == ':'))
         return;
+      if (quoted && c == '\n')
+        throw input_error(stream_.where(), "expected '\"' in this row, got the end of the line; correct the row");
       append(text, stream_.take(), stream_);
       if (quoted && c == '\\' && !stream_.at_end()) {
         append(text, stream_.take(), stream_);

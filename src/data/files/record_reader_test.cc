@@ -94,6 +94,27 @@ TEST_CASE("a broken row is named with its line") {
   CHECK(error_of("a\n\xC3\n", RecordFormat::kCsv).starts_with("[f:2] expected UTF-8"));
 }
 
+TEST_CASE("only a last line without an end is called cut short") {
+  for (const auto& [broken, expected] : {std::pair{"{\"a\": \"x", "'\"'"}, {"{\"a\": [1", "a closing bracket"}}) {
+    CAPTURE(broken);
+    const std::string row = broken, before = "{\"a\": 1}\n", behind = "\n{\"a\": 3}\n{\"a\": 4}";
+    CHECK(error_of(before + row) ==
+          fmt::format("[f:2] expected {} in this row, got no more: the file is cut short; copy it again", expected));
+    for (const std::string& text : {before + row + behind, before + row + behind + "\n", before + row + "\n"}) {
+      const std::string error = error_of(text);
+      CHECK(error.starts_with(fmt::format("[f:2] expected {} in this row, got the end of the", expected)));
+      CHECK(error.ends_with("; correct the row"));
+    }
+  }
+}
+
+// As the datasets library does.
+TEST_CASE("several rows may stand on one line of JSON lines") {
+  const Json rows = read_all("{\"a\": 1} {\"a\": 2}{\"a\": 3}\n");
+  CHECK(rows == Json::parse(R"([{"f:1": {"a": 1}}, {"f:1": {"a": 2}}, {"f:1": {"a": 3}}])"));
+  CHECK(error_of("{\"a\": 1}, {\"a\": 2}\n").starts_with("[f:1"));
+}
+
 TEST_CASE("a broken value is named with line and column, in a list over several lines, too") {
   CHECK(error_of("{\"a\": 1}\n  {\"a\" :  [1, x]}\n").starts_with("[f:2:15] expected a JSON object"));
   CHECK(error_of("[\n  {\"a\": 1},\n  {\n    \"b\": nul\n  }\n]").starts_with("[f:4:13] expected a JSON object"));
