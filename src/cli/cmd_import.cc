@@ -17,7 +17,7 @@ int cmd_import(std::span<const std::string> args) {
   std::string file, folder, dtype = "bf16";
   bool json = false;
   line.required("FILE.gguf", file, "the GGUF file");
-  line.required("--out FOLDER", folder, "the folder to write; new or empty");
+  line.required("--out FOLDER", folder, "the folder to write: new, empty, or one that this command wrote");
   line.option("--dtype TYPE", dtype, "bf16, or f32 to keep the exact values of quantised weights");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway import model-Q8_0.gguf --out ./model");

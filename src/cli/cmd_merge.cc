@@ -15,7 +15,7 @@ int cmd_merge(std::span<const std::string> args) {
   CommandLine line("spillway merge", "Folds a LoRA adapter into its base and writes a complete model folder.");
   line.required("MODEL", model, "the base's folder");
   line.required("--adapter FOLDER", adapter, "the PEFT adapter folder");
-  line.required("--out FOLDER", out, "the folder to write");
+  line.required("--out FOLDER", out, "the folder to write: new, empty, or one that this command wrote");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway merge ./base --adapter ./model-out --out ./merged");
   if (!line.parse(args)) return kDone;

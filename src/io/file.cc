@@ -14,6 +14,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "io/file_error.h"
+#include "io/folder_entries.h"
+#include "io/folder_record.h"
 #include "io/temporary_name.h"
 
 namespace spillway {
@@ -37,19 +39,22 @@ int sync_fd(int fd) {
   return result;
 }
 
-void sync_path(const fs::path& path, int flags) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+void sync_folder(const fs::path& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // A folder may be open for writing and not for reading; its names reach the disk when the system likes.
-  if (fd.get() < 0 && errno == EACCES && (flags & O_DIRECTORY) != 0) return;
+  if (fd.get() < 0 && errno == EACCES) return;
   if (fd.get() < 0) throw_file_error(path, "be opened", errno);
   // Some file systems refuse to sync a folder (EINVAL); their renames are as durable as they will get.
   if (sync_fd(fd.get()) != 0 && errno != EINVAL) throw_file_error(path, "be brought to the disk", errno);
 }
 
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
-
-// "model/" names the folder "model".
-fs::path without_trailing_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
+void sync_files(const fs::path& folder) {
+  for (const FolderEntry& entry : entries_of(folder)) {
+    if (entry.kind == EntryKind::kFolder) sync_files(folder / entry.name);
+    if (entry.kind == EntryKind::kFile) ReadFile(folder / entry.name).sync();
+  }
+  sync_folder(folder);
+}
 
 void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -64,6 +69,10 @@ void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std
 }
 
 }  // namespace
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+fs::path without_trailing_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 void FileDescriptor::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
@@ -100,6 +109,10 @@ void ReadFile::read(int64_t offset, std::span<std::byte> into) const {
     offset += got;
     into = into.subspan(static_cast<size_t>(got));
   }
+}
+
+void ReadFile::sync() const {
+  if (sync_fd(fd_.get()) != 0) throw_file_error(path_, "be brought to the disk", errno);
 }
 
 std::string read_file(const fs::path& path, int64_t limit_bytes) {
@@ -150,7 +163,7 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_file_error(path_, "be written", errno);
   temporary_.clear();
   fd_.close();
-  sync_path(folder_of(path_), O_DIRECTORY);
+  sync_folder(folder_of(path_));
 }
 
 void write_file(const fs::path& path, std::string_view content) {
@@ -159,8 +172,11 @@ void write_file(const fs::path& path, std::string_view content) {
   file.commit();
 }
 
-AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_slash(target)) {
+AtomicFolder::AtomicFolder(const fs::path& target, std::string_view command)
+    : target_(without_trailing_slash(target)), command_(command) {
   std::error_code error;
+  if (fs::is_symlink(target_, error) && !fs::exists(target_, error))
+    throw input_error(target_.string(), "expected the name of a folder to write, got a link to nothing; remove it");
   // A link to a folder, perhaps on a larger disk, stays, and the folder that it names is written.
   if (fs::is_symlink(target_, error) && fs::is_directory(target_, error)) target_ = fs::canonical(target_);
   const auto status = fs::status(target_, error);
@@ -171,24 +187,21 @@ AtomicFolder::AtomicFolder(const fs::path& target) : target_(without_trailing_sl
   clear_leftovers_of(folder_of(target_), target_.filename().string());
   name_ = std::make_unique<TemporaryFolderName>(target_);
   if (::mkdir(path().c_str(), 0777) != 0) throw_file_error(target_, "be written", errno);
+  mark_unfinished(path());
 }
 
 AtomicFolder::~AtomicFolder() = default;
 
 const fs::path& AtomicFolder::path() const { return name_->temporary(); }
 
-void AtomicFolder::sync() const {
-  for (const auto& entry : fs::recursive_directory_iterator(path())) {
-    if (entry.is_symlink()) continue;
-    if (entry.is_directory()) sync_path(entry.path(), O_DIRECTORY);
-    if (entry.is_regular_file()) sync_path(entry.path(), 0);
-  }
-  sync_path(path(), O_DIRECTORY);
+void AtomicFolder::complete() const {
+  write_record(path(), record_of(path(), command_, files_below(path())));
+  sync_files(path());
 }
 
 bool AtomicFolder::publish_new() {
   SPILLWAY_CHECK(name_, "{} is published twice", target_.string());
-  sync();
+  complete();
   // An empty folder is none.
   if (::rename(path().c_str(), target_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST) return false;
@@ -220,7 +233,7 @@ bool AtomicFolder::exchange() {
 
 // Without the temporary name, what was replaced goes.
 void AtomicFolder::finish() {
-  sync_path(folder_of(target_), O_DIRECTORY);
+  sync_folder(folder_of(target_));
   name_.reset();
 }
 
@@ -244,7 +257,7 @@ void create_folders(const fs::path& folder) {
   }
   if (error) throw_file_error(folder, "be created", error.value());
   // What is synced within a folder is lost with it where its own name never came to the disk.
-  for (const fs::path& one : made) sync_path(folder_of(one), O_DIRECTORY);
+  for (const fs::path& one : made) sync_folder(folder_of(one));
 }
 
 }  // namespace spillway

@@ -52,6 +52,8 @@ class ReadFile {
   [[nodiscard]] int64_t size() const { return size_; }
   // Fills `into` from byte `offset` on. A file that has become shorter is an InputError.
   void read(int64_t offset, std::span<std::byte> into) const;
+  // Brings what was written to it to the disk.
+  void sync() const;
 
  private:
   std::filesystem::path path_;
@@ -100,27 +102,31 @@ class TemporaryFolderName;
 // The constructor also clears away what killed processes left for the same name (io/temporary_name.h).
 class AtomicFolder {
  public:
-  // Creates a folder beside `target`, whose parent folders are created.
-  explicit AtomicFolder(const std::filesystem::path& target);
+  // Creates a folder beside `target`, whose parent folders are created. A link to a folder, perhaps on a larger disk,
+  // stays, and the folder that it names is written; a link to nothing is an InputError. `command` goes into the
+  // folder's record (io/folder_record.h).
+  explicit AtomicFolder(const std::filesystem::path& target, std::string_view command = "");
   ~AtomicFolder();
   AtomicFolder(AtomicFolder&&) = delete;
 
   // REQUIRES: not yet published.
   [[nodiscard]] const std::filesystem::path& path() const;
-  // Brings every file below path() to the disk, then gives the folder its name. An older folder of that name is
-  // exchanged in one step where the file system can (Linux renameat2), so that readers and crashes see either the old
-  // one or the new one, and removed; elsewhere it is first moved to another name. Once.
+  // Writes the record, brings every file below path() to the disk, then gives the folder its name. An older folder of
+  // that name is exchanged in one step where the file system can (Linux renameat2), so that readers and crashes see
+  // either the old one or the new one; elsewhere it is first moved to another name. The files of its record are
+  // removed; if it holds others, they are kept in `NAME.kept-NUMBER` and a warning says so. Once.
   void publish();
   // The same where there is no folder of that name, or an empty one. False where there is: then the caller may look at
   // it, and still publish().
   [[nodiscard]] bool publish_new();
 
  private:
-  void sync() const;
+  void complete() const;
   [[nodiscard]] bool exchange();
   void finish();
 
   std::filesystem::path target_;
+  std::string command_;
   std::unique_ptr<TemporaryFolderName> name_;  // null once it is published
 };
 
@@ -128,10 +134,17 @@ class AtomicFolder {
 // being replaced. Those of processes that still run, here or elsewhere, stay. Nothing where there is no such folder.
 void clear_leftovers(const std::filesystem::path& folder);
 
-// Removes a folder so that a crash leaves none with half of its files under its name.
+// Removes a folder that AtomicFolder published so that a crash leaves none with half of its files under its name. Files
+// that its record does not name are kept, as publish() keeps them.
 void remove_folder(const std::filesystem::path& folder);
 
 // Creates a folder and those above it. A file in the way is an InputError.
 void create_folders(const std::filesystem::path& folder);
+
+// "." for a name without a folder.
+[[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& path);
+
+// "model/" names the folder "model".
+[[nodiscard]] std::filesystem::path without_trailing_slash(const std::filesystem::path& path);
 
 }  // namespace spillway

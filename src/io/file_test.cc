@@ -104,8 +104,11 @@ TEST_CASE("a folder that is not published leaves the old one") {
 
 TEST_CASE("a folder that a link names is replaced, and not the link") {
   const TemporaryFolder folder, elsewhere;
-  fs::create_directory(elsewhere.path() / "real");
-  write_file(elsewhere.path() / "real/old", "");
+  {
+    AtomicFolder old(elsewhere.path() / "real");
+    write_file(old.path() / "old", "");
+    old.publish();
+  }
   fs::create_directory_symlink(elsewhere.path() / "real", folder.path() / "link");
   AtomicFolder target(folder.path() / "link/");
   write_file(target.path() / "new", "");

@@ -12,9 +12,11 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <vector>
 
+#include "base/log.h"
 #include "io/file_error.h"
+#include "io/folder_entries.h"
+#include "io/folder_record.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -30,7 +32,6 @@ std::string random_id() {
   return fmt::format("{:016x}", number);
 }
 
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 fs::path file_name(const fs::path& folder, std::string_view target, std::string_view id) {
   return folder / fmt::format(".{}.tmp-{}", target, id);
 }
@@ -84,23 +85,48 @@ std::optional<LeftoverName> parse_name(std::string_view name) {
   return {};
 }
 
-// Without a word where something cannot be removed: it is in nobody's way, and the next one tries again.
-void remove_quietly(const fs::path& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
+// The first name that is free.
+fs::path kept_name(const fs::path& target) {
+  for (int64_t number = 1;; ++number) {
+    const fs::path name = fs::path(target) += fmt::format(".kept-{}", number);
+    struct stat status {};
+    if (::lstat(name.c_str(), &status) != 0) return name;
+  }
+}
+
+// Removes what has the name `folder` for the time being: work that was not finished, or what was `target` before. Where
+// something cannot be removed, it is in nobody's way, and the next one tries again.
+void remove_one(const fs::path& folder, const fs::path& target) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) return;
+  if (is_unfinished(folder)) {
+    remove_tree(folder);
+    return;
+  }
+  if (remove_recorded(folder)) return;
+  const fs::path kept = kept_name(target);
+  if (::rename(folder.c_str(), kept.c_str()) == 0)
+    log_warning("{} held files that this program did not write; they are in {}", target.string(), kept.string());
 }
 
 // What is being replaced goes only when there is something in its place. The lock goes last: a folder without one would
 // never be removed.
 void remove_folders(const fs::path& folder, std::string_view target, std::string_view id, const fs::path& lock) {
   std::error_code error;
-  remove_quietly(folder_name(folder, target, id));
+  remove_one(folder_name(folder, target, id), folder / target);
   const fs::path old = old_name(folder, target, id);
-  if (fs::exists(folder / target, error)) remove_quietly(old);
+  if (fs::exists(folder / target, error)) remove_one(old, folder / target);
   if (!fs::exists(folder_name(folder, target, id), error) && !fs::exists(old, error)) ::unlink(lock.c_str());
 }
 
 }  // namespace
+
+bool is_temporary_name(std::string_view name) {
+  if (parse_name(name)) return true;
+  // A folder's has no dot of its own.
+  const auto of_folder = parse_name(fmt::format(".{}", name));
+  return of_folder && !of_folder->is_lock;
+}
 
 TemporaryFile create_temporary_file(const fs::path& target) {
   std::string id;
@@ -125,19 +151,15 @@ TemporaryFolderName::~TemporaryFolderName() {
 }
 
 void clear_leftovers_of(const fs::path& folder, std::string_view target) {
-  std::error_code error;
-  std::vector<fs::path> paths;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const auto name = parse_name(at->path().filename().string());
-    if (name && (target.empty() || name->target == target)) paths.push_back(at->path());
-  }
-  for (const fs::path& path : paths) {
+  for (const FolderEntry& entry : entries_of(folder)) {
+    const auto name = parse_name(entry.name);
+    if (!name || (!target.empty() && name->target != target)) continue;
+    const fs::path path = folder / entry.name;
     // For writing: a network file system gives no lock to those who only read. Whatever has such a name and is no file
     // does not block.
     const FileDescriptor lock(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
     // A writer that has finished since has given its file the final name: then there is nothing of this one.
-    const auto name = parse_name(path.filename().string());
     if (name->is_lock) {
       remove_folders(folder, name->target, name->id, path);
     } else {

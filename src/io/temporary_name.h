@@ -22,8 +22,12 @@ struct TemporaryFile {
 // The target's folder must exist. Throws as AtomicFile.
 [[nodiscard]] TemporaryFile create_temporary_file(const std::filesystem::path& target);
 
+// Whether a name is one of these.
+[[nodiscard]] bool is_temporary_name(std::string_view name);
+
 // The names for a folder that is being written, made, replaced or removed, held while this lives. Folders that still
-// have one of the names then are removed.
+// have one of the names then are removed: an unfinished one with all that it holds, any other as far as its record goes
+// (io/folder_record.h), and what is not in that stays in `NAME.kept-NUMBER`, with a warning.
 class TemporaryFolderName {
  public:
   // The target's folder must exist. Makes no folder.

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "io/folder_record.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -40,6 +41,7 @@ void die_with_folders(const fs::path& target) {
   do_and_die([&] {
     const TemporaryFolderName name(target);
     fs::create_directory(name.temporary());
+    mark_unfinished(name.temporary());
     write_file(name.temporary() / "part", "");
     fs::create_directory(name.old());
     ::raise(SIGKILL);
@@ -102,7 +104,7 @@ TEST_CASE("what another writer of the same name is still writing stays") {
   CHECK(read_file(row_file, 100) == "second");
   first.publish();
   first_file.commit();
-  CHECK(names_in(target) == std::set<std::string>{"first"});
+  CHECK(names_in(target) == std::set<std::string>{kRecordName, "first"});
   CHECK(read_file(row_file, 100) == "first");
 }
 
@@ -124,8 +126,11 @@ TEST_CASE("of several writers of a new folder the first one wins, and the others
 
 TEST_CASE("a folder that is removed is gone with the next clearing when the process dies in between") {
   const TemporaryFolder folder;
-  fs::create_directory(folder.path() / "checkpoint-1");
-  write_file(folder.path() / "checkpoint-1/a", "");
+  {
+    AtomicFolder atomic(folder.path() / "checkpoint-1");
+    write_file(atomic.path() / "a", "");
+    atomic.publish();
+  }
   do_and_die([&] {
     const TemporaryFolderName name(folder.path() / "checkpoint-1");
     fs::rename(folder.path() / "checkpoint-1", name.temporary());

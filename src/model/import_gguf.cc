@@ -1,9 +1,9 @@
 #include "model/import_gguf.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <vector>
 
 #include "base/error.h"
@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/gguf.h"
+#include "io/output_folder.h"
 #include "model/gguf_config.h"
 #include "model/gguf_tokenizer.h"
 
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kCommand = "import";
 
 // How one tensor goes over.
 struct Transfer {
@@ -159,13 +162,10 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
   GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
   const Json config = gguf_config(file, model, tokenizer, options.dtype);
   const Transfers transfers(file, model, options.dtype);
-  std::error_code error;
-  if (fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error))) {
-    throw input_error(folder.string(),
-                      "expected a new or empty folder, got one with files; choose another or remove it");
-  }
+  check_apart("--out", folder, std::array{CommandInput{"FILE.gguf", path}});
+  check_replaceable("--out", folder, kCommand);
 
-  AtomicFolder out(folder);
+  AtomicFolder out(folder, kCommand);
   write_json(out.path() / "config.json", config, 2, path);
   write_json(out.path() / "generation_config.json", generation_config(config), 2, path);
   write_json(out.path() / "tokenizer_config.json", tokenizer.tokenizer_config, 2, path);

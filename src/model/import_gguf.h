@@ -22,8 +22,8 @@ struct ImportReport {
   int64_t tensors = 0, parameters = 0, bytes = 0;
 };
 
-// Writes `folder`, which must be new or empty; it appears only when it is complete. Holds one block of weights at a
-// time in memory. Throws InputError for a file that is broken or of an architecture that is not supported.
+// Writes `folder`, by the rule of io/output_folder.h; it appears only when it is complete. Holds one block of weights
+// at a time in memory. Throws InputError for a file that is broken or of an architecture that is not supported.
 ImportReport import_gguf(const std::filesystem::path& file, const std::filesystem::path& folder,
                          const ImportOptions& options = {});
 

@@ -175,7 +175,7 @@ TEST_CASE("a folder with files is not overwritten") {
   const TemporaryFolder folder;
   write_file(folder.path() / "mine", "");
   CHECK_THROWS_WITH_AS(import_gguf(kGolden / "qwen3.gguf", folder.path()),
-                       doctest::Contains("expected a new or empty folder"), InputError);
+                       doctest::Contains("to name a new or empty folder"), InputError);
   fs::create_directory(folder.path() / "empty");
   CHECK_NOTHROW(import_gguf(kGolden / "qwen3.gguf", folder.path() / "empty"));
 }

@@ -9,6 +9,8 @@
 #include "backend/cpu/matmul.h"
 #include "base/error.h"
 #include "io/file.h"
+#include "io/folder_record.h"
+#include "io/output_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
 #include "model/weights.h"
@@ -18,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kCommand = "merge";
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 // Adds scale * B A to the weight of one layer.
@@ -80,7 +83,7 @@ template <typename Wanted>
 void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wanted) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && !is_weights(name) && name != "README.md" && wanted(name))
+    if (entry.is_regular_file() && !is_weights(name) && name != "README.md" && name != kRecordName && wanted(name))
       write_file(to / name, read_file(entry.path(), kMaxFileBytes));
   }
 }
@@ -88,11 +91,8 @@ void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wa
 }  // namespace
 
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
-  std::error_code none;
-  if (fs::equivalent(out, model, none) || fs::equivalent(out, adapter, none)) {
-    throw input_error(out.string(),
-                      "expected a folder other than those that are merged, got one of them; choose another name");
-  }
+  check_apart("--out", out, std::array{CommandInput{"MODEL", model}, CommandInput{"--adapter", adapter}});
+  check_replaceable("--out", out, kCommand);
   ModelConfig config = read_model_config(model);
   const LoraOptions lora = read_adapter_options(adapter);
   fit_to_adapter(config, lora, adapter);
@@ -103,7 +103,7 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
     adapted.emplace(module.name + ".weight", module);
 
   const std::vector<TensorSpec> specs = merged_tensors(config, base, factors);
-  AtomicFolder folder(out);
+  AtomicFolder folder(out, kCommand);
   SafetensorsFolderWriter writer(folder.path(), specs);
   ThreadPool pool(available_cpus());
   for (const TensorSpec& spec : specs) {

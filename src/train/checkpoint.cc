@@ -100,7 +100,7 @@ void check_data(const std::string& path, const TrainingPosition& position, const
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
                      const TrainingGraph& training, ValueStore& store, int64_t limit) {
-  AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step));
+  AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
   save_model(folder.path(), job, training, store);
   save_optimizer_state(folder.path() / kStateFile, training, store);
   nlohmann::ordered_json json = {{"version", kVersion},

@@ -1,0 +1,135 @@
+#include "io/folder_record.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/folder_entries.h"
+
+namespace spillway {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMaxRecordBytes = int64_t{16} << 20;
+
+std::string sum_of(const ReadFile& file) {
+  Checksum sum;
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(file.size(), int64_t{1} << 20)));
+  for (int64_t at = 0; at < file.size();) {
+    const auto piece = std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(file.size() - at)));
+    file.read(at, piece);
+    sum.add(piece);
+    at += std::ssize(piece);
+  }
+  return sum.text();
+}
+
+RecordedFile recorded(const fs::path& folder, const std::string& name) {
+  const ReadFile file(folder / name);
+  return {name, file.size(), file.size() <= kMaxSummedBytes ? sum_of(file) : ""};
+}
+
+std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }
+
+// A record may have been edited, too: no name in it leads out of the folder.
+bool is_within(const std::string& name) {
+  const fs::path path(name);
+  return !name.empty() && path.is_relative() && std::find(path.begin(), path.end(), "..") == path.end();
+}
+
+// Removes the folders below that are empty, and those that become so.
+void remove_empty_folders(const fs::path& folder) {
+  for (const FolderEntry& entry : entries_of(folder)) {
+    if (entry.kind != EntryKind::kFolder) continue;
+    remove_empty_folders(folder / entry.name);
+    ::rmdir((folder / entry.name).c_str());
+  }
+}
+
+}  // namespace
+
+FolderRecord record_of(const fs::path& folder, std::string_view command, const std::vector<std::string>& names) {
+  FolderRecord record{.command = std::string(command), .is_complete = true, .files = {}};
+  for (const std::string& name : names) {
+    if (name != kRecordName) record.files.push_back(recorded(folder, name));
+  }
+  return record;
+}
+
+// Put together by hand: the JSON library's values allocate in their destructors, which ends the program where memory
+// runs out.
+std::string record_text(const FolderRecord& record) {
+  std::string text =
+      fmt::format("{{\"command\": {}, \"complete\": {}, \"files\": [", quoted(record.command), record.is_complete);
+  std::string_view separator = "\n";
+  for (const RecordedFile& file : record.files) {
+    text += fmt::format("{}  {{\"name\": {}, \"bytes\": {}, \"xxh3\": {}}}", separator, quoted(file.name), file.bytes,
+                        quoted(file.xxh3));
+    separator = ",\n";
+  }
+  return text + "]}\n";
+}
+
+std::optional<FolderRecord> read_record(const fs::path& folder) {
+  try {
+    const auto json = parse_json(read_file(folder / kRecordName, kMaxRecordBytes), kRecordName);
+    FolderRecord record{.command = json.at("command"), .is_complete = json.at("complete"), .files = {}};
+    for (const nlohmann::json& file : json.at("files")) {
+      record.files.push_back({.name = file.at("name"), .bytes = file.at("bytes"), .xxh3 = file.at("xxh3")});
+      if (!is_within(record.files.back().name)) return {};
+    }
+    return record;
+  } catch (const InputError&) {
+    return {};
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+}
+
+void write_record(const fs::path& folder, const FolderRecord& record) {
+  write_file(folder / kRecordName, record_text(record));
+}
+
+void mark_unfinished(const fs::path& folder) { write_file(folder / kRecordName, ""); }
+
+bool is_unfinished(const fs::path& folder) {
+  struct stat status {};
+  return ::lstat((folder / kRecordName).c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
+bool is_unchanged(const fs::path& folder, const RecordedFile& file) {
+  try {
+    const RecordedFile now = recorded(folder, file.name);
+    return now.bytes == file.bytes && now.xxh3 == file.xxh3;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+bool remove_recorded(const fs::path& folder) {
+  if (const auto record = read_record(folder)) {
+    std::set<std::string_view> names;
+    for (const RecordedFile& file : record->files) names.insert(file.name);
+    // Of those that are there, as the way to a recorded name may lead over a link by now.
+    for (const std::string& name : files_below(folder)) {
+      if (names.contains(name)) ::unlink((folder / name).c_str());
+    }
+    remove_empty_folders(folder);
+    const auto left = entries_of(folder);
+    if (std::all_of(left.begin(), left.end(), [](const FolderEntry& entry) { return entry.name == kRecordName; }))
+      ::unlink((folder / kRecordName).c_str());
+  }
+  return ::rmdir(folder.c_str()) == 0 || errno == ENOENT;
+}
+
+}  // namespace spillway

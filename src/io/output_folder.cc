@@ -1,0 +1,152 @@
+#include "io/output_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/file.h"
+#include "io/folder_entries.h"
+#include "io/folder_record.h"
+#include "io/temporary_name.h"
+
+namespace spillway {
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Identity&) const = default;
+};
+
+std::optional<Identity> identity_of(const fs::path& path) {
+  struct stat status {};
+  if (path.empty() || ::stat(path.c_str(), &status) != 0) return {};
+  return Identity{status.st_dev, status.st_ino};
+}
+
+// Whether `path` is what `identity` names, or lies below it.
+bool is_within(const fs::path& path, const Identity& identity) {
+  for (fs::path at = path; !at.empty(); at = at.parent_path()) {
+    if (identity_of(at) == identity) return true;
+    if (at == at.parent_path()) break;
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_foreign(std::string_view key, const fs::path& folder, std::string_view command,
+                                 const std::string& name) {
+  throw input_error(folder.string(),
+                    "expected {} to name a new or empty folder, or one that `spillway {}` wrote, got one with {}; "
+                    "choose another, or move that away",
+                    key, command, quote(name));
+}
+
+[[noreturn]] void refuse_changed(std::string_view key, const fs::path& folder, std::string_view command,
+                                 const std::string& name) {
+  throw input_error(folder.string(),
+                    "expected {} to name a folder as `spillway {}` wrote it, got one whose {} was changed since; "
+                    "choose another, or move that away",
+                    key, command, quote(name));
+}
+
+// A folder, or a file in the way.
+bool is_there(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return false;
+  if (fs::is_directory(folder, error)) return true;
+  throw input_error(folder.string(), "expected the name of a folder to write, got a file; choose another name");
+}
+
+}  // namespace
+
+void check_apart(std::string_view key, const fs::path& output, std::span<const CommandInput> inputs) {
+  const std::optional<Identity> out = identity_of(output);
+  if (!out) return;
+  for (const CommandInput& input : inputs) {
+    if (!identity_of(input.path)) continue;
+    std::error_code error;
+    const fs::path resolved = fs::canonical(input.path, error), named = fs::absolute(input.path, error);
+    // Both ways there: a link to an input is lost with the folder that holds it.
+    if (!is_within(resolved, *out) && !is_within(without_trailing_slash(named.lexically_normal()), *out)) continue;
+    const bool is_same = identity_of(input.path) == out;
+    throw input_error(key, "expected a place apart from what is read, got {}, which {} {} ({}); choose another",
+                      output.string(), is_same ? "is" : "holds", input.name, input.path.string());
+  }
+}
+
+void check_replaceable(std::string_view key, const fs::path& folder, std::string_view command) {
+  if (!is_there(folder)) return;
+  std::error_code error;
+  if (fs::equivalent(folder, ".", error)) {
+    throw input_error(folder.string(),
+                      "expected {} to name a folder other than the current one, got it; "
+                      "call the command from another folder",
+                      key);
+  }
+  std::vector<std::string> others;
+  const std::vector<std::string> files = files_below(folder, &others);
+  if (!others.empty()) refuse_foreign(key, folder, command, others[0]);
+  if (files.empty()) return;
+  const std::optional<FolderRecord> record = read_record(folder);
+  std::map<std::string_view, const RecordedFile*> known;
+  if (record && record->command == command) {
+    for (const RecordedFile& file : record->files) known[file.name] = &file;
+  }
+  for (const std::string& name : files) {
+    if (!known.empty() && name == kRecordName) continue;
+    const auto found = known.find(name);
+    if (found == known.end()) refuse_foreign(key, folder, command, name);
+    if (!is_unchanged(folder, *found->second)) refuse_changed(key, folder, command, name);
+  }
+}
+
+SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_view command,
+                           std::function<bool(std::string_view)> writes, std::span<const fs::path> known)
+    : folder_(std::move(folder)), command_(command), writes_(std::move(writes)) {
+  if (!is_there(folder_)) return;
+  std::optional<FolderRecord> record = read_record(folder_);
+  if (record && record->command != command) record.reset();
+  if (record && !record->is_complete) return;
+  for (const FolderEntry& entry : entries_of(folder_)) {
+    const fs::path path = folder_ / entry.name;
+    if (record) {
+      if (entry.name == kRecordName || !writes_(entry.name)) continue;
+      const auto found = std::find_if(record->files.begin(), record->files.end(),
+                                      [&](const RecordedFile& file) { return file.name == entry.name; });
+      if (found == record->files.end()) refuse_foreign(key, folder_, command, entry.name);
+      if (!is_unchanged(folder_, *found)) refuse_changed(key, folder_, command, entry.name);
+      continue;
+    }
+    const bool is_known = std::any_of(known.begin(), known.end(), [&](const fs::path& one) {
+      return identity_of(one) && is_within(fs::weakly_canonical(one), *identity_of(path));
+    });
+    const bool is_ours = entry.kind == EntryKind::kFolder && read_record(path).has_value();
+    if (!is_known && !is_ours && !is_temporary_name(entry.name)) refuse_foreign(key, folder_, command, entry.name);
+  }
+}
+
+void SharedOutput::begin() const { write_record(folder_, {.command = command_, .is_complete = false, .files = {}}); }
+
+void SharedOutput::finish() const {
+  std::vector<std::string> names;
+  for (const FolderEntry& entry : entries_of(folder_)) {
+    if (entry.kind == EntryKind::kFile && writes_(entry.name)) names.push_back(entry.name);
+  }
+  write_record(folder_, record_of(folder_, command_, names));
+}
+
+void SharedOutput::forget() const {
+  if (const auto left = entries_of(folder_); left.size() == 1 && left[0].name == kRecordName)
+    ::unlink((folder_ / kRecordName).c_str());
+}
+
+}  // namespace spillway

@@ -1,0 +1,54 @@
+// The rule for folders that a command writes: such a folder is new, is empty, or holds what the same command wrote
+// there before; it is none of the command's inputs and holds none; and nothing that a user has put there is removed or
+// overwritten. What a command wrote is known by the folder's record (io/folder_record.h).
+//
+// Errors: InputError for a folder that the rule refuses, before anything is written. Threads: one at a time.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+// What a command reads: a file or a folder. One that does not exist is none.
+struct CommandInput {
+  std::string name;  // as the user knows it: "base_model"
+  std::filesystem::path path;
+};
+
+// Refuses a folder or file to write that is one of the inputs or a folder above one, by device and inode, links
+// resolved. `key` is what names the output: "--out".
+void check_apart(std::string_view key, const std::filesystem::path& output, std::span<const CommandInput> inputs);
+
+// The rule for a command that replaces the whole folder (io/atomic_folder.h): anything there must be as `command` has
+// recorded it.
+void check_replaceable(std::string_view key, const std::filesystem::path& folder, std::string_view command);
+
+// A folder that a command writes file by file, beside what others keep there.
+class SharedOutput {
+ public:
+  // `writes` says of a file's name whether the command may write or remove it; a file of such a name must be as
+  // recorded. In a folder that the command has never written to, folders with records of their own and those of `known`
+  // may be, and nothing else. Changes nothing.
+  SharedOutput(std::string_view key, std::filesystem::path folder, std::string_view command,
+               std::function<bool(std::string_view)> writes, std::span<const std::filesystem::path> known);
+
+  // Records that the command is at work; from now on files of its names are its own, even if it is killed. The folder
+  // must exist.
+  void begin() const;
+  // Records what it wrote.
+  void finish() const;
+  // Takes the record back where nothing else is in the folder.
+  void forget() const;
+
+ private:
+  std::filesystem::path folder_;
+  std::string command_;
+  std::function<bool(std::string_view)> writes_;
+};
+
+}  // namespace spillway

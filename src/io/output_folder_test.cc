@@ -1,0 +1,119 @@
+#include "io/output_folder.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/folder_record.h"
+#include "tests/support/temporary_folder.h"
+
+namespace fs = std::filesystem;
+using namespace spillway;
+
+namespace {
+
+void publish(const fs::path& target, std::string_view command) {
+  AtomicFolder atomic(target, command);
+  write_file(atomic.path() / "config.json", "{}");
+  fs::create_directory(atomic.path() / "sub");
+  write_file(atomic.path() / "sub" / "a", "a");
+  atomic.publish();
+}
+
+SharedOutput training_in(const fs::path& folder, std::span<const fs::path> known = {}) {
+  return {"output_dir", folder, "train", [](std::string_view name) { return name == "model" || name == "log"; }, known};
+}
+
+}  // namespace
+
+TEST_CASE("a folder is replaceable where it is new, empty or as the same command wrote it") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "out";
+  const auto check = [&] { check_replaceable("--out", out, "merge"); };
+  check();
+  fs::create_directory(out);
+  check();
+  publish(out, "merge");
+  check();
+  const auto refuses = [&](const char* what) { CHECK_THROWS_WITH_AS(check(), doctest::Contains(what), InputError); };
+  write_file(out / "notes", "mine");
+  refuses("or one that `spillway merge` wrote, got one with 'notes'; choose another");
+  fs::remove(out / "notes");
+  write_file(out / "sub/b", "mine");
+  refuses("got one with 'sub/b'");
+  fs::remove(out / "sub/b");
+  fs::create_symlink("/", out / "link");
+  refuses("got one with 'link'");
+  fs::remove(out / "link");
+  write_file(out / "config.json", "[]");
+  refuses("'config.json' was changed");
+  publish(out, "import");
+  refuses("got one with '.spillway.json'");
+  fs::remove_all(out);
+  write_file(out, "");
+  refuses("got a file");
+}
+
+TEST_CASE("an output that is an input or holds one is found by device and inode") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "models" / "base", rows = folder.path() / "rows.jsonl";
+  fs::create_directories(model);
+  write_file(rows, "");
+  fs::create_directory_symlink(folder.path() / "models", folder.path() / "link");
+  fs::create_hard_link(rows, folder.path() / "same.jsonl");
+  fs::create_directory(folder.path() / "links");
+  fs::create_directory_symlink(model, folder.path() / "links/base");
+  const std::array inputs = {CommandInput{"base_model", model}, CommandInput{"datasets", rows},
+                             CommandInput{"lora_model_dir", folder.path() / "links/base"}, CommandInput{"none", ""}};
+  const auto refuses = [&](const fs::path& output, const char* what) {
+    CAPTURE(output.string());
+    CHECK_THROWS_WITH_AS(check_apart("--out", output, inputs), doctest::Contains(what), InputError);
+  };
+  refuses(model / ".", "which is base_model");
+  refuses(folder.path() / "models", "which holds base_model");
+  refuses(folder.path() / "link/", "which holds base_model");
+  refuses(folder.path() / "link/base", "which is base_model");
+  refuses(folder.path() / "links", "which holds lora_model_dir");
+  refuses(folder.path() / "same.jsonl", "which is datasets");
+  refuses(folder.path(), "holds");
+  check_apart("--out", folder.path() / "new", inputs);
+  fs::create_directories(model / "below");
+  check_apart("--out", model / "below", inputs);
+}
+
+TEST_CASE("a shared folder keeps what others have there, and its command writes over nothing of theirs") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "out";
+  const auto refuses = [&](const char* what) {
+    CHECK_THROWS_WITH_AS(training_in(out), doctest::Contains(what), InputError);
+  };
+  (void)training_in(out);
+  fs::create_directories(out / "scratch");
+  refuses("got one with 'scratch'");
+  const std::array known = {out / "scratch" / "disk"};
+  fs::create_directory(known[0]);
+  publish(out / "checkpoint-1", "train");
+  const SharedOutput output = training_in(out, known);
+  output.begin();
+  write_file(out / "model", "killed before the end");
+  write_file(out / "notes", "mine");
+  (void)training_in(out);
+  output.finish();
+  (void)training_in(out);
+  CHECK(read_record(out)->files.size() == 1);
+  write_file(out / "model", "edited");
+  refuses("'model' was changed");
+  output.finish();
+  write_file(out / "log", "mine");
+  refuses("got one with 'log'");
+}
+
+TEST_CASE("a run that leaves nothing leaves no record") {
+  const TemporaryFolder folder;
+  const SharedOutput output = training_in(folder.path());
+  output.begin();
+  output.forget();
+  CHECK(fs::is_empty(folder.path()));
+}
