@@ -104,7 +104,7 @@ int cmd_plan(std::span<const std::string> args) {
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
-  if (!elsewhere) train::measure_job(job, training, machine, *device);
+  if (!elsewhere) train::measure_job(job, training, machine, *device, measuring_progress(progress));
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   progress.hint("comparing plans");
   train::add_frontier(job, machine, train::kFrontierPoints, planned);

@@ -84,7 +84,7 @@ int cmd_train(std::span<const std::string> args) {
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
-  train::measure_job(job, training, machine, *device);
+  train::measure_job(job, training, machine, *device, measuring_progress(progress));
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   if (!planned.plan.fits) {
     measure_new_disks(machine, train::disk_paths(loaded.config), *device);

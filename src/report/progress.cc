@@ -272,4 +272,10 @@ std::function<void(int64_t, int64_t)> packing_progress(Progress& progress) {
   };
 }
 
+std::function<void(int64_t, int64_t)> measuring_progress(Progress& progress) {
+  return [&progress](int64_t done, int64_t of) {
+    progress.hint(done < of ? fmt::format("measuring operations: {} of {}", done, of) : "planning");
+  };
+}
+
 }  // namespace spillway

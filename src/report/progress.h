@@ -93,4 +93,7 @@ class Progress {
 // Shows a bar while many rows are packed; borrows `progress`.
 [[nodiscard]] std::function<void(int64_t rows, int64_t of)> packing_progress(Progress& progress);
 
+// Says on a terminal how many operations of a job are measured; borrows `progress`.
+[[nodiscard]] std::function<void(int64_t done, int64_t of)> measuring_progress(Progress& progress);
+
 }  // namespace spillway

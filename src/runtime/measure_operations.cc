@@ -22,17 +22,18 @@
 #include "plan/cost_model.h"
 #include "plan/signature.h"
 #include "runtime/small_numbers.h"
+#include "runtime/stream_size.h"
 
 namespace spillway {
 namespace {
 
 constexpr int64_t kAlignment = 4096;
-constexpr int64_t kMinTokens = 256;
 constexpr int kMaxRounds = 15;
 // Operands wander through this much memory or more from operation to operation: more than the caches hold.
 constexpr int64_t kRingBytes = 64 * kMiB;
-// An operation that is expected to take longer than this works on fewer rows.
-constexpr double kLongSeconds = 0.15;
+// An operation that takes longer than this works on fewer rows. Rates may promise too much for an operation, so it
+// first works on as many as it needs this share of the time for, by the rates.
+constexpr double kLongSeconds = 0.15, kTrialShare = 1.0 / 32;
 // Two events around less than this would measure the launch more than the kernel: a device of its own time gets several
 // launches between them.
 constexpr double kShortSeconds = 200e-6;
@@ -104,6 +105,7 @@ class OperationBench {
     fill_with_numbers(result_area);
     workspace_ = workspace_area.at(0);
     place_all(constant_area, result_area);
+    for (Sample& sample : samples_) cut_by_trial(sample);
     if (device_.is_asynchronous()) {
       device_.choose_algorithms(true);
       for (Sample& sample : samples_) (void)run_once(sample, pool_);
@@ -113,9 +115,12 @@ class OperationBench {
     const double begin = now_seconds();
     // The first round touches memory and code for the first time; alone it counts only where there is no time left.
     for (int round = 0; round <= kMaxRounds; ++round) {
-      for (Sample& sample : samples_) measure(sample);
-      if (round > 0 && now_seconds() - begin > options_.seconds) break;
-      if (round == 0 && now_seconds() - begin < options_.seconds) forget();
+      for (Sample& sample : samples_) {
+        measure(sample);
+        if (round == 0 && options_.on_progress) options_.on_progress(&sample - samples_.data() + 1, size());
+      }
+      if (now_seconds() - begin > options_.seconds) break;
+      if (round == 0) forget();
     }
   }
 
@@ -199,22 +204,64 @@ class OperationBench {
       return sample.constant_bytes + sample.result_bytes + sample.workspace_bytes;
     };
     constexpr double kSlack = 0.95;  // for what rounding sizes up to whole pages adds
-    const double share = std::min({1.0, kLongSeconds / costs_.operation_seconds(sample.op),
-                                   kSlack * static_cast<double>(max_bytes_) / static_cast<double>(needed())});
-    if (share == 1) return true;
-    bool per_token = false;
-    visit_operands(sample, [&](ValueId id, bool, size_t) { per_token |= graph_.value(id).type.per_token; });
-    if (per_token) {
-      const int64_t unit = std::clamp<int64_t>(options_.sequence_len, 1, graph_.tokens);
-      const auto wanted = static_cast<int64_t>(share * static_cast<double>(graph_.tokens));
-      sample.tokens = std::min(graph_.tokens, std::max({wanted / unit * unit, unit, kMinTokens}));
-      sample.scale = static_cast<double>(graph_.tokens) / static_cast<double>(sample.tokens);
+    const double seconds = costs_.operation_seconds(sample.op);
+    if (has_tokens(sample)) {
+      const auto is_too_large = [&] { return sample.scale * kLongSeconds < seconds || needed() > max_bytes_; };
+      while (is_too_large() && cut(sample)) {
+      }
     } else if (is_elementwise(sample)) {
+      const double share = std::min(
+          {1.0, kLongSeconds / seconds, kSlack * static_cast<double>(max_bytes_) / static_cast<double>(needed())});
+      if (share == 1) return true;
       const int64_t all = largest_rows(sample);
       sample.rows = std::max<int64_t>(1, static_cast<int64_t>(share * static_cast<double>(all)));
       sample.scale = static_cast<double>(all) / static_cast<double>(sample.rows);
     }
     return needed() <= max_bytes_;
+  }
+
+  [[nodiscard]] bool has_tokens(const Sample& sample) const {
+    bool result = false;
+    visit_operands(sample, [&](ValueId id, bool, size_t) { result |= graph_.value(id).type.per_token; });
+    return result;
+  }
+
+  // False: there are few already.
+  [[nodiscard]] bool cut(Sample& sample) const {
+    const int64_t fewer = smaller_stream(sample.tokens, std::min(options_.sequence_len, graph_.tokens));
+    if (fewer == sample.tokens) return false;
+    sample.tokens = fewer;
+    sample.scale = 1 / work_share(graph_, sample.op, fewer);
+    return true;
+  }
+
+  // Where it takes longer than the rates say: what it takes with few rows says how many it may have. Of a device with
+  // queues the launches would be measured.
+  void cut_by_trial(Sample& sample) {
+    if (device_.is_asynchronous() || !has_tokens(sample)) return;
+    const double seconds = costs_.operation_seconds(sample.op) / sample.scale;
+    Sample trial = sample;
+    while (trial.scale * kTrialShare * kLongSeconds < seconds * sample.scale && cut(trial)) {
+    }
+    if (trial.tokens == sample.tokens) return;
+    cut_views(trial);
+    const double whole_seconds = trial.scale * run_once(trial, pool_);
+    while (whole_seconds > sample.scale * kLongSeconds && cut(sample)) {
+    }
+    cut_views(sample);
+  }
+
+  // To the sample's tokens, at the same places.
+  void cut_views(Sample& sample) {
+    const Operation& op = operation(sample);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == kNone) continue;
+      const bool is_batch = graph_.value(op.inputs[i]).kind == ValueKind::kBatch;
+      TensorView& view = sample.inputs[i];
+      view = is_batch ? batch_view(sample, op.inputs[i])
+                      : TensorView{view.data, view.dtype, shape_of(sample, op.inputs[i])};
+    }
+    for (size_t i = 0; i < op.outputs.size(); ++i) sample.outputs[i].shape = shape_of(sample, op.outputs[i]);
   }
 
   [[nodiscard]] int64_t largest_rows(const Sample& sample) const {

@@ -3,6 +3,8 @@
 // A model repeats its layers, so a graph of thousands of operations has a few dozen signatures. Each is run a few times
 // on scratch memory, in rounds over all of them, so that an operation finds the caches full of something else, as it
 // does in a step, and so that a disturbance of the computer falls on few samples of each. The lower quartile counts.
+// What would take long (attention over a very long sequence; anything on a slow computer) works on a shorter stream,
+// and its time is scaled with its arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,8 @@ struct OperationMeasureOptions {
   std::function<void(ValueId value, const TensorView& view, int64_t tokens)> fill_batch;
   int64_t sequence_len = 0;  // streams shorter than the graph's are cut at multiples of it where they can
   double seconds = 2.5;      // about; one round is made in any case
+  // After each operation of the first round, the longest: how many are done, and of how many.
+  std::function<void(int64_t done, int64_t of)> on_progress = {};
   // Scratch memory, released at the end; an operation gets a third of it. Those that need more work on fewer rows, and
   // those that cannot are left to the rates. A quarter of the free memory is the most in any case.
   int64_t memory_bytes = kGiB;

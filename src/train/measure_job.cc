@@ -1,6 +1,7 @@
 #include "train/measure_job.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/random.h"
 #include "runtime/machine_cache.h"
@@ -52,10 +53,12 @@ class TypicalBatch {
 
 }  // namespace
 
-void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device) {
+void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device,
+                 std::function<void(int64_t done, int64_t of)> on_progress) {
   const TypicalBatch batch(job, training);
   OperationMeasureOptions options{.device = &device};
   options.fill_batch = [&](ValueId id, const TensorView& view, int64_t tokens) { batch.fill(id, view, tokens); };
+  options.on_progress = std::move(on_progress);
   options.sequence_len = job.graph.decoder.sequence_len;
   if (!device.shares_host_memory()) options.memory_bytes = device.free_bytes() / 4;
   if (job.budget.device) options.memory_bytes = std::min(options.memory_bytes, *job.budget.device);

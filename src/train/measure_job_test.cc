@@ -9,6 +9,7 @@
 #include "plan/signature.h"
 #include "runtime/machine_cache.h"
 #include "runtime/measure_operations.h"
+#include "runtime/stream_size.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/tiny_training.h"
 
@@ -46,6 +47,29 @@ TEST_CASE("every operation of a training graph is measured once, and no job's nu
     train::measure_job(job, training, machine);
     CHECK(machine.operations == before);
   }
+}
+
+// A computer so slow by its rates that nothing may be measured whole.
+TEST_CASE("what would take long is measured on a shorter stream, and every step of it is told") {
+  const CacheFolder cache;
+  train::Job job = tiny_job(kGoldenModels / "llama2", {.adapter = "adapter", .dtype = DType::kBF16});
+  job.graph.decoder.tokens = job.graph.decoder.sequence_len = 16 * kMinTokens;
+  const Graph graph = train::build_training_graph(job.model, job.graph).graph;
+  OperationMeasureOptions options{.sequence_len = job.graph.decoder.sequence_len, .seconds = 0};
+  int64_t max_tokens = 0, calls = 0;
+  options.fill_batch = [&](ValueId, const TensorView& view, int64_t tokens) {
+    std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});
+    if (view.elems() > 1) max_tokens = std::max(max_tokens, tokens);
+  };
+  options.on_progress = [&](int64_t done, int64_t of) {
+    CHECK(done == ++calls);
+    CHECK(of == signatures_of(graph));
+  };
+  Machine machine{.threads = 2, .matrix_flops_f32 = 1e3, .matrix_flops_bf16 = 1e3, .memory_bytes_per_second = 1e3};
+  CHECK(measure_operations(graph, options, machine) == signatures_of(graph));
+  CHECK(calls == signatures_of(graph));
+  CHECK(max_tokens == kMinTokens);
+  for (const auto& [signature, seconds] : machine.operations) CHECK(seconds.compute > 0);
 }
 
 TEST_CASE("scratch memory is bounded: what needs more works on fewer rows or is left out") {

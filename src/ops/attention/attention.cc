@@ -72,7 +72,7 @@ Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attribute
   Cost result = memory_cost(inputs, outputs, attributes);
   const auto tokens = static_cast<double>(inputs[0]->shape[0]), width = static_cast<double>(inputs[0]->shape[1]);
   const int64_t longest = attributes.integer_or("sequence_len", 0);
-  const double length = longest > 0 ? static_cast<double>(longest) : tokens;
+  const double length = longest > 0 ? std::min(static_cast<double>(longest), tokens) : tokens;
   const auto window = static_cast<double>(attributes.integer("sliding_window"));
   const double keys = window > 0 ? std::min(length / 2, window) : length / 2;
   result.flops = products * 2 * tokens * keys * width;
