@@ -28,8 +28,8 @@ class Levers {
     add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
     add_homes();
     add_rows();
-    const int64_t ram = usable_bytes(free_bytes(machine_, Tier::kHost));
-    add_tier(Tier::kHost, has_one_ram(machine_) ? ram - job_.budget.device.value_or(ram) : ram);
+    // Of one RAM, the host's part is worth no more than the device's, which is always offered.
+    if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
     add_sequences();
     return std::move(levers_);
   }

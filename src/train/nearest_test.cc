@@ -291,6 +291,26 @@ TEST_CASE("a budget far too small for any one change gets changes of several key
   for (size_t i = 0; i < again.size(); ++i) CHECK(again[i].text == small.changes[i]);
 }
 
+TEST_CASE("where device and host are one RAM, nothing is advised that goes to the host") {
+  Machine laptop = tiered_machine();
+  laptop.capacity_bytes[1] = 0;
+  const std::string rows = "micro_batch_size: 1\nmax_length: 32\n";
+  const auto device_bytes = [&](const std::string& lines) {
+    return peak(job_of(rows + lines, {}, laptop), Tier::kDevice, laptop);
+  };
+  // Budgets that a host budget of any size would meet.
+  const int64_t alone = device_bytes(device_line(1, ""));
+  const int64_t beside = device_bytes(device_line(1, ", host: 512MiB"));
+  REQUIRE(beside < alone);
+  const int64_t between = (alone + beside) / 2;
+  for (const std::string more : {"", ", host: 4KiB", ", disk: 512MiB", ", plan: fixed"}) {
+    const std::string lines = rows + device_line(more == ", disk: 512MiB" ? beside / 2 : between, more);
+    const Refusal refusal = refusal_of(lines, laptop);
+    CHECK_FALSE(refusal.changes.empty());
+    for (const std::string& change : refusal.changes) CHECK(change.find("host") == std::string::npos);
+  }
+}
+
 TEST_CASE("bytes missing on the device may be asked of a host budget that is there") {
   const std::string lines = "micro_batch_size: 1\nmax_length: 32\n";
   const int64_t alone = peak(job_of(lines + device_line(1, ", host: 4KiB")), Tier::kDevice);
