@@ -1,6 +1,6 @@
 // Matrix products of fine-tuning: ours beside oneDNN's, in turns within one run, so that a noisy machine hits both.
 //
-//   bench_matmul [--threads N] [--rounds N] [--only TEXT]
+//   bench_matmul [--threads N] [--rounds N] [--only TEXT] [--isa NAME]
 //
 // A line holds the best and the median rate of each, the share of what the CPU's registers can do (a tile in the first
 // cache, times the threads) and the ratio of the best times. oneDNN gets plain layouts, as the engine's values are, and
@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/matmul_kernels.h"
 #include "base/random.h"
@@ -211,6 +212,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--threads") == 0) threads = std::stoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::stoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
+    if (std::strcmp(argv[i], "--isa") == 0) cpu::limit_isa(argv[i + 1]);
   }
   if (threads == 1) bench_clock = CLOCK_THREAD_CPUTIME_ID;
   ThreadPool pool(threads);

@@ -1,6 +1,6 @@
 // The operations that memory bounds, and attention, on the CPU: bytes per second beside the machine's triad.
 //
-//   bench_ops [--threads N] [--rounds N] [--only TEXT]
+//   bench_ops [--threads N] [--rounds N] [--only TEXT] [--isa NAME]
 //
 // A line holds the best and the median time, the rate at the best by the operation's own cost (every operand once), its
 // share of the best triad a[i] = b[i] + s * c[i], which runs in turns with it, so that a noisy machine hits both, and
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/isa.h"
 #include "backend/kernel.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -300,6 +301,7 @@ int main(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--threads")) threads = std::stoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--rounds")) rounds = std::stoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--only")) only = argv[i + 1];
+    if (!std::strcmp(argv[i], "--isa")) cpu::limit_isa(argv[i + 1]);
   }
   ThreadPool pool(threads);
   Triad triad(pool);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "backend/cpu/isa.h"
 #include "backend/device.h"
 #include "backend/host_memory.h"
 #include "base/bytes.h"
@@ -21,6 +22,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/config_arguments.h"
 #include "runtime/computer.h"
 #include "runtime/machine_cache.h"
 #include "runtime/measure.h"
@@ -184,15 +186,17 @@ void print_page(const Findings& found) {
 
 int cmd_doctor(std::span<const std::string> args) {
   CommandLine line("spillway doctor", "Shows what this machine has and how fast each part is.");
-  std::string folder = ".", device_name = "auto";
+  std::string folder = ".", device_name = "auto", isa;
   bool json = false;
   line.option("--disk FOLDER", folder, "the folder whose disk is measured");
   line.option("--device NAME", device_name, "the device that is measured: auto, cpu, cuda or cuda:N");
+  line.option("--isa NAME", isa, kIsaMeaning);
   line.flag("--json", json, "print one JSON document");
   line.example("spillway doctor");
   line.example("spillway doctor --disk /nvme0/scratch");
   line.example("spillway doctor --json > machine.json && spillway plan config.yml --machine machine.json");
   if (!line.parse(args)) return kDone;
+  if (!isa.empty()) cpu::limit_isa(isa);
   if (!std::filesystem::is_directory(folder)) {
     throw input_error("--disk", "expected a folder, got '{}'; name one that is there", folder);
   }

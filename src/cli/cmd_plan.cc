@@ -27,7 +27,8 @@ constexpr CommandFlag kFlags[] = {
     {"--check-config", "", "look at keys and values only, not at the model or the data"},
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
-    {"--json", "", "print one JSON document"}};
+    {"--json", "", "print one JSON document"},
+    kIsaFlag};
 constexpr std::string_view kExamples[] = {"spillway plan config.yml", "spillway plan config.yml --memory.device 6GiB",
                                           "spillway plan config.yml --check-config"};
 constexpr ConfigCommand kCommand = {"plan", "Shows where every byte will live and what a step costs; trains nothing.",
@@ -93,6 +94,7 @@ Machine read_machine(const std::string& path) {
 int cmd_plan(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
+  apply_isa_flag(*arguments);
   if (arguments->has("--check-config")) return check_keys(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
 

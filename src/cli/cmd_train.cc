@@ -69,13 +69,15 @@ train::TrainingData read_data(const train::Config& config, const train::Job& job
 constexpr std::string_view kExamples[] = {"spillway train config.yml",
                                           "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
                                           "spillway train config.yml --auto_resume_from_checkpoints true"};
-constexpr ConfigCommand kCommand = {"train", "Trains what the config says.", {}, kExamples};
+constexpr CommandFlag kFlags[] = {kIsaFlag};
+constexpr ConfigCommand kCommand = {"train", "Trains what the config says.", kFlags, kExamples};
 
 }  // namespace
 
 int cmd_train(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
+  apply_isa_flag(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
   Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
   progress.hint("planning");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/isa.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -113,6 +114,10 @@ std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& comma
     return {};
   }
   return ArgumentReader(command, args).read();
+}
+
+void apply_isa_flag(const ConfigArguments& arguments) {
+  if (arguments.has(kIsaFlag.name)) cpu::limit_isa(arguments.value(kIsaFlag.name));
 }
 
 train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use) {

@@ -19,6 +19,11 @@ struct CommandFlag {
   std::string_view meaning;
 };
 
+// Of commands that compute or measure.
+constexpr std::string_view kIsaMeaning =
+    "compute as if the CPU had no more than this instruction set: portable, avx2, avx512 or avx512_bf16";
+constexpr CommandFlag kIsaFlag = {"--isa", "NAME", kIsaMeaning};
+
 // What --help says of a command that takes a config.
 struct ConfigCommand {
   std::string_view name;  // "plan"
@@ -44,6 +49,9 @@ struct ConfigArguments {
 // output, and then returns nothing. Throws InputError.
 [[nodiscard]] std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& command,
                                                                     std::span<const std::string> args);
+
+// Obeys --isa, where it was given. Throws InputError. REQUIRES: no kernel has run.
+void apply_isa_flag(const ConfigArguments& arguments);
 
 // Loads the config that the arguments name, and says on standard error which of its keys are ignored.
 [[nodiscard]] train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use);

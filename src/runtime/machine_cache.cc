@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "backend/cpu/isa.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -54,7 +55,9 @@ std::optional<Cached> read_cache(const Device& device) {
 }  // namespace
 
 std::filesystem::path machine_cache_path(DeviceKind kind) {
-  const std::string_view name = kind == DeviceKind::kCpu ? "machine.json" : "machine-cuda.json";
+  // Kernels of another instruction set have other rates.
+  const std::string limited = cpu::isa_limit().empty() ? "" : fmt::format("-{}", cpu::isa_limit());
+  const std::string name = fmt::format("machine{}{}.json", kind == DeviceKind::kCpu ? "" : "-cuda", limited);
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
     return std::filesystem::path(cache) / "spillway" / name;
   }

@@ -76,6 +76,7 @@ struct MatmulKernels {
 
 // Those that this CPU can run, slowest first; the portable one is always there.
 [[nodiscard]] std::span<const MatmulKernels* const> supported_matmul_kernels();
-[[nodiscard]] inline const MatmulKernels& best_matmul_kernels() { return *supported_matmul_kernels().back(); }
+// The fastest of them that the process allows itself (backend/cpu/isa.h).
+[[nodiscard]] const MatmulKernels& best_matmul_kernels();
 
 }  // namespace spillway::cpu
