@@ -44,7 +44,7 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const int64_t at = (token + item.row + row) * args.heads + item.head + h;
         softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scale, args.lse[at],
-                         delta[at]);
+                         delta[at], tile.format);
       });
       add_weighted(tile, d_scores, key_features, sums + h * kRowTile * width);
     }
@@ -97,7 +97,7 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
       multiply_scores(tile, values, d_outputs, d_scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         softmax_grad_columns(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scale, column_lse,
-                             column_delta);
+                             column_delta, tile.format);
       });
       add_weighted(tile, scores, d_output_features, value_sums);
       add_weighted(tile, d_scores, query_features, key_sums);
@@ -127,8 +127,8 @@ void compute_delta(const AttentionArgs& args, const void* d_o, float* delta, Thr
 
 namespace spillway::cpu {
 
-void attention_backward_with(const MatmulKernels& kernels, const AttentionGradArgs& grad, std::byte* workspace,
-                             ThreadPool& pool) {
+void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, const AttentionGradArgs& grad,
+                             std::byte* workspace, ThreadPool& pool) {
   const AttentionArgs& args = grad.forward;
   attention::check(kernels, args, workspace);
   float* delta = reinterpret_cast<float*>(workspace);
@@ -136,7 +136,7 @@ void attention_backward_with(const MatmulKernels& kernels, const AttentionGradAr
   const int64_t floats = attention::thread_floats(args.head_size);
   attention::compute_delta(args, grad.d_o, delta, pool);
 
-  const attention::Job job{kernels, args};
+  const attention::Job job{kernels, attention::format_of(args, path), args};
   const attention::Items query_items(job, std::min(job.group(), attention::kItemHeads)), key_items(job, job.group());
   const int64_t query_count = query_items.count(), key_count = key_items.count();
   for_each(pool, query_count + key_count, [&](int64_t index, int thread) {
@@ -153,7 +153,7 @@ void attention_backward_with(const MatmulKernels& kernels, const AttentionGradAr
 }
 
 void attention_backward(const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool) {
-  attention_backward_with(best_matmul_kernels(), args, workspace, pool);
+  attention_backward_with(best_matmul_kernels(), bf16_path_of(args.forward), args, workspace, pool);
 }
 
 }  // namespace spillway::cpu

@@ -37,7 +37,8 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
       float* head_sums = sums + h * kRowTile * width;
       multiply_scores(tile, queries + h * kRowTile * args.head_size, keys, scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
-        const float factor = softmax_row(scores + row * kColumnTile, span, args.scale, states[h * kRowTile + row]);
+        const float factor =
+            softmax_row(scores + row * kColumnTile, span, args.scale, tile.format, states[h * kRowTile + row]);
         if (factor != 1) scale_row(head_sums + row * width, width, factor);
       });
       add_weighted(tile, scores, values, head_sums);
@@ -64,10 +65,10 @@ int64_t attention_workspace_bytes(int64_t tokens, int64_t heads, int64_t, int64_
          static_cast<int64_t>(sizeof(float));
 }
 
-void attention_forward_with(const MatmulKernels& kernels, const AttentionArgs& args, std::byte* workspace,
-                            ThreadPool& pool) {
+void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const AttentionArgs& args,
+                            std::byte* workspace, ThreadPool& pool) {
   attention::check(kernels, args, workspace);
-  const attention::Job job{kernels, args};
+  const attention::Job job{kernels, attention::format_of(args, path), args};
   const attention::Items items(job, std::min(job.group(), attention::kItemHeads));
   float* scratch = reinterpret_cast<float*>(workspace) + attention::shared_floats(args.tokens, args.heads);
   const int64_t floats = attention::thread_floats(args.head_size);
@@ -79,8 +80,12 @@ void attention_forward_with(const MatmulKernels& kernels, const AttentionArgs& a
   std::fill_n(args.lse + used, args.tokens * args.heads - used, 0.0f);
 }
 
+Bf16Path bf16_path_of(const AttentionArgs& args) {
+  return args.dtype == DType::kBF16 ? choose_bf16_path() : Bf16Path::kWidenToF32;
+}
+
 void attention_forward(const AttentionArgs& args, std::byte* workspace, ThreadPool& pool) {
-  attention_forward_with(best_matmul_kernels(), args, workspace, pool);
+  attention_forward_with(best_matmul_kernels(), bf16_path_of(args), args, workspace, pool);
 }
 
 }  // namespace spillway::cpu

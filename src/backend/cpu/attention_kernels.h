@@ -1,14 +1,17 @@
 // Causal attention over a flat stream of sequences, forward and backward, in tiles that never hold a whole score matrix
 // (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023).
 //
-// Query heads share key heads in groups (heads / kv_heads); sequences never see each other. Data is f32 or bf16; all
-// arithmetic is f32. Nothing is allocated. A row's bits depend on its own sequence up to the row and on nothing else:
-// neither on threads nor on the rest of the stream. Gradients are summed in a fixed order.
+// Query heads share key heads in groups (heads / kv_heads); sequences never see each other. Data is f32 or bf16; sums,
+// softmax and its gradient are f32. Where products take pairs of bf16 (Bf16Path::kNativeDot), probabilities and the
+// gradients of scores are rounded to bf16 before they are multiplied; the sums of a row's probabilities are not.
+// Nothing is allocated. A row's bits depend on its own sequence up to the row and on nothing else: neither on threads
+// nor on the rest of the stream. Gradients are summed in a fixed order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/matmul.h"
 #include "base/parallel.h"
 #include "tensor/dtype.h"
 
@@ -49,11 +52,14 @@ struct AttentionGradArgs {
 void attention_forward(const AttentionArgs& args, std::byte* workspace, ThreadPool& pool);
 void attention_backward(const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool);
 
-// With kernels of the caller's choice, for tests.
+// How products of bf16 data are computed: as those of matmul() are. f32 data widen nothing.
+[[nodiscard]] Bf16Path bf16_path_of(const AttentionArgs& args);
+
+// With kernels and path of the caller's choice, for tests.
 struct MatmulKernels;
-void attention_forward_with(const MatmulKernels& kernels, const AttentionArgs& args, std::byte* workspace,
-                            ThreadPool& pool);
-void attention_backward_with(const MatmulKernels& kernels, const AttentionGradArgs& args, std::byte* workspace,
-                             ThreadPool& pool);
+void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const AttentionArgs& args,
+                            std::byte* workspace, ThreadPool& pool);
+void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, const AttentionGradArgs& args,
+                             std::byte* workspace, ThreadPool& pool);
 
 }  // namespace spillway::cpu

@@ -46,6 +46,17 @@ struct Setting {
   DType dtype = DType::kF32;
 };
 
+// The ways in which the best kernels of this CPU multiply.
+struct Way {
+  DType dtype;
+  Bf16Path path;
+};
+std::vector<Way> ways() {
+  std::vector<Way> result = {{DType::kF32, Bf16Path::kWidenToF32}, {DType::kBF16, Bf16Path::kWidenToF32}};
+  if (has_native_bf16_dot()) result.push_back({DType::kBF16, Bf16Path::kNativeDot});
+  return result;
+}
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Inputs and, after run(), the results of both passes.
@@ -62,7 +73,7 @@ struct Attention {
         dv(s.tokens, s.kv_heads * s.head_size, s.dtype, 0, kNan),
         lse(s.tokens, s.heads, DType::kF32, 0, kNan) {}
 
-  void run(const MatmulKernels& kernels, int threads) {
+  void run(const MatmulKernels& kernels, int threads, Bf16Path path = Bf16Path::kWidenToF32) {
     AttentionGradArgs grad;
     AttentionArgs& args = grad.forward;
     args.tokens = setting.tokens;
@@ -92,8 +103,8 @@ struct Attention {
         attention_workspace_bytes(setting.tokens, setting.heads, setting.kv_heads, setting.head_size, threads));
     std::vector<std::byte> memory(bytes + 2 * kGuard, std::byte{0xFF});
     std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
-    attention_forward_with(kernels, args, workspace, pool);
-    attention_backward_with(kernels, grad, workspace, pool);
+    attention_forward_with(kernels, path, args, workspace, pool);
+    attention_backward_with(kernels, path, grad, workspace, pool);
     bool intact = true;
     for (size_t i = 0; i < kGuard; ++i) intact = intact && workspace[bytes + i] == std::byte{0xFF};
     CHECK(intact);
@@ -172,11 +183,12 @@ double error(const Tensor& got, const std::vector<double>& want) {
   return worst;
 }
 
-void check_attention(const Setting& setting, const MatmulKernels& kernels, int threads) {
+void check_attention(const Setting& setting, const MatmulKernels& kernels, int threads,
+                     Bf16Path path = Bf16Path::kWidenToF32) {
   Attention attention(setting);
-  attention.run(kernels, threads);
+  attention.run(kernels, threads, path);
   const Reference want(attention);
-  const double tolerance = setting.dtype == DType::kF32 ? 4e-6 : 6e-3;
+  const double tolerance = setting.dtype == DType::kF32 ? 4e-6 : path == Bf16Path::kWidenToF32 ? 6e-3 : 1.2e-2;
   CAPTURE(kernels.name);
   CAPTURE(setting.head_size);
   CAPTURE(setting.window);
@@ -219,6 +231,20 @@ TEST_CASE("attention of bf16 sums in f32") {
   }
 }
 
+TEST_CASE("attention by dot products of bf16 pairs agrees with float64") {
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    if (kernels->bf16 == nullptr) continue;
+    const auto check = [&](Setting setting) {
+      setting.dtype = DType::kBF16;
+      check_attention(setting, *kernels, 2, Bf16Path::kNativeDot);
+    };
+    check({.offsets = {0, 50, 191}, .tokens = 191, .heads = 4, .kv_heads = 2, .head_size = 32});
+    check({.offsets = {0, 300, 300, 470}, .tokens = 470, .heads = 3, .kv_heads = 1, .head_size = 64});
+    check({.offsets = {0, 97}, .tokens = 97, .heads = 7, .kv_heads = 1, .head_size = 33});
+    check({.offsets = {0, 33, 290}, .tokens = 290, .heads = 2, .kv_heads = 1, .head_size = 16, .window = 7});
+  }
+}
+
 TEST_CASE("tokens after the last sequence get zeros") {
   Attention attention({.offsets = {0, 20}, .tokens = 25, .heads = 2, .kv_heads = 1, .head_size = 8});
   attention.run(best_matmul_kernels(), 2);
@@ -228,14 +254,17 @@ TEST_CASE("tokens after the last sequence get zeros") {
 }
 
 TEST_CASE("the number of threads does not change a bit of attention") {
-  const Setting setting{.offsets = {0, 150, 260}, .tokens = 260, .heads = 6, .kv_heads = 2, .head_size = 24};
-  Attention one(setting), four(setting);
-  one.run(best_matmul_kernels(), 1);
-  four.run(best_matmul_kernels(), 4);
-  CHECK(one.o.bytes == four.o.bytes);
-  CHECK(one.dq.bytes == four.dq.bytes);
-  CHECK(one.dk.bytes == four.dk.bytes);
-  CHECK(one.dv.bytes == four.dv.bytes);
+  for (const Way& way : ways()) {
+    const Setting setting{
+        .offsets = {0, 150, 260}, .tokens = 260, .heads = 6, .kv_heads = 2, .head_size = 24, .dtype = way.dtype};
+    Attention one(setting), four(setting);
+    one.run(best_matmul_kernels(), 1, way.path);
+    four.run(best_matmul_kernels(), 4, way.path);
+    CHECK(one.o.bytes == four.o.bytes);
+    CHECK(one.dq.bytes == four.dq.bytes);
+    CHECK(one.dk.bytes == four.dk.bytes);
+    CHECK(one.dv.bytes == four.dv.bytes);
+  }
 }
 
 // The bytes of the rows from `first` on.
@@ -246,32 +275,42 @@ std::vector<std::byte> tail(const Tensor& tensor, int64_t first, int64_t rows) {
 }
 
 TEST_CASE("a sequence's bits do not depend on what stands before it in the stream") {
-  const Setting shared{
-      .offsets = {0, 45, 245}, .tokens = 245, .heads = 2, .kv_heads = 1, .head_size = 16, .window = 90};
-  Setting alone = shared;
-  alone.offsets = {0, 200};
-  alone.tokens = 200;
-  Attention both(shared), single(alone);
-  for (auto [whole, part] :
-       {std::pair{&both.q, &single.q}, {&both.k, &single.k}, {&both.v, &single.v}, {&both.d_o, &single.d_o}}) {
-    part->bytes = tail(*whole, 45, 200);
+  for (const Way& way : ways()) {
+    const Setting shared{.offsets = {0, 45, 245},
+                         .tokens = 245,
+                         .heads = 2,
+                         .kv_heads = 1,
+                         .head_size = 16,
+                         .window = 90,
+                         .dtype = way.dtype};
+    Setting alone = shared;
+    alone.offsets = {0, 200};
+    alone.tokens = 200;
+    Attention both(shared), single(alone);
+    for (auto [whole, part] :
+         {std::pair{&both.q, &single.q}, {&both.k, &single.k}, {&both.v, &single.v}, {&both.d_o, &single.d_o}}) {
+      part->bytes = tail(*whole, 45, 200);
+    }
+    both.run(best_matmul_kernels(), 2, way.path);
+    single.run(best_matmul_kernels(), 1, way.path);
+    CHECK(tail(both.o, 45, 200) == single.o.bytes);
+    CHECK(tail(both.dq, 45, 200) == single.dq.bytes);
+    CHECK(tail(both.dk, 45, 200) == single.dk.bytes);
+    CHECK(tail(both.dv, 45, 200) == single.dv.bytes);
   }
-  both.run(best_matmul_kernels(), 2);
-  single.run(best_matmul_kernels(), 1);
-  CHECK(tail(both.o, 45, 200) == single.o.bytes);
-  CHECK(tail(both.dq, 45, 200) == single.dq.bytes);
-  CHECK(tail(both.dk, 45, 200) == single.dk.bytes);
-  CHECK(tail(both.dv, 45, 200) == single.dv.bytes);
 }
 
 TEST_CASE("a row's output has the same bits in a longer sequence") {
-  const Setting longer{.offsets = {0, 240}, .tokens = 240, .heads = 2, .kv_heads = 2, .head_size = 16};
-  Setting shorter = longer;
-  shorter.offsets = {0, 131};
-  Attention whole(longer), part(shorter);
-  whole.run(best_matmul_kernels(), 1);
-  part.run(best_matmul_kernels(), 1);
-  CHECK(tail(whole.o, 0, 131) == tail(part.o, 0, 131));
+  for (const Way& way : ways()) {
+    const Setting longer{
+        .offsets = {0, 240}, .tokens = 240, .heads = 2, .kv_heads = 2, .head_size = 16, .dtype = way.dtype};
+    Setting shorter = longer;
+    shorter.offsets = {0, 131};
+    Attention whole(longer), part(shorter);
+    whole.run(best_matmul_kernels(), 1, way.path);
+    part.run(best_matmul_kernels(), 1, way.path);
+    CHECK(tail(whole.o, 0, 131) == tail(part.o, 0, 131));
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 // Highway reads this file once for each target, which must come before its other headers.
 #undef HWY_TARGET_INCLUDE
@@ -25,11 +26,30 @@ void hide(float* scores, const RowSpan& span) {
   for (int64_t i = span.visible_end; i < span.end; ++i) scores[i] = kHidden;
 }
 
-float softmax_row(float* scores, const RowSpan& span, float scale, SoftmaxState& state) {
+using Vector = hn::Vec<Tag>;
+
+// Stores column i of a row as f32 or as bf16, rounded to the nearest even; the NaN of an invalid operation stays one.
+// The narrower row never overtakes the f32 columns that are still to be read.
+template <typename T>
+HWY_INLINE void store_column(Vector value, float* row, int64_t i) {
+  if constexpr (std::is_same_v<T, float>) {
+    hn::StoreU(value, Tag(), row + i);
+  } else {
+    const hn::RebindToUnsigned<Tag> words;
+    const hn::Rebind<uint16_t, Tag> halves;
+    const auto bits = hn::BitCast(words, value);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
+    hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(rounded)), halves, reinterpret_cast<uint16_t*>(row) + i);
+  }
+}
+
+template <typename T>
+float softmax_row_as(float* scores, const RowSpan& span, float scale, SoftmaxState& state) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (span.visible_begin >= span.visible_end) {
-    for (int64_t i = span.begin; i < span.end; ++i) scores[i] = 0;
+    for (int64_t i = span.begin; i < span.end; i += lanes) store_column<T>(hn::Zero(d), scores, i);
     return 1;
   }
   hide(scores, span);
@@ -46,7 +66,7 @@ float softmax_row(float* scores, const RowSpan& span, float scale, SoftmaxState&
   auto sum = hn::Zero(d);
   for (int64_t i = span.begin; i < span.end; i += lanes) {
     const auto p = hn::Exp(d, hn::Sub(hn::LoadU(d, scores + i), maximum_v));
-    hn::StoreU(p, d, scores + i);
+    store_column<T>(p, scores, i);
     sum = hn::Add(sum, p);
   }
   state.sum = state.sum * factor + hn::GetLane(hn::SumOfLanes(d, sum));
@@ -54,7 +74,8 @@ float softmax_row(float* scores, const RowSpan& span, float scale, SoftmaxState&
   return factor;
 }
 
-void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta) {
+template <typename T>
+void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   hide(scores, span);
@@ -62,13 +83,14 @@ void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float
   for (int64_t i = span.begin; i < span.end; i += lanes) {
     const auto p = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + i), scale_v, lse_v));
     const auto grad = hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, d_scores + i), delta_v)), scale_v);
-    hn::StoreU(p, d, scores + i);
-    hn::StoreU(grad, d, d_scores + i);
+    store_column<T>(p, scores, i);
+    store_column<T>(grad, d_scores, i);
   }
 }
 
-void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
-                          const float* delta) {
+template <typename T>
+void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+                             const float* delta) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   hide(scores, span);
@@ -76,9 +98,23 @@ void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, f
   for (int64_t i = span.begin; i < span.end; i += lanes) {
     const auto p = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + i), scale_v, hn::LoadU(d, lse + i)));
     const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), hn::LoadU(d, delta + i));
-    hn::StoreU(p, d, scores + i);
-    hn::StoreU(hn::Mul(hn::Mul(p, shifted), scale_v), d, d_scores + i);
+    store_column<T>(p, scores, i);
+    store_column<T>(hn::Mul(hn::Mul(p, shifted), scale_v), d_scores, i);
   }
+}
+
+float softmax_row(float* scores, const RowSpan& span, float scale, PanelFormat format, SoftmaxState& state) {
+  return (format == PanelFormat::kF32 ? softmax_row_as<float> : softmax_row_as<bf16>)(scores, span, scale, state);
+}
+void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta,
+                      PanelFormat format) {
+  const bool is_f32 = format == PanelFormat::kF32;
+  (is_f32 ? softmax_grad_row_as<float> : softmax_grad_row_as<bf16>)(scores, d_scores, span, scale, lse, delta);
+}
+void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+                          const float* delta, PanelFormat format) {
+  const bool is_f32 = format == PanelFormat::kF32;
+  (is_f32 ? softmax_grad_columns_as<float> : softmax_grad_columns_as<bf16>)(scores, d_scores, span, scale, lse, delta);
 }
 
 float dot_f32(const float* a, const float* b, int64_t count) {
@@ -132,15 +168,16 @@ HWY_EXPORT(dot_f32);
 HWY_EXPORT(dot_bf16);
 HWY_EXPORT(scale_row);
 
-float softmax_row(float* scores, const RowSpan& span, float scale, SoftmaxState& state) {
-  return HWY_DYNAMIC_DISPATCH(softmax_row)(scores, span, scale, state);
+float softmax_row(float* scores, const RowSpan& span, float scale, PanelFormat format, SoftmaxState& state) {
+  return HWY_DYNAMIC_DISPATCH(softmax_row)(scores, span, scale, format, state);
 }
-void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta) {
-  HWY_DYNAMIC_DISPATCH(softmax_grad_row)(scores, d_scores, span, scale, lse, delta);
+void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta,
+                      PanelFormat format) {
+  HWY_DYNAMIC_DISPATCH(softmax_grad_row)(scores, d_scores, span, scale, lse, delta, format);
 }
 void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
-                          const float* delta) {
-  HWY_DYNAMIC_DISPATCH(softmax_grad_columns)(scores, d_scores, span, scale, lse, delta);
+                          const float* delta, PanelFormat format) {
+  HWY_DYNAMIC_DISPATCH(softmax_grad_columns)(scores, d_scores, span, scale, lse, delta, format);
 }
 float dot_row(const float* a, const float* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot_f32)(a, b, count); }
 float dot_row(const bf16* a, const bf16* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot_bf16)(a, b, count); }

@@ -17,38 +17,41 @@ int64_t thread_floats(int64_t head_size) {
 }
 
 void pack_rows(const Tile& tile, const HeadView& view, float* out) {
-  const PanelSource source{view.data, view.dtype, view.stride, true, PanelFormat::kF32};
+  const PanelSource source{view.data, view.dtype, view.stride, true, tile.format};
   const int64_t height = tile.kernels.rows;
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
     tile.kernels.pack(source, {panel * height, tile.panel_rows(panel), height, 0, tile.head_size},
-                      out + panel * height * tile.head_size);
+                      out + panel * height * tile.units(tile.head_size));
   }
 }
 
 void pack_tokens(const Tile& tile, const HeadView& view, float* out) {
-  const PanelSource source{view.data, view.dtype, view.stride, true, PanelFormat::kF32};
+  const PanelSource source{view.data, view.dtype, view.stride, true, tile.format};
   const int64_t width = tile.kernels.columns;
   for (int64_t first = 0; first < align_up(tile.columns, kScoreGranule); first += width) {
-    tile.kernels.pack(source, {first, tile.columns - first, width, 0, tile.head_size}, out + first * tile.head_size);
+    tile.kernels.pack(source, {first, tile.columns - first, width, 0, tile.head_size},
+                      out + first * tile.units(tile.head_size));
   }
 }
 
 void pack_features(const Tile& tile, const HeadView& view, float* out) {
-  const PanelSource source{view.data, view.dtype, view.stride, false, PanelFormat::kF32};
+  const PanelSource source{view.data, view.dtype, view.stride, false, tile.format};
   const int64_t width = tile.kernels.columns;
   for (int64_t first = 0; first < padded_head(tile.head_size); first += width) {
-    tile.kernels.pack(source, {first, tile.head_size - first, width, 0, tile.columns}, out + first * tile.columns);
+    tile.kernels.pack(source, {first, tile.head_size - first, width, 0, tile.columns},
+                      out + first * tile.units(tile.columns));
   }
 }
 
 void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores) {
   const MatmulKernels& kernels = tile.kernels;
+  const int64_t units = tile.units(tile.head_size);
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
     const RowSpan span = tile.panel_span(panel);
-    const TileLeft left{rows + panel * kernels.rows * tile.head_size, kWordBytes, kernels.rows * kWordBytes};
+    const TileLeft left{rows + panel * kernels.rows * units, kWordBytes, kernels.rows * kWordBytes};
     for (int64_t column = span.begin; column < span.end; column += kernels.columns) {
-      kernels.f32[tile.panel_rows(panel) - 1](left, tokens + column * tile.head_size, tile.head_size,
-                                              scores + panel * kernels.rows * kColumnTile + column, kColumnTile, false);
+      tile.product(tile.panel_rows(panel))(left, tokens + column * units, units,
+                                           scores + panel * kernels.rows * kColumnTile + column, kColumnTile, false);
     }
   }
 }
@@ -58,12 +61,14 @@ void add_weighted(const Tile& tile, const float* weights, const float* features,
   const int64_t width = padded_head(tile.head_size);
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
     const RowSpan span = tile.panel_span(panel);
-    const int64_t units = std::min(span.end, tile.columns) - span.begin, row = panel * kernels.rows;
-    if (units <= 0) continue;
-    const TileLeft left{weights + row * kColumnTile + span.begin, kColumnTile * kWordBytes, kWordBytes};
+    const int64_t columns = std::min(span.end, tile.columns) - span.begin, row = panel * kernels.rows;
+    if (columns <= 0) continue;
+    // A span begins at a whole granule, hence at a whole pair.
+    const int64_t first = tile.units(span.begin);
+    const TileLeft left{weights + row * kColumnTile + first, kColumnTile * kWordBytes, kWordBytes};
     for (int64_t column = 0; column < width; column += kernels.columns) {
-      const float* right = features + column * tile.columns + span.begin * kernels.columns;
-      kernels.f32[tile.panel_rows(panel) - 1](left, right, units, sums + row * width + column, width, true);
+      const float* right = features + column * tile.units(tile.columns) + first * kernels.columns;
+      tile.product(tile.panel_rows(panel))(left, right, tile.units(columns), sums + row * width + column, width, true);
     }
   }
 }
@@ -101,6 +106,7 @@ Item Items::operator[](int64_t index) const {
 
 Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
   return {.kernels = job.kernels,
+          .format = job.format,
           .mask = {rows_are_queries, job.args.window, item.sequence.length},
           .head_size = job.args.head_size,
           .row = item.row,
@@ -114,6 +120,10 @@ void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t c
     std::memset(static_cast<char*>(data) + token * stride * size_of(args.dtype), 0,
                 static_cast<size_t>(columns * size_of(args.dtype)));
   }
+}
+
+PanelFormat format_of(const AttentionArgs& args, Bf16Path path) {
+  return args.dtype == DType::kBF16 && path == Bf16Path::kNativeDot ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
 }
 
 void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::byte* workspace) {

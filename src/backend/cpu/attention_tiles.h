@@ -66,12 +66,21 @@ struct Mask {
   }
 };
 
-// A tile of rows against a tile of columns.
+// A tile of rows against a tile of columns. Its products are of f32, or of pairs of bf16, with sums in f32 either way.
 struct Tile {
   const MatmulKernels& kernels;
+  PanelFormat format;
   Mask mask;
   int64_t head_size;
   int64_t row, rows, column, columns;
+
+  // Words that `elems` neighbours along k take in a panel.
+  [[nodiscard]] int64_t units(int64_t elems) const {
+    return format == PanelFormat::kBF16Pairs ? div_ceil(elems, 2) : elems;
+  }
+  [[nodiscard]] MatmulKernels::Tile product(int64_t rows_of_panel) const {
+    return (format == PanelFormat::kBF16Pairs ? kernels.bf16 : kernels.f32)[rows_of_panel - 1];
+  }
 
   [[nodiscard]] int64_t panels() const { return div_ceil(rows, kernels.rows); }
   [[nodiscard]] int64_t panel_rows(int64_t panel) const {
@@ -93,6 +102,7 @@ struct Tile {
   }
 };
 
+// Panels of words, units(S) or units(tokens) of them along k.
 // Rows of a head as left panels [panel][S][kernel rows].
 void pack_rows(const Tile& tile, const HeadView& view, float* out);
 // Tokens as columns, summing over the head: [panel][S][kernel columns].
@@ -102,7 +112,8 @@ void pack_features(const Tile& tile, const HeadView& view, float* out);
 
 // scores [rows, kColumnTile] = rows x tokens, where any row of the panel sees them.
 void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores);
-// sums [rows, padded head] += weights [rows, kColumnTile] x features.
+// sums [rows, padded head] += weights x features. Weights are rows of kColumnTile words: f32, or the tile's columns as
+// bf16 from the row's start.
 void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums);
 // Rows of sums [rows, padded head] in the type of `out`.
 void write_rows(const Tile& tile, const float* sums, const HeadView& out);
@@ -118,9 +129,10 @@ void for_each_row(const Tile& tile, const Body& body) {
   }
 }
 
-// A call, with the kernels it runs on.
+// A call, with the kernels it runs on and what their products are of.
 struct Job {
   const MatmulKernels& kernels;
+  PanelFormat format;
   const AttentionArgs& args;
 
   [[nodiscard]] int64_t group() const { return args.heads / args.kv_heads; }
@@ -174,6 +186,9 @@ class Items {
 
 // Zeros in the rows of tokens that belong to no sequence.
 void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t columns);
+
+// Pairs of bf16 where the data are bf16 and the path says so.
+[[nodiscard]] PanelFormat format_of(const AttentionArgs& args, Bf16Path path);
 
 // Fails on what a caller of either pass must not ask for.
 void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::byte* workspace);

@@ -59,8 +59,10 @@ OperationCase attention_case(int64_t tokens, Numbers offsets, const ops::Attenti
       .build = [=](Builder& b,
                    const std::vector<ValueId>& in) { return ops::attention(b, in[0], in[1], in[2], in[3], options); },
       .reference = [=](const std::vector<Numbers>& in) { return reference_attention(in, options); }};
-  // Its own o, rounded, is part of the gradient.
-  if (dtype == DType::kBF16) test.gradient_tolerance = 1.5e-2;
+  if (dtype == DType::kBF16) {
+    test.tolerance = 4e-3;             // probabilities are rounded, too, where products take pairs of bf16
+    test.gradient_tolerance = 1.5e-2;  // its own o, rounded, is part of the gradient
+  }
   return test;
 }
 
