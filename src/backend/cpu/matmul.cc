@@ -94,10 +94,10 @@ void choose_blocks(Job& job, int threads) {
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
   while (threads > 1 && tasks() < kTasksPerThread * threads && rows * columns > 1) {
-    if (rows > 8 || columns == 1) {
-      rows = div_ceil(rows, 2);
+    if (columns > 1) {
+      columns = div_ceil(columns, 2);
     } else {
-      columns = 1;
+      rows = div_ceil(rows, 2);
     }
   }
   job.task_row_panels = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));

@@ -33,6 +33,10 @@ struct Avx2 {
   static void store(float* to, Vector value) { _mm256_storeu_ps(to, value); }
   static void store(float* to, Vector value, int64_t count) { _mm256_maskstore_ps(to, first_words(count), value); }
 
+  static Vector keep(Vector value, int64_t count) {
+    return _mm256_and_ps(value, _mm256_castsi256_ps(first_words(count)));
+  }
+
   static Vector load_halves(const void* from) {
     return _mm256_castsi256_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
   }

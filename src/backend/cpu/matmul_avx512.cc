@@ -32,6 +32,8 @@ struct Avx512 {
   static void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
   static void store(float* to, Vector value, int64_t count) { _mm512_mask_storeu_ps(to, first_words(count), value); }
 
+  static Vector keep(Vector value, int64_t count) { return _mm512_maskz_mov_ps(first_words(count), value); }
+
   static Vector load_halves(const void* from) { return _mm512_castsi512_ps(_mm512_loadu_si512(from)); }
   static Vector load_halves(const void* from, int64_t halves) {
     const __mmask32 mask = static_cast<__mmask32>((uint64_t{1} << halves) - 1);

@@ -38,6 +38,11 @@ struct Portable {
     std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(float));
   }
 
+  static Vector keep(Vector value, int64_t count) {
+    for (int64_t lane = count; lane < kLanes; ++lane) value[lane] = 0;
+    return value;
+  }
+
   static Vector load_halves(const void* from) {
     Vector value;
     std::memcpy(&value, from, sizeof(value));

@@ -4,7 +4,7 @@
 //
 // Isa gives: Vector, kLanes, zero, load / store of f32 (with a count: the rest reads as zero and is not written),
 // load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose,
-// pair_up (two rows of bf16 to pairs).
+// pair_up (two rows of bf16 to pairs), keep (the first lanes, zeros behind them).
 #pragma once
 
 #include "backend/cpu/matmul_kernels.h"
@@ -55,6 +55,13 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
 
 inline int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
 
+// Whether a panel's row may be stored in whole vectors, but for the last one: what is beyond `width` falls into the
+// next row, which is stored after it. Stores of some lanes take AVX2 many times longer.
+template <typename Isa>
+bool rows_may_overlap(int64_t width) {
+  return Isa::kLanes <= 2 * width || width % Isa::kLanes == 0;
+}
+
 // Sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in registers.
 template <typename Isa>
 void pack_along_k(const PanelSource& source, const PanelRange& range, float* panel) {
@@ -88,7 +95,13 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
       }
       Isa::transpose(block);
       float* out = panel + unit0 * range.width + lane0;
-      if (steps == kLanes && lanes == kLanes) {
+      const bool is_end = unit0 + steps == units;
+      if (lanes < kLanes && range.width == lanes && rows_may_overlap<Isa>(lanes)) {
+        for (int64_t step = 0; step < steps - (is_end ? 1 : 0); ++step) {
+          Isa::store(out + step * range.width, block[step]);
+        }
+        if (is_end) Isa::store(out + (steps - 1) * range.width, block[steps - 1], lanes);
+      } else if (steps == kLanes && lanes == kLanes) {
 #pragma GCC unroll 16
         for (int step = 0; step < kLanes; ++step) Isa::store(out + step * range.width, block[step]);
       } else {
@@ -144,12 +157,23 @@ struct PairRows {
 template <typename Isa, typename Row>
 void pack_across_k(const PanelSource& source, const PanelRange& range, float* panel) {
   constexpr int64_t kAhead = 16, kLineElems = 64 / sizeof(typename Row::Elem);
+  // Reading beyond `count`, too, stays within the matrix in all rows but the last.
+  const bool whole_vectors = rows_may_overlap<Isa>(range.width) && source.stride >= Isa::kLanes;
   for (int64_t k = range.k_begin; k < range.k_end; k += Row::kRows) {
     const int64_t corner = k * source.stride + range.first;
     const bool last = k + 1 == range.k_end;
     for (int64_t row = kAhead; row < kAhead + Row::kRows; ++row) {
       const auto* from = static_cast<const typename Row::Elem*>(source.data) + corner + row * source.stride;
       for (int64_t elem = 0; elem < range.width; elem += kLineElems) __builtin_prefetch(from + elem);
+    }
+    if (whole_vectors && k + Row::kRows < range.k_end) {
+      for (int64_t lane = 0; lane < range.width; lane += Isa::kLanes) {
+        const typename Isa::Vector row = Row::load(source, corner + lane, Isa::kLanes, false);
+        const int64_t count = range.count - lane;
+        Isa::store(panel + lane, count >= Isa::kLanes ? row : Isa::keep(row, count > 0 ? count : 0));
+      }
+      panel += range.width;
+      continue;
     }
     for (int64_t lane = 0; lane < range.width; lane += Isa::kLanes) {
       store_some<Isa>(panel + lane, Row::load(source, corner + lane, range.count - lane, last), range.width - lane);
