@@ -29,10 +29,13 @@ constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 // What one encode() works with; kept between calls.
 struct Scratch {
   RegexScratch regex;
+  PreTokenizerScratch words;
   ModelScratch model;
-  Words words;
   std::string normalized;
 };
+
+// What longer texts grew is not kept for the next.
+constexpr size_t kMaxKeptTextBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -88,14 +91,17 @@ struct Tokenizer::Impl {
 // Raw added tokens are cut out first, then each rest is normalized, the normalized ones are cut out of that, and what
 // remains goes through the pre-tokenizer to the model.
 void Tokenizer::Impl::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const {
+  TextBudget budget(text.size());
   const auto push = [&](int32_t id) { ids.push_back(id); };
+  const PreTokenizer::Use encode_words = [&](const Words& words) {
+    for (const Words::Span& span : words.spans) model.encode(words.word(span), scratch.model, ids);
+  };
   const auto encode_rest = [&](std::string_view rest, bool starts_text) {
-    pre_tokenizer.apply(rest, starts_text, scratch.words, scratch.regex);
-    for (const Words::Span& span : scratch.words.spans) model.encode(scratch.words.word(span), scratch.model, ids);
+    pre_tokenizer.apply(rest, starts_text, scratch.words, budget, encode_words);
   };
   const auto encode_raw = [&](size_t raw_begin, size_t raw_end) {
     const std::string_view raw = text.substr(raw_begin, raw_end - raw_begin);
-    const std::string_view normalized = normalizer.apply(raw, scratch.normalized, scratch.regex);
+    const std::string_view normalized = normalizer.apply(raw, scratch.normalized, scratch.regex, budget);
     added.split(
         true, normalized,
         [&](size_t begin, size_t end) {
@@ -201,7 +207,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
   std::unique_ptr<Scratch> scratch = impl_->take_scratch();
   std::vector<int32_t> ids;
   impl_->encode(text, *scratch, ids);
-  impl_->give_back(std::move(scratch));
+  if (text.size() <= kMaxKeptTextBytes) impl_->give_back(std::move(scratch));
   return impl_->post_processor.apply(std::move(ids), add_special_tokens);
 }
 

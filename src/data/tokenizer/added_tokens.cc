@@ -9,6 +9,8 @@ namespace spillway::data {
 namespace {
 
 constexpr int64_t kMaxId = INT32_MAX - 1;
+// That normalizing may add to the texts: tries of them take many bytes for each.
+constexpr size_t kFreeBytes = size_t{64} << 10;
 
 AddedToken read_token(const JsonField& field) {
   AddedToken token;
@@ -48,8 +50,11 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
 
   std::string buffer;
   RegexScratch scratch;
+  size_t bytes = 0;
+  for (const auto& [id, token] : by_id_) bytes += token.content.size();
+  TextBudget budget(bytes, kFreeBytes);
   for (auto& [id, token] : by_id_) {
-    token.text = token.normalized ? normalizer.apply(token.content, buffer, scratch) : token.content;
+    token.text = token.normalized ? normalizer.apply(token.content, buffer, scratch, budget) : token.content;
   }
   index();
 }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's space
 constexpr size_t kShortWord = 24;                    // symbols; below this a scan beats a heap
+constexpr size_t kReservedWord = 4096;               // bytes; ids of longer ones do not grow by doubling
 constexpr uint64_t kNoRank = ~uint64_t{0};
 
 uint64_t pair_of(int32_t left, int32_t right) {
@@ -112,6 +113,78 @@ void Bpe::encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t
   encode_part(word.substr(begin), scratch, ids);
 }
 
+// Merges in place, in 6 bytes per character: a word may be a whole file. A symbol is a run of cells, one for each of
+// its characters: its id first, then negative ones; the second and the last say its length. The pair of lowest rank is
+// found by a tree of minima over small blocks of cells, as rank << 32 | position.
+class Bpe::LongWord {
+ public:
+  LongWord(const Bpe& bpe, BpeScratch& scratch) : bpe_(bpe), cells_(scratch.ids_), minima_(scratch.pairs_) {
+    blocks_ = (cells_.size() + kBlockCells - 1) / kBlockCells;
+    minima_.assign(2 * blocks_, kNoRank);
+    for (size_t block = 0; block < blocks_; ++block) minima_[blocks_ + block] = minimum_of(block);
+    for (size_t node = blocks_ - 1; node > 0; --node)
+      minima_[node] = std::min(minima_[2 * node], minima_[2 * node + 1]);
+  }
+
+  // Leaves the ids in the cells.
+  void merge() {
+    while (minima_[1] != kNoRank) merge_at(static_cast<uint32_t>(minima_[1]));
+    size_t count = 0;
+    for (size_t at = 0; at < cells_.size();) {
+      const size_t next = next_of(at);
+      cells_[count++] = cells_[at];
+      at = next;
+    }
+    cells_.resize(count);
+  }
+
+ private:
+  static constexpr size_t kBlockCells = 8;
+
+  [[nodiscard]] size_t next_of(size_t at) const {
+    const bool is_longer = at + 1 < cells_.size() && cells_[at + 1] < 0;
+    return at + (is_longer ? static_cast<size_t>(-cells_[at + 1]) : 1);
+  }
+  [[nodiscard]] size_t previous_of(size_t at) const {
+    return cells_[at - 1] < 0 ? at - static_cast<size_t>(-cells_[at - 1]) : at - 1;
+  }
+
+  [[nodiscard]] uint64_t minimum_of(size_t block) const {
+    uint64_t minimum = kNoRank;
+    const size_t end = std::min((block + 1) * kBlockCells, cells_.size());
+    for (size_t at = block * kBlockCells; at < end; ++at) {
+      if (cells_[at] < 0) continue;
+      const size_t next = next_of(at);
+      if (next == cells_.size()) break;
+      if (const Merge* merge = bpe_.find_merge(cells_[at], cells_[next]))
+        minimum = std::min(minimum, pair_of(merge->rank, static_cast<int32_t>(at)));
+    }
+    return minimum;
+  }
+  void update(size_t block) {
+    size_t node = blocks_ + block;
+    minima_[node] = minimum_of(block);
+    for (node /= 2; node > 0; node /= 2) minima_[node] = std::min(minima_[2 * node], minima_[2 * node + 1]);
+  }
+
+  void merge_at(size_t at) {
+    const size_t right = next_of(at), end = next_of(right);
+    cells_[at] = bpe_.find_merge(cells_[at], cells_[right])->id;
+    cells_[right] = -1;
+    cells_[at + 1] = cells_[end - 1] = -static_cast<int32_t>(end - at);
+    const size_t block = at / kBlockCells;
+    update(block);
+    if (right / kBlockCells != block) update(right / kBlockCells);
+    if (at == 0) return;
+    if (const size_t before = previous_of(at) / kBlockCells; before != block) update(before);
+  }
+
+  const Bpe& bpe_;
+  std::vector<int32_t>& cells_;
+  std::vector<uint64_t>& minima_;  // a leaf for each block from blocks_ on; the lowest of all at 1
+  size_t blocks_ = 0;
+};
+
 void Bpe::encode_part(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& ids) const {
   if (word.empty()) return;
   BpeScratch::CachedWord* cached = nullptr;
@@ -123,11 +196,12 @@ void Bpe::encode_part(std::string_view word, BpeScratch& scratch, std::vector<in
     }
   }
   scratch.ids_.clear();
+  if (word.size() > kReservedWord) scratch.ids_.reserve(count_characters(word));
   split_into_characters(word, scratch.ids_);
   if (scratch.ids_.size() <= kShortWord)
     merge_short(scratch);
   else
-    merge_long(scratch);
+    LongWord(*this, scratch).merge();
   ids.insert(ids.end(), scratch.ids_.begin(), scratch.ids_.end());
   if (cached != nullptr && scratch.ids_.size() <= BpeScratch::kCachedIds) {
     std::copy(word.begin(), word.end(), cached->text.begin());
@@ -177,7 +251,7 @@ void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids
   if (unknown_waits) push_unknown();
 }
 
-// Both merge the pair of lowest rank, the leftmost of equals, until no neighbours have a merge.
+// As LongWord, merges the pair of lowest rank, the leftmost of equals, until no neighbours have a merge.
 // pairs_[i] is rank << 32 | merged id of the pair that starts at i.
 void Bpe::merge_short(BpeScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids_;
@@ -202,47 +276,6 @@ void Bpe::merge_short(BpeScratch& scratch) const {
     if (best > 0) pairs[best - 1] = pair_at(best - 1);
     if (best < pairs.size()) pairs[best] = pair_at(best);
   }
-}
-
-// A heap of rank << 32 | position; an entry whose pair has changed since no longer has that rank and is passed over.
-void Bpe::merge_long(BpeScratch& scratch) const {
-  std::vector<BpeScratch::Symbol>& symbols = scratch.symbols_;
-  std::vector<uint64_t>& queue = scratch.queue_;
-  const auto count = static_cast<int32_t>(scratch.ids_.size());
-  symbols.clear();
-  queue.clear();
-  for (int32_t i = 0; i < count; ++i) symbols.push_back({scratch.ids_[static_cast<size_t>(i)], i - 1, i + 1, false});
-  symbols.back().next = -1;
-  const auto at = [&](int32_t i) -> BpeScratch::Symbol& { return symbols[static_cast<size_t>(i)]; };
-  const auto merge_at = [&](int32_t i) { return find_merge(at(i).id, at(at(i).next).id); };
-  const auto enqueue = [&](int32_t i) {
-    if (i < 0 || at(i).next < 0) return false;
-    const Merge* merge = merge_at(i);
-    if (merge != nullptr) queue.push_back(pair_of(merge->rank, i));
-    return merge != nullptr;
-  };
-  const std::greater<> later;
-  for (int32_t i = 0; i < count; ++i) (void)enqueue(i);
-  std::make_heap(queue.begin(), queue.end(), later);
-  while (!queue.empty()) {
-    const uint64_t top = queue.front();
-    std::pop_heap(queue.begin(), queue.end(), later);
-    queue.pop_back();
-    const auto position = static_cast<int32_t>(top);
-    BpeScratch::Symbol& left = at(position);
-    if (left.merged || left.next < 0) continue;
-    const Merge* merge = merge_at(position);
-    if (merge == nullptr || static_cast<uint64_t>(merge->rank) != top >> 32) continue;
-    BpeScratch::Symbol& right = at(left.next);
-    left.id = merge->id;
-    right.merged = true;
-    left.next = right.next;
-    if (left.next >= 0) at(left.next).previous = position;
-    if (enqueue(left.previous)) std::push_heap(queue.begin(), queue.end(), later);
-    if (enqueue(position)) std::push_heap(queue.begin(), queue.end(), later);
-  }
-  scratch.ids_.clear();
-  for (int32_t i = 0; i >= 0; i = at(i).next) scratch.ids_.push_back(at(i).id);
 }
 
 }  // namespace spillway::data

@@ -23,11 +23,6 @@ class BpeScratch {
 
  private:
   friend class Bpe;
-  struct Symbol {
-    int32_t id;
-    int32_t previous, next;  // index, -1 at the ends
-    bool merged;             // into the symbol before
-  };
   static constexpr size_t kCacheSlots = 4096, kCachedBytes = 30, kCachedIds = 8;
   // The result of a short word, found by its hash; a newer word takes the place of an older one.
   struct CachedWord {
@@ -38,8 +33,6 @@ class BpeScratch {
 
   std::vector<int32_t> ids_;
   std::vector<uint64_t> pairs_;
-  std::vector<Symbol> symbols_;
-  std::vector<uint64_t> queue_;
   std::vector<CachedWord> cache_;
 };
 
@@ -69,7 +62,7 @@ class Bpe {
   [[nodiscard]] std::optional<int32_t> character_id(std::string_view word, size_t begin, size_t end,
                                                     std::string& buffer) const;
   void merge_short(BpeScratch& scratch) const;
-  void merge_long(BpeScratch& scratch) const;
+  class LongWord;
 
   Vocabulary vocabulary_;
   std::vector<Merge> merges_;                  // open addressing, a power of two, at most half full

@@ -87,8 +87,14 @@ std::string Decoder::decode(std::vector<std::string> tokens) const {
     for (size_t i = 0; i < tokens.size(); ++i) result += (i > 0 ? " " : "") + tokens[i];
     return result;
   }
+  const auto count_bytes = [&] {
+    return std::accumulate(tokens.begin(), tokens.end(), size_t{0},
+                           [](size_t bytes, const std::string& token) { return bytes + token.size(); });
+  };
+  TextBudget budget(count_bytes());
   for (const Step& step : steps_) {
-    std::visit([&](const auto& kind) { run(kind, tokens); }, step);
+    std::visit([&](const auto& kind) { run(kind, tokens, budget); }, step);
+    budget.spend(count_bytes());
   }
   return joined(tokens);
 }
@@ -112,18 +118,18 @@ std::string Decoder::bytes(const std::string& token) const {
     if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
   }
   RegexScratch scratch;
-  Pattern(std::string(kSentencePieceSpace)).replace(token, " ", scratch, result);
+  Pattern(std::string(kSentencePieceSpace)).replace(token, " ", scratch, TextBudget(token.size()), result);
   return result;
 }
 
-void Decoder::run(const Bytes&, Tokens& tokens) {
+void Decoder::run(const Bytes&, Tokens& tokens, TextBudget&) {
   std::string bytes;
   for (const std::string& token : tokens) append_character_bytes(bytes, token);
   tokens = {is_valid_utf8(bytes) ? std::move(bytes) : repair_utf8(bytes)};
 }
 
 // A run of byte tokens is text as a whole or not at all.
-void Decoder::run(const ByteFallback&, Tokens& tokens) {
+void Decoder::run(const ByteFallback&, Tokens& tokens, TextBudget&) {
   Tokens result;
   std::string bytes;
   const auto flush = [&] {
@@ -146,9 +152,9 @@ void Decoder::run(const ByteFallback&, Tokens& tokens) {
   tokens = std::move(result);
 }
 
-void Decoder::run(const Fuse&, Tokens& tokens) { tokens = {joined(tokens)}; }
+void Decoder::run(const Fuse&, Tokens& tokens, TextBudget&) { tokens = {joined(tokens)}; }
 
-void Decoder::run(const Strip& step, Tokens& tokens) {
+void Decoder::run(const Strip& step, Tokens& tokens, TextBudget&) {
   for (std::string& token : tokens) {
     const auto is_content = [&](size_t at) { return next_code_point(token, at) == step.content; };
     size_t begin = 0, end = token.size();
@@ -162,17 +168,20 @@ void Decoder::run(const Strip& step, Tokens& tokens) {
   }
 }
 
-void Decoder::run(const Replace& step, Tokens& tokens) {
+void Decoder::run(const Replace& step, Tokens& tokens, TextBudget& budget) {
   RegexScratch scratch;
   std::string replaced;
+  size_t bytes = 0;
   for (std::string& token : tokens) {
     replaced.clear();
-    step.pattern.replace(token, step.content, scratch, replaced);
+    step.pattern.replace(token, step.content, scratch, budget, replaced);
     token.swap(replaced);
+    bytes += token.size();
+    budget.check(bytes);
   }
 }
 
-void Decoder::run(const Metaspace& step, Tokens& tokens) {
+void Decoder::run(const Metaspace& step, Tokens& tokens, TextBudget&) {
   std::string replaced;
   for (size_t t = 0; t < tokens.size(); ++t) {
     replaced.clear();
@@ -187,19 +196,19 @@ void Decoder::run(const Metaspace& step, Tokens& tokens) {
   }
 }
 
-void Decoder::run(const WordSuffix& step, Tokens& tokens) {
+void Decoder::run(const WordSuffix& step, Tokens& tokens, TextBudget& budget) {
   if (step.suffix.empty()) return;
   const Pattern suffix(step.suffix);
   RegexScratch scratch;
   std::string replaced;
   for (size_t t = 0; t < tokens.size(); ++t) {
     replaced.clear();
-    suffix.replace(tokens[t], t + 1 < tokens.size() ? " " : "", scratch, replaced);
+    suffix.replace(tokens[t], t + 1 < tokens.size() ? " " : "", scratch, budget, replaced);
     tokens[t] = replaced;
   }
 }
 
-void Decoder::run(const WordPrefix& step, Tokens& tokens) {
+void Decoder::run(const WordPrefix& step, Tokens& tokens, TextBudget&) {
   for (size_t t = 0; t < tokens.size(); ++t) {
     if (t > 0) tokens[t] = tokens[t].starts_with(step.prefix) ? tokens[t].substr(step.prefix.size()) : " " + tokens[t];
     if (step.cleans_up) tokens[t] = cleaned(std::move(tokens[t]));

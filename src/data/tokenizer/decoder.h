@@ -52,14 +52,14 @@ class Decoder {
   template <typename Kind>
   [[nodiscard]] bool has_step() const;
   void read(const JsonField& field);
-  static void run(const Bytes& step, Tokens& tokens);
-  static void run(const ByteFallback& step, Tokens& tokens);
-  static void run(const Fuse& step, Tokens& tokens);
-  static void run(const Strip& step, Tokens& tokens);
-  static void run(const Replace& step, Tokens& tokens);
-  static void run(const Metaspace& step, Tokens& tokens);
-  static void run(const WordSuffix& step, Tokens& tokens);
-  static void run(const WordPrefix& step, Tokens& tokens);
+  static void run(const Bytes& step, Tokens& tokens, TextBudget& budget);
+  static void run(const ByteFallback& step, Tokens& tokens, TextBudget& budget);
+  static void run(const Fuse& step, Tokens& tokens, TextBudget& budget);
+  static void run(const Strip& step, Tokens& tokens, TextBudget& budget);
+  static void run(const Replace& step, Tokens& tokens, TextBudget& budget);
+  static void run(const Metaspace& step, Tokens& tokens, TextBudget& budget);
+  static void run(const WordSuffix& step, Tokens& tokens, TextBudget& budget);
+  static void run(const WordPrefix& step, Tokens& tokens, TextBudget& budget);
 
   bool present_;
   std::vector<Step> steps_;

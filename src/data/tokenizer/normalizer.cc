@@ -18,9 +18,15 @@ namespace {
 
 constexpr int kDecompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
 
-// Appends the normal form of a part whose characters utf8proc and the library treat alike.
-void append_normal_form(std::string_view part, int options, std::string& out) {
-  if (part.empty()) return;
+// Where a long text may be cut: an ASCII character joins and reorders nothing before it.
+size_t piece_end(std::string_view text) {
+  constexpr size_t kPieceBytes = size_t{64} << 10;  // utf8proc takes some 20 bytes for each
+  size_t end = std::min(kPieceBytes, text.size());
+  while (end < text.size() && static_cast<unsigned char>(text[end]) >= 0x80) ++end;
+  return end;
+}
+
+void append_normal_form_of_piece(std::string_view part, int options, std::string& out) {
   utf8proc_uint8_t* result = nullptr;
   const utf8proc_ssize_t size =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(part.data()), static_cast<utf8proc_ssize_t>(part.size()),
@@ -29,6 +35,15 @@ void append_normal_form(std::string_view part, int options, std::string& out) {
   SPILLWAY_CHECK(size != UTF8PROC_ERROR_INVALIDUTF8, "text of {} bytes", part.size());
   if (size < 0) throw std::bad_alloc();
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
+}
+
+// Appends the normal form of a part whose characters utf8proc and the library treat alike.
+void append_normal_form(std::string_view part, int options, std::string& out) {
+  while (!part.empty()) {
+    const size_t end = piece_end(part);
+    append_normal_form_of_piece(part.substr(0, end), options, out);
+    part.remove_prefix(end);
+  }
 }
 
 // CJK ideographs as BERT knows them.
@@ -101,76 +116,77 @@ void Normalizer::read_bert(const JsonField& field) {
   if (lowercase) steps_.push_back(Lowercase{});
 }
 
-std::string_view Normalizer::apply(std::string_view text, std::string& buffer, RegexScratch& scratch) const {
+std::string_view Normalizer::apply(std::string_view text, std::string& buffer, RegexScratch& scratch,
+                                   TextBudget& budget) const {
   std::string_view current = text;
-  std::string next;
+  Output next{{}, scratch, budget};
   for (const Step& step : steps_) {
     const auto* form = std::get_if<NormalForm>(&step);
     if (form != nullptr && (form->composes ? is_composed(current) : is_ascii(current))) continue;
-    next.clear();
-    std::visit([&](const auto& kind) { run(kind, current, next, scratch); }, step);
-    check_text_size(next.size());
-    buffer.swap(next);
+    next.text.clear();
+    next.text.reserve(current.size() + current.size() / 8);
+    std::visit([&](const auto& kind) { run(kind, current, next); }, step);
+    budget.spend(next.text.size());
+    buffer.swap(next.text);
     current = buffer;
   }
   return current;
 }
 
-void Normalizer::run(const NormalForm& step, std::string_view text, std::string& out, RegexScratch&) {
+void Normalizer::run(const NormalForm& step, std::string_view text, Output& out) {
   // The library's tables are older: characters that are new since then stand alone.
   size_t begin = 0;
   for (size_t i = 0; i < text.size();) {
     const size_t at = i;
     if (!is_unnormalized(next_code_point(text, i))) continue;
-    append_normal_form(text.substr(begin, at - begin), step.options, out);
-    out.append(text.substr(at, i - at));
+    append_normal_form(text.substr(begin, at - begin), step.options, out.text);
+    out.budget.check(out.text.size());
+    out.text.append(text.substr(at, i - at));
     begin = i;
   }
-  append_normal_form(text.substr(begin), step.options, out);
+  append_normal_form(text.substr(begin), step.options, out.text);
 }
 
-void Normalizer::run(const Lowercase&, std::string_view text, std::string& out, RegexScratch&) {
-  for (size_t i = 0; i < text.size();) append_lowercase(out, next_code_point(text, i));
+void Normalizer::run(const Lowercase&, std::string_view text, Output& out) {
+  for (size_t i = 0; i < text.size();) append_lowercase(out.text, next_code_point(text, i));
 }
 
-void Normalizer::run(const Drop& step, std::string_view text, std::string& out, RegexScratch&) {
+void Normalizer::run(const Drop& step, std::string_view text, Output& out) {
   for (size_t i = 0; i < text.size();) {
     const size_t at = i;
-    if (!step.drops(next_code_point(text, i))) out.append(text.substr(at, i - at));
+    if (!step.drops(next_code_point(text, i))) out.text.append(text.substr(at, i - at));
   }
 }
 
-void Normalizer::run(const CleanText&, std::string_view text, std::string& out, RegexScratch&) {
+void Normalizer::run(const CleanText&, std::string_view text, Output& out) {
   for (size_t i = 0; i < text.size();) {
     const size_t at = i;
     const char32_t c = next_code_point(text, i);
     if (is_noise(c)) continue;
     if (is_whitespace(c))
-      out.push_back(' ');
+      out.text.push_back(' ');
     else
-      out.append(text.substr(at, i - at));
+      out.text.append(text.substr(at, i - at));
   }
 }
 
-void Normalizer::run(const SpaceIdeographs&, std::string_view text, std::string& out, RegexScratch&) {
+void Normalizer::run(const SpaceIdeographs&, std::string_view text, Output& out) {
   for (size_t i = 0; i < text.size();) {
     const size_t at = i;
     const bool spaced = is_ideograph(next_code_point(text, i));
-    if (spaced) out.push_back(' ');
-    out.append(text.substr(at, i - at));
-    if (spaced) out.push_back(' ');
+    if (spaced) out.text.push_back(' ');
+    out.text.append(text.substr(at, i - at));
+    if (spaced) out.text.push_back(' ');
   }
 }
 
-void Normalizer::run(const Precompiled& step, std::string_view text, std::string& out, RegexScratch&) {
-  step.apply(text, out);
+void Normalizer::run(const Precompiled& step, std::string_view text, Output& out) {
+  step.apply(text, out.budget, out.text);
 }
 
-void Normalizer::run(const Bytes&, std::string_view text, std::string& out, RegexScratch&) {
-  append_byte_characters(out, text);
-}
+void Normalizer::run(const Bytes&, std::string_view text, Output& out) { append_byte_characters(out.text, text); }
 
-void Normalizer::run(const Strip& step, std::string_view text, std::string& out, RegexScratch&) {
+void Normalizer::run(const Strip& step, std::string_view text, Output& out) {
   size_t begin = 0, end = text.size();
   for (size_t i = begin; step.left && i < end && is_whitespace(next_code_point(text, i));) begin = i;
   while (step.right && end > begin) {
@@ -179,16 +195,16 @@ void Normalizer::run(const Strip& step, std::string_view text, std::string& out,
     if (!is_whitespace(next_code_point(text, i))) break;
     end = last;
   }
-  out.append(text.substr(begin, end - begin));
+  out.text.append(text.substr(begin, end - begin));
 }
 
-void Normalizer::run(const Prepend& step, std::string_view text, std::string& out, RegexScratch&) {
-  if (!text.empty()) out.append(step.text);
-  out.append(text);
+void Normalizer::run(const Prepend& step, std::string_view text, Output& out) {
+  if (!text.empty()) out.text.append(step.text);
+  out.text.append(text);
 }
 
-void Normalizer::run(const Replace& step, std::string_view text, std::string& out, RegexScratch& scratch) {
-  step.pattern.replace(text, step.content, scratch, out);
+void Normalizer::run(const Replace& step, std::string_view text, Output& out) {
+  step.pattern.replace(text, step.content, out.scratch, out.budget, out.text);
 }
 
 }  // namespace spillway::data

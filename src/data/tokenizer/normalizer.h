@@ -18,8 +18,10 @@ class Normalizer {
   // `field` may be null: no steps. Throws InputError for steps that are not read (Nmt).
   explicit Normalizer(const JsonField& field) { read(field); }
 
-  // The normalized text: a view of `text` itself where nothing changes, else of `buffer`. REQUIRES: valid UTF-8.
-  [[nodiscard]] std::string_view apply(std::string_view text, std::string& buffer, RegexScratch& scratch) const;
+  // The normalized text: a view of `text` itself where nothing changes, else of `buffer`. Throws what the budget
+  // throws. REQUIRES: valid UTF-8.
+  [[nodiscard]] std::string_view apply(std::string_view text, std::string& buffer, RegexScratch& scratch,
+                                       TextBudget& budget) const;
 
  private:
   struct NormalForm {
@@ -46,18 +48,24 @@ class Normalizer {
   using Step = std::variant<NormalForm, Lowercase, Drop, CleanText, SpaceIdeographs, Bytes, Strip, Prepend, Replace,
                             Precompiled>;
 
+  struct Output {
+    std::string text;
+    RegexScratch& scratch;
+    const TextBudget& budget;
+  };
+
   void read(const JsonField& field);
   void read_bert(const JsonField& field);
-  static void run(const NormalForm& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Lowercase& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Drop& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const CleanText& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const SpaceIdeographs& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Precompiled& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Bytes& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Strip& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Prepend& step, std::string_view text, std::string& out, RegexScratch& scratch);
-  static void run(const Replace& step, std::string_view text, std::string& out, RegexScratch& scratch);
+  static void run(const NormalForm& step, std::string_view text, Output& out);
+  static void run(const Lowercase& step, std::string_view text, Output& out);
+  static void run(const Drop& step, std::string_view text, Output& out);
+  static void run(const CleanText& step, std::string_view text, Output& out);
+  static void run(const SpaceIdeographs& step, std::string_view text, Output& out);
+  static void run(const Precompiled& step, std::string_view text, Output& out);
+  static void run(const Bytes& step, std::string_view text, Output& out);
+  static void run(const Strip& step, std::string_view text, Output& out);
+  static void run(const Prepend& step, std::string_view text, Output& out);
+  static void run(const Replace& step, std::string_view text, Output& out);
 
   std::vector<Step> steps_;
 };

@@ -8,20 +8,9 @@
 
 #include "data/tokenizer/json_field.h"
 #include "data/tokenizer/regex.h"
+#include "data/tokenizer/text_budget.h"
 
 namespace spillway::data {
-
-// No step of a tokenizer may make a text longer than this: spans are 32 bits, and a hostile file could double a text
-// at each of its steps.
-constexpr size_t kMaxTextBytes = size_t{1} << 30;
-
-// Throws InputError where a text that grows between two steps has passed kMaxTextBytes.
-inline void check_text_size(size_t bytes) {
-  if (bytes > kMaxTextBytes) {
-    throw input_error("tokenizer", "expected texts of at most 1 GiB between the steps, got {} bytes; split the text",
-                      bytes);
-  }
-}
 
 class Pattern {
  public:
@@ -41,12 +30,13 @@ class Pattern {
   }
 
   // Appends `text` with every match replaced by `content`.
-  void replace(std::string_view text, std::string_view content, RegexScratch& scratch, std::string& out) const {
+  void replace(std::string_view text, std::string_view content, RegexScratch& scratch, const TextBudget& budget,
+               std::string& out) const {
     size_t done = 0;
     find_all(text, scratch, [&](size_t begin, size_t end) {
       out.append(text.substr(done, begin - done)).append(content);
       done = end;
-      check_text_size(out.size());
+      budget.check(out.size());
     });
     out.append(text.substr(done));
   }

@@ -1,6 +1,6 @@
 #include "data/tokenizer/pre_tokenizer.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "data/tokenizer/byte_level.h"
@@ -18,87 +18,56 @@ constexpr std::string_view kGpt2Pattern =
 constexpr std::string_view kWhitespacePattern = R"([\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]+|)"
                                                 R"([^\s[\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]]+)";
 
+// Words between two steps.
+constexpr size_t kMaxWords = 4096;
+
 struct Part {
   uint32_t begin, end;
   bool is_match;
 };
 
-// Joins neighbours as `behavior` says. A part that was joined to another counts for nothing any more.
-void join_parts(std::vector<Part>& parts, SplitBehavior behavior) {
-  std::vector<Part> joined;
-  bool last_matched = false;
-  const auto merge_forward = [&](const Part& part) {
-    if (part.is_match && !last_matched && !joined.empty()) {
-      joined.back().begin = std::min(joined.back().begin, part.begin);
-      joined.back().end = std::max(joined.back().end, part.end);
-    } else {
-      joined.push_back(part);
-    }
-    last_matched = part.is_match;
-  };
-  switch (behavior) {
-    case SplitBehavior::kIsolated:
-      return;
-    case SplitBehavior::kRemoved:
-      std::erase_if(parts, [](const Part& part) { return part.is_match; });
-      return;
-    case SplitBehavior::kMergedWithPrevious:
-      std::for_each(parts.begin(), parts.end(), merge_forward);
-      break;
-    case SplitBehavior::kMergedWithNext:
-      std::for_each(parts.rbegin(), parts.rend(), merge_forward);
-      std::reverse(joined.begin(), joined.end());
-      break;
-    case SplitBehavior::kContiguous:
-      for (const Part& part : parts) {
-        if (!joined.empty() && joined.back().is_match == part.is_match)
-          joined.back().end = part.end;
-        else
-          joined.push_back(part);
-      }
-  }
-  parts = std::move(joined);
-}
+// Joins neighbours as a behavior says, and passes each on as soon as it is complete.
+template <typename Use>
+class PartJoiner {
+ public:
+  PartJoiner(SplitBehavior behavior, const Use& use) : behavior_(behavior), use_(use) {}
 
-// Cuts every word: find(word, found) calls found(begin, end) for the matches of a word, in order.
-template <typename Find>
-void split(Words& words, SplitBehavior behavior, bool invert, const Find& find) {
-  std::vector<Words::Span> result;
-  std::vector<Part> parts;
-  result.reserve(words.spans.size() * 2);
-  for (const Words::Span& span : words.spans) {
-    parts.clear();
-    uint32_t done = 0;
-    const std::string_view word = words.word(span);
-    find(word, [&](size_t begin, size_t end) {
-      const auto first = static_cast<uint32_t>(begin), last = static_cast<uint32_t>(end);
-      if (first > done) parts.push_back({done, first, invert});
-      parts.push_back({first, last, !invert});
-      done = last;
-    });
-    if (done < word.size()) parts.push_back({done, static_cast<uint32_t>(word.size()), invert});
-    join_parts(parts, behavior);
-    for (const Part& part : parts) {
-      if (part.begin == part.end) continue;
-      result.push_back({span.begin + part.begin, span.begin + part.end, span.starts_text && part.begin == 0});
+  void add(const Part& part) {
+    switch (behavior_) {
+      case SplitBehavior::kIsolated:
+        use_(part);
+        return;
+      case SplitBehavior::kRemoved:
+        if (!part.is_match) use_(part);
+        return;
+      case SplitBehavior::kMergedWithPrevious:
+        join(part, last_ && part.is_match && !last_->is_match);
+        return;
+      case SplitBehavior::kMergedWithNext:
+        // What is joined to the match before it takes no more.
+        join(part, last_ && last_->is_match && !part.is_match);
+        return;
+      case SplitBehavior::kContiguous:
+        join(part, last_ && last_->is_match == part.is_match);
     }
   }
-  words.spans = std::move(result);
-}
-
-// Writes every word anew: write(word, span, out) appends it to `out`.
-template <typename Write>
-void rewrite(Words& words, const Write& write) {
-  std::string text;
-  text.reserve(words.text.size() + words.text.size() / 4 + 16);
-  for (Words::Span& span : words.spans) {
-    const auto begin = static_cast<uint32_t>(text.size());
-    write(words.word(span), span, text);
-    check_text_size(text.size());
-    span = {begin, static_cast<uint32_t>(text.size()), span.starts_text};
+  void finish() {
+    if (last_) use_(*last_);
+    last_.reset();
   }
-  words.text = std::move(text);
-}
+
+ private:
+  // A joined part counts as what its last one is.
+  void join(const Part& part, bool joins) {
+    const uint32_t begin = joins ? last_->begin : part.begin;
+    if (!joins) finish();
+    last_ = Part{begin, part.end, part.is_match};
+  }
+
+  SplitBehavior behavior_;
+  const Use& use_;
+  std::optional<Part> last_;
+};
 
 SplitBehavior read_behavior(const JsonField& field, std::string_view otherwise) {
   const std::string name = field.string_or(otherwise);
@@ -168,54 +137,118 @@ void PreTokenizer::read_metaspace(const JsonField& field) {
   }
 }
 
-void PreTokenizer::apply(std::string_view text, bool starts_text, Words& words, RegexScratch& scratch) const {
-  check_text_size(text.size());
-  words.text.assign(text);
-  words.spans.clear();
-  if (!text.empty()) words.spans.push_back({0, static_cast<uint32_t>(text.size()), starts_text});
-  for (const Step& step : steps_) {
-    std::visit([&](const auto& kind) { run(kind, words, scratch); }, step);
+// Takes a text through the steps.
+class PreTokenizer::Run {
+ public:
+  Run(const PreTokenizer& steps, PreTokenizerScratch& scratch, TextBudget& budget, const Use& use)
+      : steps_(steps.steps_), stages_(scratch.stages_), budget_(budget), use_(use) {}
+
+  void run(size_t index, const Words& words) {
+    if (words.spans.empty()) return;
+    if (index == steps_.size()) return use_(words);
+    std::visit([&](const auto& step) { run(index, step, words); }, steps_[index]);
   }
-}
 
-void PreTokenizer::run(const SplitPattern& step, Words& words, RegexScratch& scratch) {
-  split(words, step.behavior, step.invert,
-        [&](std::string_view word, const auto& found) { step.pattern.find_all(word, scratch, found); });
-}
+ private:
+  void run(size_t index, const SplitPattern& step, const Words& words) {
+    split(index, words, step.behavior, step.invert,
+          [&](std::string_view word, const auto& found) { step.pattern.find_all(word, stages_[index].regex, found); });
+  }
+  void run(size_t index, const SplitCharacters& step, const Words& words) {
+    split(index, words, step.behavior, false, [&](std::string_view word, const auto& found) {
+      for (size_t i = 0; i < word.size();) {
+        const size_t begin = i;
+        if (step.test(next_code_point(word, i))) found(begin, i);
+      }
+    });
+  }
+  void run(size_t index, const PrependSpace&, const Words& words) {
+    rewrite(index, words, [](std::string_view word, const Words::Span&, std::string& out) {
+      if (!word.starts_with(' ')) out.push_back(' ');
+      out.append(word);
+    });
+  }
+  void run(size_t index, const Bytes&, const Words& words) {
+    rewrite(index, words,
+            [](std::string_view word, const Words::Span&, std::string& out) { append_byte_characters(out, word); });
+  }
+  void run(size_t index, const Metaspace& step, const Words& words) {
+    rewrite(index, words, [&](std::string_view word, const Words::Span& span, std::string& out) {
+      const bool wanted =
+          step.prepend == PrependScheme::kAlways || (step.prepend == PrependScheme::kFirst && span.starts_text);
+      if (wanted && !word.starts_with(' ') && !word.starts_with(step.replacement)) out += step.replacement;
+      for (const char c : word) {
+        if (c == ' ')
+          out += step.replacement;
+        else
+          out.push_back(c);
+      }
+    });
+  }
 
-void PreTokenizer::run(const SplitCharacters& step, Words& words, RegexScratch&) {
-  split(words, step.behavior, false, [&](std::string_view word, const auto& found) {
-    for (size_t i = 0; i < word.size();) {
-      const size_t begin = i;
-      if (step.test(next_code_point(word, i))) found(begin, i);
+  // Cuts every word: find(word, found) calls found(begin, end) for the matches of a word, in order.
+  template <typename Find>
+  void split(size_t index, const Words& words, SplitBehavior behavior, bool invert, const Find& find) {
+    Words& result = stages_[index].words;
+    result.text = words.text;
+    result.spans.clear();
+    for (const Words::Span& span : words.spans) {
+      const auto use = [&](const Part& part) {
+        if (part.begin == part.end) return;
+        result.spans.push_back({span.begin + part.begin, span.begin + part.end, span.starts_text && part.begin == 0});
+        if (result.spans.size() == kMaxWords) pass_on(index);
+      };
+      PartJoiner joiner(behavior, use);
+      uint32_t done = 0;
+      const std::string_view word = words.word(span);
+      find(word, [&](size_t begin, size_t end) {
+        const auto first = static_cast<uint32_t>(begin), last = static_cast<uint32_t>(end);
+        if (first > done) joiner.add({done, first, invert});
+        joiner.add({first, last, !invert});
+        done = last;
+      });
+      if (done < word.size()) joiner.add({done, static_cast<uint32_t>(word.size()), invert});
+      joiner.finish();
     }
-  });
-}
+    pass_on(index);
+  }
+  void pass_on(size_t index) {
+    run(index + 1, stages_[index].words);
+    stages_[index].words.spans.clear();
+  }
 
-void PreTokenizer::run(const PrependSpace&, Words& words, RegexScratch&) {
-  rewrite(words, [](std::string_view word, const Words::Span&, std::string& out) {
-    if (!word.starts_with(' ')) out.push_back(' ');
-    out.append(word);
-  });
-}
-
-void PreTokenizer::run(const Bytes&, Words& words, RegexScratch&) {
-  rewrite(words,
-          [](std::string_view word, const Words::Span&, std::string& out) { append_byte_characters(out, word); });
-}
-
-void PreTokenizer::run(const Metaspace& step, Words& words, RegexScratch&) {
-  rewrite(words, [&](std::string_view word, const Words::Span& span, std::string& out) {
-    const bool wanted =
-        step.prepend == PrependScheme::kAlways || (step.prepend == PrependScheme::kFirst && span.starts_text);
-    if (wanted && !word.starts_with(' ') && !word.starts_with(step.replacement)) out += step.replacement;
-    for (const char c : word) {
-      if (c == ' ')
-        out += step.replacement;
-      else
-        out.push_back(c);
+  // Writes every word anew: write(word, span, out) appends it to `out`.
+  template <typename Write>
+  void rewrite(size_t index, const Words& words, const Write& write) {
+    Words& result = stages_[index].words;
+    std::string& text = stages_[index].rewritten;
+    result.spans.clear();
+    text.clear();
+    for (const Words::Span& span : words.spans) {
+      const auto begin = static_cast<uint32_t>(text.size());
+      write(words.word(span), span, text);
+      budget_.check(text.size());
+      result.spans.push_back({begin, static_cast<uint32_t>(text.size()), span.starts_text});
     }
-  });
+    budget_.spend(text.size());
+    result.text = text;
+    run(index + 1, result);
+  }
+
+  const std::vector<Step>& steps_;
+  std::deque<PreTokenizerScratch::Stage>& stages_;
+  TextBudget& budget_;
+  const Use& use_;
+};
+
+void PreTokenizer::apply(std::string_view text, bool starts_text, PreTokenizerScratch& scratch, TextBudget& budget,
+                         const Use& use) const {
+  budget.check(text.size());
+  if (text.empty()) return;
+  while (scratch.stages_.size() < steps_.size()) scratch.stages_.emplace_back();
+  scratch.whole_.text = text;
+  scratch.whole_.spans.assign(1, {0, static_cast<uint32_t>(text.size()), starts_text});
+  Run(*this, scratch, budget, use).run(0, scratch.whole_);
 }
 
 }  // namespace spillway::data

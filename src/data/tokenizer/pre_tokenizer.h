@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -10,6 +12,7 @@
 
 #include "data/tokenizer/json_field.h"
 #include "data/tokenizer/pattern.h"
+#include "data/tokenizer/text_budget.h"
 
 namespace spillway::data {
 
@@ -19,27 +22,41 @@ struct Words {
     uint32_t begin, end;
     bool starts_text;  // begins where the user's text begins
   };
-  std::string text;
+  std::string_view text;
   std::vector<Span> spans;
 
-  [[nodiscard]] std::string_view word(const Span& span) const {
-    return std::string_view(text).substr(span.begin, span.end - span.begin);
-  }
+  [[nodiscard]] std::string_view word(const Span& span) const { return text.substr(span.begin, span.end - span.begin); }
+};
+
+// What each step works with; kept between texts. One thread.
+class PreTokenizerScratch {
+ private:
+  friend class PreTokenizer;
+  struct Stage {
+    Words words;            // that the step has made and the next one has not seen
+    std::string rewritten;  // their text, where the step writes it anew
+    RegexScratch regex;
+  };
+  Words whole_;
+  std::deque<Stage> stages_;
 };
 
 // What becomes of the matches that words are cut at.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// Immutable; any thread may use it with `Words` and a scratch of its own.
+// Immutable; any thread may use it with a scratch of its own.
 class PreTokenizer {
  public:
   // `field` may be null: a text is one word. Throws InputError for steps that are not read
   // (UnicodeScripts, FixedLength).
   explicit PreTokenizer(const JsonField& field) { read(field); }
 
-  // Replaces `words` by the words of `text`; none is empty. `starts_text`: nothing of the user's text stands before it.
-  // Throws InputError where a step makes the text too long. REQUIRES: valid UTF-8, at most kMaxTextBytes.
-  void apply(std::string_view text, bool starts_text, Words& words, RegexScratch& scratch) const;
+  using Use = std::function<void(const Words&)>;
+  // Calls use(words) with the words of `text`, in order, some thousand at a time: all of them at once would take
+  // several times the text's memory. None is empty. `starts_text`: nothing of the user's text stands before it. Throws
+  // what the budget throws. REQUIRES: valid UTF-8, at most kMaxTextBytes.
+  void apply(std::string_view text, bool starts_text, PreTokenizerScratch& scratch, TextBudget& budget,
+             const Use& use) const;
 
  private:
   enum class PrependScheme { kAlways, kFirst, kNever };
@@ -65,11 +82,7 @@ class PreTokenizer {
   void read(const JsonField& field);
   void read_metaspace(const JsonField& field);
 
-  static void run(const SplitPattern& step, Words& words, RegexScratch& scratch);
-  static void run(const SplitCharacters& step, Words& words, RegexScratch& scratch);
-  static void run(const PrependSpace& step, Words& words, RegexScratch& scratch);
-  static void run(const Bytes& step, Words& words, RegexScratch& scratch);
-  static void run(const Metaspace& step, Words& words, RegexScratch& scratch);
+  class Run;
 
   std::vector<Step> steps_;
 };

@@ -90,7 +90,7 @@ size_t Precompiled::grapheme_end(std::string_view text, size_t begin) const {
 
 void Precompiled::append(std::string_view part, std::string& out) const { out.append(find(part).value_or(part)); }
 
-void Precompiled::apply(std::string_view text, std::string& out) const {
+void Precompiled::apply(std::string_view text, const TextBudget& budget, std::string& out) const {
   const auto is_plain = [&](size_t i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     return byte < is_replaced_.size() && !is_replaced_[byte] && byte != '\r';
@@ -100,6 +100,7 @@ void Precompiled::apply(std::string_view text, std::string& out) const {
       out.push_back(text[begin++]);  // ASCII does not join
       continue;
     }
+    budget.check(out.size());
     const size_t end = grapheme_end(text, begin);
     const std::string_view grapheme = text.substr(begin, end - begin);
     begin = end;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/tokenizer/json_field.h"
+#include "data/tokenizer/text_budget.h"
 
 namespace spillway::data {
 
@@ -19,8 +20,9 @@ class Precompiled {
   explicit Precompiled(const JsonField& charsmap);
 
   // Appends `text` normalized. The unit is the grapheme: one of less than 6 bytes is replaced as a whole if the table
-  // has what it begins with; else each of its characters is looked up by itself. REQUIRES: valid UTF-8.
-  void apply(std::string_view text, std::string& out) const;
+  // has what it begins with; else each of its characters is looked up by itself. Throws what the budget throws.
+  // REQUIRES: valid UTF-8.
+  void apply(std::string_view text, const TextBudget& budget, std::string& out) const;
 
  private:
   // The replacement of what the table has of `text`'s shortest prefix.

@@ -1,6 +1,7 @@
 #include "data/tokenizer/unigram.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/text.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;  // below the lowest score
 constexpr size_t kLongestWord = size_t{64} << 20;
+constexpr int32_t kNone = -1;
 
 }  // namespace
 
@@ -27,25 +29,34 @@ Unigram::Unigram(const JsonField& model, TokenizerFile& file) : scores_(std::mov
 
   std::vector<std::pair<std::string_view, int32_t>> pieces;
   pieces.reserve(file.vocab.size());
-  for (const auto& [piece, id] : file.vocab) pieces.emplace_back(piece, static_cast<int32_t>(id));
+  size_t longest = 4;  // of a character
+  for (const auto& [piece, id] : file.vocab) {
+    pieces.emplace_back(piece, static_cast<int32_t>(id));
+    longest = std::max(longest, piece.size());
+  }
+  reach_ = std::bit_ceil(longest + 1);
   pieces_ = ByteTrie(std::move(pieces));
 }
 
 // Of equal sums the one that is found first stays: that of the piece that starts first.
 void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
-  std::vector<UnigramScratch::End>& ends = scratch.ends_;
-  ends.assign(word.size() + 1, {0, -1, -1});
+  std::vector<int32_t>& links = scratch.links_;
+  links.assign(word.size() + 1, kNone);
+  scratch.sums_.assign(reach_, 0);
+  const auto sum_at = [&](size_t at) -> double& { return scratch.sums_[at & (reach_ - 1)]; };
   for (size_t begin = 0; begin < word.size();) {
     const size_t character = utf8_length(static_cast<unsigned char>(word[begin]));
-    const double sum = ends[begin].sum;
+    const double sum = sum_at(begin);
     bool has_character = false;
-    const auto offer = [&](size_t length, double score, int32_t id) {
-      UnigramScratch::End& end = ends[begin + length];
-      if (end.begin < 0 || sum + score > end.sum) end = {sum + score, static_cast<int32_t>(begin), id};
+    const auto offer = [&](size_t length, double score) {
+      const size_t end = begin + length;
+      if (links[end] != kNone && sum + score <= sum_at(end)) return;
+      sum_at(end) = sum + score;
+      links[end] = static_cast<int32_t>(begin);
     };
     pieces_.each_at(word, begin, [&](size_t length, int32_t id) {
       has_character = has_character || length == character;
-      offer(length, scores_[static_cast<size_t>(id)], id);
+      offer(length, scores_[static_cast<size_t>(id)]);
     });
     if (!has_character) {
       if (unknown_id_ < 0) {
@@ -54,10 +65,19 @@ void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
                           "set it",
                           quote(word.substr(begin, character)));
       }
-      offer(character, unknown_score_, unknown_id_);
+      offer(character, unknown_score_);
     }
     begin += character;
   }
+}
+
+// Of a piece of the best way: what is no piece of the vocabulary is an unknown character.
+int32_t Unigram::id_of(std::string_view piece) const {
+  int32_t result = unknown_id_;
+  pieces_.each_at(piece, 0, [&](size_t length, int32_t id) {
+    if (length == piece.size()) result = id;
+  });
+  return result;
 }
 
 void Unigram::encode(std::string_view word, UnigramScratch& scratch, std::vector<int32_t>& ids) const {
@@ -65,26 +85,27 @@ void Unigram::encode(std::string_view word, UnigramScratch& scratch, std::vector
     throw input_error(where_, "expected words of at most 64 MiB, got one of {} bytes; split the text", word.size());
   }
   find_best(word, scratch);
-  std::vector<int32_t>& cuts = scratch.ends_of_pieces_;
-  cuts.clear();
-  for (auto end = static_cast<int32_t>(word.size()); end > 0; end = scratch.ends_[static_cast<size_t>(end)].begin) {
-    cuts.push_back(end);
+  std::vector<int32_t>& links = scratch.links_;
+  for (auto end = static_cast<int32_t>(word.size()), next = kNone; end >= 0;) {
+    const int32_t begin = end == 0 ? kNone : links[static_cast<size_t>(end)];
+    links[static_cast<size_t>(end)] = next;
+    next = end;
+    end = begin;
   }
-  size_t unknown_begin = 0, begin = 0;  // neighbouring unknowns are one
-  const auto flush = [&] {
-    if (unknown_begin < begin) append_unknown(word.substr(unknown_begin, begin - unknown_begin), ids);
+  size_t unknown_begin = 0;  // neighbouring unknowns are one
+  const auto flush = [&](size_t end) {
+    if (unknown_begin < end) append_unknown(word.substr(unknown_begin, end - unknown_begin), ids);
   };
-  for (size_t i = cuts.size(); i-- > 0;) {
-    const auto end = static_cast<size_t>(cuts[i]);
-    const int32_t id = scratch.ends_[end].id;
-    if (id != unknown_id_) {
-      flush();
+  for (size_t begin = 0; begin < word.size();) {
+    const auto end = static_cast<size_t>(links[begin]);
+    if (const int32_t id = id_of(word.substr(begin, end - begin)); id != unknown_id_) {
+      flush(begin);
       ids.push_back(id);
       unknown_begin = end;
     }
     begin = end;
   }
-  flush();
+  flush(word.size());
 }
 
 void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) const {

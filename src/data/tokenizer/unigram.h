@@ -18,14 +18,10 @@ namespace spillway::data {
 class UnigramScratch {
  private:
   friend class Unigram;
-  // The best way to write the word up to a byte: its sum, and where its last piece starts.
-  struct End {
-    double sum;
-    int32_t begin;  // -1: no piece ends here
-    int32_t id;
-  };
-  std::vector<End> ends_;
-  std::vector<int32_t> ends_of_pieces_;  // of the best way, from the last piece to the first
+  // Of the best way to write the word up to each byte: where its last piece starts (kNone: no piece ends here), then,
+  // along the best way, where the next one ends.
+  std::vector<int32_t> links_;
+  std::vector<double> sums_;  // of these ways, up to as far as a piece reaches; a ring
 };
 
 // Immutable; any thread may encode with a scratch of its own.
@@ -41,11 +37,13 @@ class Unigram {
 
  private:
   void find_best(std::string_view word, UnigramScratch& scratch) const;
+  [[nodiscard]] int32_t id_of(std::string_view piece) const;
   void append_unknown(std::string_view text, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary_;
   std::vector<double> scores_;  // by id
   ByteTrie pieces_;
+  size_t reach_ = 0;  // more than the bytes of the longest piece; a power of two
   double unknown_score_ = 0;
   int32_t unknown_id_ = -1;
   bool byte_fallback_ = false;
