@@ -3,17 +3,19 @@
 
     tools/make_random_model.py qwen2.5-0.5b FOLDER [--config-only] [--tokenizer MODEL_FOLDER]
 
-Needs numpy only. A shard holds one layer, so memory stays at one layer whatever the model's size. Weights are normal with
-deviation 0.02, rounded to bf16, repeated after some millions of numbers. The tokenizer files of another folder can be copied along;
+Needs nothing but Python. Weights are normal with deviation 0.02, rounded to bf16, repeated after some millions of numbers, and
+written as they come, so that memory stays small whatever the model's size. The tokenizer files of another folder can be copied along;
 without, the tokenizer knows the 256 bytes and an end of text, and names for all other ids.
 """
 
 import argparse
+import array
 import json
+import math
 import os
+import random
 import shutil
-
-import numpy as np
+import sys
 
 SHAPES = {
     "tiny": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 64,
@@ -70,22 +72,27 @@ def layer_tensors(config, layer):
 
 
 def to_bf16(values):
-    """The upper halves of f32, rounded to even."""
-    bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
+    """The upper halves of f32, rounded to even, little-endian."""
+    bits = array.array("I", array.array("f", values).tobytes())
+    halves = array.array("H", [(b + 0x7FFF + ((b >> 16) & 1)) >> 16 for b in bits])
+    if sys.byteorder == "big":
+        halves.byteswap()
+    return halves.tobytes()
 
 
-def random_bytes(numbers, name, shape):
-    size = int(np.prod(shape))
+def write_values(file, numbers, name, shape):
+    """Of a tensor: ones for a norm, zeros for a bias, else the random numbers over and over."""
+    left = 2 * math.prod(shape)
     if name.endswith(("norm.weight", "bias")):
-        return to_bf16(np.full(size, 0.0 if name.endswith("bias") else 1.0)).tobytes()
-    return np.resize(numbers, size).tobytes()
+        numbers = to_bf16([0.0 if name.endswith("bias") else 1.0]) * math.prod(shape)
+    while left > 0:
+        left -= file.write(numbers[:left])
 
 
 def write_shard(path, tensors, numbers):
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in tensors.items():
-        size = 2 * int(np.prod(shape))
+        size = 2 * math.prod(shape)
         header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [offset, offset + size]}
         offset += size
     text = json.dumps(header).encode()
@@ -93,7 +100,7 @@ def write_shard(path, tensors, numbers):
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name, shape in tensors.items():
-            file.write(random_bytes(numbers, name, shape))
+            write_values(file, numbers, name, shape)
     return offset
 
 
@@ -133,14 +140,16 @@ def main():
         json.dump(config, file, indent=1)
     if args.config_only:
         return
-    # A prime count, so that no two rows of a matrix are alike.
-    numbers = to_bf16(0.02 * np.random.default_rng(1).standard_normal(4_194_301))
     shards = [layer_tensors(config, layer) for layer in range(config["num_hidden_layers"])]
     ends = {"model.embed_tokens.weight": (config["vocab_size"], config["hidden_size"]),
             "model.norm.weight": (config["hidden_size"],)}
     if not config["tie_word_embeddings"]:
         ends["lm_head.weight"] = (config["vocab_size"], config["hidden_size"])
     shards.append(ends)
+    # At most a prime count, so that no two rows of a matrix are alike.
+    count = min(4_194_301, max(math.prod(shape) for tensors in shards for shape in tensors.values()))
+    generator = random.Random(1)
+    numbers = to_bf16([generator.gauss(0, 0.02) for _ in range(count)])
     total, places = 0, {}
     for number, tensors in enumerate(shards, 1):
         name = f"model-{number:05}-of-{len(shards):05}.safetensors"
