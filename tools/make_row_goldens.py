@@ -31,6 +31,9 @@ MARKED = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\
           "{{ '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 # Ends turns with another token than the conversation.
 TURNS = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}</s>{% if loop.last %}<|im_end|>{% endif %}\n{% endfor %}"
+# Reads variables beside its own, and one of its own that they may replace.
+WITH_VARIABLES = ("{{ greeting | default('') }}{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and enable_thinking is defined and not enable_thinking %}"
+                  "<think></think>{% endif %}{{ m.content }}<|im_end|>{{ shape.end if shape is defined else '\n' }}{% endfor %}")
 # Drops the thinking of all turns but the last, so that where a turn lies depends on those behind it.
 FORGETFUL = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif %}"
              "{{ m.content | trim }}<|im_end|>\n{% endfor %}")
@@ -94,6 +97,12 @@ ANY = [{"question": "q", "answer": "a", "message_1": "m", "message_2": "n", "ins
        {"question": "q {x}", "answer": "Paris", "message_1": "{}", "message_2": "n", "instruction": "i {input}", "input": "j", "output": "o", "system": "", "response": "r<|im_end|>",
         "system_prompt": "Be brief.", "article": "a\nb", "unanswerable_question": "?", "context": "c", "revision": "v", "prompt": "p\n", "generation": "g<|im_end|>",
         "choices": [], "solution": "two", "explanation": "because", "category": "", "INSTRUCTION": "I", "RESPONSE": "R", "summary": "t", "reflection": "", "corrected": "k"}]
+# Columns of variables are TRL's.
+OWN_VARIABLES = [{"messages": CHATS[0]["messages"], "chat_template_kwargs": {"greeting": "Hi!", "enable_thinking": False}},
+                 {"messages": CHATS[4]["messages"], "chat_template_kwargs": {"greeting": "Good day", "enable_thinking": True}}]
+MASKED = [{"input_ids": [5, 6, 7, 8], "completion_mask": [0, 0, 1, 1]}, {"input_ids": [9, 10, 11], "completion_mask": [0, 1, 0]}]
+BOTH_MASKED = [{"input_ids": [5, 6, 7, 8], "completion_mask": [0, 1, 1, 0], "assistant_masks": [0, 0, 1, 1]}]
+OWN_LABELS = [{"input_ids": [5, 6, 7, 8], "completion_mask": [0, 0, 1, 1], "labels": [5, 6, -100, 8]}]
 PYGMALION = [{"conversations": [{"role": "system", "value": " A fox.\n<START>"}, {"role": "human", "value": "hi "}, {"role": "bot", "value": "\u00a0hello\n"}]}]
 SEGMENTS = [{"segments": [{"text": "What is ", "label": False}, {"text": "the capital?<|im_end|>", "label": True}, {"text": "", "label": True}]}]
 OWN_PROMPTS = [{"format": "[{instruction}|{input}] {{x}}", "no_input_format": "[{instruction}]"}, {"field_instruction": "question", "field_output": "answer", "field_input": "article"},
@@ -145,6 +154,7 @@ def axolotl_cases(tokenizer):
         for length in (2048, 40):
             strategy = AlpacaReflectionPTStrategy(ReflectAlpacaPrompter(style), tokenizer, False, length)
             cases.append(axolotl_case(f"reflection {style} {length}", ANY, strategy, {"type": f"reflection:{style}"}, {"sequence_len": length}))
+    cases.append(axolotl_case("reflection", ANY, AlpacaReflectionPTStrategy(ReflectAlpacaPrompter(None), tokenizer, False, 2048), {"type": "reflection"}, {"sequence_len": 2048}))
     cases.append(axolotl_case("pygmalion", PYGMALION, load_strategy("pygmalion", tokenizer, wide, {}), {"type": "pygmalion"}))
     cases.append(axolotl_case("segments", SEGMENTS, load_strategy("input_output", tokenizer, wide, {}), {"type": "input_output"}))
     for own in OWN_PROMPTS:
@@ -171,6 +181,8 @@ def axolotl_cases(tokenizer):
     for eot in ("all", "turn", "last", "none"):
         for eos in ("turn", "none"):
             chat("turns", CHATS[:3], TURNS, {"train_on_eot": eot, "train_on_eos": eos}, eot_tokens=["</s>"])
+    for kwargs in ({}, {"greeting": "Hello", "enable_thinking": False}, {"bos_token": "?", "shape": {"end": " -- "}}):
+        chat("variables", CHATS[:3] + OWN_VARIABLES, WITH_VARIABLES, {}, chat_template_kwargs=kwargs)
     shared = {"type": "chat_template", "field_messages": "conversations", "message_property_mappings": {"role": "from", "content": "value"}}
     cases.append(axolotl_case("shared", SHARED, load_chat_template(tokenizer, DictDefault({"sequence_len": 2048, "chat_template": "jinja", "chat_template_jinja": CHATML}), shared), shared))
     cases.append({**cases[-1], "name": "sharegpt", "config": {"type": "sharegpt", "chat_template_jinja": CHATML}})
@@ -199,7 +211,10 @@ def trl_cases(tokenizer):
     return [trl_case(tokenizer, "text", texts), trl_case(tokenizer, "text cut", texts, max_length=16), trl_case(tokenizer, "pairs", PAIRS),
             trl_case(tokenizer, "pairs, all learned", PAIRS, completion_only=False), trl_case(tokenizer, "pairs cut", PAIRS, max_length=6),
             trl_case(tokenizer, "chat", plain), trl_case(tokenizer, "chat, assistant only", plain[:2], template=MARKED, assistant_only=True),
-            trl_case(tokenizer, "chat pairs", CHAT_PAIRS)]
+            trl_case(tokenizer, "chat pairs", CHAT_PAIRS), trl_case(tokenizer, "variables", OWN_VARIABLES, template=WITH_VARIABLES),
+            trl_case(tokenizer, "masked", MASKED), trl_case(tokenizer, "masked, completions only", MASKED, completion_only=True),
+            trl_case(tokenizer, "two masks", BOTH_MASKED), trl_case(tokenizer, "two masks, completions only", BOTH_MASKED, completion_only=True),
+            trl_case(tokenizer, "masked with labels", OWN_LABELS, completion_only=True)]
 
 
 def main():

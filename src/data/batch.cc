@@ -64,6 +64,7 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
   const PackOptions pack_options{.strategy = *options.packing,
                                  .capacity = options.sequence_len,
                                  .scope_rows = options.packing_scope_rows,
+                                 .line_rows = options.line_rows,
                                  .progress = progress};
   const auto epoch_stream = kEpochStream + static_cast<uint64_t>(epoch);
   if (is_first_fit(options) && options.order != RowOrder::kFile)

@@ -40,6 +40,7 @@ struct BatchOptions {
   int64_t sequence_len = 512;  // the capacity of a line
   std::optional<PackingStrategy> packing;
   int64_t packing_scope_rows = 0;       // of TRL's strategies, as in PackOptions
+  int64_t line_rows = 0;                // of kFirstFit, as in PackOptions
   bool shuffle_before_packing = false;  // of TRL's strategies: other rows share a line than in file order
   RowOrder order = RowOrder::kShuffled;
   int64_t group_batches = 1;  // kGroupedByLength: micro-batches of a step

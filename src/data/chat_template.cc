@@ -135,7 +135,8 @@ ChatTemplate ChatTemplate::compile(std::string source, std::string_view where) {
     result.where_ = where;
     return result;
   } catch (const jinja::SyntaxFailure& failure) {
-    throw input_error(fmt::format("{}, line {}", where, failure.line), "{}", one_line(failure.message));
+    throw input_error(fmt::format("{}, line {}", where, failure.line), "{}; correct the template",
+                      one_line(failure.message));
   }
 }
 

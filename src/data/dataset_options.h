@@ -50,6 +50,13 @@ struct DatasetType {
   }
 };
 
+// Variables that a chat template sees by name, beside its own: a JSON object as text; empty: none.
+struct TemplateVariables {
+  std::string json;
+
+  bool operator==(const TemplateVariables&) const = default;
+};
+
 struct DatasetConfig {
   std::string path;
   DatasetType type;
@@ -122,7 +129,9 @@ struct RowOptions {
   bool assistant_only_loss = false;          // TRL's
   std::string dataset_text_field = "text";   // TRL's
   std::string chat_template, chat_template_jinja;
+  TemplateVariables chat_template_kwargs;
   std::vector<std::string> eot_tokens;
+  int64_t vocabulary = 0;  // rows of the model's embedding, which may be more than the tokenizer has tokens
 };
 
 }  // namespace spillway::data

@@ -61,6 +61,7 @@ RowOptions options_of(const Json& json) {
   options.assistant_only_loss = json.value("assistant_only_loss", false);
   if (json.contains("completion_only_loss")) options.completion_only_loss = json["completion_only_loss"].get<bool>();
   if (json.contains("length_rules")) options.length_rules = LengthRules::kTrl;
+  if (json.contains("chat_template_kwargs")) options.chat_template_kwargs.json = json["chat_template_kwargs"].dump();
   return options;
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
     CHECK(made == c["all"]);
     ++compared;
   }
-  CHECK(compared == 8);
+  CHECK(compared == 14);
 }
 
 TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
@@ -388,6 +389,56 @@ TEST_CASE("the place of each token in a text is known, for characters of several
         (*spans)[i].first >= static_cast<int64_t>(sun) && (*spans)[i].second <= static_cast<int64_t>(sun) + 3;
     CHECK((*mask)[i] == (inside ? 1 : 0));
   }
+}
+
+TEST_CASE("ids may be any that the embedding has rows for, also where the tokenizer has no token") {
+  const auto build = [](int64_t vocabulary, const Json& row) {
+    RowOptions options;
+    options.vocabulary = vocabulary;
+    std::vector<Row> rows;
+    make_row_builder(DatasetConfig(), options, tokenizer())->build({row, "f:1"}, rows);
+    return rows.at(0);
+  };
+  const int64_t tokens = tokenizer().vocabulary_size();
+  const Json between = {{"input_ids", {1, tokens + 3}}, {"labels", {-100, tokens + 3}}};
+  CHECK(build(tokens + 4, between).input_ids == std::vector<int32_t>{1, static_cast<int32_t>(tokens + 3)});
+  CHECK_THROWS_WITH_AS((void)build(tokens + 3, between), doctest::Contains("got 423 at index 1"), InputError);
+  CHECK_THROWS_WITH_AS((void)build(0, between), doctest::Contains("expected numbers from 0 to 419"), InputError);
+}
+
+TEST_CASE("assistant_only_loss is for conversations, as in TRL") {
+  RowOptions options;
+  options.assistant_only_loss = true;
+  const auto error = [&](const Json& row) -> std::string {
+    try {
+      std::vector<Row> rows;
+      make_row_builder(DatasetConfig(), options, tokenizer())->build({row, "f:1"}, rows);
+    } catch (const InputError& wrong) {
+      return wrong.what();
+    }
+    return "no error";
+  };
+  constexpr std::string_view kExpected = "[f:1] expected a conversation in 'messages' for assistant_only_loss, got ";
+  CHECK(error({{"text", "hello"}}) == std::string(kExpected) + "text; remove assistant_only_loss");
+  CHECK(error({{"prompt", "a"}, {"completion", "b"}}).starts_with(kExpected));
+  CHECK(error({{"input_ids", {1, 2}}}) == std::string(kExpected) + "token ids; remove assistant_only_loss");
+}
+
+TEST_CASE("a colon does not stand for a dot in a type") {
+  const auto error = [](const std::string& type) {
+    try {
+      check_text_type(dataset("x", type));
+    } catch (const InputError& wrong) {
+      return std::string(wrong.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(error("alpaca_chat:load_qa").ends_with("got 'alpaca_chat:load_qa'; did you mean alpaca_chat.load_qa?"));
+  CHECK(error("alpaca:load_qa").find("got 'alpaca:load_qa'; ") != std::string::npos);
+  CHECK(error("metharme:chat").find("got 'metharme:chat'") != std::string::npos);
+  for (const char* type :
+       {"alpaca:chat", "alpaca_chat.load_qa", "alpaca_chat", "concisechoice:chat", "summarizetldr:chat"})
+    CHECK(error(type) == "no error");
 }
 
 }  // namespace spillway::data

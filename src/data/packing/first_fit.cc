@@ -10,36 +10,41 @@ namespace {
 // The room of each line, in a tree of maxima that finds the first line with room in log time.
 class FirstFitRooms {
  public:
-  FirstFitRooms(int64_t most_lines, int64_t capacity) {
-    while (leaves_ < static_cast<size_t>(most_lines)) leaves_ *= 2;
+  FirstFitRooms(int64_t max_lines, int64_t capacity, int64_t line_rows) : line_rows_(line_rows) {
+    while (leaves_ < static_cast<size_t>(max_lines)) leaves_ *= 2;
     room_.assign(2 * leaves_, narrow<int32_t>(capacity));
+    if (line_rows_ > 0) rows_.assign(leaves_, 0);
   }
 
-  // The line that takes so many tokens.
+  // The line that takes a row of so many tokens.
   int32_t add(int32_t tokens) {
     size_t node = 1;
     while (node < leaves_) node = room_[2 * node] >= tokens ? 2 * node : 2 * node + 1;
     const auto line = narrow<int32_t>(node - leaves_);
     room_[node] -= tokens;
+    if (line_rows_ > 0 && ++rows_[node - leaves_] == line_rows_) room_[node] = 0;
     for (node /= 2; node >= 1; node /= 2) room_[node] = std::max(room_[2 * node], room_[2 * node + 1]);
     return line;
   }
 
  private:
   size_t leaves_ = 1;
+  int64_t line_rows_;
   std::vector<int32_t> room_;  // heap-shaped; the leaves are the lines
+  std::vector<int64_t> rows_;  // of each line, where they are counted
 };
 
 }  // namespace
 
-Lines pack_first_fit(const RowTable& rows, int64_t capacity) {
+Lines pack_first_fit(const RowTable& rows, int64_t capacity, int64_t line_rows) {
   const auto count = static_cast<size_t>(rows.size());
   int64_t tokens = 0;
   for (int64_t row = 0; row < rows.size(); ++row) tokens += rows.length(row);
   LongestFirst by_length;
   by_length.sort(count, [&](size_t row) { return rows.length(static_cast<int64_t>(row)); });
-  // No two lines fit into one, so that all but one are filled by half.
-  FirstFitRooms rooms(std::min(rows.size(), 2 * tokens / capacity + 2), capacity);
+  // No two lines fit into one, so that all but one are filled by half, or else have all the rows that they may have.
+  const int64_t full_lines = line_rows > 0 ? rows.size() / line_rows : 0;
+  FirstFitRooms rooms(std::min(rows.size(), 2 * tokens / capacity + 2 + full_lines), capacity, line_rows);
   std::vector<int32_t> line_of(count);
   for (size_t i = 0; i < count; ++i) line_of[by_length.index(i)] = rooms.add(by_length.length(i));
 

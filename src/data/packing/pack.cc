@@ -83,7 +83,7 @@ Lines pack(const RowTable& rows, const PackOptions& options) {
     case PackingStrategy::kWrapped:
       return pack_wrapped(rows, options);
     case PackingStrategy::kFirstFit:
-      return pack_first_fit(rows, options.capacity);
+      return pack_first_fit(rows, options.capacity, options.line_rows);
     case PackingStrategy::kSequential:
       return pack_sequential(rows, options.capacity);
   }

@@ -16,6 +16,7 @@ struct PackOptions {
   PackingStrategy strategy = PackingStrategy::kBfd;
   int64_t capacity = 512;  // tokens of a line
   int64_t scope_rows = 0;  // TRL's strategies pack so many rows at a time, the datasets library's map batch; 0: all
+  int64_t line_rows = 0;   // kFirstFit puts at most so many rows into a line; 0: any number
   std::function<void(int64_t rows, int64_t of)> progress{};  // where there is one: told now and then
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -118,6 +119,27 @@ TEST_CASE("first fit has each row once, in order, and never more lines than firs
       }
     }
     CHECK(begins.size() == lengths.size());
+  }
+}
+
+TEST_CASE("first fit has axolotl's lines where the longest rows come first, however few rows a line may have") {
+  const json golden = json::parse(read_file(kGolden, int64_t{16} << 20));
+  REQUIRE(golden["binned"].size() >= 5);
+  for (const json& c : golden["binned"]) {
+    CAPTURE(c["name"].get<std::string>());
+    const RowTable rows = rows_of_lengths(c["lengths"]);
+    const Lines lines =
+        pack(rows, {.strategy = PackingStrategy::kFirstFit, .capacity = c["capacity"], .line_rows = c["bin_size"]});
+    std::map<int64_t, int> row_of;  // by its first token
+    for (int row = 0; row < rows.size(); ++row) row_of[rows.row(row).begin] = row;
+    std::vector<std::vector<int>> bins;
+    for (int64_t i = 0; i < lines.size(); ++i) {
+      std::vector<int>& bin = bins.emplace_back();
+      for (const Piece& piece : lines.line(i)) bin.push_back(row_of.at(piece.begin));
+      std::sort(bin.begin(), bin.end());
+    }
+    std::sort(bins.begin(), bins.end());
+    CHECK(json(bins) == c["bins"]);
   }
 }
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // Raised when the same input gives other rows than before.
-constexpr int kRowsVersion = 4;
+constexpr int kRowsVersion = 5;
 
 template <typename T>
 Json value_of(const T& value) {
@@ -33,6 +33,7 @@ template <typename T>
 Json value_of(const std::optional<T>& value) {
   return value ? value_of(*value) : Json();
 }
+Json value_of(const TemplateVariables& variables) { return variables.json; }
 Json value_of(const DatasetType& type) { return type.given ? Json::array({type.name, type.properties}) : Json(); }
 
 template <typename... Members>
@@ -62,21 +63,21 @@ Json members_of(const RowOptions& options) {
   const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
                max_prompt_length, max_completion_length, packing, pretrain_text, train_on_inputs, deduplicate,
                completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
-               eot_tokens] = options;
+               chat_template_kwargs, eot_tokens, vocabulary] = options;
   // Strategies of packing that want the same rows share them.
   const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
   const Json rule = list_of(most, least, long_rows, end_that_stays, keep_without_targets);
   return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
                  max_prompt_length, max_completion_length, rule, pretrain_text, train_on_inputs, deduplicate,
                  completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
-                 eot_tokens);
+                 chat_template_kwargs, eot_tokens, vocabulary);
 }
 
 // Without what only says which lines make a micro-batch: a stream's position counts lines.
 Json members_of(const BatchOptions& options) {
-  const auto& [rows, sequence_len, packing, packing_scope_rows, shuffle_before_packing, order, group_batches, seed] =
-      options;
-  return list_of(sequence_len, packing, packing_scope_rows, shuffle_before_packing, order, seed);
+  const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, group_batches,
+               seed] = options;
+  return list_of(sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, seed);
 }
 
 Json members_of(const StreamOptions& options) {

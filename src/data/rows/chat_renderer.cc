@@ -8,7 +8,9 @@ namespace spillway::data {
 using Json = nlohmann::ordered_json;
 
 ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
-    : variables_(template_variables(tokenizer)) {
+    : has_own_variables_(!config.type.given),
+      variables_(
+          template_variables(tokenizer, has_own_variables_ ? options.chat_template_kwargs : TemplateVariables())) {
   const bool has_template = !config.chat_template.empty() || !options.chat_template.empty() ||
                             !config.chat_template_jinja.empty() || !options.chat_template_jinja.empty() ||
                             tokenizer.chat_template();
@@ -26,8 +28,9 @@ ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& me
   input.tools = tools;
   input.add_generation_prompt = add_generation_prompt;
   input.variables = variables_;
-  if (record.fields.contains("chat_template_kwargs") && record.fields["chat_template_kwargs"].is_object()) {
-    for (const auto& [name, value] : record.fields["chat_template_kwargs"].items()) input.variables[name] = value;
+  if (has_own_variables_ && record.fields.contains("chat_template_kwargs") &&
+      record.fields["chat_template_kwargs"].is_object()) {
+    input.variables.update(record.fields["chat_template_kwargs"]);
   }
   try {
     return render_chat(templates_->for_tools(tools), input);

@@ -18,12 +18,14 @@ class ChatRenderer {
   ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer);
 
   // Throws InputError naming the record's place: for want of a template, and for what the template does not take.
-  // `tools` is a list or null; the record's own `chat_template_kwargs` reach the template.
+  // `tools` is a list or null. Under TRL's rules, of a dataset without a type, the template also sees the variables of
+  // the config's and of the record's own `chat_template_kwargs`.
   [[nodiscard]] ChatTemplate::Rendered render(const Record& record, const nlohmann::ordered_json& messages,
                                               const nlohmann::ordered_json& tools, bool add_generation_prompt) const;
 
  private:
   std::optional<ChatTemplates> templates_;
+  bool has_own_variables_;
   nlohmann::ordered_json variables_;
 };
 

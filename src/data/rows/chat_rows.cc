@@ -35,7 +35,7 @@ class ChatRows : public RowBuilder {
         tokenizer_(tokenizer),
         reader_(config),
         templates_(choose_chat_template(config, options, tokenizer)),
-        variables_(template_variables(tokenizer)),
+        variables_(template_variables(tokenizer, options.chat_template_kwargs)),
         train_on_eot_(config.train_on_eot.value_or(config.train_on_eos)) {
     for (const std::string& role : config_.roles_to_train) roles_to_train_.insert(reader_.mapped_role(role));
     set_end_tokens();

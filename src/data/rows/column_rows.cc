@@ -25,14 +25,18 @@ class ColumnRows : public RowBuilder {
       return record.fields.contains(name) && !record.fields[name].is_null();
     };
     if (has("input_ids")) {
-      rows.push_back(tokenized_row(record, tokenizer_));
+      refuse_assistant_only(record, "token ids");
+      rows.push_back(tokenized_row(record, options_, tokenizer_));
     } else if (has("prompt") && has("completion")) {
-      rows.push_back(record.fields["prompt"].is_string() ? text_pair(record) : chat_pair(record));
+      const bool is_text = record.fields["prompt"].is_string();
+      if (is_text) refuse_assistant_only(record, "text");
+      rows.push_back(is_text ? text_pair(record) : chat_pair(record));
     } else if (has("messages") || has("conversations")) {
       const char* name = has("messages") ? "messages" : "conversations";
       rows.push_back(
           rendered_row(record, messages_of(record, record.fields[name], name), options_.assistant_only_loss));
     } else {
+      refuse_assistant_only(record, "text");
       const std::string text =
           text_of(record, required_field(record, options_.dataset_text_field, "dataset_text_field (or type)"),
                   options_.dataset_text_field);
@@ -41,6 +45,15 @@ class ColumnRows : public RowBuilder {
   }
 
  private:
+  // TRL's, of conversations.
+  void refuse_assistant_only(const Record& record, const char* got) const {
+    if (options_.assistant_only_loss)
+      throw input_error(record.where,
+                        "expected a conversation in 'messages' for assistant_only_loss, got {}; remove "
+                        "assistant_only_loss",
+                        got);
+  }
+
   [[nodiscard]] std::string with_eos(const std::string& text) const {
     const std::string eos = tokenizer_.eos_token();
     return text.ends_with(eos) ? text : text + eos;

@@ -78,7 +78,7 @@ constexpr std::array kStyledKinds = {
     InstructionKind{"oasst", kInstruct, "{INSTRUCTION}", "", "{RESPONSE}", kWithInput, kAlone},
 };
 
-// Types with one layout; a style in their name changes nothing.
+// Types with one layout.
 constexpr std::array kKinds = {
     InstructionKind{"concisechoice", kChatWithoutLabel, "{question}", "{choices*}", "{solution|explanation}",
                     kChoiceConcise, kChoiceConcise},
@@ -110,6 +110,10 @@ constexpr std::array kKinds = {
     InstructionKind{"metharme", kBare, "{prompt}", "", "{generation}", "", "", "", 3},
 };
 
+// Of those, what may still carry a style, which changes nothing. The others are modules of axolotl's, whose functions
+// are named behind a dot.
+constexpr std::array<std::string_view, 2> kStyleIgnored = {"concisechoice", "summarizetldr"};
+
 template <typename Kinds>
 const InstructionKind* find_kind(const Kinds& kinds, std::string_view type) {
   const auto found =
@@ -133,11 +137,16 @@ std::optional<InstructionKind> instruction_kind(std::string_view type) {
   if (type.ends_with(".load")) type.remove_suffix(std::string_view(".load").size());
   const size_t colon = type.find(':');
   const std::string_view base = type.substr(0, colon);
-  if (const InstructionKind* kind = find_kind(kKinds, base)) return *kind;
+  const bool has_style = colon != std::string_view::npos;
+  if (has_style && type.substr(colon + 1).starts_with("load")) return std::nullopt;
+  if (const InstructionKind* kind = find_kind(kKinds, base)) {
+    const bool may_have = std::find(kStyleIgnored.begin(), kStyleIgnored.end(), base) != kStyleIgnored.end();
+    return has_style && !may_have ? std::nullopt : std::optional(*kind);
+  }
   const InstructionKind* styled = find_kind(kStyledKinds, base);
   if (styled == nullptr) return std::nullopt;
   InstructionKind kind = *styled;
-  if (colon != std::string_view::npos) kind.layout = layout_of_style(type, type.substr(colon + 1));
+  if (has_style) kind.layout = layout_of_style(type, type.substr(colon + 1));
   return kind;
 }
 

@@ -24,8 +24,9 @@ struct InstructionKind {
   int end_tokens = 1;                   // EOS behind an answer
 };
 
-// By a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Nothing for a type of another family; throws
-// InputError for a style that does not exist ("alpaca:nosuch"), naming those that do.
+// By a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Nothing for a type of another family and for a
+// colon in a dot's place ("alpaca_chat:load_qa"); throws InputError for a style that does not exist ("alpaca:nosuch"),
+// naming those that do.
 [[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type);
 
 // All their names, without styles.

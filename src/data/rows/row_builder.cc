@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -21,12 +22,13 @@ constexpr std::string_view kStepwise = "stepwise_supervised";
 // `type:` empty: rows that are tokenised already.
 class TokenizedRows : public RowBuilder {
  public:
-  explicit TokenizedRows(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  TokenizedRows(const RowOptions& options, const Tokenizer& tokenizer) : options_(options), tokenizer_(tokenizer) {}
   void build(const Record& record, std::vector<Row>& rows) const override {
-    rows.push_back(tokenized_row(record, tokenizer_));
+    rows.push_back(tokenized_row(record, options_, tokenizer_));
   }
 
  private:
+  RowOptions options_;
   const Tokenizer& tokenizer_;
 };
 
@@ -46,7 +48,8 @@ std::vector<int32_t> integers_of(const Record& record, std::string_view name, in
                         item.type_name(), numbers.size());
     }
     const int64_t number = item.is_boolean() ? (item.get<bool>() ? 1 : 0) : item.get<int64_t>();
-    const bool is_too_large = item.is_number_unsigned() && item.get<uint64_t>() >= static_cast<uint64_t>(end);
+    const bool is_too_large =
+        item.is_number_unsigned() ? item.get<uint64_t>() >= static_cast<uint64_t>(end) : number >= end;
     if (number < lowest || is_too_large) {
       throw input_error(record.where,
                         "expected numbers from {} to {} in '{}', got {} at index {}; is it the model's own tokenizer?",
@@ -61,6 +64,39 @@ void check_length(const Record& record, std::string_view name, size_t got, size_
   if (got != expected)
     throw input_error(record.where, "expected '{}' as long as input_ids ({}), got {}; correct the row", name, expected,
                       got);
+}
+
+std::vector<int32_t> mask_of(const Record& record, std::string_view name, size_t size) {
+  std::vector<int32_t> mask = integers_of(record, name, 0, 2);
+  check_length(record, name, mask.size(), size);
+  return mask;
+}
+
+std::vector<int32_t> labels_of(const Record& record, int64_t vocabulary, size_t size) {
+  std::vector<int32_t> labels = integers_of(record, "labels", kIgnoredLabel, vocabulary);
+  check_length(record, "labels", labels.size(), size);
+  for (const int32_t label : labels) {
+    if (label < 0 && label != kIgnoredLabel)
+      throw input_error(record.where, "expected token ids or -100 in 'labels', got {}; correct the row", label);
+  }
+  return labels;
+}
+
+bool has_column(const Record& record, const char* name) {
+  return record.fields.contains(name) && !record.fields[name].is_null();
+}
+
+// TRL's masks of what is learned, those that count here.
+void apply_masks(const Record& record, const RowOptions& options, Row& row) {
+  const bool has_parts = record.fields.contains("prompt") && record.fields.contains("completion");
+  for (const auto& [name, counts] :
+       {std::pair{"assistant_masks", true}, {"completion_mask", options.completion_only_loss.value_or(has_parts)}}) {
+    if (!counts || !has_column(record, name)) continue;
+    const std::vector<int32_t> mask = mask_of(record, name, row.labels.size());
+    for (size_t i = 0; i < mask.size(); ++i) {
+      if (mask[i] == 0) row.labels[i] = kIgnoredLabel;
+    }
+  }
 }
 
 }  // namespace
@@ -113,22 +149,18 @@ Row learn_all(std::vector<int32_t> ids) {
   return row;
 }
 
-Row tokenized_row(const Record& record, const Tokenizer& tokenizer) {
-  const int64_t vocabulary = tokenizer.vocabulary_size();
+Row tokenized_row(const Record& record, const RowOptions& options, const Tokenizer& tokenizer) {
+  const int64_t vocabulary = std::max(options.vocabulary, tokenizer.vocabulary_size());
   Row row = learn_all(integers_of(record, "input_ids", 0, vocabulary));
   const size_t size = row.input_ids.size();
   if (record.fields.contains("labels")) {
-    row.labels = integers_of(record, "labels", kIgnoredLabel, vocabulary);
-    check_length(record, "labels", row.labels.size(), size);
-    for (const int32_t label : row.labels) {
-      if (label < 0 && label != kIgnoredLabel)
-        throw input_error(record.where, "expected token ids or -100 in 'labels', got {}; correct the row", label);
-    }
+    row.labels = labels_of(record, vocabulary, size);
+  } else {
+    apply_masks(record, options, row);
   }
   if (!record.fields.contains("attention_mask")) return row;
   // Masked tokens are padding, and no stream holds padding.
-  const std::vector<int32_t> mask = integers_of(record, "attention_mask", 0, 2);
-  check_length(record, "attention_mask", mask.size(), size);
+  const std::vector<int32_t> mask = mask_of(record, "attention_mask", size);
   Row kept;
   for (size_t i = 0; i < size; ++i) {
     if (mask[i] == 0) continue;
@@ -158,6 +190,12 @@ Json template_variables(const Tokenizer& tokenizer) {
   add("eos_token", tokenizer.eos_token());
   add("unk_token", tokenizer.unk_token());
   add("pad_token", tokenizer.pad_token());
+  return variables;
+}
+
+Json template_variables(const Tokenizer& tokenizer, const TemplateVariables& own) {
+  Json variables = template_variables(tokenizer);
+  if (!own.json.empty()) variables.update(Json::parse(own.json));
   return variables;
 }
 
@@ -195,7 +233,8 @@ std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const 
   if (has_completions(options.objective)) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
   if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);
   if (!config.type.given) return make_column_rows(config, options, tokenizer);
-  if (config.type.name.empty() && !config.type.is_user_defined()) return std::make_unique<TokenizedRows>(tokenizer);
+  if (config.type.name.empty() && !config.type.is_user_defined())
+    return std::make_unique<TokenizedRows>(options, tokenizer);
   for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
     if (auto builder = make(config, options, tokenizer)) return builder;
   }

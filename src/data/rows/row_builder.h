@@ -71,13 +71,17 @@ void check_steps_type(const DatasetConfig& config);  // the same of steps
 [[nodiscard]] std::vector<int32_t> encode_to_end(const Tokenizer& tokenizer, std::string_view text, int end_tokens = 1);
 // Labels that are the ids.
 [[nodiscard]] Row learn_all(std::vector<int32_t> ids);
-// A row with input_ids, and labels and attention_mask where it has them.
-[[nodiscard]] Row tokenized_row(const Record& record, const Tokenizer& tokenizer);
+// A row with input_ids, and labels and attention_mask where it has them. Without labels TRL's masks say what is
+// learned: assistant_masks always, completion_mask with completion_only_loss. Ids may be any that the model's embedding
+// has.
+[[nodiscard]] Row tokenized_row(const Record& record, const RowOptions& options, const Tokenizer& tokenizer);
 // The compiled template that dataset, config and tokenizer choose, in this order. One that the config names is for all
 // conversations.
 [[nodiscard]] ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options,
                                                  const Tokenizer& tokenizer);
 // bos_token and the like, as templates see them.
 [[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer);
+// The same with the config's own.
+[[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer, const TemplateVariables& own);
 
 }  // namespace spillway::data

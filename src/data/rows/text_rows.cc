@@ -149,9 +149,11 @@ class SegmentRows : public RowBuilder {
 // A thought, a reflection on it, and the answer that comes of both.
 class ReflectionRows : public RowBuilder {
  public:
-  ReflectionRows(bool chat, const RowOptions& options, const Tokenizer& tokenizer)
+  enum class Style { kBare, kInstruct, kChat };  // without one in the type's name there is no task in front
+
+  ReflectionRows(Style style, const RowOptions& options, const Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
-        chat_(chat),
+        style_(style),
         train_on_inputs_(options.train_on_inputs),
         row_tokens_(static_cast<size_t>(options.sequence_len)) {}
 
@@ -184,8 +186,11 @@ class ReflectionRows : public RowBuilder {
         "faulty logic, or other mistakes in the method. Finally, generate a final response and method for the user "
         "with the Assistant abstract and Reflection analysis as augmentations to the generation\n\n";
     const std::string_view with_input = input.empty() ? "" : ", paired with an input that provides further context";
-    std::string text = fmt::format("Below is an instruction that describes a task{}. {}", with_input, kTask);
-    if (chat_) return text + "USER: " + instruction + (input.empty() ? "" : "\n" + input) + "\nASSISTANT:";
+    std::string text;
+    if (style_ != Style::kBare)
+      text = fmt::format("Below is an instruction that describes a task{}. {}", with_input, kTask);
+    if (style_ == Style::kChat)
+      return text + "USER: " + instruction + (input.empty() ? "" : "\n" + input) + "\nASSISTANT:";
     text += "### Instruction:\n" + instruction;
     if (!input.empty()) text += "\n\n### Input:\n" + input;
     return text + "\n\n### Response:\n";
@@ -194,13 +199,15 @@ class ReflectionRows : public RowBuilder {
   [[nodiscard]] std::string answer(const std::string& output, const std::string& reflection,
                                    const std::string& corrected) const {
     // axolotl's chat style ends where the corrected answer would begin.
-    if (chat_) return "\nTHOUGHT: " + output + "\nASSISTANT REFLECTION: " + reflection + "\nASSISTANT:";
+    if (style_ == Style::kChat)
+      return "\nTHOUGHT: " + output + "\nASSISTANT REFLECTION: " + reflection + "\nASSISTANT:";
     return "### Thought:\n" + output + "\n\n### Agent Reflection:\n" + reflection + "\n\n### Final Response:\n" +
            corrected;
   }
 
   const Tokenizer& tokenizer_;
-  bool chat_, train_on_inputs_;
+  Style style_;
+  bool train_on_inputs_;
   size_t row_tokens_;
 };
 
@@ -276,8 +283,12 @@ std::unique_ptr<RowBuilder> make_text_rows(const DatasetConfig& config, const Ro
   if (type == "pretrain") return std::make_unique<PretrainRows>(config, options, tokenizer);
   if (type == "input_output") return std::make_unique<SegmentRows>(options, tokenizer);
   if (type == "pygmalion") return std::make_unique<PygmalionRows>(tokenizer);
-  if (is_text_rows_type(type)) return std::make_unique<ReflectionRows>(type == "reflection:chat", options, tokenizer);
-  return nullptr;
+  if (!is_text_rows_type(type)) return nullptr;
+  using Style = ReflectionRows::Style;
+  const Style style = type == "reflection:chat"       ? Style::kChat
+                      : type == "reflection:instruct" ? Style::kInstruct
+                                                      : Style::kBare;
+  return std::make_unique<ReflectionRows>(style, options, tokenizer);
 }
 
 }  // namespace spillway::data

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -261,6 +263,41 @@ TEST_CASE("texts to pretrain on become the rows that axolotl makes of them") {
       CHECK(std::vector<int32_t>(ids.begin(), ids.end()) == expected["input_ids"].get<std::vector<int32_t>>());
       CHECK(std::vector<int32_t>(labels.begin(), labels.end()) == expected["labels"].get<std::vector<int32_t>>());
     }
+  }
+}
+
+TEST_CASE("a pass over texts to pretrain on packs the sequences that axolotl packs, and all of each text") {
+  const std::filesystem::path golden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
+  const TemporaryFolder folder;
+  const Json cases = Json::parse(read_file(golden / "streams.json", int64_t{1} << 20));
+  REQUIRE(cases["packed"].size() >= 3);
+  for (const Json& one : cases["packed"]) {
+    CAPTURE(one["sequence_len"].dump());
+    std::string lines;
+    for (const Json& text : one["texts"]) lines += Json{{"text", text}}.dump() + "\n";
+    DatasetConfig config;
+    config.path = (folder.path() / "texts.jsonl").string();
+    config.type = {.given = true, .name = "pretrain"};
+    write_file(config.path, lines);
+    StreamOptions options{.block_records = std::ssize(one["texts"])};
+    options.rows.sequence_len = options.batches.sequence_len = one["sequence_len"];
+    options.rows.packing = options.batches.packing = PackingStrategy::kFirstFit;
+    options.batches.line_rows = one["bin_size"];
+    RowStream stream(
+        std::make_shared<StreamSource>(std::vector<DatasetConfig>{config}, options, golden_tokenizer(golden, Json())));
+    const RowBlock block = stream.next();
+    std::vector<std::vector<int32_t>> sequences;
+    for (int64_t i = 0; i < block.lines.size(); ++i) {
+      CHECK(count_tokens(block.lines.line(i)) <= options.rows.sequence_len);
+      CHECK(std::ssize(block.lines.line(i)) <= options.batches.line_rows);
+      for (const Piece& piece : block.lines.line(i)) {
+        const auto ids = block.rows.ids(piece), labels = block.rows.labels(piece);
+        CHECK(std::equal(ids.begin(), ids.end(), labels.begin()));
+        sequences.emplace_back(ids.begin(), ids.end());
+      }
+    }
+    std::sort(sequences.begin(), sequences.end());
+    CHECK(Json(sequences) == one["sequences"]);
   }
 }
 
