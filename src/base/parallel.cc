@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <system_error>
 
@@ -94,13 +95,17 @@ int available_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
   int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
+  const double quota = cpu_quota();
+  if (quota < cpus) cpus = static_cast<int>(std::ceil(quota));
+  return std::max(cpus, 1);
+}
+
+double cpu_quota() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;
-  if (quota_file >> quota >> period && quota != "max" && period > 0) {
-    cpus = std::min(cpus, static_cast<int>(std::ceil(std::stod(quota) / period)));
-  }
-  return std::max(cpus, 1);
+  if (file >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
+  return std::numeric_limits<double>::infinity();
 }
 
 }  // namespace spillway

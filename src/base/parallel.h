@@ -63,5 +63,7 @@ class ThreadPool {
 
 // The number of CPUs that this process may run on (affinity and cgroup quota), at least 1.
 [[nodiscard]] int available_cpus();
+// CPU time per wall time that the cgroup's quota allows this process; infinite without a quota.
+[[nodiscard]] double cpu_quota();
 
 }  // namespace spillway

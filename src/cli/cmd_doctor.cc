@@ -24,6 +24,7 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "runtime/computer.h"
+#include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/measure.h"
 
@@ -91,6 +92,9 @@ struct Findings {
   std::vector<Missing> missing;
 };
 
+// That threads had of the CPUs while all this was measured.
+double cpu_share(const Measurement& measured) { return std::min(measured.cpu_share, measured.disk.cpu_share); }
+
 nlohmann::ordered_json tiers_json(const Findings& found) {
   const Machine& machine = found.measured.machine;
   const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
@@ -127,6 +131,8 @@ nlohmann::ordered_json to_json(const Findings& found) {
   json["missing"] = nlohmann::ordered_json::array();
   for (const Missing& one : found.missing)
     json["missing"].push_back({{"name", one.name}, {"why", one.why}, {"install", one.install}});
+  json["cpu_share"] = cpu_share(found.measured);
+  json["busy"] = cpu_share(found.measured) < kMinCpuShare;
   json["machine"] = spillway::to_json(found.measured.machine);
   return json;
 }
@@ -177,6 +183,12 @@ void print_page(const Findings& found) {
   print_products(found.measured);
   fmt::print("\nstarting an operation takes {:.1f} us\n\nlibraries\n ", machine.operation_seconds * 1e6);
   for (const Library& library : found.libraries) fmt::print(" {} {} ", library.name, library.version);
+  if (const double share = cpu_share(found.measured); share < kMinCpuShare) {
+    fmt::print(
+        "\n\nbusy\n  other programs took {:.0f} % of the CPUs, and the rates are lower for it; run `spillway "
+        "doctor` again when they rest",
+        100 * (1 - share));
+  }
   fmt::print("\n\nmissing\n");
   if (found.missing.empty()) fmt::print("  nothing\n");
   for (const Missing& one : found.missing) fmt::print("  {}: {}; {}\n", one.name, one.why, one.install);
@@ -187,10 +199,11 @@ void print_page(const Findings& found) {
 int cmd_doctor(std::span<const std::string> args) {
   CommandLine line("spillway doctor", "Shows what this machine has and how fast each part is.");
   std::string folder = ".", device_name = "auto", isa;
-  bool json = false;
+  bool json = false, again = false;
   line.option("--disk FOLDER", folder, "the folder whose disk is measured");
   line.option("--device NAME", device_name, "the device that is measured: auto, cpu, cuda or cuda:N");
   line.option("--isa NAME", isa, kIsaMeaning);
+  line.flag("--again", again, "forget all that was measured before, also of jobs' operations");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway doctor");
   line.example("spillway doctor --disk /nvme0/scratch");
@@ -214,7 +227,7 @@ int cmd_doctor(std::span<const std::string> args) {
   const GpuSurvey gpus = survey_gpus();
   found.libraries.insert(found.libraries.end(), gpus.libraries.begin(), gpus.libraries.end());
   found.missing.insert(found.missing.end(), gpus.missing.begin(), gpus.missing.end());
-  cache_machine(found.measured.machine, *device);  // the next job measures its operations anew
+  cache_rates(found.measured.machine, *device, again);
   if (json) {
     fmt::print("{}\n", json_text(to_json(found), 2));
   } else {

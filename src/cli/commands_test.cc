@@ -12,6 +12,7 @@
 #include "cli/help_page.h"
 #include "plan/machine.h"
 #include "tests/support/captured.h"
+#include "tests/support/cpu_share.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
@@ -175,19 +176,29 @@ TEST_CASE("--help-config prints the keys, as text and as the page") {
   CHECK(run({"plan", "--help-config", "--markdown"}).out.starts_with("# The config\n"));
 }
 
-TEST_CASE("doctor's JSON has tiers, rates, libraries and a machine that can be read back") {
+TEST_CASE("doctor says what it measures, and that the machine is busy where it is") {
   const TemporaryFolder folder;
   const char* before = std::getenv("XDG_CACHE_HOME");
   const std::string old = before == nullptr ? "" : before;
   setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
-  const Captured result = run({"doctor", "--json", "--disk", folder.path().string()});
+  const Captured busy = [&] {
+    const testing::FixedCpuShare fixed(0.5);
+    return run({"doctor", "--disk", folder.path().string()});
+  }();
+  const testing::FixedCpuShare quiet(1);
+  const Captured result = run({"doctor", "--again", "--json", "--disk", folder.path().string()});
   if (before == nullptr) {
     unsetenv("XDG_CACHE_HOME");
   } else {
     setenv("XDG_CACHE_HOME", old.c_str(), 1);
   }
+  CHECK(busy.out.find("\nbusy\n  other programs took 50 % of the CPUs, and") != std::string::npos);
+  CHECK(busy.err.find("warning: the machine is busy: threads have 50 % of the CPU time that they want; its rates will "
+                      "be measured again when it is not\n") != std::string::npos);
   REQUIRE(result.status == 0);
+  CHECK(result.err.find("busy") == std::string::npos);
   const auto json = nlohmann::json::parse(result.out);
+  CHECK(json["busy"] == false);
   CHECK(json["tiers"]["device"]["capacity_bytes"] > 0);
   CHECK(json["tiers"]["disk"].contains("write_bytes_per_second"));
   CHECK(json["compute"].size() >= 8);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "report/run_record.h"
+#include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/tiers.h"
@@ -43,6 +45,9 @@ std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   }
   return tiers;
 }
+
+// Of the time, that probes between the steps take.
+constexpr double kMaxShareOfProbes = 0.002;
 
 // With room for the trace of one step.
 ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned) {
@@ -67,7 +72,9 @@ class TrainingRun {
         trainer_(job, session_, data, listeners()),
         tier_memory_(memory_of_tiers(planned)),
         record_(planned.plan.program, 0),
-        calibration_(planned.training.graph, planned.plan.program, machine) {}
+        calibration_(planned.training.graph, planned.plan.program, machine) {
+    if (device.shares_host_memory()) cpu_share_.emplace(pool_);
+  }
 
   int run() {
     if (trainer_.length().lines > 0 && train::batch_options(job_.config).packing) say_how_full();
@@ -80,14 +87,24 @@ class TrainingRun {
     const train::TrainingOutcome outcome = trainer_.run();
     if (metrics_) metrics_->sync();
     write_report(outcome);
-    teach();
+    update_machine_cache();
     say_goodbye(outcome);
     return outcome.interrupted ? kInterrupted : kDone;
   }
 
  private:
-  // Adds what this run found out to what is known by now: other runs may have taught since this one began.
-  void teach() const {
+  // Adds what this run found out to what is known by now, which other runs may have changed since this one began.
+  void update_machine_cache() {
+    if (cpu_share_) {
+      cpu_share_->complete();
+      if (cpu_share_->is_busy()) {
+        log_warning(
+            "the machine was busy: threads had {:.0f} % of the CPU time that they wanted; what the steps took is not "
+            "kept for later plans",
+            100 * cpu_share_->value());
+        return;
+      }
+    }
     Machine known = cached_machine(device_).value_or(machine_);
     if (calibration_.improve(known)) cache_machine(known, device_);
   }
@@ -115,6 +132,7 @@ class TrainingRun {
   train::TrainingListeners listeners() {
     return {.before_step =
                 [this] {
+                  if (cpu_share_) cpu_share_->sample_at_intervals(kMaxShareOfProbes);
                   record_.begin_step(session_.executor().lanes());
                   session_.start_trace();
                   calibration_.begin_step(session_.executor().lanes());
@@ -208,6 +226,7 @@ class TrainingRun {
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
   Calibration calibration_;
+  std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
 };

@@ -123,7 +123,7 @@ TEST_CASE("the machines that the repository describes can be planned for") {
   }
 }
 
-TEST_CASE("a machine survives its JSON file, with its device, rates, disks, shares, operations and algorithms") {
+TEST_CASE("a machine survives its JSON file, with all that it knows") {
   Machine machine{.name = "there", .device = DeviceKind::kCuda, .threads = 3, .matrix_flops_f32 = 1e10};
   machine.operation_flops["attention"] = 5e11;
   machine.algorithms["512x512x512"] = 3;
@@ -132,14 +132,16 @@ TEST_CASE("a machine survives its JSON file, with its device, rates, disks, shar
   machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.4;
   machine.link_latency_seconds[static_cast<size_t>(Lane::kDiskWrite)] = 3e-4;
   machine.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.1, .host = 1e-7};
-  machine.operations["b(f32[1]) -> f32[1]"] = {.compute = 1.0 / 7};
+  machine.operations["b(f32[1]) -> f32[1]"] = {.compute = 1.0 / 7, .cpu_share = 0.5};
   machine.total_bytes = {1, 2, 3};
   machine.measured.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.08};
   machine.measured.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 1e9;
+  machine.cpu_shares.disks = 0.25;
   const Machine read = machine_from_json(nlohmann::json::parse(to_json(machine).dump()), "machine.json");
   CHECK(read.operations == machine.operations);
   CHECK(read.measured.operations == machine.measured.operations);
   CHECK(read.measured.link_bytes_per_second == machine.measured.link_bytes_per_second);
+  CHECK(read.cpu_shares.disks == 0.25);
   CHECK(read.operation_flops == machine.operation_flops);
   CHECK(read.disks == machine.disks);
   CHECK(read.total_bytes == machine.total_bytes);
@@ -156,6 +158,7 @@ TEST_CASE("a machine survives its JSON file, with its device, rates, disks, shar
   json.erase("total_bytes");
   json.erase("disks");
   json.erase("measured");
+  json.erase("cpu_shares");
   CHECK(machine_from_json(json, "machine.json").operations.empty());
   json["threads"] = 3e9;
   CHECK_THROWS_WITH_AS((void)machine_from_json(json, "machine.json"),

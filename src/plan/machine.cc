@@ -44,6 +44,7 @@ void read_operations(const nlohmann::json& json, std::string_view where, Machine
     Machine::OperationSeconds& seconds = operations[signature];
     read_number(entry, "compute_seconds", where, seconds.compute);
     read_number(entry, "host_seconds", where, seconds.host);
+    if (entry.contains("cpu_share")) read_number(entry, "cpu_share", where, seconds.cpu_share);
   }
 }
 
@@ -107,8 +108,10 @@ nlohmann::ordered_json lanes_json(const std::array<double, kLanes>& values) {
 
 nlohmann::ordered_json operations_json(const Machine::OperationTable& operations) {
   nlohmann::ordered_json json;
-  for (const auto& [signature, seconds] : operations)
+  for (const auto& [signature, seconds] : operations) {
     json[signature] = {{"compute_seconds", seconds.compute}, {"host_seconds", seconds.host}};
+    if (seconds.is_provisional()) json[signature]["cpu_share"] = seconds.cpu_share;
+  }
   return json;
 }
 
@@ -136,6 +139,7 @@ nlohmann::ordered_json to_json(const Machine& machine) {
   if (!measured.operations.empty()) json["measured"]["operations"] = operations_json(measured.operations);
   if (measured.link_bytes_per_second != decltype(measured.link_bytes_per_second){})
     json["measured"]["link_bytes_per_second"] = lanes_json(measured.link_bytes_per_second);
+  json["cpu_shares"] = {{"rates", machine.cpu_shares.rates}, {"disks", machine.cpu_shares.disks}};
   for (const auto& [shape, index] : machine.algorithms) json["algorithms"][shape] = index;
   return json;
 }
@@ -164,6 +168,11 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
     read_lanes(read_object(json, "link_latency_seconds", where), where, machine.link_latency_seconds);
   if (json.contains("operations")) read_operations(json, where, machine.operations);
   if (json.contains("measured")) read_measured(read_object(json, "measured", where), where, machine.measured);
+  if (json.contains("cpu_shares")) {
+    const nlohmann::json& shares = read_object(json, "cpu_shares", where);
+    read_number(shares, "rates", where, machine.cpu_shares.rates);
+    read_number(shares, "disks", where, machine.cpu_shares.disks);
+  }
   if (json.contains("algorithms")) read_algorithms(json, where, machine);
   if (machine.threads < 1 || machine.matrix_flops_f32 <= 0 || machine.matrix_flops_bf16 <= 0 ||
       machine.memory_bytes_per_second <= 0) {

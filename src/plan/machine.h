@@ -18,6 +18,9 @@
 
 namespace spillway {
 
+// Threads with less CPU time per wall time than this share their CPUs with other programs.
+inline constexpr double kMinCpuShare = 0.85;
+
 struct Machine {
   std::string name = "cpu";
   DeviceKind device = DeviceKind::kCpu;                // what the compute lane's kernels are written for
@@ -43,8 +46,11 @@ struct Machine {
   std::map<std::string, double, std::less<>> operation_flops;
 
   struct OperationSeconds {
-    double compute = 0;  // on the compute lane
-    double host = 0;     // on the host_compute lane; 0: not measured
+    double compute = 0;    // on the compute lane
+    double host = 0;       // on the host_compute lane; 0: not measured
+    double cpu_share = 1;  // that threads had when it was measured, as in CpuShares
+
+    [[nodiscard]] bool is_provisional() const { return cpu_share < kMinCpuShare; }
     bool operator==(const OperationSeconds&) const = default;
   };
   // By signature (plan/signature.h). Rates stand in for operations that are not here.
@@ -57,6 +63,14 @@ struct Machine {
     std::array<double, kLanes> link_bytes_per_second{};  // 0: no run has corrected it
   };
   Measured measured;
+  // CPU time per wall time of the threads that wanted it while something was measured (runtime/cpu_share.h). Below
+  // kMinCpuShare it was beside other programs and is provisional: it is measured again when they rest, and bounds
+  // nothing that runs find out.
+  struct CpuShares {
+    double rates = 1;  // of computation, memory and copies
+    double disks = 1;
+  };
+  CpuShares cpu_shares;
   // Which of a library's algorithms each shape takes, as Device::algorithms() says. Plans do not depend on it.
   std::map<std::string, int32_t, std::less<>> algorithms;
 
@@ -69,7 +83,7 @@ struct Machine {
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
 // `device`, `total_bytes`, `operation_flops`, `host_bytes_per_second`, `disks`, `compute_share`, `opposite_share`,
-// `link_latency_seconds`, `operations`, `measured` and `algorithms` may be missing.
+// `link_latency_seconds`, `operations`, `measured`, `cpu_shares` and `algorithms` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway

@@ -1,13 +1,13 @@
 #include "report/calibration.h"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <utility>
 
 #include "base/clock.h"
 #include "plan/signature.h"
 #include "report/timeline.h"
+#include "runtime/cpu_share.h"
 #include "runtime/loaded_program.h"
 
 namespace spillway {
@@ -21,9 +21,6 @@ constexpr double kMaxChangeOfOperation = 1.25, kMaxChangeOfLane = 1.5;
 
 // How far all runs together may go from what was measured. Farther is not this job on this machine, but another load.
 constexpr double kMaxCorrection = 1.5;
-
-// A thread that computes and has less CPU time than this shares its core with another program.
-constexpr double kMinCpuShare = 0.85;
 
 // However busy other lanes were, some of an operation's time was its own.
 constexpr double kMinOwnShare = 0.2;
@@ -46,13 +43,6 @@ void correct(double& known, double seen, double max_change, double& measured) {
   if (measured <= 0) measured = known;
   const double step = std::clamp(seen, known / max_change, known * max_change);
   known = std::clamp(step, measured / kMaxCorrection, measured * kMaxCorrection);
-}
-
-// CPU time of the calling thread.
-double thread_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace
@@ -167,17 +157,25 @@ bool Calibration::improve(Machine& machine) const {
       if (LoadedProgram::is_disk_lane(group.lane) && machine.disks != disks_) continue;
       const auto lane = static_cast<size_t>(group.lane);
       double& rate = machine.link_bytes_per_second[lane];
-      if (rate > 0) correct(rate, 1 / seconds, kMaxChangeOfLane, machine.measured.link_bytes_per_second[lane]);
+      if (rate <= 0) continue;
+      const bool is_disk = LoadedProgram::is_disk_lane(group.lane);
+      if ((is_disk ? machine.cpu_shares.disks : machine.cpu_shares.rates) < kMinCpuShare) {
+        rate = 1 / seconds;
+      } else {
+        correct(rate, 1 / seconds, kMaxChangeOfLane, machine.measured.link_bytes_per_second[lane]);
+      }
       continue;
     }
     const auto of_lane =
         group.lane == Lane::kHostCompute ? &Machine::OperationSeconds::host : &Machine::OperationSeconds::compute;
-    double& known = machine.operations[group.signature].*of_lane;
-    if (known > 0) {
+    Machine::OperationSeconds& operation = machine.operations[group.signature];
+    double& known = operation.*of_lane;
+    if (known > 0 && !operation.is_provisional()) {
       correct(known, seconds, kMaxChangeOfOperation, machine.measured.operations[group.signature].*of_lane);
-    } else {
-      known = seconds;  // the first measurement
+      continue;
     }
+    known = seconds;  // the first measurement, or the first without other programs
+    if (operation.compute == 0 || operation.host == 0) operation.cpu_share = 1;
   }
   return true;
 }

@@ -160,6 +160,25 @@ TEST_CASE("however many runs agree, they go no farther from what was measured th
     CHECK(known.operations[signature].compute == doctest::Approx(seconds.compute).epsilon(0.01));
 }
 
+TEST_CASE("what was measured on a busy machine gives way to the first quiet run, however far that is") {
+  Machine known = tiered_machine();
+  REQUIRE(run_on(tiered_machine(), 6).improve(known));
+  const Machine::OperationTable truth = known.operations;
+  for (auto& [signature, seconds] : known.operations) seconds = {.compute = 1000, .cpu_share = 0.5};
+  known.operations.begin()->second.host = 1000;
+  known.link_bytes_per_second[kToHost] = 1;
+  known.cpu_shares.rates = 0.5;
+  REQUIRE(run_on(tiered_machine(), 6, 0, large_program()).improve(known));
+  for (const auto& [signature, seconds] : truth) {
+    const Machine::OperationSeconds& found = known.operations[signature];
+    CHECK(found.compute == doctest::Approx(seconds.compute).epsilon(0.01));
+    CHECK(found.is_provisional() == (found.host > 0));  // what no run has seen is still to be measured
+  }
+  CHECK(known.link_bytes_per_second[kToHost] == doctest::Approx(2e8).epsilon(0.01));
+  CHECK(known.measured.operations.empty());
+  CHECK(known.measured.link_bytes_per_second[kToHost] == 0);
+}
+
 TEST_CASE("a step counts only where the compute lane had a CPU whenever it wanted one") {
   Calibration calibration(planned_job().training.graph, planned_job().plan.program, tiered_machine());
   calibration.begin_step(2.0);

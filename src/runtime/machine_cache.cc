@@ -1,5 +1,6 @@
 #include "runtime/machine_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "io/disk_space.h"
 #include "io/file.h"
 #include "runtime/computer.h"
+#include "runtime/cpu_share.h"
 #include "runtime/measure.h"
 
 namespace spillway {
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int64_t kMaxCacheBytes = 16 * kMiB;
 // Of what a Machine says; a cache file that says less is measured anew.
-constexpr int kMeasurement = 2;
+constexpr int kMeasurement = 3;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMaxOperations = 4000;
 
@@ -50,6 +52,48 @@ std::optional<Cached> read_cache(const Device& device) {
   } catch (const std::exception&) {
     return {};
   }
+}
+
+void copy_disks(const Machine& from, Machine& to) {
+  to.disks = from.disks;
+  to.cpu_shares.disks = from.cpu_shares.disks;
+  for (const size_t lane : {at(Lane::kDiskRead), at(Lane::kDiskWrite)}) {
+    to.link_bytes_per_second[lane] = from.link_bytes_per_second[lane];
+    to.measured.link_bytes_per_second[lane] = from.measured.link_bytes_per_second[lane];
+    to.link_latency_seconds[lane] = from.link_latency_seconds[lane];
+    to.compute_share[lane] = from.compute_share[lane];
+    to.opposite_share[lane] = from.opposite_share[lane];
+  }
+}
+
+bool has_disks(const Machine& machine) {
+  const auto& rates = machine.link_bytes_per_second;
+  return rates[at(Lane::kDiskRead)] > 0 && rates[at(Lane::kDiskWrite)] > 0;
+}
+
+// Asks the CPUs where that decides; says where they are still busy.
+bool is_less_busy_than(double then, std::string_view what) {
+  if (then >= kMinCpuShare) return false;
+  ThreadPool pool(available_cpus());
+  CpuShare now(pool);
+  now.complete();
+  if (is_worth_measuring_again(then, now.value())) return true;
+  say_busy(what, now.value());
+  return false;
+}
+
+// What is known, with rates that have been measured since, where those are not less certain.
+Machine with_rates(const Machine& known, const Machine& measured) {
+  const auto is_worse = [](double now, double then) { return now < std::min(kMinCpuShare, then); };
+  const bool keeps_rates = is_worse(measured.cpu_shares.rates, known.cpu_shares.rates);
+  const bool keeps_disks = !has_disks(measured) || (has_disks(known) && known.disks == measured.disks &&
+                                                    is_worse(measured.cpu_shares.disks, known.cpu_shares.disks));
+  Machine result = keeps_rates ? known : measured;
+  copy_disks(keeps_disks ? known : measured, result);
+  result.operations = known.operations;
+  result.measured.operations = known.measured.operations;
+  result.algorithms.insert(known.algorithms.begin(), known.algorithms.end());
+  return result;
 }
 
 }  // namespace
@@ -97,27 +141,38 @@ std::optional<Machine> cached_machine(const Device& device) {
   return std::move(machine);
 }
 
+void cache_rates(const Machine& measured, const Device& device, bool forget) {
+  const std::optional<Machine> known = forget ? std::nullopt : cached_machine(device);
+  cache_machine(known ? with_rates(*known, measured) : measured, device);
+}
+
 Machine this_machine(const std::vector<std::string>& folders, Device& device) {
-  if (std::optional<Machine> machine = cached_machine(device)) {
-    set_capacities(*machine, folders, device);
+  std::optional<Machine> machine = cached_machine(device);
+  if (machine) {
     device.set_algorithms(machine->algorithms);
-    return *std::move(machine);
+  } else {
+    restore_algorithms(device);
   }
-  restore_algorithms(device);
-  Machine machine = device.shares_host_memory() ? measure_machine(folders, kDiskBytesOfJob).machine
-                                                : measure_device(device, folders).machine;
-  set_capacities(machine, folders, device);
-  cache_machine(machine, device);
-  return machine;
+  if (!machine || is_less_busy_than(machine->cpu_shares.rates, "its rates")) {
+    // The disks wait for a job that uses them, where they have been measured at all.
+    const std::vector<std::string> disks = machine ? std::vector<std::string>() : folders;
+    const Measurement measured =
+        device.shares_host_memory() ? measure_machine(disks, kDiskBytesOfJob) : measure_device(device, disks);
+    cache_rates(measured.machine, device, false);
+    machine = machine ? with_rates(*machine, measured.machine) : measured.machine;
+  }
+  set_capacities(*machine, folders, device);
+  return *std::move(machine);
 }
 
 void measure_new_disks(Machine& machine, const std::vector<std::string>& folders, const Device& device) {
-  const auto& rates = machine.link_bytes_per_second;
-  const bool has_rates = rates[at(Lane::kDiskRead)] > 0 && rates[at(Lane::kDiskWrite)] > 0;
-  if (has_rates && machine.disks == disks_of(folders)) return;
+  if (has_disks(machine) && machine.disks == disks_of(folders) &&
+      !is_less_busy_than(machine.cpu_shares.disks, "the rates of its disks"))
+    return;
   log_info("measuring the disk tier in {}", fmt::join(folders, ", "));
   const DiskRates disks = measure_disks(folders, kDiskBytesOfJob);
   if (!disks.problem.empty()) log_warning("the disk tier could not be measured: {}", disks.problem);
+  if (disks.cpu_share < kMinCpuShare) say_busy("the rates of its disks", disks.cpu_share);
   set_disks(machine, folders, disks);
   // Another run may have written there since this one read it.
   Machine known = cached_machine(device).value_or(machine);

@@ -13,12 +13,21 @@
 #include "io/disk_space.h"
 #include "runtime/computer.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/cpu_share.h"
 
 using namespace spillway;
 
 namespace {
 
 constexpr auto kRead = static_cast<size_t>(Lane::kDiskRead), kWrite = static_cast<size_t>(Lane::kDiskWrite);
+
+// This one, with a disk that is not here.
+Machine quiet_machine() {
+  Machine machine{.name = cpu_name(), .threads = available_cpus(), .matrix_flops_f32 = 7, .disks = "999:1"};
+  machine.link_bytes_per_second[kRead] = machine.link_bytes_per_second[kWrite] = 1;
+  machine.operations["matmul"] = {.compute = 1};
+  return machine;
+}
 
 // The CPU, with a library that has several algorithms.
 class ChoosingDevice final : public Device {
@@ -48,6 +57,7 @@ class ChoosingDevice final : public Device {
 
 TEST_CASE("the machine is measured once and read from the cache afterwards") {
   const testing::CacheFolder folder;
+  const testing::FixedCpuShare quiet(1);
   const Machine measured = this_machine({folder.path()});
   CHECK(measured.matrix_flops_f32 > 1e8);
   CHECK(measured.memory_bytes_per_second > 1e8);
@@ -59,12 +69,72 @@ TEST_CASE("the machine is measured once and read from the cache afterwards") {
   CHECK(this_machine({folder.path()}).threads == measured.threads);
 }
 
+TEST_CASE("what was measured on a busy machine is measured again at the first start on one less busy") {
+  const testing::CacheFolder folder;
+  const std::vector<std::string> folders = {folder.path()};
+  Machine machine = quiet_machine();
+  machine.cpu_shares = {.rates = 0.2, .disks = 0.2};
+  machine.disks = disks_of(folders);
+  cache_machine(machine, cpu_device());
+  const auto start = [&](double cpu_share) {
+    const testing::FixedCpuShare fixed(cpu_share);
+    Machine result = this_machine(folders);
+    if (cpu_share != 0.5) measure_new_disks(result, folders);  // each takes seconds
+    CHECK(result.operations == machine.operations);
+    const Machine cached = cached_machine(cpu_device()).value();
+    CHECK(cached.matrix_flops_f32 == result.matrix_flops_f32);
+    CHECK(cached.link_bytes_per_second == result.link_bytes_per_second);
+    return result;
+  };
+  const auto has_new_rates = [](const Machine& now, const Machine& before) {
+    return now.matrix_flops_f32 != before.matrix_flops_f32;
+  };
+  const Machine as_busy = start(0.2), less_busy = start(0.5), as_busy_again = start(0.5), quiet = start(1),
+                busy = start(0.2);
+  CHECK_FALSE(has_new_rates(as_busy, machine));
+  CHECK(has_new_rates(less_busy, as_busy));
+  CHECK(less_busy.cpu_shares.rates == doctest::Approx(0.5));
+  CHECK(as_busy.link_bytes_per_second[kRead] == 1);
+  CHECK(quiet.link_bytes_per_second[kRead] > 1);
+  CHECK(quiet.cpu_shares.disks == 1);
+  CHECK(busy.link_bytes_per_second[kRead] == quiet.link_bytes_per_second[kRead]);
+  CHECK_FALSE(has_new_rates(as_busy_again, less_busy));
+  CHECK(has_new_rates(quiet, as_busy_again));
+  CHECK_FALSE(has_new_rates(busy, quiet));
+}
+
+TEST_CASE("rates of a busy machine do not take the place of better ones, unless all is to be forgotten") {
+  const testing::CacheFolder folder;
+  const Machine known = quiet_machine();
+  Machine busy{.name = known.name, .threads = known.threads, .matrix_flops_f32 = 1, .disks = known.disks};
+  busy.link_bytes_per_second[kRead] = busy.link_bytes_per_second[kWrite] = 3;
+  busy.cpu_shares = {.rates = 0.5, .disks = 0.5};
+  const auto after = [&](const Machine& measured, bool forget) {
+    cache_machine(known, cpu_device());
+    cache_rates(measured, cpu_device(), forget);
+    return cached_machine(cpu_device()).value();
+  };
+  const Machine kept = after(busy, false);
+  CHECK(kept.matrix_flops_f32 == known.matrix_flops_f32);
+  CHECK(kept.link_bytes_per_second[kRead] == 1);
+  CHECK(kept.cpu_shares.rates == 1);
+  CHECK(kept.cpu_shares.disks == 1);
+  const Machine forgotten = after(busy, true);
+  CHECK(forgotten.matrix_flops_f32 == 1);
+  CHECK(forgotten.operations.empty());
+  CHECK(forgotten.cpu_shares.rates == 0.5);
+  busy.cpu_shares = {};
+  const Machine replaced = after(busy, false);
+  CHECK(replaced.matrix_flops_f32 == 1);
+  CHECK(replaced.link_bytes_per_second[kWrite] == 3);
+  CHECK(replaced.operations == known.operations);
+}
+
 TEST_CASE("disks are measured for the first job that uses them, after others had their turn or measuring them failed") {
   const testing::CacheFolder folder;
-  Machine machine{.name = cpu_name(), .threads = available_cpus(), .disks = "999:1"};
-  machine.link_bytes_per_second[kRead] = machine.link_bytes_per_second[kWrite] = 1;
+  const testing::FixedCpuShare quiet(1);
+  Machine machine = quiet_machine();
   machine.measured.link_bytes_per_second[kRead] = 1;
-  machine.operations["matmul"] = {.compute = 1};
   cache_machine(machine, cpu_device());
   const std::vector<std::string> folders = {folder.path()};
   const auto check_measured = [&] {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "io/disk_space.h"
 #include "runtime/computer.h"
+#include "runtime/cpu_share.h"
 #include "runtime/loaded_program.h"
 
 namespace spillway {
@@ -29,11 +30,12 @@ double best_seconds(int runs, const Body& body) {
 size_t at(Tier tier) { return static_cast<size_t>(tier); }
 size_t at(Lane lane) { return static_cast<size_t>(lane); }
 
-std::vector<MatrixRate> measure_products(ThreadPool& pool) {
+std::vector<MatrixRate> measure_products(ThreadPool& pool, CpuShare& cpu_share) {
   std::vector<MatrixRate> rates;
   const auto measure = [&](DType dtype, cpu::Bf16Path path) {
     for (const int64_t size : {128, 256, 512, 1024}) {
       rates.push_back({dtype, path, size, cpu::measure_matmul_flops(dtype, path, pool, size)});
+      cpu_share.sample();
     }
   };
   measure(DType::kF32, cpu::Bf16Path::kWidenToF32);
@@ -99,24 +101,36 @@ double measure_dispatch(ThreadPool& pool) {
 
 Measurement measure_machine(const std::vector<std::string>& folders, int64_t max_disk_bytes) {
   ThreadPool pool(available_cpus());
+  CpuShare cpu_share(pool);
   Measurement result;
-  result.products = measure_products(pool);
-  result.disk = measure_disks(folders, max_disk_bytes);
+  result.products = measure_products(pool, cpu_share);
+  if (!folders.empty()) result.disk = measure_disks(folders, max_disk_bytes);
   Machine& machine = result.machine;
   machine.name = cpu_name();
   machine.threads = pool.threads();
   machine.matrix_flops_f32 = large_product_flops(result.products, DType::kF32);
   machine.matrix_flops_bf16 = large_product_flops(result.products, DType::kBF16);
   machine.memory_bytes_per_second = measure_triad(pool);
+  cpu_share.sample();
   machine.operation_seconds = measure_dispatch(pool);
+  cpu_share.sample();
   machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
   machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
   // Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
   for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
     machine.compute_share[at(lane)] = 1.0 / machine.threads;
+  cpu_share.sample();
+  result.cpu_share = cpu_share.value();
   set_disks(machine, folders, result.disk);
   set_capacities(machine, folders, cpu_device());
+  note_busy(result);
   return result;
+}
+
+void note_busy(Measurement& measurement) {
+  measurement.machine.cpu_shares.rates = measurement.cpu_share;
+  const double least = std::min(measurement.cpu_share, measurement.disk.cpu_share);
+  if (least < kMinCpuShare) say_busy("its rates", least);
 }
 
 }  // namespace spillway

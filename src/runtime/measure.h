@@ -33,6 +33,7 @@ struct DiskRate {
 struct DiskRates {
   DiskRate write, read;
   bool is_direct = false;  // past the page cache
+  double cpu_share = 1;    // that threads had meanwhile (cpu_share.h)
   std::string problem;     // why there are no rates; empty where there are
 };
 
@@ -55,12 +56,16 @@ struct MatrixRate {
 struct Measurement {
   Machine machine;
   std::vector<MatrixRate> products;  // by dtype, path and size
+  double cpu_share = 1;              // that threads had while all but the disk was measured (cpu_share.h)
   DiskRates disk;
 };
 
 // Everything above on this computer, in a few seconds. `folders` are those of the disk tier, measured with at most
-// `max_disk_bytes`.
+// `max_disk_bytes`; without any there are no rates of disks. On a busy machine rates are provisional, which is said.
 [[nodiscard]] Measurement measure_machine(const std::vector<std::string>& folders, int64_t max_disk_bytes);
+
+// Notes in the machine whether its rates are provisional, and says it.
+void note_busy(Measurement& measurement);
 
 // What the disk's two lanes take, lose to each other and leave to the compute lane when the disk tier is in these
 // folders, in the place of what the machine knew. Its other links are known.
@@ -71,7 +76,7 @@ void set_disks(Machine& machine, const std::vector<std::string>& folders, const 
 void set_capacities(Machine& machine, const std::vector<std::string>& folders, const Device& device);
 
 // Rates of a device that has memory of its own, and of the links to it: by copies and by matrix products of growing
-// size, timed with its events. What it has no kernel for is left out.
+// size, timed with its events. What it has no kernel for is left out. Folders and what is provisional: as above.
 [[nodiscard]] Measurement measure_device(Device& device, const std::vector<std::string>& folders);
 
 }  // namespace spillway

@@ -9,6 +9,7 @@
 #include "graph/operation.h"
 #include "ops/matmul/matmul.h"
 #include "runtime/computer.h"
+#include "runtime/cpu_share.h"
 #include "runtime/measure.h"
 #include "runtime/small_numbers.h"
 
@@ -124,11 +125,15 @@ Measurement measure_device(Device& device, const std::vector<std::string>& folde
   if (const double seconds = clock.product_seconds(DType::kF32, kTiny, 200); seconds > 0)
     machine.operation_seconds = seconds;
   ThreadPool pool(machine.threads);
+  CpuShare cpu_share(pool);
   machine.host_bytes_per_second = measure_triad(pool);
-  result.disk = measure_disks(folders, kDiskBytesOfJob);
+  cpu_share.complete();
+  result.cpu_share = cpu_share.value();
+  if (!folders.empty()) result.disk = measure_disks(folders, kDiskBytesOfJob);
   set_disks(machine, folders, result.disk);
   for (const auto& [shape, index] : device.algorithms()) machine.algorithms[shape] = index;
   set_capacities(machine, folders, device);
+  note_busy(result);
   return result;
 }
 

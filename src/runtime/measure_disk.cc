@@ -20,6 +20,7 @@
 #include "io/disk_queue.h"
 #include "io/disk_space.h"
 #include "runtime/computer.h"
+#include "runtime/cpu_share.h"
 #include "runtime/measure.h"
 
 namespace spillway {
@@ -132,17 +133,27 @@ class DiskBench {
     written_ = scratch_.bytes();
     written_ = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds).bytes;
     const Pass writing = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds);
+    sample_cpus();
     const Pass reading = pass(DiskDirection::kRead, kRequest, kRequests, kSeconds);
+    sample_cpus();
     rates.write = {.bytes_per_second = writing.rate(), .cores = writing.cores};
     rates.read = {.bytes_per_second = reading.rate(), .cores = reading.cores};
     measure_both(rates);
+    sample_cpus();
     rates.write.latency_seconds = latency(DiskDirection::kWrite, writing.rate());
     rates.read.latency_seconds = latency(DiskDirection::kRead, reading.rate());
+    sample_cpus();
+    rates.cpu_share = cpu_share_.value();
     return rates;
   }
 
  private:
   static constexpr int64_t kWindow = kRequest * kRequests;
+
+  // Between passes, whose own threads a probe would disturb.
+  void sample_cpus() {
+    for (int i = 0; i < 3; ++i) cpu_share_.sample();
+  }
 
   [[nodiscard]] Stream stream(DiskDirection direction, int64_t begin, int64_t bytes) const {
     const bool writes = direction == DiskDirection::kWrite;
@@ -178,6 +189,8 @@ class DiskBench {
 
   Arena memory_;
   Scratch scratch_;
+  ThreadPool pool_{available_cpus()};
+  CpuShare cpu_share_{pool_};
   int64_t written_ = 0;
 };
 
@@ -202,6 +215,7 @@ DiskRates measure_disks(const std::vector<std::string>& folders, int64_t max_byt
 
 void set_disks(Machine& machine, const std::vector<std::string>& folders, const DiskRates& rates) {
   machine.disks = disks_of(folders);
+  machine.cpu_shares.disks = rates.cpu_share;
   const bool is_cpu = machine.device == DeviceKind::kCpu;
   const auto set = [&](Lane disk, Lane link, const DiskRate& rate) {
     const auto at = static_cast<size_t>(disk);

@@ -21,6 +21,7 @@
 #include "graph/operation.h"
 #include "plan/cost_model.h"
 #include "plan/signature.h"
+#include "runtime/cpu_share.h"
 #include "runtime/small_numbers.h"
 #include "runtime/stream_size.h"
 
@@ -85,7 +86,9 @@ class OperationBench {
       if (!graph.op(op).def->kernel(device.kind())) continue;
       if (lanes == BenchLanes::kHost && graph.op(op).phase != Phase::kUpdate) continue;
       std::string signature = signature_of(graph, op);
-      if (machine.operations.count(signature) > 0 || !seen.insert(signature).second) continue;
+      const auto known = machine.operations.find(signature);
+      if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
+      if (!seen.insert(signature).second) continue;
       Sample sample{.op = op, .signature = std::move(signature)};
       if (choose_size(sample)) samples_.push_back(std::move(sample));
     }
@@ -117,11 +120,13 @@ class OperationBench {
     for (int round = 0; round <= kMaxRounds; ++round) {
       for (Sample& sample : samples_) {
         measure(sample);
+        if (!device_.is_asynchronous()) cpu_share_.sample_at_intervals();
         if (round == 0 && options_.on_progress) options_.on_progress(&sample - samples_.data() + 1, size());
       }
       if (now_seconds() - begin > options_.seconds) break;
       if (round == 0) forget();
     }
+    if (!device_.is_asynchronous()) cpu_share_.complete();
   }
 
   void add_to(Machine& machine) const {
@@ -129,11 +134,26 @@ class OperationBench {
       Machine::OperationSeconds& seconds = machine.operations[sample.signature];
       if (lanes_ != BenchLanes::kHost) seconds.compute = sample.scale * undisturbed(sample.compute_seconds);
       if (lanes_ != BenchLanes::kCompute) seconds.host = sample.scale * undisturbed(sample.host_seconds);
+      seconds.cpu_share = cpu_share_.value();
     }
+  }
+
+  // Says that the machine is busy where that leaves some of the operations provisional.
+  void say_if_busy() const {
+    const bool is_now = cpu_share_.is_busy() && !samples_.empty();
+    if (is_now || keeps_provisional_) say_busy("the operations of this job", cpu_share_.value());
   }
 
  private:
   [[nodiscard]] const Operation& operation(const Sample& sample) const { return graph_.op(sample.op); }
+
+  [[nodiscard]] bool is_worth_measuring(const Machine::OperationSeconds& known) {
+    if (!known.is_provisional()) return false;
+    cpu_share_.complete();
+    const bool is_worth_it = is_worth_measuring_again(known.cpu_share, cpu_share_.value());
+    keeps_provisional_ = keeps_provisional_ || !is_worth_it;
+    return is_worth_it;
+  }
 
   // Visits every operand that is there: visit(value, is_output, index).
   template <typename Visit>
@@ -379,6 +399,8 @@ class OperationBench {
   CostModel costs_;
   int64_t max_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
   ThreadPool pool_, host_pool_{1};
+  CpuShare cpu_share_{pool_};
+  bool keeps_provisional_ = false;  // some that it would measure on a machine less busy
   std::vector<Sample> samples_;
   std::map<std::pair<ValueId, int64_t>, Device::Memory> batch_;  // by value and tokens
   std::byte* workspace_ = nullptr;
@@ -401,12 +423,16 @@ int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& op
   if (apart)
     benches.push_back(std::make_unique<OperationBench>(graph, on_host, machine, cpu_device(), BenchLanes::kHost));
   const int64_t count = benches.front()->size();
-  if (count == 0) return 0;
+  if (count == 0) {
+    benches.front()->say_if_busy();
+    return 0;
+  }
   log_info("measuring {} operations of this job, once on this computer", count);
   for (const auto& bench : benches) {
     if (bench->size() == 0) continue;
     bench->run();
     bench->add_to(machine);
+    bench->say_if_busy();
   }
   for (const auto& [shape, index] : device.algorithms()) machine.algorithms[shape] = index;
   return count;

@@ -31,7 +31,8 @@ struct OperationMeasureOptions {
   int64_t memory_bytes = kGiB;
 };
 
-// Adds to `machine.operations` what is not there yet; returns how many that are. Those of the update section are
+// Adds to `machine.operations` what is not there yet, or is provisional and worth measuring again; returns how many
+// that are. On a busy machine (cpu_share.h) they are provisional, which is said. Those of the update section are
 // measured by one thread of the CPU, too, as the host_compute lane runs them. What the device's libraries offer several
 // algorithms for, they choose by measuring, too, and `machine.algorithms` keeps it. Says how many on standard error
 // before it starts. REQUIRES: verify(graph) is empty.

@@ -39,6 +39,9 @@ TEST_CASE("what lanes lose to each other follows from their rates alone and toge
   CHECK(machine.opposite_share[kRead] == 0);
   CHECK(machine.compute_share[kWrite] == doctest::Approx(0.125));
   CHECK(machine.link_latency_seconds[kWrite] == 1e-3);
+  CHECK(machine.cpu_shares.disks == 1);
+  set_disks(machine, {"/tmp"}, {.cpu_share = 0.5});
+  CHECK(machine.cpu_shares.disks == 0.5);
   set_disks(machine, {"/tmp"}, {.problem = "full"});
   CHECK(machine.link_bytes_per_second[kRead] == 0);
   CHECK(machine.opposite_share[kWrite] == 0);

@@ -65,7 +65,10 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
   if (measure_operations(training.graph, options, machine) == 0) return;
   // Another run may have written there since this one read it.
   Machine known = cached_machine(device).value_or(machine);
-  known.operations.insert(machine.operations.begin(), machine.operations.end());
+  for (const auto& [signature, seconds] : machine.operations) {
+    const auto [entry, is_new] = known.operations.try_emplace(signature, seconds);
+    if (!is_new && entry->second.is_provisional()) entry->second = seconds;
+  }
   known.algorithms.insert(machine.algorithms.begin(), machine.algorithms.end());
   cache_machine(known, device);
 }

@@ -6,11 +6,14 @@
 #include <set>
 #include <string>
 
+#include "base/parallel.h"
 #include "plan/signature.h"
+#include "runtime/computer.h"
 #include "runtime/machine_cache.h"
 #include "runtime/measure_operations.h"
 #include "runtime/stream_size.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/cpu_share.h"
 #include "tests/support/tiny_training.h"
 
 using namespace spillway;
@@ -28,6 +31,7 @@ int64_t signatures_of(const Graph& graph) {
 
 TEST_CASE("every operation of a training graph is measured once, and no job's numbers are needed for it") {
   const CacheFolder cache;
+  const FixedCpuShare quiet(1);
   for (const bool lora : {false, true}) {
     CAPTURE(lora);
     const train::Job job =
@@ -70,6 +74,33 @@ TEST_CASE("what would take long is measured on a shorter stream, and every step 
   CHECK(calls == signatures_of(graph));
   CHECK(max_tokens == kMinTokens);
   for (const auto& [signature, seconds] : machine.operations) CHECK(seconds.compute > 0);
+}
+
+TEST_CASE("operations that were measured on a busy machine are measured again on one less busy") {
+  const CacheFolder cache;
+  const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
+  const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  Machine machine{.name = cpu_name(), .threads = available_cpus()};
+  // Whether a start on such a machine measures all operations anew, here and in the cache; else it measures none.
+  const auto measures = [&](double cpu_share) {
+    constexpr double kMarked = 1e-12;
+    for (auto& [signature, known] : machine.operations) known.compute = kMarked;
+    cache_machine(machine, cpu_device());
+    const FixedCpuShare fixed(cpu_share);
+    train::measure_job(job, training, machine);
+    CHECK(std::ssize(machine.operations) == signatures_of(training.graph));
+    CHECK(cached_machine(cpu_device()).value().operations == machine.operations);
+    const auto marked = std::count_if(machine.operations.begin(), machine.operations.end(),
+                                      [](const auto& operation) { return operation.second.compute == kMarked; });
+    CHECK((marked == 0 || marked == std::ssize(machine.operations)));
+    return marked == 0;
+  };
+  CHECK(measures(0.2));
+  CHECK_FALSE(measures(0.2));
+  CHECK(measures(0.5));
+  CHECK_FALSE(measures(0.5));
+  CHECK(measures(1));
+  CHECK_FALSE(measures(0.2));
 }
 
 TEST_CASE("scratch memory is bounded: what needs more works on fewer rows or is left out") {
