@@ -36,7 +36,8 @@ TEST_CASE("layers with a window save their attention where the keys say so, and 
     for (const char* plan : {"fixed", "auto"}) {
       CAPTURE(row.selective);
       CAPTURE(plan);
-      const std::string lines = fmt::format("selective_checkpointing: {}\nmemory: {{plan: {}}}\n", row.selective, plan);
+      const std::string lines = fmt::format(
+          "gradient_checkpointing: true\nselective_checkpointing: {}\nmemory: {{plan: {}}}\n", row.selective, plan);
       const Plan planned = train::plan_job(jobs.job(lines), jobs.machine()).plan;
       std::vector<Treatment> attention;
       for (const BlockChoice& block : planned.choices.blocks) attention.push_back(block[SavedGroup::kAttention]);

@@ -10,8 +10,8 @@ namespace spillway {
 // Copying, comparing and printing a value recurse: what is nested deeper could exhaust the stack.
 constexpr int kMaxJsonDepth = 200;
 
-// `text` as JSON, with a discarded value for what is none. Throws InputError at `where` for nesting beyond
-// kMaxJsonDepth levels.
+// `text` as JSON, with a discarded value for what is none. A number that no double holds (1e400) becomes the text of
+// it, so that its reader refuses it by its key. Throws InputError at `where` for nesting beyond kMaxJsonDepth levels.
 // Json is nlohmann::json or nlohmann::ordered_json; so for json_text.
 template <typename Json = nlohmann::json>
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view where);

@@ -19,6 +19,14 @@ bool flag(const Json& json, const char* key, bool fallback, std::string_view whe
   return found->get<bool>();
 }
 
+void check_messages(const Json& messages, std::string_view where) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].is_object()) continue;
+    throw input_error(where, "expected messages.{} to be an object such as {}, got {}; correct it", i,
+                      R"({"role": "user", "content": "Hello"})", messages[i].type_name());
+  }
+}
+
 }  // namespace
 
 data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokenizer, bool asks, std::string_view where) {
@@ -31,6 +39,7 @@ data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokeniz
     if (!token.empty()) input.variables[name] = token;
   }
   if (json.is_array()) {
+    check_messages(json, where);
     input.messages = json;
     return input;
   }
@@ -39,6 +48,7 @@ data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokeniz
                       "expected a list of messages, or an object with such a list under 'messages', got {}; correct it",
                       json.is_discarded() ? "text that is not JSON" : json.type_name());
   }
+  check_messages(json["messages"], where);
   input.messages = json["messages"];
   if (json.contains("tools")) input.tools = json["tools"];
   if (json.contains("documents")) input.documents = json["documents"];

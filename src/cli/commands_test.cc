@@ -87,6 +87,25 @@ TEST_CASE("a meaning that is too long for its line goes on below itself") {
                     "\n  --long C  short\n\nExamples\n  u a\n");
 }
 
+TEST_CASE("messages that are none are named") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path().string(), list = (folder.path() / "list.json").string();
+  std::ofstream(folder.path() / "tokenizer.json") << R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})";
+  std::ofstream(folder.path() / "chat_template.jinja") << "{{ messages[0].content }}";
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"[1, 2]", "messages.0 to be an object"},
+      {R"({"messages": [{"content": "a"}, [3]]})", "messages.1 to be"},
+      {R"(["a"])", "got string; correct it"}};
+  for (const auto& [text, message] : kWrong) {
+    CAPTURE(std::string(text));
+    std::ofstream(list) << text;
+    const Captured captured = run({"tokenize", model, "--messages", list});
+    CHECK(captured.status == 2);
+    CHECK(captured.err.starts_with("[" + list + "] expected messages."));
+    CHECK(captured.err.find(message) != std::string::npos);
+  }
+}
+
 TEST_CASE("JSON that is nested too deep is an error of one line, wherever it stands") {
   const TemporaryFolder folder;
   const auto write = [&](const char* name, std::string_view start, std::string_view end) {
@@ -117,7 +136,10 @@ TEST_CASE("--check-config looks at keys and values and writes nothing") {
   const Captured fine = run({"plan", config.path, "--check-config", "--micro-batch-size", "2", "--json"});
   CHECK(fine.status == 0);
   CHECK(nlohmann::json::parse(fine.out)["ignored"] == nlohmann::json{"wandb_project"});
-  CHECK(fine.err == "ignored: wandb_project (they cannot matter here)\n");
+  CHECK(
+      fine.err ==
+      "ignored: wandb_project (no experiment tracker is built in: metrics.jsonl has every step, report.html shows the "
+      "run)\n");
   const Captured wrong = run({"plan", config.path, "--check-config", "--micro_batch_size=0"});
   CHECK(wrong.status == 2);
   CHECK(wrong.out.find("  wandb_project     ignored: no experiment tracker") != std::string::npos);

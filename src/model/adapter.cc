@@ -77,6 +77,17 @@ void check_listed(const LoraOptions& listed, const std::set<std::string, std::le
   }
 }
 
+// The rows of each A are the rank, which a config may leave out where it is PEFT's default.
+void check_rank(const LoraOptions& lora, const std::filesystem::path& folder, const std::string& where) {
+  const SafetensorsFolder file(folder, "adapter_model");
+  for (const std::string& module : lora.target_modules) {
+    const StoredTensor* a = file.find(lora_name(module, 'A'));
+    if (a == nullptr || a->shape.size() != 2 || a->shape[0] == lora.r) continue;
+    throw input_error(where, "expected r to be the rank of the tensors, {}, got {}; write \"r\": {}", a->shape[0],
+                      lora.r, a->shape[0]);
+  }
+}
+
 // A stable number for a name (FNV-1a), to key its random stream by.
 uint64_t hash_of(std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325;
@@ -196,6 +207,7 @@ LoraOptions read_adapter_options(const std::filesystem::path& folder) {
   std::set<std::string, std::less<>> stored = stored_targets(folder);
   if (!lora.target_modules.empty()) check_listed(lora, stored, path.string());
   lora.target_modules = std::move(stored);
+  check_rank(lora, folder, path.string());
   return lora;
 }
 

@@ -122,6 +122,23 @@ TEST_CASE("an adapter's tensors are of the layers that its config lists") {
   CHECK(read_adapter_options(folder.path()).target_modules.size() == 6);
 }
 
+TEST_CASE("an adapter's rank is that of its tensors, and an adapter_config.json without another names r") {
+  const TemporaryFolder folder;
+  const std::filesystem::path source = kGolden / "llama32/adapter";
+  std::filesystem::copy_file(source / "adapter_model.safetensors", folder.path() / "adapter_model.safetensors");
+  auto config = nlohmann::json::parse(read_file(source / "adapter_config.json", 1 << 20));
+  const int64_t rank = config["r"];
+  REQUIRE(rank != 8);
+  const std::string where = "[" + (folder.path() / "adapter_config.json").string() + "] ";
+  config.erase("r");
+  write_file(folder.path() / "adapter_config.json", config.dump());
+  CHECK(error_of([&] { (void)read_adapter_options(folder.path()); }) ==
+        where + fmt::format("expected r to be the rank of the tensors, {0}, got 8; write \"r\": {0}", rank));
+  config["r"] = rank;
+  write_file(folder.path() / "adapter_config.json", config.dump());
+  CHECK(read_adapter_options(folder.path()).r == rank);
+}
+
 TEST_CASE("adapters of another kind are refused") {
   nlohmann::json config = nlohmann::json::parse(read_file(kGolden / "llama2/adapter/adapter_config.json", 1 << 20));
   const auto error_with = [&](const char* key, const nlohmann::json& value) {

@@ -46,12 +46,16 @@ constexpr int64_t kMaxPositions = int64_t{1} << 40;
 const Family& find_family(const JsonFields& json) {
   const std::vector<std::string> architectures = json.strings("architectures");
   const std::string model_type = json.string_or("model_type", "");
+  if (model_type.empty() && architectures.empty()) {
+    throw input_error(json.where(), "expected model_type llama, mistral, qwen2 or qwen3, got none; add it");
+  }
   const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
   for (const Family& family : kFamilies) {
     if (wanted != (architectures.empty() ? family.model_type : family.name)) continue;
-    if (!model_type.empty() && model_type != family.model_type) {
+    // Transformers goes by it, whatever the architectures say.
+    if (model_type != family.model_type) {
       throw input_error(json.where(), "expected model_type {} beside {}, got {}; correct the one that is wrong",
-                        family.model_type, family.name, model_type);
+                        family.model_type, family.name, model_type.empty() ? "none" : model_type);
     }
     return family;
   }

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -20,9 +22,18 @@ const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR)
 
 // A small valid config.json, with changes; a null removes nothing, it is written as null.
 std::string config_text(const json& changes = json::object(), std::string_view architecture = "LlamaForCausalLM") {
-  json config = {{"architectures", {architecture}}, {"vocab_size", 96},       {"hidden_size", 32},
-                 {"intermediate_size", 48},         {"num_hidden_layers", 3}, {"num_attention_heads", 4},
-                 {"num_key_value_heads", 2},        {"rms_norm_eps", 1e-5},   {"hidden_act", "silu"},
+  std::string type(architecture.substr(0, architecture.find("For")));
+  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
+  json config = {{"architectures", {architecture}},
+                 {"model_type", type},
+                 {"vocab_size", 96},
+                 {"hidden_size", 32},
+                 {"intermediate_size", 48},
+                 {"num_hidden_layers", 3},
+                 {"num_attention_heads", 4},
+                 {"num_key_value_heads", 2},
+                 {"rms_norm_eps", 1e-5},
+                 {"hidden_act", "silu"},
                  {"max_position_embeddings", 64}};
   config.update(changes);
   return config.dump();
@@ -162,6 +173,15 @@ TEST_CASE("an architecture is found by model_type where architectures is missing
   CHECK(parse_model_config(config.dump(), "config.json").architecture == Architecture::kQwen2);
 }
 
+TEST_CASE("a config.json without model_type is refused, as by transformers") {
+  CHECK(error_of({{"model_type", nullptr}}) ==
+        "[config.json] expected model_type llama beside LlamaForCausalLM, got none; correct the one that is wrong");
+  json config = json::parse(config_text({{"model_type", ""}}));
+  config.erase("architectures");
+  CHECK(error_of(config.dump()) ==
+        "[config.json] expected model_type llama, mistral, qwen2 or qwen3, got none; add it");
+}
+
 TEST_CASE("what is not supported is refused by name") {
   CHECK(error_of(json::object(), "GemmaForCausalLM") ==
         "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
@@ -184,6 +204,10 @@ TEST_CASE("numbers that cannot be are refused with key and value") {
   CHECK(error_of({{"hidden_size", 0}}) ==
         "[config.json] expected hidden_size to be an integer from 1 to 1048576, got 0; correct the file");
   CHECK(error_of({{"hidden_size", -32}}).find("got -32") != std::string::npos);
+  std::string large = config_text();
+  large.replace(large.find(":48"), 3, ":1e400");
+  CHECK(error_of(large) ==
+        "[config.json] expected intermediate_size to be an integer from 1 to 1048576, got \"1e400\"; correct the file");
   CHECK(error_of({{"hidden_size", 32.0}}).find("got 32.0") != std::string::npos);
   CHECK(error_of({{"vocab_size", uint64_t{1} << 63}}).find("got 9223372036854775808") != std::string::npos);
   CHECK(error_of({{"vocab_size", "96"}}).find("got \"96\"") != std::string::npos);

@@ -65,6 +65,14 @@ struct SelectiveCheckpointing {
   std::vector<LayerType> recompute_layer_types = {LayerType::kSlidingAttention};  // nothing is saved in these
 };
 
+// Names of modules, or one pattern that whole paths match, as PEFT takes them.
+struct TargetModules {
+  std::vector<std::string> names;
+  std::string pattern;
+
+  [[nodiscard]] bool empty() const { return names.empty() && pattern.empty(); }
+};
+
 // accelerate's budgets: a device's number, `cpu` or `disk` -> a size as written.
 struct MaxMemory {
   std::map<std::string, std::string, std::less<>> sizes;
@@ -84,8 +92,7 @@ struct Config {
   int64_t lora_r = 0;
   double lora_alpha = 0;
   double lora_dropout = 0;
-  std::vector<std::string> lora_target_modules;  // empty, without lora_target_linear: q_proj and v_proj
-  std::string lora_target_pattern;               // of whole paths; loading takes it from lora_target_modules
+  TargetModules lora_target_modules;  // empty, without lora_target_linear: q_proj and v_proj
   bool lora_target_linear = false;
   std::vector<std::string> lora_modules_to_save;
   std::string lora_model_dir;
@@ -103,7 +110,8 @@ struct Config {
   bool resize_token_embeddings_to_32x = false;
   std::vector<std::string> eot_tokens;
   bool train_on_inputs = false;
-  std::string dataset_name, dataset_train_split;  // TRL's; loading makes them the one entry of `datasets`
+  std::string dataset_name, dataset_config,
+      dataset_train_split;  // TRL's; loading makes them the one entry of `datasets`
   std::optional<bool> completion_only_loss;
   bool assistant_only_loss = false;
   std::string dataset_text_field = "text";

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "train/config_check_data.h"
 #include "train/config_memory.h"
+#include "train/config_trl.h"
 #include "train/config_values.h"
-#include "train/lora_pattern.h"
 
 namespace spillway::train {
 namespace {
@@ -23,11 +23,11 @@ void complete_batch(Checks& c) {
                         "expected a multiple of micro_batch_size, {}, got {}; change one of them", micro, rows);
     }
     c.config.gradient_accumulation_steps = rows / micro;
-    if (!c.given("micro_batch_size")) {
-      c.loaded.notes.push_back(
-          fmt::format("batch_size: {} is micro_batch_size: 1 with gradient_accumulation_steps: {}; axolotl wants one "
-                      "of them beside it",
-                      rows, rows));
+    // As axolotl. DeepSpeed's train_batch_size comes here, too; its programs have a micro-batch of their own.
+    if (!c.given("micro_batch_size") && c.loaded.spelled.contains("batch_size")) {
+      throw input_error(c.where("batch_size"),
+                        "expected micro_batch_size beside it, got neither that nor gradient_accumulation_steps; set "
+                        "micro_batch_size");
     }
   }
   if (c.config.eval_batch_size.value_or(0) > c.config.micro_batch_size) {
@@ -134,14 +134,9 @@ void complete_peft(Checks& c) {
 
 void complete_adapter(Checks& c) {
   Config& config = c.config;
-  if (config.lora_target_modules == std::vector<std::string>{"all-linear"}) {
-    config.lora_target_modules.clear();
+  if (config.lora_target_modules.names == std::vector<std::string>{"all-linear"}) {
+    config.lora_target_modules = {};
     config.lora_target_linear = true;
-  }
-  if (config.lora_target_modules.size() == 1 && is_module_pattern(config.lora_target_modules[0])) {
-    check_module_pattern(config.lora_target_modules[0], c.where("lora_target_modules"));
-    config.lora_target_pattern = std::move(config.lora_target_modules[0]);
-    config.lora_target_modules.clear();
   }
   if (config.adapter == Adapter::kNone) {
     if (!config.lora_model_dir.empty()) {
@@ -198,9 +193,10 @@ void complete_checkpointing(Checks& c) {
         "selective_checkpointing with activation_offloading: what is kept moves, the rest is recomputed; axolotl "
         "refuses it");
   }
-  if (config.gradient_checkpointing == Checkpointing::kOff) {
-    throw input_error(c.where("selective_checkpointing"),
-                      "expected gradient_checkpointing: true beside it, got false; remove one of them");
+  if (!c.given("gradient_checkpointing") || config.gradient_checkpointing == Checkpointing::kOff) {
+    const bool is_off = config.gradient_checkpointing == Checkpointing::kOff;
+    throw input_error(c.where("selective_checkpointing"), "expected gradient_checkpointing: true beside it, got {}; {}",
+                      is_off ? "false" : "none", is_off ? "remove one of them" : "set it");
   }
   config.gradient_checkpointing = Checkpointing::kOn;
 }
@@ -219,6 +215,11 @@ void check_machine(const Checks& c) {
                                   {"memory.host", &config.memory.host},
                                   {"memory.disk", &config.memory.disk}}) {
     if (!size->empty()) (void)parse_bytes(*size, kAnyMachine, c.where(key));
+  }
+  // A tier can be switched off; what computes has to be somewhere.
+  if (!config.memory.device.empty() && parse_bytes(config.memory.device, kAnyMachine, "") == 0) {
+    throw input_error(c.where("memory.device"), "expected more than nothing, got {}; raise it, or leave it out",
+                      quote(config.memory.device));
   }
   // Whether the GPU is there is another question, for the machine that trains.
   if (config.device == "auto" || config.device == "cpu" || gpu_of(config.device)) return;
@@ -239,6 +240,7 @@ void check_required(const Checks& c, ConfigUse use) {
 
 void complete_config(LoadedConfig& loaded, ConfigUse use) {
   Checks checks{loaded};
+  take_trl_defaults(checks);
   check_required(checks, use);
   complete_data(checks);
   complete_length(checks);

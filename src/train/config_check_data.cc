@@ -105,10 +105,12 @@ void complete_data(Checks& c) {
   c.exclude("datasets", true, "dataset_name", true);
   if (config.dataset_name.empty()) {
     c.loaded.verdicts.ignore("dataset_train_split", "it goes with dataset_name; entries of datasets have a split");
+    c.loaded.verdicts.ignore("dataset_config", "it goes with dataset_name; entries of datasets have a name");
   } else {
     DatasetConfig& dataset = config.datasets.emplace_back();
     dataset.path = config.dataset_name;
     if (!config.dataset_train_split.empty()) dataset.split = config.dataset_train_split;
+    dataset.name = config.dataset_config;
     c.loaded.given.emplace("datasets", c.where("dataset_name"));
   }
   complete_pretraining(c);
@@ -123,8 +125,6 @@ void complete_data(Checks& c) {
 }
 
 void complete_length(Checks& c) {
-  // TRL's way to name a dataset brings TRL's default length.
-  if (!c.config.max_length && c.given("dataset_name") && !c.given("sequence_len")) c.config.max_length = 1024;
   if (!c.config.max_length) {
     if (c.config.truncation_mode == TruncationMode::kKeepEnd) {
       throw input_error(

@@ -66,22 +66,24 @@ const KeyIndex& dataset_index() {
 }
 
 void add_rows(KeySection& section, KeyStatus status, std::string_view meaning,
-              std::initializer_list<std::string_view> names) {
+              std::initializer_list<std::string_view> names, std::string_view advice) {
   for (const std::string_view name : names) {
-    section.keys.push_back({.name = name, .status = status, .meaning = meaning});
+    section.keys.push_back({.name = name, .status = status, .meaning = meaning, .advice = advice});
   }
 }
 
 }  // namespace
 
 void add_ignored(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names) {
-  add_rows(section, KeyStatus::kIgnored, why, names);
+  add_rows(section, KeyStatus::kIgnored, why, names, "");
 }
-void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names) {
-  add_rows(section, KeyStatus::kNotYet, what, names);
+void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names,
+                 std::string_view advice) {
+  add_rows(section, KeyStatus::kNotYet, what, names, advice);
 }
-void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names) {
-  add_rows(section, KeyStatus::kRefused, why, names);
+void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names,
+                 std::string_view advice) {
+  add_rows(section, KeyStatus::kRefused, why, names, advice);
 }
 
 std::span<const KeySection> config_sections() {

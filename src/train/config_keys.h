@@ -15,7 +15,7 @@ namespace spillway::train {
 
 enum class KeyStatus {
   kSupported,
-  kIgnored,  // cannot matter here; `meaning` says why
+  kIgnored,  // makes no difference here; `meaning` says what is done instead
   kNotYet,   // its effect is to come; `meaning` says what it is. The off value is accepted
   kRefused,  // its effect will not come; `meaning` says why. The off value is accepted
 };
@@ -39,6 +39,8 @@ struct ConfigKey {
   std::vector<DatasetConfig>& (*entries)(void* owner) = nullptr;
   // Values that may be given to a key that is not yet done or refused, beside null, false and none.
   std::vector<std::string_view> harmless{};
+  // What to do about a value that is not supported; empty where leaving the key out would train something else.
+  std::string_view advice{};
   bool spares_rows = false;  // not yet done, but `preprocess` makes rows beside it; bound where they depend on it
   bool takes_null = false;   // an empty value means something
   bool takes_path = false;   // of a list of datasets: text is the path of the only one
@@ -69,6 +71,10 @@ struct ConfigKey {
   }
   [[nodiscard]] ConfigKey or_values(std::initializer_list<std::string_view> values) && {
     harmless = values;
+    return std::move(*this);
+  }
+  [[nodiscard]] ConfigKey advise(std::string_view what) && {
+    advice = what;
     return std::move(*this);
   }
   [[nodiscard]] ConfigKey required() && {
@@ -119,6 +125,9 @@ struct KeySection {
 template <auto First, auto... Rest>
 [[nodiscard]] ConfigKey key(std::string_view name, std::string_view meaning);
 
+// The advice where a run without the key trains the same.
+inline constexpr std::string_view kLeaveOut = "remove the key";
+
 [[nodiscard]] inline ConfigKey not_yet(std::string_view name, std::string_view meaning) {
   return {.name = name, .status = KeyStatus::kNotYet, .meaning = meaning};
 }
@@ -127,8 +136,10 @@ template <auto First, auto... Rest>
 }
 // One row a name, all with the same reason.
 void add_ignored(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names);
-void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names);
-void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names);
+void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names,
+                 std::string_view advice = "");
+void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names,
+                 std::string_view advice = "");
 
 namespace internal {
 

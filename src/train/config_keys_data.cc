@@ -21,6 +21,7 @@ KeySection data_section() {
           .least(1)
           .most(1 << 24),
       key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
+      key<&Config::dataset_config>("dataset_config", "TRL's: the config of that dataset, where it has several"),
       key<&Config::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
       key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
           .least(0),
@@ -44,7 +45,9 @@ KeySection data_section() {
       not_yet("default_system_message", "a system message for conversations without one"),
       not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
       not_yet("skip_prepare_dataset", "rows in another form"),
-      not_yet("dataset_test_split", "TRL's choice of a split").or_values({"test"}),
+      not_yet("dataset_test_split", "TRL's choice of a split")
+          .or_values({"test"})
+          .advise("name the rows in test_datasets"),
       not_yet("dataset_kwargs", "TRL's options of a dataset"),
       not_yet("dataset_shard_num", "a part of the rows"),
       not_yet("dataset_shard_idx", "a part of the rows"),
@@ -57,16 +60,19 @@ KeySection data_section() {
           .alias({"dataset_num_proc"})
           .least(1)
           .most(1024),
+      not_yet("dataloader_drop_last", "leaving out the last batch of an epoch where it is smaller"),
       not_yet("use_pose", "positions that skip (PoSE)"),
       not_yet("fix_untrained_tokens", "other values for embeddings that were never trained"),
-      not_yet("test_split_size", "TRL's share of rows for evaluation; val_set_size is axolotl's"),
+      not_yet("test_split_size", "TRL's share of rows for evaluation").advise("write val_set_size"),
       not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
   };
-  add_ignored(
-      section, "rows are prepared when a run starts, in this process",
-      {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable", "is_preprocess",
-       "push_dataset_to_hub", "num_workers", "num_dataset_shards_to_save", "dataset_load_from_cache_file",
-       "accelerator_config", "pose_*", "label_names", "length_column_name", "ignore_data_skip", "dataset_config"});
+  add_ignored(section, "rows are prepared when a run starts, in this process",
+              {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable",
+               "is_preprocess", "num_workers", "num_dataset_shards_to_save", "dataset_load_from_cache_file",
+               "accelerator_config", "label_names", "length_column_name", "ignore_data_skip"});
+  add_ignored(section, "nothing leaves this machine: dataset_prepared_path keeps prepared rows here",
+              {"push_dataset_to_hub"});
+  add_ignored(section, "it belongs to a key that is off", {"pose_*"});
   return section;
 }
 
@@ -111,9 +117,9 @@ KeySection length_section() {
                                      "wrapped joins all rows and cuts where a line is full"),
       key<&Config::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
       not_yet("eval_sequence_len", "another length for evaluation"),
-      refused("max_packed_sequence_len", "sample_packing fills sequences of sequence_len"),
-      not_yet("pad_to_multiple_of", "padding to a multiple"),
-      not_yet("auto_find_batch_size", "a batch size by trial (`spillway plan` says what fits)"),
+      refused("max_packed_sequence_len", "axolotl dropped it").advise("set sample_packing and sequence_len"),
+      not_yet("pad_to_multiple_of", "padding to a multiple").or_values({"auto"}).advise(kLeaveOut),
+      not_yet("auto_find_batch_size", "a batch size by trial").advise("`spillway plan` says what fits"),
   };
   add_ignored(section, "a batch is a stream of tokens, which needs no padding; the result is the same",
               {"pad_to_sequence_len"});
@@ -180,7 +186,7 @@ const KeySection& dataset_section() {
         key<&D::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice").above(0).most(1000),
         not_yet("fraction", "more or fewer rows of a dataset than it has"),
         not_yet("data_dir", "a folder inside the dataset"),
-        not_yet("columns", "a choice of columns"),
+        not_yet("columns", "a choice of columns").advise(kLeaveOut),
         key<&D::skip>("skip", "leave out so many first rows of the split").least(0),
         not_yet("input_format", "prompts of your own"),
         not_yet("input_transform", "prompts of your own"),

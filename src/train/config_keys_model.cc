@@ -30,10 +30,13 @@ KeySection model_section() {
                                                    "the embedding's rows are a multiple of 32"),
       not_yet("shrink_embeddings", "a smaller vocabulary"),
       not_yet("reinit_weights", "training from fresh weights"),
-      not_yet("overrides_of_model_config", "other values than those of config.json").alias({"model_config"}),
-      not_yet("model_init_kwargs", "other values than those of config.json"),
-      refused("base_model_config", "config.json is read from the model's folder"),
-      refused("rope_scaling", "write it below model_config"),
+      not_yet("overrides_of_model_config", "other values than those of config.json")
+          .alias({"model_config"})
+          .advise("write them into the model's config.json"),
+      not_yet("model_init_kwargs", "other values than those of config.json")
+          .advise("write them into the model's config.json"),
+      refused("base_model_config", "config.json is read from the model's folder").advise(kLeaveOut),
+      refused("rope_scaling", "axolotl dropped it").advise("write it into the model's config.json"),
       refused("is_encoder_decoder", "models here are decoders"),
       refused("use_onebitllms", "models with ternary weights are not read"),
   };
@@ -42,7 +45,7 @@ KeySection model_section() {
                "freeze_mm_modules", "role_boundaries"});
   add_not_yet(section, "norms in f32 beside bf16 weights", {"fp32_norms", "fp32_norm_classes"});
   add_ignored(
-      section, "the architecture is that of config.json",
+      section, "model and tokenizer are what config.json and tokenizer.json say",
       {"model_type", "type_of_model", "cls_model_config", "tokenizer_type", "tokenizer_use_fast", "tokenizer_legacy",
        "tokenizer_use_mistral_common", "tokenizer_save_jinja_files", "is_falcon_derived_model",
        "is_llama_derived_model", "is_mistral_derived_model", "is_qwen_derived_model"});
@@ -79,7 +82,7 @@ KeySection adapter_section() {
       not_yet("peft_layer_replication", "repeated layers"),
       not_yet("peft_trainable_token_indices", "training single tokens' embeddings"),
       not_yet("peft_ensure_weight_tying", "tied adapters"),
-      not_yet("peft_autocast_adapter_dtype", "adapters below f32").or_values({"true"}),
+      not_yet("peft_autocast_adapter_dtype", "adapters below f32").advise("remove the key for f32").or_values({"true"}),
       not_yet("peft.loftq_config.loftq_bits", "adapters of quantised weights"),
       not_yet("lora_rank_pattern", "another rank for some modules"),
       not_yet("lora_alpha_pattern", "another scale for some modules"),
@@ -90,8 +93,8 @@ KeySection adapter_section() {
       not_yet("mora", "adapters with square matrices (MoRA)"),
       not_yet("unfrozen_parameters", "training some weights in full"),
       not_yet("lora_fan_in_fan_out", "transposed weights"),
-      not_yet("load_in_4bit", "4-bit base weights"),
-      not_yet("load_in_8bit", "8-bit base weights"),
+      not_yet("load_in_4bit", "4-bit base weights").advise("false trains beside bf16 weights"),
+      not_yet("load_in_8bit", "8-bit base weights").advise("false trains beside bf16 weights"),
       not_yet("quantize_moe_experts", "4-bit and 8-bit experts"),
       not_yet("model_quantization_config", "quantised base weights"),
   };
@@ -102,7 +105,7 @@ KeySection adapter_section() {
   add_not_yet(section, "quantised weights",
               {"quantization.weight_dtype", "quantization.activation_dtype", "quantization.quantize_embedding",
                "quantization.group_size"});
-  add_ignored(section, "it sets a key that is off",
+  add_ignored(section, "it belongs to a key that is off",
               {"relora_*", "bnb_config_kwargs", "bnb_4bit_*", "use_bnb_nested_quant", "nf4_backend",
                "model_quantization_config_kwargs", "jagged_restart_*", "mixlora_*"});
   add_ignored(section, "merging is `spillway merge`; loading needs no hint",

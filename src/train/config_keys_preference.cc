@@ -28,10 +28,11 @@ KeySection preference_section() {
                "f_divergence_type", "f_alpha_divergence_coef", "discopop_tau", "ref_model", "sync_ref_model",
                "ref_model_mixup_alpha", "ref_model_sync_steps", "disable_dropout"});
   add_not_yet(section, "training a reward model", {"num_labels", "center_rewards_coefficient"});
-  add_refused(section, "TRL dropped it", {"dpo_norm_loss", "dpo_generate_during_eval", "generate_during_eval"});
+  add_refused(section, "TRL dropped it",
+              {"dpo_norm_loss", "dpo_generate_during_eval", "generate_during_eval", "dpo_use_logits_to_keep"},
+              kLeaveOut);
   add_ignored(section, "it concerns kernels of other trainers; here the result is the same",
-              {"dpo_use_liger_kernel", "dpo_use_logits_to_keep", "dpo_padding_free", "precompute_ref_batch_size",
-               "padding_value"});
+              {"dpo_use_liger_kernel", "dpo_padding_free", "precompute_ref_batch_size", "padding_value"});
   for (ConfigKey& one : section.keys) one.spares_rows = true;
   return section;
 }
@@ -124,10 +125,10 @@ KeySection online_section() {
                "transformers_continuous_batching_config", "ds3_gather_for_generation"});
   add_ignored(section, "it concerns kernels of other trainers; here the result is the same",
               {"trl.use_liger_loss", "trl.log_multimodal"});
-  add_ignored(section, "logs are always complete",
+  add_ignored(section, "completions are not logged",
               {"log_completions*", "log_multimodal", "log_unique_prompts", "num_completions_to_print",
                "trl.log_completions", "trl.num_completions_to_print"});
-  add_ignored(section, "it sets a key that is off",
+  add_ignored(section, "it belongs to a key that is off",
               {"grpo_*", "generation_kwargs", "chat_template_kwargs", "ignore_bias_buffers", "cache_implementation"});
   return section;
 }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "train/config_check.h"
 #include "train/config_settings.h"
 #include "train/deepspeed.h"
+#include "train/foreign_section.h"
 #include "train/fsdp.h"
 #include "train/yaml.h"
 
@@ -49,6 +51,17 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
   });
 }
 
+// Axolotl asks who may push before it looks at anything else.
+void check_push(std::span<const Setting> settings) {
+  const Setting* push = find_setting(settings, "push_dataset_to_hub");
+  const Setting* token = find_setting(settings, "hf_use_auth_token");
+  if (push == nullptr || is_off(push->value)) return;
+  if (token != nullptr && boolean_of(token->value) == true) return;
+  throw input_error(push->place.text(),
+                    "expected hf_use_auth_token: true beside it, got {}; remove the key: nothing leaves this machine",
+                    token == nullptr ? "none" : token->value.shown());
+}
+
 }  // namespace
 
 LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
@@ -60,6 +73,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
+  sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
   if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
   read_settings(settings, &loaded.config, loaded.verdicts);
   loaded.verdicts.append(std::move(sections));
@@ -110,8 +124,24 @@ LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOver
 }
 
 std::string ignored_line(const LoadedConfig& loaded) {
-  if (loaded.ignored.empty()) return "";
-  return fmt::format("ignored: {} (they cannot matter here)", fmt::join(loaded.ignored, ", "));
+  // Keys of one reason stand together, in the order of their first.
+  std::vector<std::pair<std::string_view, std::string>> groups;
+  for (const KeyVerdict& key : loaded.verdicts.keys()) {
+    if (key.verdict != Verdict::kIgnored) continue;
+    const auto same =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.first == key.note; });
+    if (same == groups.end()) {
+      groups.emplace_back(key.note, key.key);
+    } else {
+      same->second += ", " + key.key;
+    }
+  }
+  std::string line;
+  for (const auto& [why, keys] : groups) {
+    line +=
+        fmt::format("{}{}{}", line.empty() ? "ignored: " : "; ", keys, why.empty() ? "" : fmt::format(" ({})", why));
+  }
+  return line;
 }
 
 }  // namespace spillway::train

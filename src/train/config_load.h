@@ -66,7 +66,8 @@ struct LoadedConfig {
 // The same config with more on its command line. Throws InputError as load_config does.
 [[nodiscard]] LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes);
 
-// "ignored: wandb_project, tf32 (they cannot matter here)"; empty where nothing was.
+// "ignored: wandb_project (why), tf32, use_cache (why)", what makes no difference and what is done instead; empty where
+// nothing was ignored.
 [[nodiscard]] std::string ignored_line(const LoadedConfig& loaded);
 
 }  // namespace spillway::train

@@ -34,7 +34,7 @@ TEST_CASE("the command line overrides any key") {
   CHECK(config.datasets[0].message_property_mappings.at("role") == "from");
   CHECK(config.datasets.at(1).path == "y.jsonl");
   CHECK(config.memory.device == "400MiB");
-  CHECK(config.lora_target_modules == std::vector<std::string>{"q_proj", "v_proj"});
+  CHECK(config.lora_target_modules.names == std::vector<std::string>{"q_proj", "v_proj"});
   CHECK(config.seed == 7);
 }
 

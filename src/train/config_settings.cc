@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "train/config_forms.h"
+
 namespace spillway::train {
 namespace {
 
@@ -195,8 +197,7 @@ void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<Datas
                   bool takes_path = false) {
   if (takes_path && node.kind == YamlNode::Kind::kScalar) {
     value.assign(1, {});
-    value.front().path = node.text;
-    return;
+    return read_value(node, place, {}, value.front().path);
   }
   if (node.kind != YamlNode::Kind::kList) {
     throw input_error(place.text(), "expected a list, got {}; write `- path: FILE` lines", node.shown());
@@ -227,12 +228,17 @@ void read_supported(const Setting& setting, void* owner, Verdicts& verdicts) {
   verdicts.add(place.path, row->name, Verdict::kSupported, fmt::format("is {}", row->name));
 }
 
+std::string with_colon(std::string_view advice) { return advice.empty() ? "" : fmt::format(": {}", advice); }
+
 void read_setting(const Setting& setting, void* owner, Verdicts& verdicts) {
   const auto& [row, spelled, place, value] = setting;
   switch (row->status) {
     case KeyStatus::kSupported:
       return read_supported(setting, owner, verdicts);
     case KeyStatus::kIgnored:
+      if (const bool is_off_word = value.kind == YamlNode::Kind::kScalar && is_off(value);
+          !value.is_null() && !is_off_word)
+        check_form(spelled, value, place);
       return verdicts.add(place.path, row->name, Verdict::kIgnored, row->meaning);
     case KeyStatus::kNotYet:
       if (is_off(value)) {
@@ -241,12 +247,12 @@ void read_setting(const Setting& setting, void* owner, Verdicts& verdicts) {
       if (is_harmless(*row, value)) {
         return verdicts.add(place.path, row->name, Verdict::kSupported, "what happens anyway");
       }
-      throw NotYetError(fmt::format("[{}] expected no value or false, got {}; {} not yet supported: remove the key",
-                                    place.text(), value.shown(), row->meaning));
+      throw NotYetError(fmt::format("[{}] expected no value or false, got {}; {} not yet supported{}", place.text(),
+                                    value.shown(), row->meaning, with_colon(row->advice)));
     case KeyStatus::kRefused:
       if (is_harmless(*row, value)) return verdicts.add(place.path, row->name, Verdict::kOff, row->meaning);
-      throw RefusedError(fmt::format("[{}] expected no value or false, got {}; {}: remove the key", place.text(),
-                                     value.shown(), row->meaning));
+      throw RefusedError(fmt::format("[{}] expected no value or false, got {}; {}{}", place.text(), value.shown(),
+                                     row->meaning, with_colon(row->advice)));
   }
 }
 

@@ -95,8 +95,7 @@ TEST_CASE("TRL's names mean the same as axolotl's") {
             .config.datasets.at(0)
             .split == "train[:10%]");
   CHECK(load("dataset_train_split: x\n").ignored == std::vector<std::string>{"dataset_train_split"});
-  const std::string shortest = "model_name_or_path: ./m\ndataset_name: a.jsonl\nlearning_rate: 1e-5\n";
-  CHECK(load_config(shortest, "c.yml", {}, ConfigUse::kTrain).config.sequence_len == 1024);
+  CHECK(load_config(text + "dataset_config: en\n", "c.yml", {}, ConfigUse::kTrain).config.datasets.at(0).name == "en");
 }
 
 TEST_CASE("the type of weights is TRL's word for bf16") {
@@ -225,8 +224,8 @@ TEST_CASE("a wrong value says what was expected") {
 
 TEST_CASE("what is to come says not yet, and is accepted while it is off") {
   CHECK(error_of("load_in_4bit: true\n") ==
-        "[c.yml:6: load_in_4bit] expected no value or false, got 'true'; 4-bit base weights not yet supported: remove "
-        "the key");
+        "[c.yml:6: load_in_4bit] expected no value or false, got 'true'; 4-bit base weights not yet supported: false "
+        "trains beside bf16 weights");
   CHECK(error_of("adapter: qlora\n") ==
         "[c.yml:6: adapter] expected none or lora, got 'qlora'; 4-bit base weights are not yet supported, choose "
         "another");
@@ -241,12 +240,36 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
             .empty());
   CHECK(error_of("hub_model_id: me/model\n") ==
         "[c.yml:6: hub_model_id] expected no value or false, got 'me/model'; nothing leaves this machine: remove the "
-        "key");
+        "key, and upload output_dir yourself");
 }
 
-TEST_CASE("keys that cannot matter are listed in one line") {
-  const LoadedConfig loaded = load("wandb_project: x\nflash_attention: true\ntf32: auto\nliger_rope: true\n");
-  CHECK(ignored_line(loaded) == "ignored: wandb_project, flash_attention, tf32, liger_rope (they cannot matter here)");
+TEST_CASE("no advice would train something else") {
+  CHECK(error_of("rl: dpo\n") ==
+        "[c.yml:6: rl] expected no value or false, got 'dpo'; preference training and reinforcement learning not yet "
+        "supported");
+  for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "reward_model: true", "plugins: [x]",
+                           "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
+    CAPTURE(std::string(line));
+    CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);
+  }
+  for (const char* line : {"tensor_parallel_size: 2", "eval_on_start: true", "push_to_hub: true",
+                           "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
+    CAPTURE(std::string(line));
+    CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);
+  }
+  const LoadedConfig rows = check_config(small_config("rl: grpo\n"), "c.yml", {}, ConfigUse::kPreprocess);
+  CHECK(first_problem(rows).find("training on generated answers is not yet supported") != std::string::npos);
+  CHECK(first_problem(rows).find("choose another") == std::string::npos);
+}
+
+TEST_CASE("ignored keys are listed in one line, with what is done instead") {
+  const LoadedConfig loaded =
+      load("wandb_project: x\nflash_attention: true\ntf32: auto\nwandb_name: y\nliger_rope: true\n");
+  CHECK(
+      ignored_line(loaded) ==
+      "ignored: wandb_project, wandb_name (no experiment tracker is built in: metrics.jsonl has every step, "
+      "report.html shows the run); flash_attention, tf32, liger_rope (it concerns kernels of other trainers; here the "
+      "result is the same)");
   CHECK(ignored_line(load()).empty());
 }
 
@@ -271,10 +294,49 @@ TEST_CASE("keys that exclude each other are named together") {
         "[c.yml:7: eval_steps] expected rows to evaluate on, got val_set_size 0; set val_set_size or test_datasets");
 }
 
+TEST_CASE("modules of an adapter are a list of names, or a pattern that whole paths match, as PEFT takes them") {
+  const auto targets = [](std::string_view value) {
+    return load(fmt::format("adapter: lora\nlora_r: 4\nlora_target_modules: {}\n", value)).config.lora_target_modules;
+  };
+  CHECK(targets("[q_proj]").names == std::vector<std::string>{"q_proj"});
+  CHECK(targets("['.*q_proj']").pattern == ".*q_proj");
+  CHECK(targets("model.layers.0.self_attn.q_proj").pattern == "model.layers.0.self_attn.q_proj");
+  CHECK(error_of("lora_target_modules: q_proj\n") ==
+        "[c.yml:6: lora_target_modules] expected a list of names, or a pattern that whole paths match, got the text "
+        "'q_proj'; write [q_proj]");
+  CHECK(error_of("lora_target_modules: 5\n") ==
+        "[c.yml:6: lora_target_modules] expected text, got 5 without quotes; write \"5\" if it is a name");
+  CHECK(error_of("lora_target_modules: [q_proj, true]\n").find("lora_target_modules.1] expected text, got true") !=
+        std::string::npos);
+  // Whether there is an adapter or not; the byte counts from the start of what was written.
+  CHECK(error_of("lora_target_modules: 'q['\n").find("expected a closing ']' at byte 2") != std::string::npos);
+}
+
+TEST_CASE("text ends at no NUL character") {
+  for (const char* line : {"output_dir: \"a\\0b\"", "memory: {disk_paths: [\"a\\0b\"]}",
+                           "test_datasets: [{path: \"a\\0b\"}]", "pretraining_dataset: \"a\\0b\""}) {
+    CAPTURE(std::string(line));
+    CHECK(error_of(std::string(line) + "\n").find("expected text, got a NUL character behind 'a'; remove it") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a device with no memory at all is refused") {
+  for (const char* line : {"memory: {device: 0}", "memory: {device: 0%}", "max_memory: {0: 0}"}) {
+    CAPTURE(std::string(line));
+    CHECK(error_of(std::string(line) + "\n").find("expected more than nothing, got '0") != std::string::npos);
+  }
+  CHECK(error_of("memory: {host: 0, disk: 0}\ngpu_memory_limit: 0\n").empty());
+}
+
 TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(load("micro_batch_size: 2\nbatch_size: 8\n").config.gradient_accumulation_steps == 4);
   CHECK(error_of("micro_batch_size: 3\nbatch_size: 8\n") ==
         "[c.yml:7: batch_size] expected a multiple of micro_batch_size, 3, got 8; change one of them");
+  CHECK(error_of("batch_size: 8\n") ==
+        "[c.yml:6: batch_size] expected micro_batch_size beside it, got neither that nor gradient_accumulation_steps; "
+        "set micro_batch_size");
+  CHECK(load("deepspeed: {train_batch_size: 8}\n").config.gradient_accumulation_steps == 8);
   CHECK(load("adapter: lora\nlora_r: 4\n").config.lora_alpha == 4);
   CHECK(load("adapter: lora\nlora_r: 4\nlora_target_modules: all-linear\n").config.lora_target_linear);
   CHECK(error_of("adapter: lora\n") ==
@@ -292,9 +354,8 @@ TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(load("chat_template: tokenizer_default_fallback_chatml\n").config.chat_template ==
         "tokenizer_default_fallback_chatml");
   const Config pattern = load("adapter: lora\nlora_r: 4\nlora_target_modules: '.*_proj'\n").config;
-  CHECK(pattern.lora_target_pattern == ".*_proj");
-  CHECK(pattern.lora_target_modules.empty());
-  CHECK_FALSE(error_of("adapter: lora\nlora_r: 4\nlora_target_modules: '(_proj'\n").empty());
+  CHECK(pattern.lora_target_modules.pattern == ".*_proj");
+  CHECK(pattern.lora_target_modules.names.empty());
   CHECK(error_of("min_sample_len: 1000\n").find("expected at most sequence_len, 512, got 1000") != std::string::npos);
   CHECK(error_of("truncation_mode: keep_end\n").find("expected max_length beside truncation_mode, got none") !=
         std::string::npos);

@@ -120,10 +120,11 @@ constexpr Word<Rl> kRls[] = {{"none", Rl::kNone},
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
 
-constexpr Word<Checkpointing> kCheckpointings[] = {
-    {"auto", Checkpointing::kAuto},       {"true", Checkpointing::kOn},
-    {"false", Checkpointing::kOff},       {"offload", Checkpointing::kOffload},
-    {"unsloth", Checkpointing::kOffload}, {"offload_disk", Checkpointing::kOffloadDisk}};
+constexpr Word<Checkpointing> kCheckpointings[] = {{"auto", Checkpointing::kAuto},
+                                                   {"true", Checkpointing::kOn},
+                                                   {"false", Checkpointing::kOff},
+                                                   {"offload", Checkpointing::kOffload},
+                                                   {"offload_disk", Checkpointing::kOffloadDisk}};
 
 constexpr Word<ActivationOffloading> kActivationOffloadings[] = {{"false", ActivationOffloading::kOff},
                                                                  {"true", ActivationOffloading::kHost},
@@ -181,14 +182,27 @@ constexpr Word<IntervalStrategy> kStrategies[] = {{"no", IntervalStrategy::kNo},
 constexpr Word<PlanMode> kPlanModes[] = {{"auto", PlanMode::kAuto}, {"fixed", PlanMode::kFixed}};
 
 const YamlNode& scalar(const YamlNode& node, const KeyPlace& place, std::string_view expected) {
-  if (node.kind == YamlNode::Kind::kScalar) return node;
-  throw input_error(place.text(), "expected {}, got {}; write one value", expected, node.shown());
+  if (node.kind != YamlNode::Kind::kScalar)
+    throw input_error(place.text(), "expected {}, got {}; write one value", expected, node.shown());
+  // No path, token or column can hold one, and what reads them would stop there.
+  if (const size_t at = node.text.find('\0'); at != std::string::npos)
+    throw input_error(place.text(), "expected {}, got a NUL character behind {}; remove it", expected,
+                      quote(node.text.substr(0, at)));
+  return node;
 }
 
 // One item of a list or mapping; its own empty value is a mistake, where a key's is a default.
 std::string text_item(const YamlNode& node, const KeyPlace& place) {
   if (node.is_null()) throw input_error(place.text(), "expected text, got nothing; write a value or remove it");
   return scalar(node, place, "text").text;
+}
+
+// Names are what lists of texts hold: what YAML reads as a number or a truth value is none, as in axolotl.
+std::string name_item(const YamlNode& node, const KeyPlace& place) {
+  std::string text = text_item(node, place);
+  if (!node.quoted && (number_of(node) || boolean_of(node)))
+    throw input_error(place.text(), "expected text, got {} without quotes; write \"{}\" if it is a name", text, text);
+  return text;
 }
 
 const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const KeyPlace& place) {
@@ -321,13 +335,13 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, Datas
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<std::string>& value) {
   value.clear();
   if (node.kind == YamlNode::Kind::kScalar) {
-    value.push_back(node.text);
+    value.push_back(name_item(node, place));
     return;
   }
   if (node.kind == YamlNode::Kind::kMap) {
     throw input_error(place.text(), "expected a list, got a mapping; write `- value` lines or [a, b]");
   }
-  for (size_t i = 0; i < node.items.size(); ++i) value.push_back(text_item(node.items[i], place.at(i)));
+  for (size_t i = 0; i < node.items.size(); ++i) value.push_back(name_item(node.items[i], place.at(i)));
 }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::map<std::string, std::string>& value) {

@@ -92,6 +92,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::map<int64_t, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
 
+// A list is one of names, unless its only item is a pattern, as in TRL; a text is a pattern or `all-linear`.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value);
 // Also a list, whose items are those of devices 0, 1, ...
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, MaxMemory& value);
@@ -103,6 +105,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const std::string& value);
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
 [[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
+[[nodiscard]] std::string print_value(const TargetModules& value);
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
 [[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
 [[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
@@ -120,6 +123,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(double) { return "number"; }
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
+[[nodiscard]] inline std::string type_of(const TargetModules&) { return "list of texts, pattern or all-linear"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
 [[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
@@ -152,6 +156,12 @@ template <Enumeration E>
   return "";
 }
 
+// What to do about a word that is known, but not yet done: another objective is no way out.
+template <Enumeration E>
+[[nodiscard]] constexpr std::string_view advice_beside(E) {
+  return std::is_same_v<E, Rl> ? "" : ", choose another";
+}
+
 template <Enumeration E>
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& value) {
   const auto words = words_of(value);
@@ -165,8 +175,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& va
     const E before = value;
     if (word.value) value = *word.value;
     if (word.note.empty()) return;
-    throw NotYetError(fmt::format("[{}] expected {}, got {}; {} not yet supported, choose another", place.text(),
-                                  type_of(before), node.shown(), word.note));
+    throw NotYetError(fmt::format("[{}] expected {}, got {}; {} not yet supported{}", place.text(), type_of(before),
+                                  node.shown(), word.note, advice_beside(before)));
   }
   const std::string_view near = nearest_name(text, names);
   throw input_error(place.text(), "expected {}, got {}; {}", type_of(value), node.shown(),

@@ -57,9 +57,9 @@ constexpr ForeignKey kKeys[] = {
     {"scheduler.type", kBecomes, "lr_scheduler", kSchedulers},
     {"scheduler.params.warmup_num_steps", kBecomes, "warmup_steps"},
     {"scheduler.params.warmup_max_lr", kBecomes, "learning_rate"},
-    {"scheduler.params.warmup_min_lr", kMustBeOff, "a warmup starts at 0"},
-    {"scheduler.params.warmup_min_ratio", kMustBeOff, "a warmup starts at 0"},
-    {"scheduler.params.cos_min_ratio", kMustBeOff, "a cosine ends at 0"},
+    {"scheduler.params.warmup_min_lr", kRefused, "a warmup starts at 0"},
+    {"scheduler.params.warmup_min_ratio", kRefused, "a warmup starts at 0"},
+    {"scheduler.params.cos_min_ratio", kRefused, "a cosine ends at 0"},
     {"scheduler.params.warmup_type", kBecomes, "", kLinear},
     {"scheduler.params.total_num_steps", kIgnored, ""},
     {"scheduler.params.last_batch_iteration", kIgnored, ""},
@@ -189,13 +189,13 @@ constexpr ForeignKey kKeys[] = {
     {"csv_monitor", kIgnored, ""},
 
     // Other trainings
-    {"compression_training", kMustBeOff, kInexact},
-    {"curriculum_learning", kMustBeOff, kInexact},
-    {"data_efficiency", kMustBeOff, kInexact},
-    {"eigenvalue", kMustBeOff, kInexact},
-    {"progressive_layer_drop", kMustBeOff, kInexact},
-    {"quantize_training", kMustBeOff, kInexact},
-    {"sparse_attention", kMustBeOff, kInexact},
+    {"compression_training", kRefused, kInexact},
+    {"curriculum_learning", kRefused, kInexact},
+    {"data_efficiency", kRefused, kInexact},
+    {"eigenvalue", kRefused, kInexact},
+    {"progressive_layer_drop", kRefused, kInexact},
+    {"quantize_training", kRefused, kInexact},
+    {"sparse_attention", kRefused, kInexact},
 };
 
 }  // namespace

@@ -133,11 +133,12 @@ void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> fo
         case ForeignKey::Use::kIgnored:
           return verdicts.add(key, key, Verdict::kIgnored, "the plan places everything, on one rank");
         case ForeignKey::Use::kMustBeOff:
+        case ForeignKey::Use::kRefused:
         case ForeignKey::Use::kNotYet: {
           if (asks_nothing(one.value)) return verdicts.add(key, key, Verdict::kOff, one.key->text);
-          const std::string message =
-              fmt::format("[{}] expected {}'s {} to be off, got {}; {}: remove the key", one.place.text(),
-                          table.program, one.key->name, one.value.shown(), one.key->text);
+          const std::string message = fmt::format(
+              "[{}] expected {}'s {} to be off, got {}; {}{}", one.place.text(), table.program, one.key->name,
+              one.value.shown(), one.key->text, one.key->use == ForeignKey::Use::kMustBeOff ? ": remove the key" : "");
           if (one.key->use == ForeignKey::Use::kNotYet) throw NotYetError(message);
           throw RefusedError(message);
         }

@@ -21,6 +21,7 @@ struct ForeignKey {
     kBecomes,    // a key of ours
     kIgnored,    // cannot matter here, whatever is below it
     kMustBeOff,  // asks for what is not there; null, false, none, 0 and `enabled: false` are fine
+    kRefused,    // the same, and a run without it would train something else
     kNotYet,     // the same, of what is to come
     kSpecial,    // only together with others; its section's code reads it
   };

@@ -48,7 +48,11 @@ constexpr std::string_view kWords[] = {"full_shard", "shard_grad_op", "hybrid_sh
 std::vector<std::string> read_words(const Setting& setting) {
   if (boolean_of(setting.value) == false || setting.value.text == "none") return {};
   std::vector<std::string> lines, words;
-  read_value(setting.value, setting.place, {}, lines);
+  if (boolean_of(setting.value) == true) {
+    lines = {"true"};
+  } else {
+    read_value(setting.value, setting.place, {}, lines);
+  }
   for (const std::string& line : lines) {
     for (size_t begin = 0; (begin = line.find_first_not_of(" ,", begin)) != std::string::npos;) {
       const size_t end = std::min(line.find_first_of(" ,", begin), line.size());

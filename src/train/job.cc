@@ -18,10 +18,11 @@ namespace {
 LoraOptions fresh_lora(const Config& config, const ModelConfig& model) {
   LoraOptions lora{
       .r = config.lora_r, .alpha = config.lora_alpha, .rslora = config.peft_use_rslora, .dropout = config.lora_dropout};
-  if (!config.lora_target_pattern.empty()) {
-    lora.target_modules = modules_matching(model, config.lora_target_pattern, "lora_target_modules");
+  const TargetModules& targets = config.lora_target_modules;
+  if (!targets.pattern.empty()) {
+    lora.target_modules = modules_matching(model, targets.pattern, "lora_target_modules");
   } else if (!config.lora_target_linear) {
-    lora.target_modules = {config.lora_target_modules.begin(), config.lora_target_modules.end()};
+    lora.target_modules = {targets.names.begin(), targets.names.end()};
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
   }
   lora.modules_to_save = {config.lora_modules_to_save.begin(), config.lora_modules_to_save.end()};
@@ -45,7 +46,7 @@ LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
   if (config.lora_r != 0 && config.lora_r != lora.r) throw differs("lora_r", lora.r, config.lora_r);
   if (config.lora_alpha != 0 && config.lora_alpha != lora.alpha)
     throw differs("lora_alpha", lora.alpha, config.lora_alpha);
-  if (config.lora_target_linear || !config.lora_target_modules.empty() || !config.lora_target_pattern.empty()) {
+  if (config.lora_target_linear || !config.lora_target_modules.empty()) {
     const std::string_view key = config.lora_target_linear ? "lora_target_linear" : "lora_target_modules";
     const auto theirs = names_of(lora_targets(model, lora, config.lora_model_dir));
     const auto ours = names_of(lora_targets(model, fresh_lora(config, model), key));
@@ -166,6 +167,12 @@ Job make_job(const Config& config, const Machine& machine) {
                .accumulates = config.gradient_accumulation_steps > 1};
   job.policy = make_policy(config, job.model);
   job.budget = make_budget(config.memory, job.policy, machine);
+  if (config.sequence_len > job.model.max_position_embeddings) {
+    job.notes.push_back(
+        fmt::format("{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
+                    config.max_length ? "max_length" : "sequence_len", config.sequence_len, config.base_model,
+                    job.model.max_position_embeddings));
+  }
   job.title = make_title(job, machine);
   return job;
 }

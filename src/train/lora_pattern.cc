@@ -16,7 +16,10 @@ data::Regex whole_path(std::string_view pattern, std::string_view where) {
 
 bool is_module_pattern(std::string_view name) { return name.find_first_of("\\*+?[](){}|^$") != std::string_view::npos; }
 
-void check_module_pattern(std::string_view pattern, std::string_view where) { (void)whole_path(pattern, where); }
+void check_module_pattern(std::string_view pattern, std::string_view where) {
+  (void)data::Regex(pattern, where);  // as written, so that a message counts bytes from its start
+  (void)whole_path(pattern, where);
+}
 
 std::set<std::string, std::less<>> modules_matching(const ModelConfig& model, std::string_view pattern,
                                                     std::string_view where) {

@@ -38,7 +38,9 @@ std::string saved(std::string_view keys) {
 // Of layers that see everything, eight tokens and sixteen; a row has up to twelve.
 std::vector<std::string> saved_by_layer(std::string_view selective) {
   const Config config =
-      load(fmt::format("sequence_len: 12\nselective_checkpointing: {}\n{}", selective, kFixed)).config;
+      load(fmt::format("sequence_len: 12\ngradient_checkpointing: true\nselective_checkpointing: {}\n{}", selective,
+                       kFixed))
+          .config;
   const ModelConfig model{.num_hidden_layers = 3, .sliding_window = {0, 8, 16}};
   const Policy policy = make_policy(config, model);
   return {shown(policy.saved_of(0)), shown(policy.saved_of(1)), shown(policy.saved_of(2))};
@@ -89,7 +91,6 @@ TEST_CASE("keys about saved activations fix what they say for full fine-tuning")
       {"gradient_checkpointing: false\n", "? keep keep keep", "keep keep keep keep"},
       {"gradient_checkpointing: true\n", "? recompute recompute recompute", "keep recompute recompute recompute"},
       {"gradient_checkpointing: offload\n", "host recompute recompute recompute", "host recompute recompute recompute"},
-      {"gradient_checkpointing: unsloth\n", "host recompute recompute recompute", "host recompute recompute recompute"},
       {"gradient_checkpointing: offload_disk\n", "disk recompute recompute recompute",
        "disk recompute recompute recompute"},
       {"activation_offloading: false\n", "keep ? ? ? unmoved", "keep keep keep keep unmoved"},
@@ -108,14 +109,15 @@ TEST_CASE("keys about saved activations fix what they say for full fine-tuning")
       {"gradient_checkpointing: false\nactivation_offloading: true\n", "host host host host", "host host host host"},
       {"gradient_checkpointing: false\nactivation_offloading: hidden_states\n", "host keep keep keep",
        "host keep keep keep"},
-      {"selective_checkpointing: true\n", "? keep recompute recompute", "keep keep recompute recompute"},
-      {"selective_checkpointing: {save: [attention, mm], offload: true}\n", "? host host recompute",
-       "keep host host recompute"},
-      {"selective_checkpointing: {save: matmul}\nactivation_offloading: hidden_states\n",
+      {"gradient_checkpointing: true\nselective_checkpointing: true\n", "? keep recompute recompute",
+       "keep keep recompute recompute"},
+      {"gradient_checkpointing: auto\nselective_checkpointing: {save: [attention, mm], offload: true}\n",
+       "? host host recompute", "keep host host recompute"},
+      {"gradient_checkpointing: true\nselective_checkpointing: {save: matmul}\nactivation_offloading: hidden_states\n",
        "host recompute keep recompute", "host recompute keep recompute"},
       {"selective_checkpointing: {offload: true}\nactivation_offloading: disk\ngradient_checkpointing: true\n",
        "disk disk recompute recompute", "disk disk recompute recompute"},
-      {"selective_checkpointing: {offload: true}\nactivation_offloading: false\n",
+      {"gradient_checkpointing: true\nselective_checkpointing: {offload: true}\nactivation_offloading: false\n",
        "keep host recompute recompute unmoved", "keep host recompute recompute unmoved"},
   };
   for (const Row& row : kRows) {
@@ -182,6 +184,11 @@ TEST_CASE("checkpointing keys that contradict each other are named together") {
   CHECK(error_of("gradient_checkpointing: false\nselective_checkpointing: true\n") ==
         "[c.yml:5: selective_checkpointing] expected gradient_checkpointing: true beside it, got false; remove one of "
         "them");
+  CHECK(error_of("selective_checkpointing: true\n") ==
+        "[c.yml:4: selective_checkpointing] expected gradient_checkpointing: true beside it, got none; set it");
+  CHECK(error_of("gradient_checkpointing: unsloth\n") ==
+        "[c.yml:4: gradient_checkpointing] expected auto, true, false, offload or offload_disk, got 'unsloth'; write "
+        "one of these");
   CHECK(error_of("gradient_checkpointing: offload\nactivation_offloading: disk\n") ==
         "[c.yml:5: activation_offloading] expected true beside gradient_checkpointing: offload, got disk; write "
         "gradient_checkpointing: true");
@@ -199,7 +206,7 @@ TEST_CASE("checkpointing keys that contradict each other are named together") {
 }
 
 TEST_CASE("older spellings and keys without an effect on the job are explained in a line") {
-  CHECK(load("gradient_checkpointing: unsloth\nactivation_offloading: true\n").notes ==
+  CHECK(load("gradient_checkpointing: offload\nactivation_offloading: true\n").notes ==
         std::vector<std::string>{
             "gradient_checkpointing: offload is gradient_checkpointing: true with activation_offloading: true"});
   CHECK(load("layer_offloading: true\n").notes.size() == 1);

@@ -26,6 +26,9 @@ const Mode kModes[] = {{"gradient_checkpointing", "true"}, {"selective_checkpoin
 std::string text_of(const std::vector<Mode>& modes) {
   std::string text;
   for (const Mode& mode : modes) text += mode.key + ": " + mode.value + "\n";
+  const bool is_selective = text.find("selective_checkpointing") != std::string::npos;
+  if (is_selective && text.find("gradient_checkpointing") == std::string::npos)
+    text += "gradient_checkpointing: true\n";
   return text;
 }
 
