@@ -62,6 +62,16 @@ bool rows_may_overlap(int64_t width) {
   return Isa::kLanes <= 2 * width || width % Isa::kLanes == 0;
 }
 
+template <typename Isa, typename T>
+typename Isa::Vector load_some(const T* from, int64_t count) {
+  return count >= Isa::kLanes ? Isa::load(from) : count <= 0 ? Isa::zero() : Isa::load(from, count);
+}
+// `halves` half words as they are, zeros behind them.
+template <typename Isa>
+typename Isa::Vector load_some_halves(const char* from, int64_t halves) {
+  return halves >= 2 * Isa::kLanes ? Isa::load_halves(from) : Isa::load_halves(from, halves);
+}
+
 // Sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in registers.
 template <typename Isa>
 void pack_along_k(const PanelSource& source, const PanelRange& range, float* panel) {
@@ -73,24 +83,34 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
     const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
     const char* base =
         static_cast<const char*>(source.data) + ((range.first + lane0) * source.stride + range.k_begin) * elem_bytes;
+    // Lanes beyond the panel's width repeat a row; nobody reads them.
+    const bool whole_rows = valid == lanes;
+    int64_t row_bytes[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      row_bytes[lane] = (valid > 0 ? at_most(lane, valid - 1) : 0) * source.stride * elem_bytes;
+    }
     for (int64_t unit0 = 0; unit0 < units; unit0 += kLanes) {
       const int64_t steps = at_most(units - unit0, kLanes),
                     here = at_most(elems - unit0 * unit_elems, steps * unit_elems);
       const char* corner = base + unit0 * unit_elems * elem_bytes;
       typename Isa::Vector block[kLanes];
-      const bool full = here == kLanes * unit_elems;
-#pragma GCC unroll 16
-      for (int lane = 0; lane < kLanes; ++lane) {
-        if (lane >= valid) {
-          block[lane] = Isa::zero();
-          continue;
-        }
-        const void* from = corner + lane * source.stride * elem_bytes;
+      if (whole_rows && here == kLanes * unit_elems) {
         if (widen) {
-          block[lane] =
-              full ? Isa::load(static_cast<const bf16*>(from)) : Isa::load(static_cast<const bf16*>(from), here);
+#pragma GCC unroll 16
+          for (int lane = 0; lane < kLanes; ++lane) {
+            block[lane] = Isa::load(reinterpret_cast<const bf16*>(corner + row_bytes[lane]));
+          }
         } else {
-          block[lane] = full ? Isa::load_halves(from) : Isa::load_halves(from, here * elem_bytes / 2);
+#pragma GCC unroll 16
+          for (int lane = 0; lane < kLanes; ++lane) block[lane] = Isa::load_halves(corner + row_bytes[lane]);
+        }
+      } else {
+#pragma GCC unroll 16
+        for (int lane = 0; lane < kLanes; ++lane) {
+          const char* from = corner + row_bytes[lane];
+          block[lane] = lane >= valid ? Isa::zero()
+                        : widen       ? load_some<Isa>(reinterpret_cast<const bf16*>(from), here)
+                                      : load_some_halves<Isa>(from, here * elem_bytes / 2);
         }
       }
       Isa::transpose(block);
@@ -111,10 +131,6 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
   }
 }
 
-template <typename Isa, typename T>
-typename Isa::Vector load_some(const T* from, int64_t count) {
-  return count >= Isa::kLanes ? Isa::load(from) : count <= 0 ? Isa::zero() : Isa::load(from, count);
-}
 template <typename Isa, typename T>
 void store_some(T* to, typename Isa::Vector value, int64_t count) {
   if (count >= Isa::kLanes) {
