@@ -115,13 +115,9 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
       }
       Isa::transpose(block);
       float* out = panel + unit0 * range.width + lane0;
-      const bool is_end = unit0 + steps == units;
-      if (lanes < kLanes && range.width == lanes && rows_may_overlap<Isa>(lanes)) {
-        for (int64_t step = 0; step < steps - (is_end ? 1 : 0); ++step) {
-          Isa::store(out + step * range.width, block[step]);
-        }
-        if (is_end) Isa::store(out + (steps - 1) * range.width, block[steps - 1], lanes);
-      } else if (steps == kLanes && lanes == kLanes) {
+      const bool is_last = unit0 + steps == units;
+      const bool may_overlap = range.width == lanes && rows_may_overlap<Isa>(lanes) && !is_last;
+      if (steps == kLanes && (lanes == kLanes || may_overlap)) {
 #pragma GCC unroll 16
         for (int step = 0; step < kLanes; ++step) Isa::store(out + step * range.width, block[step]);
       } else {
