@@ -60,7 +60,8 @@ def run_spillway(args, job, dtype, rows, folder):
     path = os.path.join(folder, "config.yml")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file)  # JSON is YAML
-    _, rss = run([args.spillway, "train", path], args.threads)
+    limit = ["--isa", args.isa] if args.isa else []
+    _, rss = run([args.spillway, "train", path, *limit], args.threads)
     with open(os.path.join(folder, "out", "metrics.jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
@@ -120,6 +121,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--isa", help="limits Spillway to this instruction set")
     parser.add_argument("--out", help="file for the raw numbers")
     args = parser.parse_args()
 
