@@ -281,6 +281,16 @@ TEST_CASE("a checkpoint of as many other rows is refused, and one that does not 
   CHECK(nlohmann::json::parse(written)["rows_checksum"].get<std::string>().size() == 16);
 }
 
+TEST_CASE("gradients without a finite norm end a run with exit 2 at that step, whatever the loss") {
+  const TinyJob job;
+  const Finished run = run_spillway(job.train("run", {"--lora_alpha", "1e38"}));
+  CAPTURE(run.err);
+  CHECK(run.status == 2);
+  CHECK(run.err.find("[step 1] expected a loss and gradients that are finite") != std::string::npos);
+  CHECK(job.losses("run").size() == 1);
+  CHECK_FALSE(fs::exists(job.output("run") / "adapter_model.safetensors"));
+}
+
 TEST_CASE("the report of a run measures what was planned, and plan says the same") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB"})).status == 0);

@@ -20,9 +20,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good.
+// Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good. A norm that is
+// infinite clips every gradient to nothing, so that no step learns, or to NaN.
 void check_finite(const StepRecord& record) {
-  if (std::isfinite(record.loss) && !std::isnan(record.grad_norm)) return;
+  if (std::isfinite(record.loss) && std::isfinite(record.grad_norm)) return;
   throw input_error(fmt::format("step {}", record.step),
                     "expected a loss and gradients that are finite, got NaN or infinity; lower learning_rate or look "
                     "at the data, then go on from an earlier checkpoint");
