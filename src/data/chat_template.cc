@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/local_time.h"
 #include "data/jinja/interpreter.h"
 #include "data/jinja/json.h"
 #include "data/jinja/parser.h"
@@ -38,13 +39,6 @@ std::string one_line(std::string text) {
     text.replace(at, 1, text[at] == '\n' ? "\\n" : "\\r");
   }
   return text;
-}
-
-std::tm local_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  return local;
 }
 
 // json's depth is bounded here, before anything recurses over it.

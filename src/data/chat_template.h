@@ -39,6 +39,8 @@ class ChatTemplate {
   [[nodiscard]] Rendered render(const nlohmann::ordered_json& variables, const std::optional<std::tm>& now = {}) const;
 
   [[nodiscard]] const std::string& source() const { return source_; }
+  // May show the date or the time.
+  [[nodiscard]] bool asks_for_time() const { return source_.find("strftime_now") != std::string::npos; }
   // Has a {% generation %} block.
   [[nodiscard]] bool marks_generation() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
@@ -132,6 +133,7 @@ struct RowOptions {
   TemplateVariables chat_template_kwargs;
   std::vector<std::string> eot_tokens;
   int64_t vocabulary = 0;  // rows of the model's embedding, which may be more than the tokenizer has tokens
+  std::optional<std::tm> now;  // what templates show as the time; none: the clock's
 };
 
 }  // namespace spillway::data

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/local_time.h"
 #include "base/log.h"
 #include "base/parallel.h"
 #include "data/files/dataset_files.h"
@@ -21,7 +22,7 @@ data::PretrainText pretrain_text(const Config& config) {
   return config.pretraining_sample_concatenation ? data::PretrainText::kJoined : data::PretrainText::kStarts;
 }
 
-data::RowOptions row_options(const Config& config) {
+data::RowOptions row_options(const Config& config, const std::optional<std::tm>& now) {
   return {.objective = objective_of(config),
           .sequence_len = config.sequence_len,
           .length_rules = config.length_rules,
@@ -37,7 +38,8 @@ data::RowOptions row_options(const Config& config) {
           .dataset_text_field = config.dataset_text_field,
           .chat_template = config.chat_template,
           .chat_template_jinja = config.chat_template_jinja,
-          .eot_tokens = config.eot_tokens};
+          .eot_tokens = config.eot_tokens,
+          .now = now.value_or(local_now())};
 }
 
 // The model's, with the tokens that the config adds.
@@ -120,8 +122,9 @@ class RowLoader {
                                            const data::RowOptions& options) const {
     if (config_.dataset_prepared_path.empty())
       return {data::load_datasets(datasets, options, *tokenizer_, preparation_), {}, false};
+    const std::string time = data::time_in_rows(datasets, options, *tokenizer_);
     return data::prepare_rows(
-        config_.dataset_prepared_path, data::rows_identity(datasets, options, folder_, config_.special_tokens),
+        config_.dataset_prepared_path, data::rows_identity(datasets, options, folder_, config_.special_tokens, time),
         [&](data::RowSink& sink) { return data::read_datasets(datasets, options, *tokenizer_, preparation_, sink); });
   }
 
@@ -147,9 +150,9 @@ void check_data_files(const Config& config) {
 }
 
 TrainingData load_training_data(const Config& config, const ModelConfig& model,
-                                const std::function<void(int64_t)>& progress) {
+                                const std::function<void(int64_t)>& progress, const std::optional<std::tm>& now) {
   const RowLoader loader(config, progress);
-  data::RowOptions options = row_options(config);
+  data::RowOptions options = row_options(config, now);
   const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets,
                         const data::BatchOptions& batches) {
     options.packing = batches.packing;
@@ -184,7 +187,7 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
 PreferenceData load_preference_data(const Config& config, const ModelConfig& model,
                                     const std::function<void(int64_t)>& progress) {
   const RowLoader loader(config, progress);
-  const data::RowOptions options = row_options(config);
+  const data::RowOptions options = row_options(config, {});
   const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets) {
     data::Dataset dataset = loader.load(key, datasets, options);
     check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());

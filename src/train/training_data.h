@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,9 +29,11 @@ void check_data_files(const Config& config);
 // Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the model's tokenizer. Throws
 // InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
 // `progress`, where there is one, is told now and then how many records have been read. With dataset_prepared_path rows
-// come from there, or go there. With `streaming` training rows are not read but opened.
+// come from there, or go there. With `streaming` training rows are not read but opened. `now` is the time that chat
+// templates show in all rows, by default the clock's at the start.
 [[nodiscard]] TrainingData load_training_data(const Config& config, const ModelConfig& model,
-                                              const std::function<void(int64_t records)>& progress = {});
+                                              const std::function<void(int64_t records)>& progress = {},
+                                              const std::optional<std::tm>& now = {});
 
 struct PreferenceData {
   data::Preferences training, validation;  // in file order; without test_datasets the validation has no summary

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/local_time.h"
 #include "io/file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -46,4 +47,28 @@ TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids 
   config.dataset_prepared_path = (folder.path() / "prepared").string();
   CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);
   CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);  // rows that are mapped
+}
+
+TEST_CASE("all rows show one time, which is the caller's, from the files or from rows that were prepared that day") {
+  const TemporaryFolder folder;
+  const std::string rows = (folder.path() / "rows.jsonl").string();
+  write_file(rows, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+                   "\n");
+  Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
+  config.datasets.emplace_back();
+  config.datasets.front().path = rows;
+  config.datasets.front().type = {true, "chat_template"};
+  config.train_on_inputs = true;
+  config.datasets.front().chat_template_jinja =
+      "{{ strftime_now('%d %b %Y') }}{% for m in messages %} {{ m.content }}{% endfor %}";
+  const auto checksum = [&](const char* time) {
+    return load_training_data(config, {.vocab_size = 500}, {}, time_from_text(time)).training.checksum();
+  };
+  const std::string monday = checksum("2024-01-01T09:00:00"), tuesday = checksum("2024-01-02T09:00:00");
+  CHECK(monday != tuesday);
+  config.dataset_prepared_path = (folder.path() / "prepared").string();
+  for (int again = 0; again < 2; ++again) {
+    CHECK(checksum("2024-01-01T10:00:00") == monday);
+    CHECK(checksum("2024-01-02T10:00:00") == tuesday);
+  }
 }

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/local_time.h"
 #include "data/files/dataset_files.h"
+#include "data/rows/row_builder.h"
 #include "data/rows/truncation.h"
 #include "data/stream/row_stream.h"
 #include "io/checksum.h"
@@ -63,7 +65,8 @@ Json members_of(const RowOptions& options) {
   const auto& [objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
                max_prompt_length, max_completion_length, packing, pretrain_text, train_on_inputs, deduplicate,
                completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
-               chat_template_kwargs, eot_tokens, vocabulary] = options;
+               chat_template_kwargs, eot_tokens, vocabulary,
+               now] = options;  // `now` matters where a template shows it: time_in_rows()
   // Strategies of packing that want the same rows share them.
   const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
   const Json rule = list_of(most, least, long_rows, end_that_stays, keep_without_targets);
@@ -118,10 +121,37 @@ Json tokenizer_files(const fs::path& folder) {
   return list;
 }
 
+enum class TimeAsked { kNone, kDate, kTime };
+
+// By the template's text: any directive that could change within a day counts.
+TimeAsked time_asked(const ChatTemplate& chat_template) {
+  if (!chat_template.asks_for_time()) return TimeAsked::kNone;
+  const std::string_view source = chat_template.source();
+  for (size_t at = source.find('%'); at + 1 < source.size(); at = source.find('%', at + 1)) {
+    if (std::string_view("cEfHIklMOpPrRsSTXzZ").find(source[at + 1]) != std::string_view::npos) return TimeAsked::kTime;
+  }
+  return TimeAsked::kDate;
+}
+
+TimeAsked time_asked(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
+  // Types of other rows than conversations; without a type, columns say what a row is.
+  const std::string& type = config.type.name;
+  const bool is_plain = config.type.given && !is_chat_rows_type(type) && !type.starts_with("reflection");
+  if (options.objective == Objective::kSteps || (options.objective == Objective::kText && is_plain))
+    return TimeAsked::kNone;
+  try {
+    const ChatTemplates templates = choose_chat_template(config, options, tokenizer);
+    const TimeAsked usual = time_asked(templates.usual);
+    return templates.tool_use ? std::max(usual, time_asked(*templates.tool_use)) : usual;
+  } catch (const InputError&) {
+    return TimeAsked::kNone;  // what cannot be used makes no rows
+  }
+}
+
 }  // namespace
 
 std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptions& options, const fs::path& tokenizer,
-                          const SpecialTokenNames& special) {
+                          const SpecialTokenNames& special, std::string_view time) {
   Json datasets = Json::array(), files = Json::array(), templates = Json::array();
   for (const DatasetConfig& config : configs) {
     datasets.push_back(members_of(config));
@@ -130,13 +160,31 @@ std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptio
   }
   add_content(templates, options.chat_template_jinja);
   const auto& [bos, eos, pad, unk, more, plain, overrides] = special;
-  return json_text(Json{{"version", kRowsVersion},
-                        {"datasets", datasets},
-                        {"options", members_of(options)},
-                        {"special_tokens", list_of(bos, eos, pad, unk, more, plain, overrides)},
-                        {"files", files},
-                        {"tokenizer", tokenizer_files(tokenizer)},
-                        {"templates", templates}});
+  Json identity{{"version", kRowsVersion},
+                {"datasets", datasets},
+                {"options", members_of(options)},
+                {"special_tokens", list_of(bos, eos, pad, unk, more, plain, overrides)},
+                {"files", files},
+                {"tokenizer", tokenizer_files(tokenizer)},
+                {"templates", templates}};
+  if (!time.empty()) identity["time"] = time;
+  return json_text(identity);
+}
+
+std::string time_in_rows(std::span<const DatasetConfig> configs, const RowOptions& options,
+                         const Tokenizer& tokenizer) {
+  TimeAsked asked = TimeAsked::kNone;
+  for (const DatasetConfig& config : configs) asked = std::max(asked, time_asked(config, options, tokenizer));
+  const std::string time = time_text(options.now.value());
+  switch (asked) {
+    case TimeAsked::kNone:
+      return "";
+    case TimeAsked::kDate:
+      return time.substr(0, time.find('T'));
+    case TimeAsked::kTime:
+      break;
+  }
+  return time;
 }
 
 std::string stream_identity(const StreamSource& source) {

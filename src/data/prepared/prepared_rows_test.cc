@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/local_time.h"
 #include "data/prepared/identity.h"
 #include "data/rows/row_collector.h"
 #include "io/file.h"
@@ -212,4 +213,32 @@ TEST_CASE("what changes the rows changes their identity") {
   write_file(tokenizer / "tokenizer.json", "{}");
   write_file(data, "{\"text\": \"ab\"}\n");
   CHECK(identity() != before);
+}
+
+TEST_CASE("rows are of their date where a template shows it, of their time where it shows that, else of none") {
+  const TemporaryFolder folder;
+  const fs::path data = folder.path() / "data.jsonl";
+  write_file(data, "{}\n");
+  const fs::path model = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/rows";
+  const Tokenizer tokenizer = Tokenizer::load(model);
+  DatasetConfig config;
+  config.path = data.string();
+  config.type = {true, "chat_template"};
+  RowOptions options;
+  options.now = time_from_text("2026-11-22T18:57:03");
+  const auto time = [&](const std::string& source) {
+    config.chat_template_jinja = source;
+    return time_in_rows(std::span(&config, 1), options, tokenizer);
+  };
+  CHECK(time("{% for m in messages %}{{ m.content }}{% endfor %}").empty());
+  CHECK(time("{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% endif %}") == "2026-11-22");
+  CHECK(time("{{ strftime_now('%d %H:00') }}") == "2026-11-22T18:57:03");
+  config.type = {true, "alpaca"};
+  CHECK(time("{{ strftime_now('%d %b %Y') }}").empty());
+  const auto identity = [&](std::string_view at) {
+    return rows_identity(std::span(&config, 1), options, model, {}, at);
+  };
+  CHECK(identity("2026-11-22") == identity("2026-11-22"));
+  CHECK(identity("2026-11-22") != identity("2026-11-23"));
+  CHECK(identity("2026-11-22") != identity(""));
 }

@@ -10,7 +10,8 @@ using Json = nlohmann::ordered_json;
 ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
     : has_own_variables_(!config.type.given),
       variables_(
-          template_variables(tokenizer, has_own_variables_ ? options.chat_template_kwargs : TemplateVariables())) {
+          template_variables(tokenizer, has_own_variables_ ? options.chat_template_kwargs : TemplateVariables())),
+      now_(options.now) {
   const bool has_template = !config.chat_template.empty() || !options.chat_template.empty() ||
                             !config.chat_template_jinja.empty() || !options.chat_template_jinja.empty() ||
                             tokenizer.chat_template();
@@ -33,7 +34,7 @@ ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& me
     input.variables.update(record.fields["chat_template_kwargs"]);
   }
   try {
-    return render_chat(templates_->for_tools(tools), input);
+    return render_chat(templates_->for_tools(tools), input, now_);
   } catch (const InputError& error) {
     throw input_error(
         record.where,

@@ -1,6 +1,7 @@
 // Conversations of data rows to text, with the dataset's chat template.
 #pragma once
 
+#include <ctime>
 #include <optional>
 
 #include "data/chat_template.h"
@@ -27,6 +28,7 @@ class ChatRenderer {
   std::optional<ChatTemplates> templates_;
   bool has_own_variables_;
   nlohmann::ordered_json variables_;
+  std::optional<std::tm> now_;
 };
 
 // A list of messages out of a field, perhaps as JSON text; `from` and `value` are read as role and content. Throws

@@ -83,7 +83,7 @@ class ChatRows : public RowBuilder {
     input.tools = conversation.tools;
     input.variables = variables_;
     try {
-      return render_chat(templates_.for_tools(input.tools), input).text;
+      return render_chat(templates_.for_tools(input.tools), input, options_.now).text;
     } catch (const InputError& error) {
       throw input_error(
           record.where,
