@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_doctor.h"
@@ -98,6 +99,8 @@ int run_command_line(std::span<const std::string> args) {
     const int status = dispatch_with_file_errors(args);
     flush_results();
     return status;
+  } catch (const Interrupted&) {
+    return fail("interrupted", kInterrupted);
   } catch (const InputError& error) {
     return fail(error.what(), kInputWrong);
   } catch (const MachineError& error) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/interrupt.h"
+
 namespace spillway {
 
 struct Command {
@@ -18,7 +20,7 @@ struct Command {
 [[nodiscard]] std::span<const Command> commands();
 
 // Exit statuses: what a script may rely on.
-constexpr int kDone = 0, kInputWrong = 2, kMachineFailed = 3, kInterrupted = 130;
+constexpr int kDone = 0, kInputWrong = 2, kMachineFailed = 3, kInterrupted = kInterruptedStatus;
 
 // Runs `spillway ARGS...` and turns what it throws into one line on standard error and an exit status.
 int run_command_line(std::span<const std::string> args);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "cli/commands.h"
 
 namespace {
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   hold_standard_streams();
   // A file that grows beyond a limit (ulimit -f) is an error of that write, not the sudden end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  const spillway::InterruptHandlers handlers;
   std::vector<std::string> args;
   for (int i = 1; i < argc; ++i) args.emplace_back(argv[i]);
   return spillway::run_command_line(args);

@@ -149,6 +149,7 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 
 void AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   SPILLWAY_CHECK(fd_.get() >= 0, "{} is committed", path_.string());
+  check_interrupt();
   write_all(fd_.get(), path_, offset, bytes);
 }
 

@@ -18,6 +18,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/interrupt.h"
+
 namespace spillway {
 
 // An open file descriptor that closes itself.
@@ -80,7 +82,8 @@ class AtomicFile {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  // Writes at a place of the caller's choice; append() goes on where the last append() ended.
+  // Writes at a place of the caller's choice; append() goes on where the last append() ended. As all writing, it ends
+  // where a signal asks for that (base/interrupt.h).
   void write_at(int64_t offset, std::span<const std::byte> bytes);
   // Brings what was written to the disk, which is where a disk that is full may show.
   void sync() const;
@@ -88,6 +91,7 @@ class AtomicFile {
   void commit();
 
  private:
+  TidyFirst tidy_;
   std::filesystem::path path_, temporary_;
   FileDescriptor fd_;
   int64_t end_ = 0;
@@ -125,6 +129,7 @@ class AtomicFolder {
   [[nodiscard]] bool exchange();
   void finish();
 
+  TidyFirst tidy_;
   std::filesystem::path target_;
   std::string command_;
   std::unique_ptr<TemporaryFolderName> name_;  // null once it is published

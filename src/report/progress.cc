@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 namespace spillway {
 namespace {
@@ -223,6 +224,7 @@ void Progress::show(const State& state, bool is_last, bool is_due_in_pipe, doubl
 }
 
 void Progress::say(std::string_view what) {
+  check_interrupt();
   std::array<char, 128> memory;
   TextBuffer out(memory);
   out.append("{}{} ...{}", is_terminal_ ? "\r\033[K" : "", what, is_terminal_ ? "" : "\n");
@@ -230,6 +232,7 @@ void Progress::say(std::string_view what) {
 }
 
 void Progress::count(std::string_view what, int64_t done, double now) {
+  check_interrupt();
   const double pause = is_terminal_ ? options_.seconds_per_draw : options_.seconds_per_load;
   if (last_count_ == 0) last_count_ = now;  // what is done at once needs no line
   if (now - last_count_ < pause) return;
@@ -245,6 +248,7 @@ void Progress::hint(std::string_view what) {
 }
 
 void Progress::load(LoadState state, double now) {
+  check_interrupt();
   state.seconds_left = bytes_.seconds_left(state.bytes, state.total_bytes, now);
   if (bytes_.first == state.bytes) last_load_line_ = now;
   const bool is_due = now - last_load_line_ >= options_.seconds_per_load;

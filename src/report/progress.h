@@ -1,6 +1,7 @@
 // How far a run is: a bar that stays on one line of a terminal, plain lines in a pipe; on standard error.
 //
-// Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps.
+// Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps. Long work
+// comes by here, so it is also where a signal ends it: all but update() may throw Interrupted (base/interrupt.h).
 //
 //     Progress progress({});
 //     progress.say("reading the data");         // a phase that has no measure

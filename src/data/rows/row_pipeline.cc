@@ -1,5 +1,6 @@
 #include "data/rows/row_pipeline.h"
 
+#include "base/interrupt.h"
 #include "data/files/record_size.h"
 
 namespace spillway::data {
@@ -36,6 +37,7 @@ bool RowPipeline::fill(RecordReader& reader, Chunk& chunk) {
 
 void RowPipeline::read(RecordReader& reader, const RowBuilder& builder) {
   for (bool more = true; more;) {
+    check_interrupt();
     auto chunk = std::make_unique<Chunk>();
     chunk->builder = &builder;
     std::exception_ptr broken;
