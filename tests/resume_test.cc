@@ -1,10 +1,14 @@
 // The real program, run as a user runs it: killed, interrupted, resumed, refused.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/random.h"
@@ -86,6 +90,42 @@ class TinyJob {
 };
 
 const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
+
+void edit_state(const fs::path& checkpoint, const std::function<void(nlohmann::json&)>& edit) {
+  nlohmann::json state = nlohmann::json::parse(read_file(checkpoint / "spillway_state.json", 1 << 20));
+  edit(state);
+  write_file(checkpoint / "spillway_state.json", state.dump());
+}
+
+// Writes zeros over the second half of a file.
+void zero_second_half(const fs::path& file) {
+  std::string content = read_file(file, 1 << 24);
+  std::fill(content.begin() + std::ssize(content) / 2, content.end(), '\0');
+  write_file(file, content);
+}
+
+std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Waits until a run has done a step.
+void wait_for_step(const fs::path& output) {
+  const auto has_step = [&] {
+    std::error_code none;
+    return fs::exists(output / "metrics.jsonl") && fs::file_size(output / "metrics.jsonl", none) > 0;
+  };
+  while (!has_step()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+std::set<std::string> checkpoints(const fs::path& output) {
+  std::set<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("checkpoint-")) names.insert(name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -250,12 +290,10 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   const Finished other_rank = run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint, "--lora_r", "2"}));
   CHECK(other_rank.status == 2);
   CHECK(other_rank.err.find("spillway_state.safetensors] expected") != std::string::npos);
-  std::string position = read_file(checkpoint + "/spillway_state.json", 1 << 20);
-  position.replace(position.find("\"version\": 1"), 12, "\"version\": 2");
-  write_file(checkpoint + "/spillway_state.json", position);
+  edit_state(checkpoint, [](nlohmann::json& state) { state["version"] = 3; });
   const Finished other_version = run_spillway(job.train("z", {"--resume_from_checkpoint", checkpoint}));
   CHECK(other_version.status == 2);
-  CHECK(other_version.err.find("expected a checkpoint of version 1, got 2; resume with") != std::string::npos);
+  CHECK(other_version.err.find("expected a checkpoint of version 2, got 3; resume with") != std::string::npos);
 }
 
 TEST_CASE("a checkpoint of as many other rows is refused, and one that does not know its rows is not") {
@@ -270,15 +308,251 @@ TEST_CASE("a checkpoint of as many other rows is refused, and one that does not 
   CHECK(others.status == 2);
   CHECK(others.err.find("spillway_state.json] expected the rows of this config, got 24 others; resume with the data") !=
         std::string::npos);
-  nlohmann::json position = nlohmann::json::parse(read_file(checkpoint + "/spillway_state.json", 1 << 20));
-  position.erase("rows_checksum");
-  write_file(checkpoint + "/spillway_state.json", position.dump());
+  edit_state(checkpoint, [](nlohmann::json& state) {  // as the first version wrote it
+    state["version"] = 1;
+    for (const char* later : {"rows_checksum", "run", "settings", "base_model", "checksums", "xxh3"})
+      state.erase(later);
+  });
   const Finished older = run_spillway(job.train("x", resume));
   CAPTURE(older.err);
   REQUIRE(older.status == 0);
   // What it writes knows its rows.
   const std::string written = read_file(job.output("x") / "checkpoint-6" / "spillway_state.json", 1 << 20);
   CHECK(nlohmann::json::parse(written)["rows_checksum"].get<std::string>().size() == 16);
+}
+
+TEST_CASE("a checkpoint with a damaged tensor is refused by its name, whichever of its files holds it") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--max_steps", "6"})).status == 0);
+  const auto damaged = [&](const char* file) {
+    const fs::path checkpoint = job.output("damaged");
+    fs::remove_all(checkpoint);
+    fs::copy(job.output("run") / "checkpoint-3", checkpoint);
+    zero_second_half(checkpoint / file);
+    const Finished run = run_spillway(job.train("x", {"--resume_from_checkpoint", checkpoint.string()}));
+    CHECK(run.status == 2);
+    CHECK_FALSE(fs::exists(job.output("x") / "adapter_model.safetensors"));
+    return run.err;
+  };
+  const std::string state = damaged("spillway_state.safetensors");
+  CAPTURE(state);
+  CHECK(state.find("damaged/spillway_state.safetensors] expected '") != std::string::npos);
+  CHECK(state.find("lora_") != std::string::npos);
+  CHECK(state.find("as it was written, got other bytes; resume from another checkpoint") != std::string::npos);
+  const std::string weights = damaged("adapter_model.safetensors");
+  CAPTURE(weights);
+  CHECK(weights.find("damaged/adapter_model.safetensors] expected 'base_model.model.") != std::string::npos);
+  const fs::path edited = job.output("run") / "checkpoint-6";
+  edit_state(edited, [](nlohmann::json& json) { json["step"] = 5; });
+  const Finished other = run_spillway(job.train("x", {"--resume_from_checkpoint", edited.string()}));
+  CHECK(other.status == 2);
+  CHECK(other.err.find("spillway_state.json] expected what was written, got something else") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint of a full model knows its tensors, too") {
+  const TinyJob job;
+  const std::vector<std::string> full = {"--adapter", "none", "--max_steps", "3"};
+  REQUIRE(run_spillway(job.train("run", full)).status == 0);
+  const fs::path checkpoint = job.output("run") / "checkpoint-3";
+  REQUIRE(run_spillway(job.train("run", full + kResume)).status == 0);
+  zero_second_half(checkpoint / "model.safetensors");
+  const Finished damaged = run_spillway(job.train("run", full + kResume));
+  CHECK(damaged.status == 2);
+  CHECK(damaged.err.find("checkpoint-3/model.safetensors] expected 'model.layers.") != std::string::npos);
+}
+
+TEST_CASE("a run goes on only with the base it began with, wherever that lies now") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--max_steps", "3"})).status == 0);
+  const fs::path model = job.output("model");
+  fs::copy(fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2", model);
+  const std::vector<std::string> resume = kResume + std::vector<std::string>{"--base_model", model.string()};
+  CHECK(run_spillway(job.train("run", resume + std::vector<std::string>{"--max_steps", "6"})).status == 0);
+  std::string weights = read_file(model / "model.safetensors", 1 << 24);
+  weights.back() = static_cast<char>(weights.back() ^ 1);
+  write_file(model / "model.safetensors", weights);
+  const Finished other = run_spillway(job.train("run", resume + std::vector<std::string>{"--max_steps", "9"}));
+  CAPTURE(other.err);
+  CHECK(other.status == 2);
+  CHECK(other.err.find("[base_model] expected the model that ") != std::string::npos);
+  CHECK(other.err.find(" was trained on, got one with other values in '") != std::string::npos);
+}
+
+TEST_CASE("each value of the job's mathematics that changes on the way is said once, with old and new") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--max_steps", "3"})).status == 0);
+  const std::string where = (job.output("run") / "checkpoint-3").string();
+  const Finished same = run_spillway(job.train("same", {"--max_steps", "3", "--resume_from_checkpoint", where}));
+  CHECK(same.status == 0);
+  CHECK(same.err.find("warning") == std::string::npos);
+  const Finished changed = run_spillway(
+      job.train("run", kResume + std::vector<std::string>{"--max_steps", "6", "--lora_alpha", "16", "--learning_rate",
+                                                          "0.02", "--lr_scheduler", "linear", "--adam_beta2", "0.95"}));
+  CAPTURE(changed.err);
+  CHECK(changed.status == 0);
+  for (const char* line : {"max_steps was 3 in {}, and is 6 from here on", "lora_alpha was 8 in {}, and is 16 from",
+                           "learning_rate was 0.01 in {}, and is 0.02 from", "adam_beta2 was 0.999 in {}, and is 0.95",
+                           "lr_scheduler was cosine in {}, and is linear from"}) {
+    CAPTURE(line);
+    const std::string expected = "warning: " + fmt::format(fmt::runtime(line), where);
+    CHECK(changed.err.find(expected) != std::string::npos);
+  }
+  size_t warnings = 0;
+  for (size_t at = changed.err.find("warning:"); at != std::string::npos; at = changed.err.find("warning:", at + 1))
+    ++warnings;
+  CHECK(warnings == 5);
+}
+
+TEST_CASE("what an earlier run left in the folder is never taken for this run's, nor counted, nor removed") {
+  const TinyJob job;
+  const std::vector<std::string> second = {"--learning_rate", "0.02",   "--max_steps",    "100000",
+                                           "--save_steps",    "100000", "--lr_scheduler", "constant_with_warmup"};
+  REQUIRE(run_spillway(job.train("out", {"--save_total_limit", "40"})).status == 0);
+  const std::set<std::string> before = checkpoints(job.output("out"));
+  REQUIRE(before.size() == 13);  // 3, 6, ..., 39
+  fs::remove(job.output("out") / "metrics.jsonl");
+  Process process(job.train("out", second));
+  wait_for_step(job.output("out"));
+  process.signal(SIGINT);
+  const Finished interrupted = process.wait();
+  CAPTURE(interrupted.err);
+  REQUIRE(interrupted.status == 130);
+  CHECK(interrupted.err.find("of an earlier run, and not counted as this run's: checkpoint-3 to checkpoint-39") !=
+        std::string::npos);
+  const auto steps = static_cast<int>(job.losses("out").size());
+  const std::string own = "checkpoint-" + std::to_string(steps);
+  CHECK(fs::exists(job.output("out") / own));
+  const std::vector<std::string> longer = {"--max_steps", std::to_string(steps + 4), "--save_steps", "1"};
+  const Finished resumed = run_spillway(job.train("out", second + longer + kResume));
+  CAPTURE(resumed.err);
+  REQUIRE(resumed.status == 0);
+  CHECK(resumed.err.find("going on from " + (job.output("out") / own).string() + " (step") != std::string::npos);
+  REQUIRE(run_spillway(job.train("whole", second + longer)).status == 0);
+  CHECK(job.adapter("out") == job.adapter("whole"));
+  CHECK(job.losses("out") == job.losses("whole"));
+  // Two of its own (save_total_limit), and all of the earlier run but those whose names it took.
+  std::set<std::string> expected = before;
+  for (int step = steps; step <= steps + 4; ++step) expected.erase("checkpoint-" + std::to_string(step));
+  for (int step = steps + 3; step <= steps + 4; ++step) expected.insert("checkpoint-" + std::to_string(step));
+  CHECK(checkpoints(job.output("out")) == expected);
+}
+
+TEST_CASE("a run that goes on from a checkpoint of the user's choice leaves the later ones behind") {
+  const TinyJob job;
+  const std::vector<std::string> all = {"--save_total_limit", "40"};
+  REQUIRE(run_spillway(job.train("out", all)).status == 0);
+  const std::string from = (job.output("out") / "checkpoint-6").string();
+  fs::remove(job.output("out") / "metrics.jsonl");
+  Process process(
+      job.train("out", {"--resume_from_checkpoint", from, "--max_steps", "100000", "--save_steps", "1000"}));
+  wait_for_step(job.output("out"));
+  process.signal(SIGKILL);
+  REQUIRE(process.wait().status == 128 + SIGKILL);
+  const Finished resumed = run_spillway(job.train("out", kResume + all));
+  CAPTURE(resumed.err);
+  REQUIRE(resumed.status == 0);
+  CHECK(resumed.err.find("going on from " + from + " (step 6 of 40)") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint at the last step becomes the model, and one beyond it is refused") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("out", {"--max_steps", "9"})).status == 0);
+  const std::string model = job.adapter("out");
+  fs::remove(job.output("out") / "adapter_model.safetensors");
+  const Finished done = run_spillway(job.train("out", kResume + std::vector<std::string>{"--max_steps", "9"}));
+  CAPTURE(done.err);
+  CHECK(done.status == 0);
+  CHECK(done.err.find("checkpoint-9 is at the last of 9 steps: nothing is left to train") != std::string::npos);
+  CHECK(job.adapter("out") == model);
+  const Finished beyond = run_spillway(job.train("out", kResume + std::vector<std::string>{"--max_steps", "6"}));
+  CHECK(beyond.status == 2);
+  CHECK(beyond.err.find("[max_steps] expected at least the 9 steps that ") != std::string::npos);
+  CHECK(beyond.err.find("got a run of 6; ") != std::string::npos);
+}
+
+TEST_CASE("checkpoints beyond the limit that a killed process left are gone when the run is over") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("out", {"--save_total_limit", "40"})).status == 0);
+  REQUIRE(checkpoints(job.output("out")).size() == 13);
+  REQUIRE(run_spillway(job.train("out", kResume)).status == 0);
+  CHECK(checkpoints(job.output("out")) == std::set<std::string>{"checkpoint-36", "checkpoint-39"});
+}
+
+TEST_CASE("a template that shows the date shows that of the run's first start, and a new run its own") {
+  const TinyJob job;
+  const fs::path rows = job.output("chats.jsonl");
+  std::string lines;
+  for (int row = 0; row < 8; ++row)
+    lines += R"({"messages": [{"role": "user", "content": "w1"}, {"role": "assistant", "content": "w2 w3"}]})"
+             "\n";
+  write_file(rows, lines);
+  const fs::path template_file = job.output("dated.jinja");
+  write_file(template_file,
+             "w{{ strftime_now('%d') }} {% for m in messages %}{% if m.role == 'user' %}{{ m.content }} {% else %}{{ "
+             "m.content }} {% endif %}{% endfor %}");
+  const std::vector<std::string> chat = {
+      "--datasets.0.path",     rows.string(),          "--datasets.0.type", "chat_template",
+      "--chat_template_jinja", template_file.string(), "--train_on_inputs", "true"};
+  // Zones that are 26 hours apart never have the same date.
+  const auto train = [&](const char* zone, const std::string& name, const std::vector<std::string>& more) {
+    setenv("TZ", zone, 1);
+    const Finished run = run_spillway(job.train(name, chat + more));
+    unsetenv("TZ");
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+  };
+  const std::vector<std::string> constant = {"--lr_scheduler", "constant", "--warmup_steps", "0", "--max_steps"};
+  train("AAA+12", "whole", constant + std::vector<std::string>{"6"});
+  train("AAA+12", "out", constant + std::vector<std::string>{"3"});
+  train("BBB-14", "out", constant + std::vector<std::string>{"6"} + kResume);
+  train("BBB-14", "again", constant + std::vector<std::string>{"6"});
+  CHECK(job.adapter("out") == job.adapter("whole"));
+  CHECK(job.adapter("again") != job.adapter("whole"));
+}
+
+TEST_CASE("a signal while the data are read ends a command with 130, and nothing of it stays") {
+  const TinyJob job;
+  const std::string rows = job.rows();
+  std::string many;
+  for (int copy = 0; copy < 8000; ++copy) many += rows;
+  job.write_rows(many);
+  const std::vector<std::string> prepared = {"--dataset_prepared_path", job.output("prepared").string()};
+  const auto is_empty = [](const fs::path& folder) { return !fs::exists(folder) || fs::is_empty(folder); };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    for (const char* command : {"train", "preprocess"}) {
+      CAPTURE(command);
+      std::vector<std::string> args = job.train("early", prepared);
+      args[0] = command;
+      Process process(args);
+      while (is_empty(job.output("prepared"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      process.signal(signal);
+      const Finished ended = process.wait();
+      CAPTURE(ended.err);
+      CHECK(ended.status == 130);
+      CHECK(ended.err.ends_with("interrupted\n"));
+      CHECK(is_empty(job.output("prepared")));
+      CHECK_FALSE(fs::exists(job.output("early")));
+    }
+  }
+}
+
+TEST_CASE("a signal after the last step lets the run finish its folder, with 130 where it came in time") {
+  const TinyJob job;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    const std::string name = "late" + std::to_string(signal);
+    Process process(job.train(name, {"--max_steps", "3"}));
+    while (!fs::exists(job.output(name) / "checkpoint-3")) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    process.signal(signal);
+    const Finished ended = process.wait();
+    CAPTURE(ended.err);
+    CHECK((ended.status == 130 || ended.status == 0));
+    for (const char* file : {"adapter_model.safetensors", "adapter_config.json", "report.json", "report.html"}) {
+      CAPTURE(file);
+      CHECK(fs::exists(job.output(name) / file));
+    }
+  }
 }
 
 TEST_CASE("gradients without a finite norm end a run with exit 2 at that step, whatever the loss") {

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "base/local_time.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
@@ -44,22 +46,23 @@ class OutputFolder {
   OutputFolder(OutputFolder&&) = delete;
 
  private:
+  TidyFirst tidy_;
   fs::path path_;
   bool is_new_;
   std::optional<FolderLock> lock_;
 };
 
-// Reads the data. The plans that the report compares are made meanwhile, on a thread of their own (afterwards where the
-// system refuses it), and the first step waits for both. So does an error in the data, but for files that are not
-// there.
+// Reads the data, with `now` as the time that templates show. The plans that the report compares are made meanwhile, on
+// a thread of their own (afterwards where the system refuses it), and the first step waits for both. So does an error
+// in the data, but for files that are not there.
 train::TrainingData read_data(const train::Config& config, const train::Job& job, const Machine& machine,
-                              train::PlannedJob& planned, Progress& progress) {
+                              train::PlannedJob& planned, const std::optional<std::tm>& now, Progress& progress) {
   train::check_data_files(config);
   std::future<void> compared = std::async(std::launch::async | std::launch::deferred,
                                           [&] { train::add_frontier(job, machine, train::kFrontierPoints, planned); });
   progress.say("reading the data");
   train::TrainingData data = train::load_training_data(
-      config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); });
+      config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
   if (compared.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
     progress.say("comparing plans for the report");
   compared.get();
@@ -99,11 +102,13 @@ int cmd_train(std::span<const std::string> args) {
   const OutputFolder output(loaded.config.output_dir);
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
   std::signal(SIGPIPE, SIG_IGN);
-  const train::TrainingData data = read_data(loaded.config, job, machine, planned, progress);
+  train::RunStart start = train::choose_start(loaded.config);
+  const train::TrainingData data =
+      read_data(loaded.config, job, machine, planned, time_from_text(start.run.started), progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());
-  return run_training(job, planned, data, machine, *device, progress);
+  return run_training(job, planned, data, std::move(start), machine, *device, progress);
 }
 
 }  // namespace spillway

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/commands.h"
@@ -25,6 +26,7 @@
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
+#include "train/base_identity.h"
 #include "train/tiers.h"
 #include "train/trainer.h"
 
@@ -58,18 +60,19 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
-              const Machine& machine, Device& device, Progress& progress)
+              train::RunStart start, const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         machine_(machine),
         device_(device),
         progress_(progress),
         output_(job.config.output_dir),
+        identity_(start.run),
         initial_(job),
         pool_(machine.threads),
         tiers_(job, planned, device),
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
-        trainer_(job, session_, data, listeners()),
+        trainer_(job, session_, data, std::move(start), train::identify_base(initial_.base()), listeners()),
         tier_memory_(memory_of_tiers(planned)),
         record_(planned.plan.program, 0),
         calibration_(planned.training.graph, planned.plan.program, machine) {
@@ -79,7 +82,10 @@ class TrainingRun {
   int run() {
     if (trainer_.length().lines > 0 && train::batch_options(job_.config).packing) say_how_full();
     load();
+    // From here on there is something to lose: a signal is heard between steps, and all files are finished.
+    const FinishFirst finish;
     clear_leftovers(output_);
+    write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     if (job_.config.metrics) metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
@@ -89,7 +95,7 @@ class TrainingRun {
     write_report(outcome);
     update_machine_cache();
     say_goodbye(outcome);
-    return outcome.interrupted ? kInterrupted : kDone;
+    return interrupt_requested() ? kInterrupted : kDone;
   }
 
  private:
@@ -113,13 +119,7 @@ class TrainingRun {
     LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tier_memory_);
     initial_.load(job_, planned_.training, store);
     store.finish();
-    fs::path checkpoint = job_.config.resume_from_checkpoint;
-    if (checkpoint.empty() && job_.config.auto_resume_from_checkpoints) {
-      checkpoint = train::last_checkpoint(output_).value_or(fs::path());
-    }
-    if (checkpoint.empty()) return;
-    trainer_.resume(checkpoint);
-    log_info("going on from {} (step {} of {})", checkpoint.string(), trainer_.step(), trainer_.length().total_steps);
+    trainer_.load_checkpoint();
   }
 
   void say_how_full() const {
@@ -218,6 +218,7 @@ class TrainingRun {
   const Device& device_;
   Progress& progress_;
   fs::path output_;
+  train::RunIdentity identity_;
   train::InitialState initial_;
   ThreadPool pool_;
   train::JobTiers tiers_;
@@ -234,8 +235,8 @@ class TrainingRun {
 }  // namespace
 
 int run_training(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
-                 const Machine& machine, Device& device, Progress& progress) {
-  return TrainingRun(job, planned, data, machine, device, progress).run();
+                 train::RunStart start, const Machine& machine, Device& device, Progress& progress) {
+  return TrainingRun(job, planned, data, std::move(start), machine, device, progress).run();
 }
 
 }  // namespace spillway

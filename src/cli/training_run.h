@@ -5,14 +5,15 @@
 #include "plan/machine.h"
 #include "report/progress.h"
 #include "train/job.h"
+#include "train/run_start.h"
 #include "train/training_data.h"
 
 namespace spillway {
 
 // Trains, and leaves in the job's output_dir, which the caller holds, what docs/report.md lists. What the run found out
 // about the machine goes to the machine's cache. Returns the exit status: done, or interrupted. Throws what training
-// throws; what was saved until then stays. Once in a process at a time: it owns the signals.
+// throws, and Interrupted before the first step; what was saved until then stays.
 [[nodiscard]] int run_training(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
-                               const Machine& machine, Device& device, Progress& progress);
+                               train::RunStart start, const Machine& machine, Device& device, Progress& progress);
 
 }  // namespace spillway

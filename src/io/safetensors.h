@@ -79,6 +79,8 @@ class SafetensorsFolder {
   };
   [[nodiscard]] const std::map<std::string, Entry, std::less<>>& tensors() const { return tensors_; }
   [[nodiscard]] const StoredTensor* find(std::string_view name) const;
+  // Where a tensor is. A name that is not there is an InputError.
+  [[nodiscard]] const std::filesystem::path& file_of(std::string_view name) const { return entry(name).file->path(); }
 
   // As SafetensorsFile::read, by name. A name that is not there is an InputError.
   void read(std::string_view name, int64_t first_elem, int64_t elems, DType dtype, void* into) const;

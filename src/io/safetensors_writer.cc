@@ -95,20 +95,30 @@ void SafetensorsWriter::append(std::string_view name, const void* values, DType 
 
   const auto* source = static_cast<const std::byte*>(values);
   if (to == dtype) {
-    file_.write_at(slot.offset + slot.done_elems * size_of(to), {source, static_cast<size_t>(elems * size_of(to))});
-    slot.done_elems += elems;
+    write(slot, {source, static_cast<size_t>(elems * size_of(to))});
     return;
   }
   scratch_.resize(static_cast<size_t>(kScratchBytes));
   while (elems > 0) {
     const int64_t count = std::min(elems, kScratchBytes / size_of(to));
     convert_floats(source, dtype, scratch_.data(), to, count);
-    file_.write_at(slot.offset + slot.done_elems * size_of(to),
-                   std::span(scratch_).first(static_cast<size_t>(count * size_of(to))));
+    write(slot, std::span(scratch_).first(static_cast<size_t>(count * size_of(to))));
     source += count * size_of(dtype);
-    slot.done_elems += count;
     elems -= count;
   }
+}
+
+void SafetensorsWriter::write(Slot& slot, std::span<const std::byte> bytes) {
+  const int64_t elem_bytes = size_of(slot.spec.dtype);
+  file_.write_at(slot.offset + slot.done_elems * elem_bytes, bytes);
+  slot.sum.add(bytes);
+  slot.done_elems += std::ssize(bytes) / elem_bytes;
+}
+
+std::map<std::string, std::string> SafetensorsWriter::checksums() const {
+  std::map<std::string, std::string> sums;
+  for (const auto& [name, slot] : slots_) sums[name] = slot.sum.text();
+  return sums;
 }
 
 void SafetensorsWriter::sync() const {
@@ -152,6 +162,12 @@ void SafetensorsFolderWriter::append(std::string_view name, const void* values, 
   const auto found = shard_of_.find(name);
   SPILLWAY_CHECK(found != shard_of_.end(), "no tensor {} in {}", name, folder_.string());
   shards_[found->second]->append(name, values, dtype, elems);
+}
+
+std::map<std::string, std::string> SafetensorsFolderWriter::checksums() const {
+  std::map<std::string, std::string> sums;
+  for (const auto& shard : shards_) sums.merge(shard->checksums());
+  return sums;
 }
 
 void SafetensorsFolderWriter::commit() {

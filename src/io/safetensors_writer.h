@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/checksum.h"
 #include "io/file.h"
 #include "tensor/dtype.h"
 
@@ -47,12 +49,17 @@ class SafetensorsWriter {
   // As AtomicFile's. REQUIRES: every tensor is complete.
   void sync() const;
   void commit();
+  // Of each tensor's bytes in the file, by its name (io/checksum.h). REQUIRES: every tensor is complete.
+  [[nodiscard]] std::map<std::string, std::string> checksums() const;
 
  private:
   struct Slot {
     TensorSpec spec;
     int64_t offset = 0, done_elems = 0;
+    Checksum sum{};
   };
+  void write(Slot& slot, std::span<const std::byte> bytes);
+
   AtomicFile file_;
   std::map<std::string, Slot, std::less<>> slots_;
   std::vector<std::byte> scratch_;
@@ -73,6 +80,8 @@ class SafetensorsFolderWriter {
   // crash in between leaves the older weights, the new ones, or shards without an index, which nobody reads: never a
   // mixture.
   void commit();
+  // Of the tensors of all files.
+  [[nodiscard]] std::map<std::string, std::string> checksums() const;
 
  private:
   void remove_older_files() const;

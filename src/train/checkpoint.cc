@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "io/checksum.h"
 #include "io/file.h"
 
 namespace spillway::train {
@@ -13,56 +16,74 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kPositionFile = "spillway_state.json";
 constexpr const char* kStateFile = "spillway_state.safetensors";
-constexpr int kVersion = 1;  // of the two files; another is another program's
+constexpr int kVersion = 2;  // of the two files; a later one is another program's
+constexpr int kVersionWithoutSums = 1;
+constexpr int64_t kMaxPositionBytes = int64_t{64} << 20;
 
-// The complete checkpoints of a folder, by step.
-std::vector<std::pair<int64_t, fs::path>> checkpoints(const fs::path& output) {
-  std::vector<std::pair<int64_t, fs::path>> result;
-  if (!fs::is_directory(output)) return result;
-  for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kPrefix) || !fs::is_regular_file(entry.path() / kPositionFile)) continue;
-    int64_t step = 0;
-    const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
-    if (error == std::errc() && end == name.data() + name.size()) result.emplace_back(step, entry.path());
+// Of the whole file, whose own field for it does not count.
+std::string sum_of(const Json& json) {
+  Json rest = json;
+  rest.erase("xxh3");
+  return checksum_text(std::as_bytes(std::span<const char>(json_text(rest))));
+}
+
+Json to_json(const TrainingPosition& position) {
+  Json json = {{"version", kVersion},
+               {"step", position.step},
+               {"num_tokens", position.num_tokens},
+               {"rows", position.rows},
+               {"rows_checksum", position.rows_checksum},
+               {"steps_per_epoch", position.steps_per_epoch}};
+  if (const auto& stream = position.stream)
+    json["stream"] = {{"epoch", stream->epoch},
+                      {"block", stream->block},
+                      {"line", stream->line},
+                      {"options", position.stream_identity}};
+  json["run"] = to_json(position.run);
+  json["settings"] = position.settings;
+  json["base_model"] = position.base;
+  return json;
+}
+
+TrainingPosition position_from_json(const Json& json) {
+  TrainingPosition position{.step = json.at("step"),
+                            .num_tokens = json.at("num_tokens"),
+                            .rows = json.at("rows"),
+                            .rows_checksum = json.value("rows_checksum", ""),
+                            .steps_per_epoch = json.at("steps_per_epoch")};
+  if (json.contains("stream")) {
+    const Json& stream = json["stream"];
+    position.stream = {.epoch = stream.at("epoch"), .block = stream.at("block"), .line = stream.at("line")};
+    position.stream_identity = stream.at("options");
   }
-  std::sort(result.begin(), result.end());
-  return result;
+  if (json.at("version") == kVersionWithoutSums) return position;
+  position.run = run_from_json(json.at("run"));
+  position.settings = json.at("settings").get<RunSettings>();
+  position.base = json.at("base_model").get<BaseIdentity>();
+  return position;
 }
 
-// Leaves the newest `limit`, the one of `step` among them. Those of later steps are of an earlier run in this folder,
-// so they go first.
-void remove_oldest(const fs::path& output, int64_t step, int64_t limit) {
-  auto all = checkpoints(output);
-  std::stable_partition(all.begin(), all.end(), [step](const auto& checkpoint) { return checkpoint.first > step; });
-  for (size_t i = 0; i + static_cast<size_t>(limit) < all.size(); ++i) remove_folder(all[i].second);
-}
+// Of adapter_model.safetensors, or of the model's files.
+std::string_view weights_stem(const Job& job) { return job.graph.decoder.lora ? "adapter_model" : "model"; }
 
-TrainingPosition read_position(const fs::path& path) {
-  try {
-    const nlohmann::json json = nlohmann::json::parse(read_file(path, int64_t{1} << 20));
-    if (json.at("version") != kVersion) {
-      throw input_error(path.string(),
-                        "expected a checkpoint of version {}, got {}; resume with the program that wrote it", kVersion,
-                        json["version"].dump());
+void verify(const SafetensorsFolder& weights, const TensorSums& sums) {
+  constexpr int64_t kPieceElems = int64_t{1} << 18;
+  std::vector<float> piece(kPieceElems);  // f32 is the widest dtype of weights
+  for (const auto& [name, expected] : sums) {
+    const StoredTensor* tensor = weights.find(name);
+    if (!tensor) throw damaged_tensor((weights.path() / "*.safetensors").string(), name);
+    Checksum sum;
+    for (int64_t first = 0; first < tensor->elems(); first += kPieceElems) {
+      const int64_t count = std::min(kPieceElems, tensor->elems() - first);
+      weights.read(name, first, count, *tensor->dtype(), piece.data());
+      sum.add(std::as_bytes(std::span(piece)).first(static_cast<size_t>(count * size_of(*tensor->dtype()))));
     }
-    TrainingPosition position{.step = json.at("step"),
-                              .num_tokens = json.at("num_tokens"),
-                              .rows = json.at("rows"),
-                              .rows_checksum = json.value("rows_checksum", ""),
-                              .steps_per_epoch = json.at("steps_per_epoch")};
-    if (json.contains("stream")) {
-      const nlohmann::json& stream = json["stream"];
-      position.stream = {.epoch = stream.at("epoch"), .block = stream.at("block"), .line = stream.at("line")};
-      position.stream_identity = stream.at("options");
-    }
-    return position;
-  } catch (const nlohmann::json::exception& error) {
-    throw input_error(path.string(), "expected the position of a run, got '{}'; resume from another checkpoint",
-                      error.what());
+    if (sum.text() != expected) throw damaged_tensor(weights.file_of(name).string(), name);
   }
 }
 
@@ -87,7 +108,7 @@ void check_data(const std::string& path, const TrainingPosition& position, const
                       "and batches that wrote it",
                       expected.rows, expected.steps_per_epoch, position.rows, position.steps_per_epoch);
   }
-  if (position.rows_checksum != expected.rows_checksum) {
+  if (!position.rows_checksum.empty() && position.rows_checksum != expected.rows_checksum) {
     throw input_error(path,
                       "expected the rows of this config, got {} others; resume with the data, tokenizer and template "
                       "that wrote it, or begin a new run with this folder as base_model (lora_model_dir, if it is an "
@@ -99,40 +120,93 @@ void check_data(const std::string& path, const TrainingPosition& position, const
 }  // namespace
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, ValueStore& store, int64_t limit) {
+                     const TrainingGraph& training, ValueStore& store) {
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
-  save_model(folder.path(), job, training, store);
-  save_optimizer_state(folder.path() / kStateFile, training, store);
-  nlohmann::ordered_json json = {{"version", kVersion},
-                                 {"step", position.step},
-                                 {"num_tokens", position.num_tokens},
-                                 {"rows", position.rows},
-                                 {"rows_checksum", position.rows_checksum},
-                                 {"steps_per_epoch", position.steps_per_epoch}};
-  if (const auto& stream = position.stream)
-    json["stream"] = {{"epoch", stream->epoch},
-                      {"block", stream->block},
-                      {"line", stream->line},
-                      {"options", position.stream_identity}};
-  write_file(folder.path() / kPositionFile, json.dump(2) + "\n");
+  Json json = to_json(position);
+  json["checksums"]["model"] = save_model(folder.path(), job, training, store);
+  json["checksums"]["state"] = save_optimizer_state(folder.path() / kStateFile, training, store);
+  json["xxh3"] = sum_of(json);
+  write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");
   folder.publish();
-  if (limit > 0) remove_oldest(output, position.step, limit);
 }
 
-std::optional<fs::path> last_checkpoint(const fs::path& output) {
-  const auto all = checkpoints(output);
-  if (all.empty()) return std::nullopt;
-  return all.back().second;
+void remove_old_checkpoints(const fs::path& output, const RunIdentity& run, int64_t limit) {
+  if (limit == 0) return;
+  std::vector<fs::path> own;
+  for (const FoundCheckpoint& found : find_checkpoints(output)) {
+    try {
+      const TrainingPosition position = read_checkpoint(found.folder).position;
+      if (run.holds(position.run, position.step)) own.push_back(found.folder);
+    } catch (const InputError&) {
+      // What cannot be read is not known to be ours to remove.
+    }
+  }
+  for (size_t i = 0; i + static_cast<size_t>(limit) < own.size(); ++i) remove_folder(own[i]);
 }
 
-TrainingPosition load_checkpoint(const fs::path& folder, const TrainingPosition& expected,
-                                 const TrainingGraph& training, ValueStore& store) {
+std::vector<FoundCheckpoint> find_checkpoints(const fs::path& output) {
+  std::vector<FoundCheckpoint> result;
+  if (!fs::is_directory(output)) return result;
+  for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix) || !fs::is_regular_file(entry.path() / kPositionFile)) continue;
+    int64_t step = 0;
+    const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+    if (error == std::errc() && end == name.data() + name.size()) result.push_back({step, entry.path()});
+  }
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return result;
+}
+
+CheckpointRecord read_checkpoint(const fs::path& folder) {
   const fs::path path = folder / kPositionFile;
-  TrainingPosition position = read_position(path);
-  if (position.rows_checksum.empty()) position.rows_checksum = expected.rows_checksum;  // of an older version
-  check_data(path.string(), position, expected);
-  load_optimizer_state(folder / kStateFile, training, store);
-  return position;
+  try {
+    const Json json = parse_json<Json>(read_file(path, kMaxPositionBytes), path.string());
+    const Json& version = json.at("version");
+    if (version != kVersion && version != kVersionWithoutSums) {
+      throw input_error(path.string(),
+                        "expected a checkpoint of version {}, got {}; resume with the program that wrote it", kVersion,
+                        version.dump());
+    }
+    CheckpointRecord record{.folder = folder, .position = position_from_json(json)};
+    if (version == kVersionWithoutSums) return record;
+    if (json.at("xxh3") != sum_of(json)) {
+      throw input_error(path.string(), "expected what was written, got something else; resume from another checkpoint");
+    }
+    record.model = json.at("checksums").at("model").get<TensorSums>();
+    record.state = json.at("checksums").at("state").get<TensorSums>();
+    return record;
+  } catch (const nlohmann::json::exception& error) {
+    throw input_error(path.string(), "expected the position of a run, got '{}'; resume from another checkpoint",
+                      error.what());
+  }
+}
+
+void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition& expected, int64_t total_steps) {
+  const TrainingPosition& position = checkpoint.position;
+  const std::string path = (checkpoint.folder / kPositionFile).string();
+  check_data(path, position, expected);
+  const std::string other = position.base.empty() ? "" : difference(position.base, expected.base);
+  if (!other.empty()) {
+    throw input_error("base_model",
+                      "expected the model that {} was trained on, got one {}; resume with the base_model that the run "
+                      "began with",
+                      checkpoint.folder.string(), other);
+  }
+  if (position.step > total_steps) {
+    throw input_error("max_steps",
+                      "expected at least the {} steps that {} has done, got a run of {}; let it run longer, take the "
+                      "checkpoint, which is a whole model folder, or begin a new run",
+                      position.step, checkpoint.folder.string(), total_steps);
+  }
+  warn_of_changes(position.settings, expected.settings, checkpoint.folder.string());
+}
+
+void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
+                     ValueStore& store) {
+  if (checkpoint.model) verify(SafetensorsFolder(checkpoint.folder, weights_stem(job)), *checkpoint.model);
+  load_optimizer_state(checkpoint.folder / kStateFile, training, store,
+                       checkpoint.state ? &*checkpoint.state : nullptr);
 }
 
 }  // namespace spillway::train

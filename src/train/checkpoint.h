@@ -5,8 +5,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/stream/row_stream.h"
+#include "train/base_identity.h"
+#include "train/run_identity.h"
+#include "train/run_settings.h"
 #include "train/state.h"
 
 namespace spillway::train {
@@ -22,17 +26,43 @@ struct TrainingPosition {
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream
+  // Of the run.
+  RunIdentity run;
+  BaseIdentity base;     // empty: not known
+  RunSettings settings;  // the same
 };
 
-// Writes OUTPUT/checkpoint-STEP atomically, then removes the oldest beyond `limit` (0: none).
+// What a checkpoint's spillway_state.json says.
+struct CheckpointRecord {
+  std::filesystem::path folder;
+  TrainingPosition position;
+  std::optional<TensorSums> model, state;  // of the checkpoint's files; none: of a version without
+};
+
+// Writes OUTPUT/checkpoint-STEP atomically.
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, ValueStore& store, int64_t limit);
+                     const TrainingGraph& training, ValueStore& store);
 
-// The checkpoint with the highest step in the folder, if there is one.
-[[nodiscard]] std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path& output);
+// Removes the oldest checkpoints of `run` beyond `limit` (0: none); those of other runs stay.
+void remove_old_checkpoints(const std::filesystem::path& output, const RunIdentity& run, int64_t limit);
 
-// Reads the state of a checkpoint. Throws InputError where it belongs to another job or to other data.
-[[nodiscard]] TrainingPosition load_checkpoint(const std::filesystem::path& folder, const TrainingPosition& expected,
-                                               const TrainingGraph& training, ValueStore& store);
+// The checkpoints in a folder, by step; not those of other programs.
+struct FoundCheckpoint {
+  int64_t step = 0;
+  std::filesystem::path folder;
+};
+[[nodiscard]] std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& output);
+
+// Throws InputError for what is none of ours, or damaged. Reads no tensors.
+[[nodiscard]] CheckpointRecord read_checkpoint(const std::filesystem::path& folder);
+
+// Throws InputError where the checkpoint belongs to other data or another base than `expected`, or has done more than
+// `total_steps`; warns of settings that differ.
+void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition& expected, int64_t total_steps);
+
+// Reads the state, and verifies all tensors of the checkpoint. Throws InputError that names the first one that does not
+// hold what was written, and where the state belongs to another job.
+void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
+                     ValueStore& store);
 
 }  // namespace spillway::train

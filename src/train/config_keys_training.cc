@@ -142,7 +142,8 @@ KeySection output_section() {
       key<&Config::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
       key<&Config::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
-      key<&Config::auto_resume_from_checkpoints>("auto_resume_from_checkpoints", "go on from the last checkpoint"),
+      key<&Config::auto_resume_from_checkpoints>(
+          "auto_resume_from_checkpoints", "go on from the last checkpoint of the run that last began in output_dir"),
       key<&Config::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),
       key<&Config::metrics>("metrics", "write metrics.jsonl"),
       not_yet("load_best_model_at_end", "choosing the best checkpoint")

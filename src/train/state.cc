@@ -6,6 +6,8 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "io/checksum.h"
 #include "io/convert.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
@@ -133,8 +135,8 @@ void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStor
   }
 }
 
-void save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                  ValueStore& store) {
+TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                        ValueStore& store) {
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
     const Value& weight = training.graph.value(t.weight);
@@ -147,6 +149,7 @@ void save_adapter(const std::filesystem::path& folder, const Job& job, const Tra
   writer.commit();
   write_file(folder / "adapter_config.json",
              adapter_config_json(job.model, *job.graph.decoder.lora, job.config.base_model));
+  return writer.checksums();
 }
 
 // Transformers would load an adapter that an earlier run has left beside the model, and its base.
@@ -156,8 +159,8 @@ void remove_adapter(const std::filesystem::path& folder) {
     std::filesystem::remove(folder / name, none);
 }
 
-void save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                     ValueStore& store) {
+TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                           ValueStore& store) {
   const Graph& graph = training.graph;
   const SafetensorsFolder base(job.config.base_model);
   std::vector<TensorSpec> specs;
@@ -176,6 +179,7 @@ void save_full_model(const std::filesystem::path& folder, const Job& job, const 
   writer.commit();
   remove_adapter(folder);
   write_file(folder / "config.json", model_config_json(job.config.base_model, job.model));
+  return writer.checksums();
 }
 
 }  // namespace
@@ -207,17 +211,16 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   }
 }
 
-void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, ValueStore& store) {
-  if (job.graph.decoder.lora) {
-    save_adapter(folder, job, training, store);
-  } else {
-    save_full_model(folder, job, training, store);
-  }
+TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                      ValueStore& store) {
+  TensorSums sums = job.graph.decoder.lora ? save_adapter(folder, job, training, store)
+                                           : save_full_model(folder, job, training, store);
   save_tokenizer(job.config, folder);
   write_file(folder / "README.md", model_card(job));
+  return sums;
 }
 
-void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store) {
+TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store) {
   std::vector<TensorSpec> specs;
   const std::vector<StateTensor> tensors = state_tensors(training);
   for (const StateTensor& tensor : tensors) {
@@ -226,9 +229,16 @@ void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph
   SafetensorsWriter writer(file, specs);
   for (const StateTensor& tensor : tensors) append_tensor(writer, tensor.name, store, tensor);
   writer.commit();
+  return writer.checksums();
 }
 
-void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph& training, ValueStore& store) {
+InputError damaged_tensor(std::string_view file, std::string_view tensor) {
+  return input_error(file, "expected {} as it was written, got other bytes; resume from another checkpoint",
+                     quote(tensor));
+}
+
+void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph& training, ValueStore& store,
+                          const TensorSums* sums) {
   const SafetensorsFile file(path);
   std::map<std::string_view, const StoredTensor*> stored;
   for (const StoredTensor& tensor : file.tensors()) stored[tensor.name] = &tensor;
@@ -246,15 +256,23 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
     throw input_error(path.string(), "expected {} tensors, got {}; resume with the config that wrote the checkpoint",
                       tensors.size(), stored.size());
   }
-  const auto read = [&](const StateTensor& from, const StateTensor& into) {
+  const auto read = [&](const StateTensor& from, const StateTensor& into, Checksum* sum) {
     write_tensor(store, into, [&](const TensorView& piece, int64_t first) {
       file.read(*stored[from.name], first, piece.elems(), piece.dtype, piece.data);
+      if (sum) sum->add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
     });
   };
-  for (const StateTensor& tensor : tensors) read(tensor, tensor);
+  for (const StateTensor& tensor : tensors) {
+    Checksum sum;  // exact tensors are f32 in memory, too: what was read is what the file holds
+    read(tensor, tensor, &sum);
+    if (!sums) continue;
+    const auto expected = sums->find(tensor.name);
+    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), tensor.name);
+  }
   for (const TrainedWeight& t : training.trained) {
     const StateTensor exact = exact_tensor(training, t);
-    if (exact.name != weight_tensor(training, t).name) read(exact, weight_tensor(training, t));  // the working copy
+    if (exact.name != weight_tensor(training, t).name)
+      read(exact, weight_tensor(training, t), nullptr);  // the working copy
   }
 }
 

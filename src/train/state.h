@@ -4,8 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 
+#include "base/error.h"
 #include "io/safetensors.h"
 #include "model/weights.h"
 #include "runtime/value_store.h"
@@ -13,12 +17,16 @@
 
 namespace spillway::train {
 
+// Name of a tensor of a file or a folder of files -> checksum of its bytes there (io/checksum.h).
+using TensorSums = std::map<std::string, std::string>;
+
 // Reads the base weights, the adapter of lora_model_dir or a fresh one, and clears the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
 class InitialState {
  public:
   explicit InitialState(const Job& job);
   void load(const Job& job, const TrainingGraph& training, ValueStore& store) const;
+  [[nodiscard]] const SafetensorsFolder& base() const { return base_; }
 
  private:
   SafetensorsFolder base_;
@@ -26,13 +34,18 @@ class InitialState {
 };
 
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
-// with the tokenizer's files and a model card, into a folder that exists.
-void save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training, ValueStore& store);
+// with the tokenizer's files and a model card, into a folder that exists. Returns the sums of the weights.
+TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                      ValueStore& store);
 
 // Masters, moments and (where there is no master) the trained weights themselves, bit for bit. Each is one tensor of
 // the weight's shape, called "<state>.<weight>" or as the weight, however the graph slices it.
-void save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
-// Throws InputError where the file belongs to another job.
-void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
+TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
+// Throws InputError where the file belongs to another job, and where a tensor differs from `sums`, which may be null.
+void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
+                          const TensorSums* sums = nullptr);
+
+// A tensor of a checkpoint that is not what was written.
+[[nodiscard]] InputError damaged_tensor(std::string_view file, std::string_view tensor);
 
 }  // namespace spillway::train

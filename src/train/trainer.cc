@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "data/prepared/identity.h"
 #include "io/file.h"
-#include "train/interrupt.h"
 
 namespace spillway::train {
 namespace {
@@ -35,8 +35,9 @@ Stream stream_of(const data::MicroBatch& batch) {
 
 }  // namespace
 
-Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, TrainingListeners listeners)
-    : job_(job), session_(session), data_(data), listeners_(std::move(listeners)) {
+Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
+                 TrainingListeners listeners)
+    : job_(job), session_(session), data_(data), listeners_(std::move(listeners)), from_(std::move(start.checkpoint)) {
   if (!data.stream && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
   length_ = training_length(job.config, data, listeners_.packing);
@@ -50,13 +51,31 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
                  .rows_checksum = data.training.checksum(),
                  .steps_per_epoch = length_.steps_per_epoch};
   }
+  position_.run = std::move(start.run);
+  position_.base = std::move(base);
+  position_.settings = settings_of(job, length_);
+  if (from_) go_on_from(from_->position);
   const auto tokens = static_cast<size_t>(session.training().graph.tokens);
   for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);
   batch_.seq_offsets.reserve(tokens + 1);
 }
 
-void Trainer::resume(const std::filesystem::path& checkpoint) {
-  position_ = load_checkpoint(checkpoint, position_, session_.training(), session_.store());
+void Trainer::go_on_from(const TrainingPosition& position) {
+  check_checkpoint(*from_, position_, length_.total_steps);
+  position_.step = position.step;
+  position_.num_tokens = position.num_tokens;
+  position_.stream = position.stream;
+}
+
+void Trainer::load_checkpoint() {
+  if (!from_) return;
+  train::load_checkpoint(*from_, job_, session_.training(), session_.store());
+  if (position_.step == length_.total_steps) {
+    log_info("{} is at the last of {} steps: nothing is left to train", from_->folder.string(), position_.step);
+  } else {
+    log_info("going on from {} (step {} of {})", from_->folder.string(), position_.step, length_.total_steps);
+  }
+  from_.reset();
 }
 
 double Trainer::epoch_at(int64_t step) const {
@@ -130,12 +149,15 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
-  save_checkpoint(job_.config.output_dir, position_, job_, session_.training(), session_.store(),
-                  job_.config.save_total_limit.value_or(0));
+  save_checkpoint(job_.config.output_dir, position_, job_, session_.training(), session_.store());
+  remove_old();
+}
+
+void Trainer::remove_old() const {
+  remove_old_checkpoints(job_.config.output_dir, position_.run, job_.config.save_total_limit.value_or(0));
 }
 
 TrainingOutcome Trainer::run() {
-  const InterruptGuard guard;
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
   feed_ = make_step_feed(job_.config, data_, length_, position_.stream, session_.training().graph.tokens,
@@ -148,6 +170,8 @@ TrainingOutcome Trainer::run() {
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
   seconds.resize(static_cast<size_t>(std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMaxTouched)));
   seconds.clear();
+  remove_old();  // what a process that was killed between a checkpoint and this has left
+  outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
   while (position_.step < length_.total_steps && !outcome.interrupted) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
@@ -157,7 +181,7 @@ TrainingOutcome Trainer::run() {
     check_finite(record);
     const bool last = position_.step == length_.total_steps;
     if (last || (evaluate_every > 0 && position_.step % evaluate_every == 0)) evaluate();
-    outcome.interrupted = !last && InterruptGuard::requested();
+    outcome.interrupted = !last && interrupt_requested();
     if (outcome.interrupted || (save_every > 0 && position_.step % save_every == 0)) save();
   }
   feed_.reset();  // a stream would go on reading while the model is written

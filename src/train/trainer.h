@@ -11,6 +11,7 @@
 #include "data/batch.h"
 #include "train/checkpoint.h"
 #include "train/lr_schedule.h"
+#include "train/run_start.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 #include "train/training_data.h"
@@ -50,23 +51,29 @@ struct TrainingOutcome {
 
 class Trainer {
  public:
-  // All are borrowed. Throws InputError where there is nothing to train on.
-  Trainer(const Job& job, TrainingSession& session, const TrainingData& data, TrainingListeners listeners);
+  // All but `start` are borrowed. `base` is what the job's base weights are. Throws InputError where there is nothing
+  // to train on, and for a checkpoint that does not belong to job, data and base.
+  Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
+          TrainingListeners listeners);
 
   [[nodiscard]] const TrainingLength& length() const { return length_; }
-  // Continues from a checkpoint of this job.
-  void resume(const std::filesystem::path& checkpoint);
+  // Reads the state of the checkpoint that the run starts from, if there is one, once the weights are there. Throws
+  // InputError for one that is damaged, or of another job.
+  void load_checkpoint();
   [[nodiscard]] int64_t step() const { return position_.step; }
   // Trains to the end or to an interrupt, then writes the model into output_dir (a checkpoint, if interrupted). Throws
-  // InputError, and writes nothing more, where the loss or the gradients are no longer finite.
+  // InputError, and writes nothing more, where the loss or the gradients are no longer finite. REQUIRES: the caller's
+  // FinishFirst, so that an interrupt is only seen between steps.
   TrainingOutcome run();
 
  private:
+  void go_on_from(const TrainingPosition& position);
   void begin_step();
   StepRecord train_step();
   void evaluate();
   void save();
   void try_to_save();
+  void remove_old() const;
   [[nodiscard]] double epoch_at(int64_t step) const;
 
   const Job& job_;
@@ -76,6 +83,7 @@ class Trainer {
   TrainingLength length_;
   LrSchedule schedule_;
   TrainingPosition position_;
+  std::optional<CheckpointRecord> from_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
   data::MicroBatch batch_;          // of an evaluation
 };

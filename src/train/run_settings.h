@@ -1,0 +1,21 @@
+// The mathematics of a job as names and values: what may change when a run goes on, and is then said.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "train/job.h"
+#include "train/step_feed.h"
+
+namespace spillway::train {
+
+// Name of a config key -> its value as it takes effect. Not those that make other rows or other tensors, which a
+// checkpoint refuses by itself.
+using RunSettings = std::map<std::string, std::string>;
+[[nodiscard]] RunSettings settings_of(const Job& job, const TrainingLength& length);
+
+// One warning a value that is now another. `where` names what has the old ones.
+void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where);
+
+}  // namespace spillway::train

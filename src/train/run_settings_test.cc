@@ -1,0 +1,45 @@
+#include "train/run_settings.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "train/config_keys.h"
+
+using namespace spillway::train;
+
+namespace {
+
+// Keys that other settings stand for, that make other rows or tensors, or that change no number.
+const std::set<std::string_view> kElsewhere = {
+    // What takes effect is there: max_steps, warmup_steps, bf16, gradient_accumulation_steps, sequence_len, adapter.
+    "num_epochs", "warmup_ratio", "dtype", "batch_size", "max_length", "use_peft",
+    // Tensors of another shape or name, or initial values that the checkpoint's replace.
+    "lora_r", "lora_target_modules", "lora_target_linear", "lora_modules_to_save", "lora_model_dir",
+    // Rows have a checksum.
+    "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length", "max_completion_length",
+    // No result depends on these.
+    "gradient_checkpointing", "selective_checkpointing", "padding_free",
+    // Evaluation only.
+    "eval_sample_packing", "eval_batch_size"};
+
+}  // namespace
+
+TEST_CASE("every key of adapter, batches and optimisation is a setting of the run, or is known to need none") {
+  Job job;
+  job.config.adapter = Adapter::kLora;
+  job.graph.decoder.lora.emplace();
+  const RunSettings settings = settings_of(job, {.total_steps = 10});
+  int sections = 0;
+  for (const KeySection& section : config_sections()) {
+    if (section.title != "Adapter" && section.title != "Length and batches" && section.title != "Optimisation")
+      continue;
+    ++sections;
+    for (const ConfigKey& key : section.keys) {
+      CAPTURE(key.name);
+      const bool is_known = settings.contains(std::string(key.name)) || kElsewhere.contains(key.name);
+      CHECK((key.status != KeyStatus::kSupported || is_known));
+    }
+  }
+  CHECK(sections == 3);
+}

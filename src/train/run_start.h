@@ -1,0 +1,21 @@
+// What a run goes on from, decided before its data are read: chat templates show the time at which it first began.
+#pragma once
+
+#include <optional>
+
+#include "train/checkpoint.h"
+#include "train/config.h"
+
+namespace spillway::train {
+
+struct RunStart {
+  RunIdentity run;
+  std::optional<CheckpointRecord> checkpoint;  // none: from the beginning
+};
+
+// The checkpoint of resume_from_checkpoint, or with auto_resume_from_checkpoints the last one of the run that last
+// began in output_dir. Says which checkpoints in output_dir are of earlier runs: they stay, and count for nothing.
+// Throws InputError for a checkpoint that cannot be read. REQUIRES: the caller holds output_dir.
+[[nodiscard]] RunStart choose_start(const Config& config);
+
+}  // namespace spillway::train
