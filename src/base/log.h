@@ -8,8 +8,11 @@
 
 namespace spillway {
 
-// Writes one line to standard error. Clears a progress bar that stands on the line. Any thread.
+// Writes one line to standard error, as shown_line() has it: what is in a message may come from anywhere. Clears a
+// progress bar that stands on the line. Any thread.
 void log_line(std::string_view text);
+// The same of several lines (shown_text()).
+void log_text(std::string_view text);
 
 template <typename... Args>
 void log_info(fmt::format_string<Args...> text, Args&&... args) {

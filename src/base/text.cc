@@ -10,17 +10,35 @@ namespace spillway {
 
 namespace {
 
-// Escapes control bytes and what is no UTF-8.
-void append_shown(std::string& out, std::string_view text) {
+// The code point of valid UTF-8 that `text` begins with where it is one that a terminal obeys or that reorders what
+// stands around it: C1 controls, separators of lines, marks and overrides of direction. 0 for others.
+uint32_t hidden_code_point(std::string_view text) {
+  const auto byte = [&text](size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
+  const uint32_t two = (byte(0) & 0x1fu) << 6 | (byte(1) & 0x3fu);
+  if ((byte(0) & 0xe0u) == 0xc0u) return (two >= 0x80 && two < 0xa0) || two == 0x61c ? two : 0;
+  if ((byte(0) & 0xf0u) != 0xe0u) return 0;
+  const uint32_t three = (byte(0) & 0x0fu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu);
+  const bool is_hidden = three == 0x200e || three == 0x200f || (three >= 0x2028 && three <= 0x202e) ||
+                         (three >= 0x2066 && three <= 0x2069);
+  return is_hidden ? three : 0;
+}
+
+// Escapes what moves the cursor or changes how text is shown, and what is no UTF-8. Bytes of `kept` stay.
+void append_shown(std::string& out, std::string_view text, std::string_view kept = "") {
   while (!text.empty()) {
     const int64_t invalid = first_invalid_utf8(text);
     const size_t valid = invalid < 0 ? text.size() : static_cast<size_t>(invalid);
     for (size_t i = 0; i < std::min(valid + 1, text.size()); ++i) {
       const auto byte = static_cast<unsigned char>(text[i]);
-      if (text[i] == '\n') {
+      if (kept.find(text[i]) != std::string_view::npos) {
+        out += text[i];
+      } else if (text[i] == '\n') {
         out += "\\n";
       } else if (i == valid || byte < 0x20 || byte == 0x7f) {
         out += fmt::format("\\x{:02x}", byte);
+      } else if (const uint32_t code = byte < 0x80 ? 0 : hidden_code_point(text.substr(i, valid - i)); code != 0) {
+        out += fmt::format("\\u{:04x}", code);
+        i += code < 0x800 ? 1 : 2;
       } else {
         out += text[i];
       }
@@ -30,6 +48,18 @@ void append_shown(std::string& out, std::string_view text) {
 }
 
 }  // namespace
+
+std::string shown_line(std::string_view text) {
+  std::string out;
+  append_shown(out, text);
+  return out;
+}
+
+std::string shown_text(std::string_view text) {
+  std::string out;
+  append_shown(out, text, "\n\t");
+  return out;
+}
 
 std::string quote(std::string_view text) {
   constexpr size_t kEdge = 40;

@@ -7,6 +7,12 @@
 
 namespace spillway {
 
+// `text` as a terminal or a log may show it: on one line, control characters and broken UTF-8 escaped, and so are
+// characters that reorder text. Names, paths and texts come from files that somebody else wrote.
+[[nodiscard]] std::string shown_line(std::string_view text);
+// The same of several lines: line breaks and tabs stay.
+[[nodiscard]] std::string shown_text(std::string_view text);
+
 // `text` in single quotes, on one line, valid UTF-8 and of bounded length: control bytes and broken UTF-8 escaped, the
 // middle of a long text left out.
 [[nodiscard]] std::string quote(std::string_view text);

@@ -26,6 +26,18 @@ TEST_CASE("a quoted text stays on one line and is bounded") {
   CHECK(first_invalid_utf8(quote(hearts)) == -1);
 }
 
+TEST_CASE("what a terminal would obey is shown and not obeyed") {
+  CHECK(shown_line("a\x1b[2Jb\r\nc\td\x7f") == "a\\x1b[2Jb\\x0d\\nc\\x09d\\x7f");
+  CHECK(shown_text("a\n\tb\x1b]0;title\a") == "a\n\tb\\x1b]0;title\\x07");
+  CHECK(shown_line("\xc2\x9b"
+                   "2J") == "\\u009b2J");                                             // CSI in one character
+  CHECK(shown_line("a\xe2\x80\xaetxt.exe\xe2\x81\xa9") == "a\\u202etxt.exe\\u2069");  // reorders what follows
+  CHECK(shown_line("\xe2\x80\xa8\xd8\x9c") == "\\u2028\\u061c");
+  CHECK(shown_line("caf\xc3\xa9 \xe2\x80\x93 \xc2\xa0 \xf0\x9f\x98\x80") ==
+        "caf\xc3\xa9 \xe2\x80\x93 \xc2\xa0 \xf0\x9f\x98\x80");
+  CHECK(shown_line("\x9b\xff") == "\\x9b\\xff");
+}
+
 TEST_CASE("names are joined as in a sentence") {
   const std::array<std::string_view, 3> names = {"a", "b", "c"};
   CHECK(joined_names(names) == "a, b or c");

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "model/import_gguf.h"
@@ -32,8 +33,8 @@ int cmd_import(std::span<const std::string> args) {
         {"tensors", report.tensors}, {"parameters", report.parameters},     {"bytes", report.bytes}};
     fmt::print("{}\n", json_text(document, 2));
   } else {
-    fmt::print("{}: {} model, {} parameters in {} tensors, {} in {}\n", folder, report.architecture, report.parameters,
-               report.tensors, format_bytes(report.bytes), dtype);
+    fmt::print("{}: {} model, {} parameters in {} tensors, {} in {}\n", shown_line(folder),
+               shown_line(report.architecture), report.parameters, report.tensors, format_bytes(report.bytes), dtype);
   }
   return kDone;
 }

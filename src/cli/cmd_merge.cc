@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "model/merge.h"
@@ -23,7 +24,7 @@ int cmd_merge(std::span<const std::string> args) {
   if (json) {
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"out", out}}, 2));
   } else {
-    fmt::print("the merged model is in {}\n", out);
+    fmt::print("the merged model is in {}\n", shown_line(out));
   }
   return kDone;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/local_time.h"
+#include "base/text.h"
 #include "data/jinja/interpreter.h"
 #include "data/jinja/json.h"
 #include "data/jinja/parser.h"
@@ -34,11 +35,6 @@ int64_t text_bytes(const Json& json) {
   return bytes;
 }
 
-std::string one_line(std::string text) {
-  for (size_t at = text.find_first_of("\r\n"); at != std::string::npos; at = text.find_first_of("\r\n", at + 2)) {
-    text.replace(at, 1, text[at] == '\n' ? "\\n" : "\\r");
-  }
-  return text;
 }
 
 // json's depth is bounded here, before anything recurses over it.
@@ -130,7 +126,7 @@ ChatTemplate ChatTemplate::compile(std::string source, std::string_view where) {
     return result;
   } catch (const jinja::SyntaxFailure& failure) {
     throw input_error(fmt::format("{}, line {}", where, failure.line), "{}; correct the template",
-                      one_line(failure.message));
+                      shown_line(failure.message));
   }
 }
 
@@ -147,12 +143,13 @@ ChatTemplate::Rendered ChatTemplate::render(const Json& variables, const std::op
     auto output = interpreter.render(*template_);
     return {std::move(output.text), std::move(output.generation_spans)};
   } catch (const jinja::Failure& failure) {
-    throw input_error(where_, "{}", one_line(failure.message));
+    throw input_error(where_, "{}; correct the messages or the template", shown_line(failure.message));
   } catch (const jinja::RenderFailure& failure) {
     const std::string place = fmt::format("{}, line {}", where_, failure.line);
     if (failure.raised_by_template)
-      throw input_error(place, "the template refuses this conversation: {}", one_line(failure.message));
-    throw input_error(place, "{}", one_line(failure.message));
+      throw input_error(place, "expected a conversation that the template takes, got '{}'; change the messages",
+                        shown_line(failure.message));
+    throw input_error(place, "{}; correct the messages or the template", shown_line(failure.message));
   }
 }
 

@@ -109,12 +109,13 @@ TEST_CASE("named templates render as the public ones do") {
 }
 
 TEST_CASE("errors of a template name it and the line, on one line") {
-  CHECK(error_of("a\n{{ x.y }}") == "[test, line 2] 'x' is undefined");
+  CHECK(error_of("a\n{{ x.y }}") == "[test, line 2] 'x' is undefined; correct the messages or the template");
   CHECK(error_of("{% if x %}") ==
         "[test, line 1] expected '{% endif %}', got the end of the template; correct the template");
   CHECK(error_of("\n\n{{ 1 +* 2 }}") == "[test, line 3] expected an expression, got '*'; correct the template");
-  CHECK(error_of("{{ raise_exception('no\ntools') }}") ==
-        "[test, line 1] the template refuses this conversation: no\\ntools");
+  CHECK(
+      error_of("{{ raise_exception('no\ntools\x1b[2J') }}") ==
+      "[test, line 1] expected a conversation that the template takes, got 'no\\ntools\\x1b[2J'; change the messages");
   CHECK(error_of("{% include 'x' %}").find("in one piece") != std::string::npos);
   CHECK(error_of("{{ x | nosuch }}").find("'nosuch'") != std::string::npos);
   CHECK(error_of("{% set ns = namespace() %}{{ [].append(1) }}").find("unsafe") != std::string::npos);

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 
 namespace spillway {
 namespace {
@@ -227,7 +228,7 @@ void Progress::say(std::string_view what) {
   check_interrupt();
   std::array<char, 128> memory;
   TextBuffer out(memory);
-  out.append("{}{} ...{}", is_terminal_ ? "\r\033[K" : "", what, is_terminal_ ? "" : "\n");
+  out.append("{}{} ...{}", is_terminal_ ? "\r\033[K" : "", shown_line(what), is_terminal_ ? "" : "\n");
   write_all(options_.file, out.text());
 }
 
