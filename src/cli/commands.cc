@@ -106,8 +106,7 @@ int run_command_line(std::span<const std::string> args) {
   } catch (const MachineError& error) {
     return fail(error.what(), kMachineFailed);
   } catch (const std::bad_alloc&) {
-    return fail("[memory] expected more free memory, got none; lower memory.device or end other programs",
-                kMachineFailed);
+    return fail(kNoMemory, kMachineFailed);
   } catch (const std::system_error& error) {
     return fail(fmt::format("[system] expected an operation to succeed, got {}; see to it and try again", error.what()),
                 kMachineFailed);

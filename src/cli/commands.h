@@ -22,6 +22,10 @@ struct Command {
 // Exit statuses: what a script may rely on.
 constexpr int kDone = 0, kInputWrong = 2, kMachineFailed = 3, kInterrupted = kInterruptedStatus;
 
+// What is said where memory ran out.
+constexpr std::string_view kNoMemory =
+    "[memory] expected more free memory, got none; lower memory.device or end other programs";
+
 // Runs `spillway ARGS...` and turns what it throws into one line on standard error and an exit status.
 int run_command_line(std::span<const std::string> args);
 

@@ -2,6 +2,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -19,10 +22,32 @@ void hold_standard_streams() {
   }
 }
 
+// Memory that runs out in a function that may not throw, a destructor of a library among them, or on a thread ends the
+// program here. What it was writing is cleared away by the next one (io/temporary_name.h).
+std::terminate_handler usual_end = nullptr;
+
+[[noreturn]] void end_program() {
+  if (std::current_exception()) {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      // Nothing here may allocate.
+      [[maybe_unused]] const auto written =
+          ::write(STDERR_FILENO, spillway::kNoMemory.data(), spillway::kNoMemory.size());
+      [[maybe_unused]] const auto ended = ::write(STDERR_FILENO, "\n", 1);
+      ::_exit(spillway::kMachineFailed);
+    } catch (...) {  // a bug: the usual end says what it is
+    }
+  }
+  usual_end();
+  std::abort();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   hold_standard_streams();
+  usual_end = std::set_terminate(end_program);
   // A file that grows beyond a limit (ulimit -f) is an error of that write, not the sudden end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   const spillway::InterruptHandlers handlers;

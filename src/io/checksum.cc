@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <new>
+
 namespace spillway {
 
 struct Checksum::State {
@@ -12,7 +14,10 @@ struct Checksum::State {
   std::unique_ptr<XXH3_state_t, Free> xxh3{XXH3_createState()};
 };
 
-Checksum::Checksum() : state_(std::make_unique<State>()) { XXH3_64bits_reset(state_->xxh3.get()); }
+Checksum::Checksum() : state_(std::make_unique<State>()) {
+  if (!state_->xxh3) throw std::bad_alloc();
+  XXH3_64bits_reset(state_->xxh3.get());
+}
 Checksum::~Checksum() = default;
 Checksum::Checksum(Checksum&&) noexcept = default;
 

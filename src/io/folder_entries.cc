@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <new>
 #include <string_view>
 
 namespace spillway {
@@ -24,7 +26,11 @@ OpenFolder open_folder(int parent, const char* name, int flags) noexcept {
   const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
   if (fd < 0) return nullptr;
   OpenFolder folder(::fdopendir(fd));
-  if (!folder) ::close(fd);
+  if (!folder) {
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+  }
   return folder;
 }
 
@@ -79,6 +85,7 @@ void add_files_below(const fs::path& folder, const std::string& prefix, std::vec
 std::vector<FolderEntry> entries_of(const fs::path& folder) {
   std::vector<FolderEntry> entries;
   const OpenFolder open = open_folder(AT_FDCWD, folder.c_str(), 0);
+  if (!open && errno == ENOMEM) throw std::bad_alloc();
   if (!open) return entries;
   while (const dirent* entry = next_entry(open.get())) entries.push_back({entry->d_name, kind_of(open.get(), *entry)});
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

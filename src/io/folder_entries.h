@@ -18,7 +18,7 @@ struct FolderEntry {
   EntryKind kind = EntryKind::kOther;  // of the entry itself: links are not followed
 };
 
-// By name. None where there is no such folder or it cannot be read.
+// By name. None where there is no such folder or it cannot be read. Throws std::bad_alloc.
 [[nodiscard]] std::vector<FolderEntry> entries_of(const std::filesystem::path& folder);
 
 // The regular files of a folder and of those below it, by their paths within it; the names of links and the like go to

@@ -47,6 +47,79 @@ bool is_within(const std::string& name) {
   return !name.empty() && path.is_relative() && std::find(path.begin(), path.end(), "..") == path.end();
 }
 
+// Reads a record event by event, because containers of the JSON library allocate in their destructors.
+class RecordReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  FolderRecord record;
+
+  // Whether all that a record has was there, and was as it should be.
+  [[nodiscard]] bool is_whole() const { return is_fine_ && has_command_ && has_complete_ && has_files_; }
+
+  bool null() override { return false; }
+  bool boolean(bool value) override {
+    has_complete_ = is_fine_ = depth_ == 1 && key_ == "complete";
+    record.is_complete = value;
+    return is_fine_;
+  }
+  bool number_integer(number_integer_t value) override { return value >= 0 && set_bytes(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return value <= INT64_MAX && set_bytes(static_cast<int64_t>(value));
+  }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return false; }
+  bool string(string_t& value) override {
+    if (depth_ == 1 && key_ == "command") {
+      record.command = value;
+      has_command_ = true;
+    } else if (depth_ == 3 && key_ == "name" && is_within(value)) {
+      record.files.back().name = value;
+    } else if (depth_ == 3 && key_ == "xxh3") {
+      record.files.back().xxh3 = value;
+    } else {
+      is_fine_ = false;
+    }
+    return is_fine_;
+  }
+  bool binary(binary_t& /*value*/) override { return false; }
+  bool start_object(size_t /*size*/) override {
+    is_fine_ = depth_ == 0 || depth_ == 2;
+    if (depth_ == 2) record.files.emplace_back();
+    ++depth_;
+    return is_fine_;
+  }
+  bool end_object() override {
+    --depth_;
+    is_fine_ = depth_ == 0 || !record.files.back().name.empty();
+    return is_fine_;
+  }
+  bool start_array(size_t /*size*/) override {
+    has_files_ = is_fine_ = depth_ == 1 && key_ == "files";
+    ++depth_;
+    return is_fine_;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool key(string_t& value) override {
+    key_ = value;
+    return true;
+  }
+  bool parse_error(size_t /*at*/, const std::string& /*token*/, const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  bool set_bytes(int64_t value) {
+    is_fine_ = depth_ == 3 && key_ == "bytes";
+    if (is_fine_) record.files.back().bytes = value;
+    return is_fine_;
+  }
+
+  std::string key_;
+  int depth_ = 0;  // 1: in the record, 2: in its list of files, 3: in a file
+  bool is_fine_ = true, has_command_ = false, has_complete_ = false, has_files_ = false;
+};
+
 // Removes the folders below that are empty, and those that become so.
 void remove_empty_folders(const fs::path& folder) {
   for (const FolderEntry& entry : entries_of(folder)) {
@@ -81,19 +154,15 @@ std::string record_text(const FolderRecord& record) {
 }
 
 std::optional<FolderRecord> read_record(const fs::path& folder) {
+  std::string text;
   try {
-    const auto json = parse_json(read_file(folder / kRecordName, kMaxRecordBytes), kRecordName);
-    FolderRecord record{.command = json.at("command"), .is_complete = json.at("complete"), .files = {}};
-    for (const nlohmann::json& file : json.at("files")) {
-      record.files.push_back({.name = file.at("name"), .bytes = file.at("bytes"), .xxh3 = file.at("xxh3")});
-      if (!is_within(record.files.back().name)) return {};
-    }
-    return record;
+    text = read_file(folder / kRecordName, kMaxRecordBytes);
   } catch (const InputError&) {
     return {};
-  } catch (const nlohmann::json::exception&) {
-    return {};
   }
+  RecordReader reader;
+  if (!nlohmann::json::sax_parse(text, &reader) || !reader.is_whole()) return {};
+  return std::move(reader.record);
 }
 
 void write_record(const fs::path& folder, const FolderRecord& record) {

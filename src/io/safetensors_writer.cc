@@ -1,5 +1,7 @@
 #include "io/safetensors_writer.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -8,6 +10,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "io/convert.h"
+#include "io/folder_entries.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -32,6 +35,17 @@ std::string_view stored_name(DType dtype) {
       return "U8";
   }
   report_bug(__FILE__, __LINE__, "dtype", "unknown");
+}
+
+// JSON is put together as text: a container of the library allocates in its destructor, which ends the program where
+// memory runs out.
+std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::string metadata_text(const std::map<std::string, std::string>& metadata) {
+  std::string text;
+  for (const auto& [key, value] : metadata)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json_string(key), json_string(value));
+  return fmt::format("{{{}}}", text);
 }
 
 // Consecutive tensors, as many as fit.
@@ -66,18 +80,19 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<Ten
   std::stable_sort(order.begin(), order.end(),
                    [](const TensorSpec* a, const TensorSpec* b) { return size_of(a->dtype) > size_of(b->dtype); });
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::string text = "{";
+  if (!metadata.empty()) text += fmt::format("\"__metadata__\":{}", metadata_text(metadata));
   int64_t end = 0;
   for (const TensorSpec* tensor : order) {
     const int64_t begin = end;
     end += tensor->bytes();
-    header[tensor->name] = {
-        {"dtype", stored_name(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
+    text +=
+        fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", text.size() > 1 ? "," : "",
+                    json_string(tensor->name), stored_name(tensor->dtype), fmt::join(tensor->shape, ","), begin, end);
     const bool added = slots_.emplace(tensor->name, Slot{.spec = *tensor, .offset = begin}).second;
     SPILLWAY_CHECK(added, "{} twice in {}", tensor->name, path.string());
   }
-  std::string text = header.dump();
+  text += '}';
   text.resize(static_cast<size_t>(align_up(static_cast<int64_t>(text.size()), 8)), ' ');
   for (auto& [name, slot] : slots_) slot.offset += 8 + static_cast<int64_t>(text.size());
   const uint64_t length = text.size();
@@ -138,7 +153,7 @@ SafetensorsFolderWriter::SafetensorsFolderWriter(const fs::path& folder, const s
                                                  int64_t max_shard_bytes, std::string_view stem)
     : folder_(folder), stem_(stem) {
   const auto shards = split_into_shards(tensors, max_shard_bytes);
-  nlohmann::ordered_json weight_map = nlohmann::ordered_json::object();
+  std::string weight_map;
   int64_t total_bytes = 0, total_elems = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
     file_names_.push_back(shards.size() == 1
@@ -147,15 +162,17 @@ SafetensorsFolderWriter::SafetensorsFolderWriter(const fs::path& folder, const s
     shards_.push_back(std::make_unique<SafetensorsWriter>(folder / file_names_.back(), shards[i]));
     for (const TensorSpec& tensor : shards[i]) {
       shard_of_[tensor.name] = i;
-      weight_map[tensor.name] = file_names_.back();
+      weight_map += fmt::format("{}    {}: {}", weight_map.empty() ? "" : ",\n", json_string(tensor.name),
+                                json_string(file_names_.back()));
       total_bytes += tensor.bytes();
       total_elems += tensor.elems();
     }
   }
   if (shards.size() == 1) return;
-  const nlohmann::ordered_json index = {{"metadata", {{"total_parameters", total_elems}, {"total_size", total_bytes}}},
-                                        {"weight_map", weight_map}};
-  index_ = index.dump(2) + "\n";
+  index_ = fmt::format(
+      "{{\n  \"metadata\": {{\n    \"total_parameters\": {},\n    \"total_size\": {}\n  }},\n  \"weight_map\": "
+      "{{\n{}\n  }}\n}}\n",
+      total_elems, total_bytes, weight_map);
 }
 
 void SafetensorsFolderWriter::append(std::string_view name, const void* values, DType dtype, int64_t elems) {
@@ -188,16 +205,14 @@ void SafetensorsFolderWriter::commit() {
 
 void SafetensorsFolderWriter::remove_older_files() const {
   std::error_code error;
-  std::vector<fs::path> older;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const FolderEntry& entry : entries_of(folder_)) {
+    const std::string& name = entry.name;
     const bool weights =
         name == stem_ + ".safetensors" || name == stem_ + ".safetensors.index.json" ||
         (name.starts_with(stem_ + "-") && name.ends_with(".safetensors") && name.find("-of-") != std::string::npos);
     if (weights && std::find(file_names_.begin(), file_names_.end(), name) == file_names_.end())
-      older.push_back(entry.path());
+      fs::remove(folder_ / name, error);
   }
-  for (const auto& path : older) fs::remove(path, error);
 }
 
 }  // namespace spillway

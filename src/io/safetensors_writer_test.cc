@@ -2,10 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <new>
 #include <vector>
 
 #include "base/error.h"
+#include "io/file.h"
+#include "io/folder_entries.h"
+#include "io/folder_record.h"
 #include "io/safetensors.h"
+#include "tests/support/count_allocations.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -93,4 +98,42 @@ TEST_CASE("weights that are not committed leave nothing") {
   const TemporaryFolder folder;
   { SafetensorsFolderWriter writer(folder.path(), {{"a", DType::kF32, {4}}}); }
   CHECK(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("an allocation that fails while a folder is written is an error, whichever it is, and leaves nothing") {
+  const std::vector<TensorSpec> specs = {{"a", DType::kF32, {2, 2}}, {"b", DType::kBF16, {4}}};
+  const std::vector<float> values(4, 1.0f);
+  int64_t failed = 0;
+  for (int64_t nth = 1;; ++nth) {
+    CAPTURE(nth);
+    const TemporaryFolder folder;
+    const fs::path target = folder.path() / "deep" / "model";
+    bool done = false, is_last = false;
+    {
+      const testing::AllocationFailure failure(nth);
+      try {
+        for (int i = 0; i < 2; ++i) {  // the second replaces the first
+          AtomicFolder out(target, "merge");
+          SafetensorsFolderWriter writer(out.path(), specs, 16);
+          for (const TensorSpec& spec : specs) writer.append(spec.name, values.data(), DType::kF32, 4);
+          writer.commit();
+          out.publish();
+        }
+        done = true;
+      } catch (const std::bad_alloc&) {
+      } catch (const MachineError&) {  // of a function of the C library
+      } catch (const fs::filesystem_error&) {
+      }
+      is_last = !failure.happened();
+    }
+    failed += done ? 0 : 1;
+    clear_leftovers(target.parent_path());
+    for (const FolderEntry& entry : entries_of(target.parent_path())) CHECK(entry.name == "model");
+    if (fs::exists(target)) CHECK(read_record(target)->files.size() == 3);
+    if (is_last) {
+      CHECK(done);
+      break;
+    }
+  }
+  CHECK((failed > 100 || !testing::AllocationCounter::works()));
 }

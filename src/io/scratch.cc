@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/naming_key.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -57,6 +58,7 @@ int fill_with_zeros(int fd, int64_t bytes) {
   constexpr int64_t kPiece = 4 * kMiB;
   const std::unique_ptr<std::byte, FreeDeleter> zeros(
       static_cast<std::byte*>(std::aligned_alloc(kDiskAlignment, kPiece)));
+  if (!zeros) return ENOMEM;
   std::fill_n(zeros.get(), kPiece, std::byte{0});
   for (int64_t offset = 0; offset < bytes;) {
     const ssize_t written = ::pwrite(fd, zeros.get(), static_cast<size_t>(std::min(kPiece, bytes - offset)), offset);
@@ -93,7 +95,7 @@ void reserve(const Scratch::File& file) {
 
 Scratch::File open_in(const fs::path& folder, int64_t bytes) {
   const bool is_ours = !fs::exists(folder);
-  create_folders(folder);
+  naming_key("memory.disk_paths", [&] { create_folders(folder); });
   Scratch::File file{.folder = folder, .fd = open_nameless(folder, true), .bytes = bytes, .is_direct = true};
   if (file.fd.get() < 0 && errno == EINVAL) {
     log_info("the disk tier in {} goes through the page cache: its file system refuses O_DIRECT", folder.string());

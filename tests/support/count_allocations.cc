@@ -26,8 +26,19 @@ namespace {
 std::atomic<bool> counting{false};
 std::atomic<int64_t> allocations{0};
 
+std::atomic<int64_t> until_failure{0};  // 0: none fails
+
 [[maybe_unused]] void note() {
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Whether this is the one that is to fail.
+[[maybe_unused]] bool fails() {
+  note();
+  if (until_failure.load(std::memory_order_relaxed) <= 0) return false;
+  if (until_failure.fetch_sub(1, std::memory_order_relaxed) != 1) return false;
+  errno = ENOMEM;
+  return true;
 }
 
 }  // namespace
@@ -43,31 +54,31 @@ void* __libc_memalign(size_t alignment, size_t bytes);
 void* __libc_valloc(size_t bytes);
 
 void* malloc(size_t bytes) {
-  note();
+  if (fails()) return nullptr;
   return __libc_malloc(bytes);
 }
 void* calloc(size_t count, size_t bytes) {
-  note();
+  if (fails()) return nullptr;
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* memory, size_t bytes) {
-  note();
+  if (fails()) return nullptr;
   return __libc_realloc(memory, bytes);
 }
 void* memalign(size_t alignment, size_t bytes) {
-  note();
+  if (fails()) return nullptr;
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(size_t alignment, size_t bytes) {
-  note();
+  if (fails()) return nullptr;
   return __libc_memalign(alignment, bytes);
 }
 void* valloc(size_t bytes) {
-  note();
+  if (fails()) return nullptr;
   return __libc_valloc(bytes);
 }
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  note();
+  if (fails()) return ENOMEM;
   if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) return EINVAL;
   const int before = errno;
   void* const result = __libc_memalign(alignment, bytes);
@@ -97,5 +108,10 @@ AllocationCounter::~AllocationCounter() { counting = false; }
 
 int64_t AllocationCounter::count() const { return allocations; }
 bool AllocationCounter::works() { return SPILLWAY_INTERPOSES != 0; }
+
+AllocationFailure::AllocationFailure(int64_t nth) { until_failure = nth; }
+AllocationFailure::~AllocationFailure() { until_failure = 0; }
+
+bool AllocationFailure::happened() const { return until_failure <= 0; }
 
 }  // namespace spillway::testing

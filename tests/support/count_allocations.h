@@ -1,4 +1,5 @@
-// Counts every malloc, calloc, realloc, aligned allocation and mmap of this process while one lives.
+// Counts every malloc, calloc, realloc, aligned allocation and mmap of this process while one lives, or makes one of
+// them fail.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,17 @@ class AllocationCounter {
   [[nodiscard]] int64_t count() const;
   // False where nothing is counted: under sanitizers, whose allocator cannot be replaced, and without glibc.
   [[nodiscard]] static bool works();
+};
+
+// While one lives, the nth allocation from now on fails, and no other.
+class AllocationFailure {
+ public:
+  explicit AllocationFailure(int64_t nth);
+  ~AllocationFailure();
+  AllocationFailure(AllocationFailure&&) = delete;
+
+  // Whether there was an nth.
+  [[nodiscard]] bool happened() const;
 };
 
 }  // namespace spillway::testing
