@@ -1,13 +1,16 @@
 #include "cli/cmd_plan.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
+#include "io/output_folder.h"
 #include "plan/plan_json.h"
 #include "plan/print.h"
 #include "report/progress.h"
@@ -18,6 +21,7 @@
 #include "train/job.h"
 #include "train/measure_job.h"
 #include "train/nearest.h"
+#include "train/output.h"
 #include "train/tiers.h"
 
 namespace spillway {
@@ -53,15 +57,15 @@ void print_verdicts_json(const std::string& path, const train::LoadedConfig& loa
 
 void print_verdicts(const std::string& path, const train::LoadedConfig& loaded, bool is_fine) {
   size_t width = 0;
-  for (const train::KeyVerdict& key : loaded.verdicts.keys()) width = std::max(width, key.key.size());
+  for (const train::KeyVerdict& key : loaded.verdicts.keys()) width = std::max(width, shown_line(key.key).size());
   for (const train::KeyVerdict& key : loaded.verdicts.keys()) {
-    fmt::print("  {:<{}}  {}{}\n", key.key, width, train::name_of(key.verdict),
-               key.note.empty() ? "" : ": " + key.note);
+    fmt::print("  {:<{}}  {}{}\n", shown_line(key.key), width, train::name_of(key.verdict),
+               key.note.empty() ? "" : ": " + shown_line(key.note));
   }
   if (is_fine) {
-    fmt::print("{}: all keys and values are fine\n", path);
+    fmt::print("{}: all keys and values are fine\n", shown_line(path));
   } else if (!loaded.conflict.empty()) {
-    fmt::print("  {}\n", loaded.conflict);
+    fmt::print("  {}\n", shown_line(loaded.conflict));
   }
 }
 
@@ -98,6 +102,11 @@ int cmd_plan(std::span<const std::string> args) {
   if (arguments->has("--check-config")) return check_keys(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
 
+  const std::string html = arguments->value("--html");
+  std::vector<CommandInput> inputs = train::inputs_of(loaded.config);
+  inputs.push_back({"CONFIG.yml", arguments->path});
+  inputs.push_back({"--machine", arguments->value("--machine")});
+  check_apart("--html", html, inputs);
   Progress progress({});
   progress.hint("planning");
   const bool elsewhere = arguments->has("--machine");
@@ -122,9 +131,9 @@ int cmd_plan(std::span<const std::string> args) {
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));
   } else {
-    fmt::print("{}", print_plan(planned.training.graph, planned.plan, planned.context));
+    fmt::print("{}", shown_text(print_plan(planned.training.graph, planned.plan, planned.context)));
   }
-  if (arguments->has("--html")) write_file(arguments->value("--html"), report_html(plan_report(planned, machine)));
+  if (!html.empty()) write_file(html, report_html(plan_report(planned, machine)));
   if (planned.plan.fits) return kDone;
   throw InputError(shortage_message(planned.plan, planned.context));
 }

@@ -1,5 +1,7 @@
 #include "cli/cmd_preprocess.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <vector>
@@ -7,11 +9,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "data/row_file.h"
 #include "io/file.h"
+#include "io/output_folder.h"
 #include "report/progress.h"
+#include "train/output.h"
 #include "train/training_data.h"
 
 namespace spillway {
@@ -93,18 +98,8 @@ ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data
   return summary;
 }
 
-// What an earlier call left.
-void remove_rows(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored))
-    throw input_error(path.string(), "expected a file or nothing, got a folder; choose another --out");
-  fs::remove(path);
-}
-
 ordered_json write_all(const fs::path& folder, const train::Config& config, const train::TrainingData& data,
                        Progress& progress) {
-  create_folders(folder);
-  clear_leftovers(folder);
   ordered_json summary;
   if (data.stream) {
     summary = write_stream(folder / "train.jsonl", data.stream, config);
@@ -116,16 +111,12 @@ ordered_json write_all(const fs::path& folder, const train::Config& config, cons
     ordered_json& eval = summary["eval"] = ordered_json::object();
     if (data.validation_summary) eval = to_json(*data.validation_summary);
     eval.update(write_epoch(folder / "eval.jsonl", data.validation, evaluation_batch_options(config), progress));
-  } else {
-    remove_rows(folder / "eval.jsonl");
   }
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
 }
 
 ordered_json write_preferences_all(const fs::path& folder, const train::PreferenceData& data) {
-  create_folders(folder);
-  clear_leftovers(folder);
   const auto write = [&](const char* name, const data::Preferences& part) {
     write_preferences(folder / name, part.rows);
     ordered_json counts = part.summary.rows_read > 0 ? to_json(part.summary) : ordered_json::object();
@@ -135,23 +126,27 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
     return counts;
   };
   ordered_json summary = write("train.jsonl", data.training);
-  if (data.validation.rows.empty()) {
-    remove_rows(folder / "eval.jsonl");
-  } else {
-    summary["eval"] = write("eval.jsonl", data.validation);
-  }
+  if (!data.validation.rows.empty()) summary["eval"] = write("eval.jsonl", data.validation);
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
 }
 
-ordered_json preprocess(const fs::path& folder, const train::Config& config) {
+ordered_json preprocess(const fs::path& out, const train::Config& config) {
   const ModelConfig model = read_model_config(config.base_model);
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
-  if (has_completions(objective_of(config)))
-    return write_preferences_all(folder, load_preference_data(config, model, count));
+  const auto write = [&](const auto& write_rows) {
+    AtomicFolder folder(out, kCommand.name);
+    ordered_json summary = write_rows(folder.path());
+    folder.publish();
+    return summary;
+  };
+  if (has_completions(objective_of(config))) {
+    const train::PreferenceData data = load_preference_data(config, model, count);
+    return write([&](const fs::path& folder) { return write_preferences_all(folder, data); });
+  }
   const train::TrainingData data = load_training_data(config, model, count);
-  return write_all(folder, config, data, progress);
+  return write([&](const fs::path& folder) { return write_all(folder, config, data, progress); });
 }
 
 }  // namespace
@@ -163,11 +158,14 @@ int cmd_preprocess(std::span<const std::string> args) {
   const train::Config& config = loaded.config;
   const fs::path folder =
       arguments->has("--out") ? fs::path(arguments->value("--out")) : fs::path(config.output_dir) / "preprocessed";
+  const std::string_view key = arguments->has("--out") ? "--out" : "output_dir";
+  check_apart(key, folder, train::inputs_of(config));
+  check_replaceable(key, folder, kCommand.name);
   const ordered_json summary = preprocess(folder, config);
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(summary, 2));
   } else {
-    fmt::print("{}\n", folder.string());
+    fmt::print("{}\n", isatty(STDOUT_FILENO) ? shown_line(folder.string()) : folder.string());
   }
   return kDone;
 }

@@ -5,13 +5,16 @@
 #include <csignal>
 #include <filesystem>
 #include <future>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/local_time.h"
 #include "base/log.h"
+#include "base/naming_key.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "cli/training_run.h"
@@ -23,6 +26,7 @@
 #include "runtime/process_memory.h"
 #include "train/measure_job.h"
 #include "train/nearest.h"
+#include "train/output.h"
 #include "train/tiers.h"
 #include "train/training_data.h"
 
@@ -35,20 +39,32 @@ namespace fs = std::filesystem;
 // than when a model has been trained. Where the run leaves nothing, it is gone again.
 class OutputFolder {
  public:
-  explicit OutputFolder(const fs::path& path) : path_(path), is_new_(!fs::exists(path)) {
-    create_folders(path);
-    lock_.emplace(path);
+  OutputFolder(const fs::path& path, SharedOutput shared)
+      : path_(path), is_new_(!fs::exists(path)), shared_(std::move(shared)) {
+    naming_key("output_dir", [&] {
+      create_folders(path);
+      lock_.emplace(path);
+      shared_.begin();
+    });
   }
   ~OutputFolder() {
+    try {
+      shared_.forget();
+    } catch (const std::bad_alloc&) {  // the record stays
+    }
     std::error_code not_empty;
     if (is_new_) fs::remove(path_, not_empty);
   }
   OutputFolder(OutputFolder&&) = delete;
 
+  // The run is over: records what it left.
+  void finish() const { shared_.finish(); }
+
  private:
   TidyFirst tidy_;
   fs::path path_;
   bool is_new_;
+  SharedOutput shared_;
   std::optional<FolderLock> lock_;
 };
 
@@ -82,6 +98,7 @@ int cmd_train(std::span<const std::string> args) {
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
   const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
+  SharedOutput shared = train::training_output(loaded.config);
   Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
   progress.hint("planning");
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
@@ -98,8 +115,8 @@ int cmd_train(std::span<const std::string> args) {
   }
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
-  log_line(print_plan(planned.training.graph, planned.plan, planned.context));
-  const OutputFolder output(loaded.config.output_dir);
+  log_text(print_plan(planned.training.graph, planned.plan, planned.context));
+  const OutputFolder output(loaded.config.output_dir, std::move(shared));
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
   std::signal(SIGPIPE, SIG_IGN);
   train::RunStart start = train::choose_start(loaded.config);
@@ -108,7 +125,9 @@ int cmd_train(std::span<const std::string> args) {
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());
-  return run_training(job, planned, data, std::move(start), machine, *device, progress);
+  const int status = run_training(job, planned, data, std::move(start), machine, *device, progress);
+  output.finish();
+  return status;
 }
 
 }  // namespace spillway

@@ -35,8 +35,6 @@ int64_t text_bytes(const Json& json) {
   return bytes;
 }
 
-}
-
 // json's depth is bounded here, before anything recurses over it.
 void check_depth(const Json& json, int level = 0) {
   if (level > jinja::kMaxDepth) {

@@ -256,6 +256,9 @@ void create_folders(const fs::path& folder) {
   if (error == std::errc::file_exists || error == std::errc::not_a_directory) {
     throw input_error(folder.string(), "expected the name of a folder, got a file in the way; choose another name");
   }
+  if (error == std::errc::no_such_file_or_directory)  // the system's own folders take no others
+    throw input_error(folder.string(),
+                      "expected a folder that can be made, got a place that takes none; choose another");
   if (error) throw_file_error(folder, "be created", error.value());
   // What is synced within a folder is lost with it where its own name never came to the disk.
   for (const fs::path& one : made) sync_folder(folder_of(one));

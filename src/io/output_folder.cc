@@ -59,11 +59,12 @@ bool is_within(const fs::path& path, const Identity& identity) {
 }
 
 // A folder, or a file in the way.
-bool is_there(const fs::path& folder) {
+bool is_there(std::string_view key, const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder, error)) return false;
   if (fs::is_directory(folder, error)) return true;
-  throw input_error(folder.string(), "expected the name of a folder to write, got a file; choose another name");
+  throw input_error(fmt::format("{}: {}", key, folder.string()),
+                    "expected the name of a folder to write, got a file; choose another name");
 }
 
 }  // namespace
@@ -76,15 +77,22 @@ void check_apart(std::string_view key, const fs::path& output, std::span<const C
     std::error_code error;
     const fs::path resolved = fs::canonical(input.path, error), named = fs::absolute(input.path, error);
     // Both ways there: a link to an input is lost with the folder that holds it.
-    if (!is_within(resolved, *out) && !is_within(without_trailing_slash(named.lexically_normal()), *out)) continue;
+    const bool holds = is_within(resolved, *out) || is_within(without_trailing_slash(named.lexically_normal()), *out);
+    const bool is_part =
+        fs::is_regular_file(output, error) && is_within(fs::canonical(output, error), *identity_of(input.path));
+    if (!holds && !is_part) continue;
     const bool is_same = identity_of(input.path) == out;
     throw input_error(key, "expected a place apart from what is read, got {}, which {} {} ({}); choose another",
-                      output.string(), is_same ? "is" : "holds", input.name, input.path.string());
+                      output.string(),
+                      is_same ? "is"
+                      : holds ? "holds"
+                              : "is part of",
+                      input.name, input.path.string());
   }
 }
 
 void check_replaceable(std::string_view key, const fs::path& folder, std::string_view command) {
-  if (!is_there(folder)) return;
+  if (!is_there(key, folder)) return;
   std::error_code error;
   if (fs::equivalent(folder, ".", error)) {
     throw input_error(folder.string(),
@@ -112,7 +120,7 @@ void check_replaceable(std::string_view key, const fs::path& folder, std::string
 SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_view command,
                            std::function<bool(std::string_view)> writes, std::span<const fs::path> known)
     : folder_(std::move(folder)), command_(command), writes_(std::move(writes)) {
-  if (!is_there(folder_)) return;
+  if (!is_there(key, folder_)) return;
   std::optional<FolderRecord> record = read_record(folder_);
   if (record && record->command != command) record.reset();
   if (record && !record->is_complete) return;

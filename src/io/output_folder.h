@@ -20,8 +20,8 @@ struct CommandInput {
   std::filesystem::path path;
 };
 
-// Refuses a folder or file to write that is one of the inputs or a folder above one, by device and inode, links
-// resolved. `key` is what names the output: "--out".
+// Refuses a folder or file to write that is one of the inputs or a folder above one, and a file that is there and part
+// of one, by device and inode, links resolved. `key` is what names the output: "--out".
 void check_apart(std::string_view key, const std::filesystem::path& output, std::span<const CommandInput> inputs);
 
 // The rule for a command that replaces the whole folder (io/atomic_folder.h): anything there must be as `command` has

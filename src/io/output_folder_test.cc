@@ -78,6 +78,9 @@ TEST_CASE("an output that is an input or holds one is found by device and inode"
   refuses(folder.path() / "links", "which holds lora_model_dir");
   refuses(folder.path() / "same.jsonl", "which is datasets");
   refuses(folder.path(), "holds");
+  write_file(model / "config.json", "{}");
+  refuses(folder.path() / "link/base/config.json", "is part of base_model");
+  check_apart("--html", model / "new.html", inputs);
   check_apart("--out", folder.path() / "new", inputs);
   fs::create_directories(model / "below");
   check_apart("--out", model / "below", inputs);

@@ -1,15 +1,35 @@
 #include "train/tiers.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/error.h"
 #include "base/math.h"
+#include "io/disk_space.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/offload_policy.h"
 
 namespace spillway::train {
 
+namespace {
+
+// The budget of a disk tier is what its disks have free, which would be nothing here, and no fault of the budget.
+void check_disks(const Config& config) {
+  if (!config.memory.disk.empty()) return;
+  for (const std::string& folder : config.memory.disk_paths) {
+    std::error_code error;
+    const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
+    if (!error && space.capacity > 0) continue;
+    throw input_error("memory.disk_paths",
+                      "expected folders on disks, got {}, whose file system has no room at all; name another", folder);
+  }
+}
+
+}  // namespace
+
 Machine machine_of(const Config& config, Device& device) {
+  check_disks(config);
   const std::vector<std::string> folders = disk_paths(config);
   Machine machine = this_machine(folders, device);
   const Budget budget = make_budget(config.memory, make_policy(config), machine);

@@ -1,0 +1,70 @@
+#include "train/output.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "data/files/dataset_files.h"
+
+namespace spillway::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 17> kNames = {"README.md",
+                                                     "adapter_config.json",
+                                                     "adapter_model.safetensors",
+                                                     "added_tokens.json",
+                                                     "chat_template.jinja",
+                                                     "config.json",
+                                                     "generation_config.json",
+                                                     "merges.txt",
+                                                     "metrics.jsonl",
+                                                     "plan.json",
+                                                     "report.html",
+                                                     "report.json",
+                                                     "special_tokens_map.json",
+                                                     "tokenizer.json",
+                                                     "tokenizer.model",
+                                                     "tokenizer_config.json",
+                                                     "vocab.json"};
+
+void add_datasets(std::string_view key, const std::vector<DatasetConfig>& datasets, std::vector<CommandInput>& inputs) {
+  for (const DatasetConfig& dataset : datasets) {
+    inputs.push_back({std::string(key), dataset.path});
+    try {
+      for (const fs::path& file : data::dataset_files(dataset)) inputs.push_back({std::string(key), file});
+    } catch (const InputError&) {  // whoever reads it says what is wrong
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<CommandInput> inputs_of(const Config& config) {
+  std::vector<CommandInput> inputs = {{"base_model", config.base_model},
+                                      {"tokenizer_config", config.tokenizer_config},
+                                      {"lora_model_dir", config.lora_model_dir},
+                                      {"chat_template_jinja", config.chat_template_jinja}};
+  add_datasets("datasets", config.datasets, inputs);
+  add_datasets("test_datasets", config.test_datasets, inputs);
+  return inputs;
+}
+
+bool is_training_file(std::string_view name) {
+  const bool is_model =
+      name.starts_with("model") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
+  return is_model || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+SharedOutput training_output(const Config& config) {
+  check_apart("output_dir", config.output_dir, inputs_of(config));
+  // Other folders that the config names may be in there.
+  const std::vector<std::string> disks = disk_paths(config);
+  std::vector<fs::path> known(disks.begin(), disks.end());
+  known.emplace_back(config.dataset_prepared_path);
+  return {"output_dir", config.output_dir, "train", is_training_file, known};
+}
+
+}  // namespace spillway::train
