@@ -175,16 +175,19 @@ TEST_CASE("a run writes to a folder of its own, whatever else comes into that la
 TEST_CASE("plan writes no page over what it reads") {
   const Place place;
   place.check_refused({"plan", place.path("config.yml"), "--html", place.path("config.yml")}, "is CONFIG.yml");
-  place.check_refused({"plan", place.path("config.yml"), "--html", place.path("model/config.json")}, "part of base_model");
+  place.check_refused({"plan", place.path("config.yml"), "--html", place.path("model/config.json")},
+                      "part of base_model");
 }
 
 TEST_CASE("a folder that takes nothing is named with its key") {
   const Place place;
   place.check_refused({"train", place.path("config.yml"), "--output_dir", "/proc/out"}, "[output_dir: /proc/out] ");
-  place.check_refused({"train", place.path("config.yml"), "--output_dir", place.path("config.yml/out")}, "[output_dir: ");
+  place.check_refused({"train", place.path("config.yml"), "--output_dir", place.path("config.yml/out")},
+                      "[output_dir: ");
   place.check_refused({"train", place.path("config.yml"), "--output_dir", place.path("config.yml")}, "[output_dir: ");
-  place.check_refused({"train", place.path("config.yml"), "--memory.disk_paths", "/proc/x", "--optimizer_offload", "disk"},
-                      "[memory.disk_paths] expected folders on disks, got /proc/x");
+  place.check_refused(
+      {"train", place.path("config.yml"), "--memory.disk_paths", "/proc/x", "--optimizer_offload", "disk"},
+      "[memory.disk_paths] expected folders on disks, got /proc/x");
   place.check_refused({"train", place.path("config.yml"), "--memory.disk_paths", place.path("config.yml/x"),
                        "--optimizer_offload", "disk"},
                       "[memory.disk_paths");
@@ -192,7 +195,9 @@ TEST_CASE("a folder that takes nothing is named with its key") {
 
 TEST_CASE("names and texts from files reach standard error on one line, and no terminal obeys them") {
   const Place place;
-  const std::string odd = place.path("\x1b[2Ja\nb\xc2\x9b" "2J");
+  const std::string odd = place.path(
+      "\x1b[2Ja\nb\xc2\x9b"
+      "2J");
   const auto is_plain = [](const std::string& text) {
     return text.find_first_of("\x1b\r\x07") == std::string::npos && text.find("\xc2\x9b") == std::string::npos;
   };

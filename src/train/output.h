@@ -9,8 +9,8 @@
 
 namespace spillway::train {
 
-// Models, adapters, tokenizers, data files and templates that the config names, where they are there. A checkpoint to go
-// on from is none: it belongs to output_dir.
+// Models, adapters, tokenizers, data files and templates that the config names, where they are there. A checkpoint to
+// go on from is none: it belongs to output_dir.
 [[nodiscard]] std::vector<CommandInput> inputs_of(const Config& config);
 
 // Whether training may write or remove a file of this name in output_dir itself.
