@@ -132,7 +132,7 @@ struct RowOptions {
   std::string chat_template, chat_template_jinja;
   TemplateVariables chat_template_kwargs;
   std::vector<std::string> eot_tokens;
-  int64_t vocabulary = 0;  // rows of the model's embedding, which may be more than the tokenizer has tokens
+  int64_t vocabulary = 0;      // rows of the model's embedding, which may be more than the tokenizer has tokens
   std::optional<std::tm> now;  // what templates show as the time; none: the clock's
 };
 

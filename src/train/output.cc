@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 17> kNames = {"README.md",
+constexpr std::array<std::string_view, 18> kNames = {"README.md",
                                                      "adapter_config.json",
                                                      "adapter_model.safetensors",
                                                      "added_tokens.json",
@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 17> kNames = {"README.md",
                                                      "report.html",
                                                      "report.json",
                                                      "special_tokens_map.json",
+                                                     "spillway_run.json",
                                                      "tokenizer.json",
                                                      "tokenizer.model",
                                                      "tokenizer_config.json",
