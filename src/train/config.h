@@ -106,7 +106,9 @@ struct Config {
   int64_t streaming_multipack_buffer_size = 10000;  // records that are shuffled, and packed, together
   double val_set_size = 0;                          // a share below 1, a number of rows from 1 on
   std::string chat_template, chat_template_jinja;
+  data::TemplateVariables chat_template_kwargs;
   SpecialTokens special_tokens;
+  std::string eos_token, pad_token;  // TRL's, of the vocabulary; loading makes them those of special_tokens
   bool resize_token_embeddings_to_32x = false;
   std::vector<std::string> eot_tokens;
   bool train_on_inputs = false;
@@ -132,7 +134,8 @@ struct Config {
   TruncationMode truncation_mode = TruncationMode::kKeepStart;
   int64_t min_sample_len = 2;
   bool sample_packing = false, sample_packing_sequentially = false;
-  bool packing = false;  // TRL's
+  int64_t sample_packing_bin_size = 200;  // rows of a line at most; 0: any number
+  bool packing = false;                   // TRL's
   PackingStrategy packing_strategy = PackingStrategy::kBfd;
   PackingScope packing_scope = PackingScope::kBatch;
   bool group_by_length = false;

@@ -98,10 +98,25 @@ void check_streaming(Checks& c) {
   if (config.test_datasets.empty()) c.loaded.verdicts.ignore("dataset_prepared_path", "a stream is not kept");
 }
 
+// TRL's names of tokens by role, and ours.
+void complete_tokens(Checks& c) {
+  SpecialTokens& ours = c.config.special_tokens;
+  for (const auto& [name, trl, own] : {std::tuple{"eos_token", &c.config.eos_token, &ours.eos_token},
+                                       {"pad_token", &c.config.pad_token, &ours.pad_token}}) {
+    if (trl->empty()) continue;
+    if (!own->empty() && *own != *trl) {
+      throw input_error(c.where(name), "expected the token of special_tokens.{}, {}, got {}; remove one", name,
+                        quote(*own), quote(*trl));
+    }
+    *own = *trl;
+  }
+}
+
 }  // namespace
 
 void complete_data(Checks& c) {
   Config& config = c.config;
+  complete_tokens(c);
   c.exclude("datasets", true, "dataset_name", true);
   if (config.dataset_name.empty()) {
     c.loaded.verdicts.ignore("dataset_train_split", "it goes with dataset_name; entries of datasets have a split");

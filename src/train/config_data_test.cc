@@ -43,6 +43,44 @@ TEST_CASE("text to pretrain on is a path or a list, and stands in for datasets")
   CHECK_FALSE(load("datasets: [{path: b}]\n").streaming);
 }
 
+TEST_CASE("what chat templates see and how rows share a line are as the config's YAML reads in Python") {
+  const auto check = [](const std::string& keys) {
+    return check_config("base_model: m\nlearning_rate: 1\ndatasets: [{path: b}]\n" + keys, "c.yml", {},
+                        ConfigUse::kTrain);
+  };
+  const auto error = [&](const std::string& keys) { return first_problem(check(keys)); };
+  const LoadedConfig loaded = check(
+      "chat_template_kwargs: {thinking: no, n: -1_000, x: 1.5, big: 1.0e+3, word: 1e3, quoted: '7', none: null, list: "
+      "[on, a]}\n");
+  CHECK(first_problem(loaded).empty());
+  CHECK(loaded.config.chat_template_kwargs.json ==
+        R"({"thinking":false,"n":-1000,"x":1.5,"big":1000.0,"word":"1e3","quoted":"7","none":null,"list":[true,"a"]})");
+  CHECK(error("chat_template_kwargs: 3\n").find("expected a mapping") != std::string::npos);
+
+  CHECK(check("").config.sample_packing_bin_size == 200);
+  CHECK(check("sample_packing_bin_size: 3\n").config.sample_packing_bin_size == 3);
+  CHECK(
+      error("sample_packing_bin_size: -3\n").find("expected an integer of at least 0 and at most 16777216, got '-3'") !=
+      std::string::npos);
+  const LoadedConfig unused = check("default_system_message: Be brief.\n");
+  CHECK(first_problem(unused).empty());
+  CHECK(unused.ignored == std::vector<std::string>{"default_system_message"});
+}
+
+TEST_CASE("TRL's names of tokens are those of special_tokens") {
+  const auto check = [](const std::string& keys) {
+    return check_config("base_model: m\nlearning_rate: 1\ndatasets: [{path: b}]\n" + keys, "c.yml", {},
+                        ConfigUse::kTrain);
+  };
+  const Config config = check("eos_token: <e>\npad_token: <p>\n").config;
+  CHECK(config.special_tokens.eos_token == "<e>");
+  CHECK(config.special_tokens.pad_token == "<p>");
+  CHECK(first_problem(check("eos_token: <e>\nspecial_tokens: {eos_token: <e>}\n")).empty());
+  CHECK(first_problem(check("eos_token: <e>\nspecial_tokens: {eos_token: <f>}\n"))
+            .find("eos_token] expected the token of special_tokens.eos_token, '<f>', got '<e>'; remove one") !=
+        std::string::npos);
+}
+
 TEST_CASE("a stream needs max_steps, and takes no part of its rows aside") {
   const auto error_of = [](const std::string& keys) {
     return first_problem(

@@ -29,6 +29,8 @@ KeySection data_section() {
                                   "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
       key<&Config::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
           .alias({"chat_template_path"}),
+      key<&Config::chat_template_kwargs>("chat_template_kwargs",
+                                         "variables that chat templates see, such as enable_thinking"),
       key<&Config::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
       key<&Config::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
       key<&Config::completion_only_loss>("completion_only_loss",
@@ -42,7 +44,6 @@ KeySection data_section() {
           .alias({"shuffle_dataset"}),
       key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
       not_yet("pretrain_multipack_attn", "packed texts that see each other").or_values({"true"}),
-      not_yet("default_system_message", "a system message for conversations without one"),
       not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
       not_yet("skip_prepare_dataset", "rows in another form"),
       not_yet("dataset_test_split", "TRL's choice of a split")
@@ -73,6 +74,8 @@ KeySection data_section() {
   add_ignored(section, "nothing leaves this machine: dataset_prepared_path keeps prepared rows here",
               {"push_dataset_to_hub"});
   add_ignored(section, "it belongs to a key that is off", {"pose_*"});
+  add_ignored(section, "it replaces 'You are a helpful assistant.' in the template chatml, which has no such words",
+              {"default_system_message"});
   return section;
 }
 
@@ -111,6 +114,10 @@ KeySection length_section() {
           .most(1 << 20),
       key<&Config::sample_packing_sequentially>("sample_packing_sequentially",
                                                 "sample_packing in the order of the rows"),
+      key<&Config::sample_packing_bin_size>("sample_packing_bin_size",
+                                            "rows that sample_packing puts into a sequence at most; 0: any number")
+          .least(0)
+          .most(1 << 24),
       key<&Config::packing>("packing", "TRL's packing: the lines that trl makes, in place of sample_packing"),
       key<&Config::packing_strategy>("packing_strategy",
                                      "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
@@ -126,7 +133,7 @@ KeySection length_section() {
   add_ignored(section, "a micro-batch holds micro_batch_size packed lines, each of at most sequence_len tokens",
               {"multipack_real_batches"});
   add_ignored(section, "packing looks at all rows at once",
-              {"sample_packing_group_size", "sample_packing_bin_size", "sample_packing_mp_start_method"});
+              {"sample_packing_group_size", "sample_packing_mp_start_method"});
   add_ignored(section, "it is found by the program",
               {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});
   return section;

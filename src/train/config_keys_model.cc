@@ -13,15 +13,15 @@ KeySection model_section() {
       key<&Config::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
                                                               "replaces the tokenizer's; a new one is added"),
       key<&Config::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token",
-                                                              "replaces the tokenizer's; a new one is added")
-          .alias({"eos_token"}),
+                                                              "replaces the tokenizer's; a new one is added"),
       key<&Config::special_tokens, &SpecialTokens::pad_token>("special_tokens.pad_token",
-                                                              "replaces the tokenizer's; a new one is added")
-          .alias({"pad_token"}),
+                                                              "replaces the tokenizer's; a new one is added"),
       key<&Config::special_tokens, &SpecialTokens::unk_token>("special_tokens.unk_token",
                                                               "replaces the tokenizer's; a new one is added"),
       key<&Config::special_tokens, &SpecialTokens::additional_special_tokens>(
           "special_tokens.additional_special_tokens", "more special tokens; new ones are added to the vocabulary"),
+      key<&Config::eos_token>("eos_token", "TRL's: replaces the tokenizer's by another token of the vocabulary"),
+      key<&Config::pad_token>("pad_token", "TRL's: replaces the tokenizer's by another token of the vocabulary"),
       key<&Config::special_tokens, &SpecialTokens::tokens>("tokens", "plain tokens added to the vocabulary")
           .alias({"add_tokens"}),
       key<&Config::special_tokens, &SpecialTokens::overrides>("added_tokens_overrides",

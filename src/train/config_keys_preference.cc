@@ -129,7 +129,7 @@ KeySection online_section() {
               {"log_completions*", "log_multimodal", "log_unique_prompts", "num_completions_to_print",
                "trl.log_completions", "trl.num_completions_to_print"});
   add_ignored(section, "it belongs to a key that is off",
-              {"grpo_*", "generation_kwargs", "chat_template_kwargs", "ignore_bias_buffers", "cache_implementation"});
+              {"grpo_*", "generation_kwargs", "ignore_bias_buffers", "cache_implementation"});
   return section;
 }
 

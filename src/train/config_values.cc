@@ -1,4 +1,5 @@
 #include "train/config_values.h"
+#include "train/yaml_scalar.h"
 
 #include <fmt/ranges.h>
 
@@ -342,6 +343,11 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::
     throw input_error(place.text(), "expected a list, got a mapping; write `- value` lines or [a, b]");
   }
   for (size_t i = 0; i < node.items.size(); ++i) value.push_back(name_item(node.items[i], place.at(i)));
+}
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, data::TemplateVariables& value) {
+  (void)map_entries(node, place);
+  value.json = json_of(node).dump();
 }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::map<std::string, std::string>& value) {

@@ -83,6 +83,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, double& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::string& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, DatasetType& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, data::TemplateVariables& value);
+// One text is a list of it. A number or a truth value, unless in quotes, is no text.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::string>& value);
@@ -106,6 +108,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
 [[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
 [[nodiscard]] std::string print_value(const TargetModules& value);
+[[nodiscard]] inline std::string print_value(const data::TemplateVariables&) { return ""; }
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
 [[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
 [[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
@@ -124,6 +127,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
 [[nodiscard]] inline std::string type_of(const TargetModules&) { return "list of texts, pattern or all-linear"; }
+[[nodiscard]] inline std::string type_of(const data::TemplateVariables&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
 [[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }

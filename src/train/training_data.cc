@@ -11,6 +11,7 @@
 #include "data/prepared/identity.h"
 #include "data/prepared/prepared_rows.h"
 #include "data/tokenizer.h"
+#include "train/vocabulary_growth.h"
 
 namespace spillway::train {
 namespace {
@@ -22,7 +23,7 @@ data::PretrainText pretrain_text(const Config& config) {
   return config.pretraining_sample_concatenation ? data::PretrainText::kJoined : data::PretrainText::kStarts;
 }
 
-data::RowOptions row_options(const Config& config, const std::optional<std::tm>& now) {
+data::RowOptions row_options(const Config& config, const ModelConfig& model, const std::optional<std::tm>& now) {
   return {.objective = objective_of(config),
           .sequence_len = config.sequence_len,
           .length_rules = config.length_rules,
@@ -38,12 +39,15 @@ data::RowOptions row_options(const Config& config, const std::optional<std::tm>&
           .dataset_text_field = config.dataset_text_field,
           .chat_template = config.chat_template,
           .chat_template_jinja = config.chat_template_jinja,
+          .chat_template_kwargs = config.chat_template_kwargs,
           .eot_tokens = config.eot_tokens,
+          .vocabulary = model.vocab_size,
           .now = now.value_or(local_now())};
 }
 
 // The model's, with the tokens that the config adds.
 std::shared_ptr<const data::Tokenizer> load_tokenizer(const Config& config) {
+  check_named_tokens(config);
   return std::make_shared<data::Tokenizer>(data::Tokenizer::load(tokenizer_folder(config), config.special_tokens));
 }
 
@@ -152,7 +156,7 @@ void check_data_files(const Config& config) {
 TrainingData load_training_data(const Config& config, const ModelConfig& model,
                                 const std::function<void(int64_t)>& progress, const std::optional<std::tm>& now) {
   const RowLoader loader(config, progress);
-  data::RowOptions options = row_options(config, now);
+  data::RowOptions options = row_options(config, model, now);
   const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets,
                         const data::BatchOptions& batches) {
     options.packing = batches.packing;
@@ -187,7 +191,7 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
 PreferenceData load_preference_data(const Config& config, const ModelConfig& model,
                                     const std::function<void(int64_t)>& progress) {
   const RowLoader loader(config, progress);
-  const data::RowOptions options = row_options(config, {});
+  const data::RowOptions options = row_options(config, model, {});
   const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets) {
     data::Dataset dataset = loader.load(key, datasets, options);
     check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());
@@ -215,6 +219,7 @@ data::BatchOptions batch_options(const Config& config) {
       .rows = config.micro_batch_size,
       .sequence_len = config.sequence_len,
       .packing_scope_rows = config.packing_scope == PackingScope::kBatch ? data::kMapBatchRows : 0,
+      .line_rows = config.sample_packing_bin_size,
       .shuffle_before_packing = config.packing && config.shuffle_merged_datasets.value_or(false),
       .order = in_order  ? data::RowOrder::kFile
                : grouped ? data::RowOrder::kGroupedByLength

@@ -31,8 +31,21 @@ std::string key_of_new_token(const SpecialTokens& names, const data::Tokenizer& 
 
 }  // namespace
 
+void check_named_tokens(const Config& config) {
+  if (config.eos_token.empty() && config.pad_token.empty()) return;
+  SpecialTokens others = config.special_tokens;
+  others.eos_token = others.pad_token = "";
+  const data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(config), others);
+  for (const auto& [key, token] : {std::pair("eos_token", &config.eos_token), {"pad_token", &config.pad_token}}) {
+    if (token->empty() || tokenizer.token_to_id(*token)) continue;
+    throw input_error(key, "expected a token of the vocabulary, got {}; name one, or add it with special_tokens.{}",
+                      quote(*token), key);
+  }
+}
+
 std::vector<std::string> grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora) {
   std::vector<std::string> notes;
+  check_named_tokens(config);
   if (config.special_tokens == SpecialTokens{} && !config.resize_token_embeddings_to_32x) return notes;
   const bool trains_rows = lora == nullptr || (is_saved_in_full(*lora, kEmbedding) && is_saved_in_full(*lora, kHead));
   data::Tokenizer tokenizer = tokenizer_of(config);

@@ -12,6 +12,26 @@
 using namespace spillway;
 using namespace spillway::train;
 
+TEST_CASE("TRL's eos_token and pad_token are of the vocabulary, where those of special_tokens may be new") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "tokenizer.json",
+             R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}})");
+  Config config{.base_model = folder.path().string()};
+  const auto name = [&](const std::string& token) {
+    config.eos_token = config.special_tokens.eos_token = token;
+    check_named_tokens(config);
+  };
+  name("b");
+  CHECK_THROWS_WITH_AS(name("<x>"),
+                       "[eos_token] expected a token of the vocabulary, got '<x>'; name one, or add it with "
+                       "special_tokens.eos_token",
+                       InputError);
+  config.special_tokens.tokens = {"<x>"};
+  name("<x>");
+  config.pad_token = config.special_tokens.pad_token = "<p>";
+  CHECK_THROWS_WITH_AS(check_named_tokens(config), doctest::Contains("[pad_token] expected a token"), InputError);
+}
+
 TEST_CASE("new tokens of a config get rows of the embedding") {
   const TemporaryFolder folder;
   write_file(folder.path() / "tokenizer.json",
