@@ -129,7 +129,7 @@ TEST_CASE("ten steps of the trainer, batches and metrics included, allocate noth
           counter.reset();
         }
       };
-      train::Trainer trainer(training.job(), training.session(), data, {.step = on_step});
+      train::Trainer trainer(training.job(), training.session(), data, {}, {}, {.step = on_step});
       REQUIRE(trainer.length().steps_per_epoch > kWarmUp + kCounted);
       CHECK(trainer.run().steps == kWarmUp + kCounted + 1);
       CHECK(counted == 0);
