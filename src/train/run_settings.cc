@@ -21,6 +21,7 @@ void add_batches(RunSettings& settings, const Config& config) {
   settings["gradient_accumulation_steps"] = print_value(config.gradient_accumulation_steps);
   settings["sample_packing"] = print_value(config.sample_packing);
   settings["sample_packing_sequentially"] = print_value(config.sample_packing_sequentially);
+  settings["sample_packing_bin_size"] = print_value(config.sample_packing_bin_size);
   settings["packing"] = print_value(config.packing);
   settings["packing_strategy"] = print_value(config.packing_strategy);
   settings["packing_scope"] = print_value(config.packing_scope);
