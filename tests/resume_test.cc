@@ -358,7 +358,8 @@ TEST_CASE("a checkpoint of a full model knows its tensors, too") {
   zero_second_half(checkpoint / "model.safetensors");
   const Finished damaged = run_spillway(job.train("run", full + kResume));
   CHECK(damaged.status == 2);
-  CHECK(damaged.err.find("checkpoint-3/model.safetensors] expected 'lm_head.weight' as it was written") != std::string::npos);
+  CHECK(damaged.err.find("checkpoint-3/model.safetensors] expected 'lm_head.weight' as it was written") !=
+        std::string::npos);
 }
 
 TEST_CASE("a run goes on only with the base it began with, wherever that lies now") {
