@@ -222,7 +222,7 @@ TEST_CASE("an adapter that does not belong to the model is refused") {
   check_each({
       {"no folder", "adapter_config.json", with([](Job& job) { fs::remove_all(job.path("adapter")); })},
       {"no weights", "adapter", with([](Job& job) { fs::remove(job.path("adapter") / "adapter_model.safetensors"); })},
-      {"other rank", "adapter_model.safetensors", with([](Job& job) {
+      {"other rank", "adapter_config.json", with([](Job& job) {
          job.edit_json(job.path("adapter") / "adapter_config.json", [](json& content) { content["r"] = 64; });
        })},
       {"rank by config", "lora_r", with([](Job& job) { job.config["lora_r"] = 3; })},
@@ -248,7 +248,7 @@ TEST_CASE("the other commands refuse what is wrong and write nothing") {
   check_refused(job, {"import", job.path("empty.gguf").string(), "--out", out}, "empty.gguf");
   check_refused(job, {"import", job.path("pipe.gguf").string(), "--out", out}, "pipe.gguf");
   check_refused(job, {"merge", model, "--adapter", other, "--out", out}, "adapter_model.safetensors");
-  check_refused(job, {"merge", model, "--adapter", adapter, "--out", model}, "model");
+  check_refused(job, {"merge", model, "--adapter", adapter, "--out", model}, "--out");
   check_refused(job, {"merge", model, "--adapter", adapter, "--out", job.path("bad.gguf").string()}, "bad.gguf");
   check_refused(job, {"generate", model, "--adapter", other, "--prompt", "w1", "--json"}, "adapter_model.safetensors");
   check_refused(job, {"generate", "nowhere", "--prompt", "w1", "--json"}, "nowhere");

@@ -127,8 +127,9 @@ enum class TimeAsked { kNone, kDate, kTime };
 TimeAsked time_asked(const ChatTemplate& chat_template) {
   if (!chat_template.asks_for_time()) return TimeAsked::kNone;
   const std::string_view source = chat_template.source();
-  for (size_t at = source.find('%'); at + 1 < source.size(); at = source.find('%', at + 1)) {
-    if (std::string_view("cEfHIklMOpPrRsSTXzZ").find(source[at + 1]) != std::string_view::npos) return TimeAsked::kTime;
+  for (size_t at = source.find('%'); at < source.size(); at = source.find('%', at + 1)) {
+    const std::string_view directive = source.substr(at + 1, 1);
+    if (directive.find_first_of("cEfHIklMOpPrRsSTXzZ") != std::string_view::npos) return TimeAsked::kTime;
   }
   return TimeAsked::kDate;
 }
