@@ -16,6 +16,7 @@
 #include "report/progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
+#include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/job.h"
@@ -111,6 +112,7 @@ int cmd_plan(std::span<const std::string> args) {
   progress.hint("planning");
   const bool elsewhere = arguments->has("--machine");
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
+  BusyNotes busy;
   Machine machine = elsewhere ? read_machine(arguments->value("--machine")) : train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
@@ -128,6 +130,7 @@ int cmd_plan(std::span<const std::string> args) {
     planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   }
   progress.clear();
+  if (planned.plan.fits) busy.say();
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(plan_json(planned.training.graph, planned.plan, planned.context), 2));
   } else {

@@ -22,6 +22,7 @@
 #include "io/folder_lock.h"
 #include "plan/print.h"
 #include "report/progress.h"
+#include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/measure_job.h"
@@ -102,6 +103,7 @@ int cmd_train(std::span<const std::string> args) {
   Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
   progress.hint("planning");
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
+  BusyNotes busy;
   Machine machine = train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
@@ -115,6 +117,7 @@ int cmd_train(std::span<const std::string> args) {
   }
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
+  busy.say();
   log_text(print_plan(planned.training.graph, planned.plan, planned.context));
   const OutputFolder output(loaded.config.output_dir, std::move(shared));
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.

@@ -1,8 +1,12 @@
 #include "runtime/cpu_share.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 
 namespace spillway {
@@ -15,6 +19,7 @@ constexpr int kMinSamples = 5;
 CpuTime probe_real_cpus(ThreadPool& pool) { return probe_cpus(pool); }
 
 std::atomic<CpuProbe> probe_of_samples{probe_real_cpus};
+BusyNotes* notes = nullptr;  // of the command that runs
 
 }  // namespace
 
@@ -59,10 +64,23 @@ bool is_worth_measuring_again(double then, double now) {
 }
 
 void say_busy(std::string_view what, double cpu_share) {
-  log_warning(
+  std::string line = fmt::format(
       "the machine is busy: threads have {:.0f} % of the CPU time that they want; {} will be measured again when it is "
       "not",
       100 * cpu_share, what);
+  if (notes == nullptr) return log_warning("{}", line);
+  notes->lines_.push_back(std::move(line));
+}
+
+BusyNotes::BusyNotes() {
+  SPILLWAY_CHECK(notes == nullptr, "two BusyNotes");
+  notes = this;
+}
+
+BusyNotes::~BusyNotes() { notes = nullptr; }
+
+void BusyNotes::say() {
+  for (const std::string& line : std::exchange(lines_, {})) log_warning("{}", line);
 }
 
 void set_cpu_probe(CpuProbe probe) { probe_of_samples = probe != nullptr ? probe : probe_real_cpus; }

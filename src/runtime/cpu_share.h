@@ -2,7 +2,9 @@
 // not what the machine can do: it is provisional (Machine::CpuShares).
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/parallel.h"
@@ -49,8 +51,25 @@ class CpuShare {
 // Whether what was measured with the share `then` is provisional and would now be measured on a quiet machine, or one
 // that is clearly less busy.
 [[nodiscard]] bool is_worth_measuring_again(double then, double now);
-// Says on standard error that the machine is busy, and that `what` is therefore provisional.
+// Says on standard error that the machine is busy, and that `what` is therefore provisional; while there is a
+// BusyNotes, that says it.
 void say_busy(std::string_view what, double cpu_share);
+
+// Holds back what say_busy() has to say until it is known whether the command goes on: an error is then the only line.
+// One at a time, on the thread that measures.
+class BusyNotes {
+ public:
+  BusyNotes();
+  ~BusyNotes();
+  BusyNotes(BusyNotes&&) = delete;
+
+  // Says what has come together.
+  void say();
+
+ private:
+  friend void say_busy(std::string_view what, double cpu_share);
+  std::vector<std::string> lines_;
+};
 
 // What CpuShare samples with from now on; null: probe_cpus. For tests, which must not depend on what else runs.
 using CpuProbe = CpuTime (*)(ThreadPool& pool);

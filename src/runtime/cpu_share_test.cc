@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/captured.h"
 #include "tests/support/cpu_share.h"
 
 using namespace spillway;
@@ -52,5 +53,20 @@ TEST_CASE("a machine is busy where threads have less than 85 % of the CPU time t
     measured.complete();
     CHECK(measured.value() == doctest::Approx(share));
     CHECK(measured.is_busy() == (share < 0.85));
+  }
+}
+
+TEST_CASE("that the machine is busy is held back until the command is known to go on") {
+  for (const bool goes_on : {false, true}) {
+    const Captured captured = capture([&] {
+      BusyNotes notes;
+      say_busy("one thing", 0.5);
+      if (goes_on) notes.say();
+      return 0;
+    });
+    const bool is_said =
+        captured.err.find("have 50 % of the CPU time that they want; one thing will") != std::string::npos;
+    CHECK(is_said == goes_on);
+    CHECK(captured.err.empty() == !goes_on);
   }
 }
