@@ -1,4 +1,4 @@
-// What planning takes: one plan of a deep model with all tiers open, and the frontier of `spillway plan`. Seconds by
+// What planning takes: plans of a deep model with all tiers open, each with its frontier. Seconds by
 // the clock, and of a CPU, which other work on the machine moves less.
 //
 //   bench_plan [--blocks N] [--machine FILE.json]
@@ -19,8 +19,6 @@
 using namespace spillway;
 
 namespace {
-
-constexpr int kPoints = 9;  // of the frontier, as `spillway plan` asks for
 
 struct Taken {
   double seconds = 0, cpu_seconds = 0;
@@ -77,18 +75,12 @@ void run(const char* job, const Graph& graph, const Machine& machine) {
   const int64_t most = make_plan(graph, machine, {}, saved_policy(Treatment::kKeep)).peaks[0].bytes;
   for (const int64_t percent : {70, 50, 30, 20, 12}) {
     const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
-    const PlanBuilder builder(graph, machine, {});
-    PlanCandidates candidates(builder, 1);
     Plan plan;
-    const Taken taken = time_of([&] { plan = PlanSearch(candidates, budget, {}).run(); });
-    fmt::print("{:5} {:3} % of {}: plan {:5.2f} s (CPU {:.2f}), {:4} scheduled, {:3} packed; fits {}, step {:.4f} s\n",
-               job, percent, format_bytes(most), taken.seconds, taken.cpu_seconds, candidates.scheduled_count(),
-               candidates.packed_count(), plan.fits, plan.simulation.step_seconds(1));
+    const Taken taken = time_of([&] { plan = make_plan(graph, machine, budget, {}); });
+    fmt::print("{:5} {:3} % of {}: plan {:5.2f} s (CPU {:.2f}); fits {}, step {:.4f} s\n", job, percent,
+               format_bytes(most), taken.seconds, taken.cpu_seconds, plan.fits, plan.simulation.step_seconds(1));
     std::fflush(stdout);
   }
-  const Budget budget{.device = most / 2, .host = most / 4, .disk = 2 * most};
-  const Taken taken = time_of([&] { (void)frontier(graph, machine, budget, {}, 1, kPoints); });
-  fmt::print("{:5} frontier of {} points: {:5.2f} s (CPU {:.2f})\n", job, kPoints, taken.seconds, taken.cpu_seconds);
 }
 
 }  // namespace

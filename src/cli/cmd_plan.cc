@@ -118,9 +118,9 @@ int cmd_plan(std::span<const std::string> args) {
   for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   if (!elsewhere) train::measure_job(job, training, machine, *device, measuring_progress(progress));
-  train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
-  progress.hint("comparing plans");
-  train::add_frontier(job, machine, train::kFrontierPoints, planned);
+  std::vector<FrontierPoint> frontier;
+  train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
+  planned.context.frontier = std::move(frontier);
   if (!planned.plan.fits) {
     if (!elsewhere) measure_new_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");

@@ -1,10 +1,8 @@
 #include "cli/cmd_train.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <future>
 #include <new>
 #include <optional>
 #include <utility>
@@ -69,21 +67,13 @@ class OutputFolder {
   std::optional<FolderLock> lock_;
 };
 
-// Reads the data, with `now` as the time that templates show. The plans that the report compares are made meanwhile, on
-// a thread of their own (afterwards where the system refuses it), and the first step waits for both. So does an error
-// in the data, but for files that are not there.
-train::TrainingData read_data(const train::Config& config, const train::Job& job, const Machine& machine,
-                              train::PlannedJob& planned, const std::optional<std::tm>& now, Progress& progress) {
+// Reads the data, with `now` as the time that templates show.
+train::TrainingData read_data(const train::Config& config, const train::Job& job, const std::optional<std::tm>& now,
+                              Progress& progress) {
   train::check_data_files(config);
-  std::future<void> compared = std::async(std::launch::async | std::launch::deferred,
-                                          [&] { train::add_frontier(job, machine, train::kFrontierPoints, planned); });
   progress.say("reading the data");
-  train::TrainingData data = train::load_training_data(
+  return train::load_training_data(
       config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
-  if (compared.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
-    progress.say("comparing plans for the report");
-  compared.get();
-  return data;
 }
 
 constexpr std::string_view kExamples[] = {"spillway train config.yml",
@@ -109,7 +99,8 @@ int cmd_train(std::span<const std::string> args) {
   for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
   train::measure_job(job, training, machine, *device, measuring_progress(progress));
-  train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
+  std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now
+  train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   if (!planned.plan.fits) {
     measure_new_disks(machine, train::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
@@ -122,9 +113,9 @@ int cmd_train(std::span<const std::string> args) {
   const OutputFolder output(loaded.config.output_dir, std::move(shared));
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
   std::signal(SIGPIPE, SIG_IGN);
+  planned.context.frontier = std::move(frontier);
   train::RunStart start = train::choose_start(loaded.config);
-  const train::TrainingData data =
-      read_data(loaded.config, job, machine, planned, time_from_text(start.run.started), progress);
+  const train::TrainingData data = read_data(loaded.config, job, time_from_text(start.run.started), progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());

@@ -34,19 +34,8 @@ struct Plan {
   Program program;
 };
 
-// `accumulation`: micro-batches per optimizer step, which is what is made fast.
-[[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
-                             int64_t accumulation = 1);
-
-// The plan for given choices, whatever they need. `in_files` as in Policy.
-[[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices,
-                            const std::vector<bool>& in_files = {});
-
-// Everything on the device, and every group of saved activations treated alike.
-[[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);
-
-// The fastest plans for device budgets from what a plan without a limit takes down to the least there is: at most
-// `points`, each with a larger arena and a faster step than the next. The other tiers are as in `budget`.
+// The fastest plans for kFrontierPoints device budgets from what a plan without a limit takes down to the least there
+// is: each with a larger arena and a faster step than the next. The other tiers are as in the job's budget.
 struct FrontierPoint {
   std::array<int64_t, kTiers> bytes{};
   double micro_step_seconds = 0;
@@ -56,7 +45,20 @@ struct FrontierPoint {
     return static_cast<double>(accumulation) * micro_step_seconds + update_seconds;
   }
 };
-[[nodiscard]] std::vector<FrontierPoint> frontier(const Graph& graph, const Machine& machine, const Budget& budget,
-                                                  const Policy& policy, int64_t accumulation, int points);
+// Enough to see the frontier's shape, few enough to wait for.
+constexpr int kFrontierPoints = 9;
+
+// `accumulation`: micro-batches per optimizer step, which is what is made fast. The frontier does not depend on the
+// device budget, and the plan is no slower than any point of it that fits: its plans are where the search starts.
+// `frontier`, unless null, gets its points, which costs nothing where the plan fits.
+[[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
+                             int64_t accumulation = 1, std::vector<FrontierPoint>* frontier = nullptr);
+
+// The plan for given choices, whatever they need. `in_files` as in Policy.
+[[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices,
+                            const std::vector<bool>& in_files = {});
+
+// Everything on the device, and every group of saved activations treated alike.
+[[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);
 
 }  // namespace spillway

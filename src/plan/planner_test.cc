@@ -74,10 +74,51 @@ TEST_CASE("the frontier has only points that fit every tier") {
   Machine machine;
   machine.link_bytes_per_second.fill(1e9);
   const auto points = [&](int64_t host) {
-    return frontier(graph, machine, {.host = host}, saved_policy(Treatment::kHost), 1, 3);
+    std::vector<FrontierPoint> frontier;
+    (void)make_plan(graph, machine, {.host = host}, saved_policy(Treatment::kHost), 1, &frontier);
+    return frontier;
   };
   REQUIRE_FALSE(points(1 << 30).empty());
   CHECK(points(1).empty());
+}
+
+// Of any budget, job and machine: from the least memory to more than enough, with links between a crawl and no cost.
+TEST_CASE("no plan is slower than a point of its frontier that fits, whatever the budgets and the links") {
+  for (const int blocks : {4, 10}) {
+    const Graph graph = random_graph(static_cast<uint64_t>(blocks), {.blocks = blocks, .ops_per_block = 6});
+    for (const double rate : {2e8, 2e9}) {
+      Machine machine;
+      machine.memory_bytes_per_second = 1e9;
+      machine.operation_seconds = 1e-7;
+      machine.link_bytes_per_second.fill(rate);
+      for (const Budget& others : {Budget{.host = 0, .disk = 0}, Budget{.host = 40'000, .disk = 0},
+                                   Budget{.host = 40'000, .disk = 4'000'000}}) {
+        Budget budget = others;
+        std::vector<FrontierPoint> points;
+        (void)make_plan(graph, machine, budget, {}, 2, &points);
+        REQUIRE_FALSE(points.empty());
+        for (size_t i = 1; i < points.size(); ++i) {
+          CHECK(points[i].bytes[0] < points[i - 1].bytes[0]);
+          CHECK(points[i].step_seconds(2) >= points[i - 1].step_seconds(2));
+        }
+        const int64_t least = points.back().bytes[0], most = points.front().bytes[0];
+        for (int i = 0; i <= 2; ++i) {
+          budget.device = least + (most - least) * i / 2;
+          CAPTURE(blocks);
+          CAPTURE(rate);
+          CAPTURE(*budget.host);
+          CAPTURE(*budget.disk);
+          CAPTURE(*budget.device);
+          const Plan plan = make_plan(graph, machine, budget, {}, 2);
+          REQUIRE(plan.fits);
+          CHECK(verify(graph, plan.program, budget).empty());
+          for (const FrontierPoint& point : points) {
+            if (point.bytes[0] <= *budget.device) CHECK(plan.simulation.step_seconds(2) <= point.step_seconds(2));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("the least memory named is never more than what the plan itself takes") {

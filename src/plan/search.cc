@@ -1,6 +1,7 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <tuple>
 
@@ -12,10 +13,17 @@ constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
 // Looking at ideas may cost as much as scheduling this many operations, but not less than so many candidates; packing
 // and simulating one costs twice as much again. A sketch gets an eighth.
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kSketchShare = 8;
+// What trading weights for activations may cost: a share of that.
+constexpr int64_t kTradeShare = 4;
 // How far forecasts are believed: of bytes, and of seconds.
 constexpr double kByteSlack = 1.05, kSecondSlack = 1.25;
 // Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
 constexpr double kWaitingShare = 0.02;
+
+void keep_weights(BlockChoice& block, const Policy& policy) {
+  if (!policy.frozen_weights) block.frozen_weights = Tier::kDevice;
+  if (!policy.trainable_weights) block.trainable_weights = Tier::kDevice;
+}
 
 }  // namespace
 
@@ -109,6 +117,11 @@ BlockChoice PlanSearch::block_of(const Saved& saved, const Homes& homes) {
   return {saved, homes.frozen_weights, homes.trainable_weights};
 }
 
+bool PlanSearch::is_spread(size_t block, size_t count, size_t blocks) {
+  const auto before = [&](size_t b) { return (2 * b * count + blocks) / (2 * blocks); };
+  return before(block) != before(block + 1);
+}
+
 Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
   Choices choices{.blocks = std::vector<BlockChoice>(blocks_, mixture.tail),
                   .outer_weights = mixture.homes.outer_weights,
@@ -117,8 +130,10 @@ Choices PlanSearch::choices_of(const Mixture& mixture, size_t first) const {
                   .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
                   .synchronous_activations = policy_.synchronous};
   std::fill_n(choices.blocks.begin(), first, mixture.head);
-  for (size_t block = 0; block < blocks_; ++block)
+  for (size_t block = 0; block < blocks_; ++block) {
     choices.blocks[block].saved = followed(block, choices.blocks[block].saved);
+    if (is_spread(block, mixture.resident, blocks_)) keep_weights(choices.blocks[block], policy_);
+  }
   return choices;
 }
 
@@ -162,12 +177,18 @@ bool PlanSearch::consider(const Choices& choices) {
 
 int64_t PlanSearch::work_done() const { return candidates_.scheduled_count() + 2 * candidates_.packed_count(); }
 
-// From the forecast's number of blocks on in growing strides, until one fits and one does not; then by bisection.
-void PlanSearch::consider_mixture(const Idea& idea) {
+bool PlanSearch::consider(const Mixture& mixture, size_t first) {
+  const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
+  const bool fits = consider(choices_of(mixture, first));
+  if (found_ && best_.seconds < before) best_mixture_ = mixture, best_first_ = first;
+  return fits;
+}
+
+// In growing strides, until one number of blocks fits and one does not; then by bisection.
+void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
   size_t too_few = 0, enough = blocks_;
-  for (size_t stride = 1, first = idea.first; first > too_few && first < enough && work_done() < work_limit_;
-       stride *= 2) {
-    if (consider(choices_of(idea.mixture, first))) {
+  for (size_t stride = 1; first > too_few && first < enough && work_done() < work_limit_; stride *= 2) {
+    if (consider(mixture, first)) {
       enough = first;
       first -= std::min(first, stride);
     } else {
@@ -177,7 +198,7 @@ void PlanSearch::consider_mixture(const Idea& idea) {
   }
   while (enough - too_few > 1 && work_done() < work_limit_) {
     const size_t middle = too_few + (enough - too_few) / 2;
-    (consider(choices_of(idea.mixture, middle)) ? enough : too_few) = middle;
+    (consider(mixture, middle) ? enough : too_few) = middle;
   }
 }
 
@@ -202,14 +223,20 @@ void PlanSearch::add_mixture(const Mixture& mixture, const Forecast& head, const
   result.push_back(idea(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
 }
 
-void PlanSearch::add_ideas(const Homes& homes, const std::vector<Saved>& settings,
+void PlanSearch::add_ideas(const Homes& homes, size_t resident, const std::vector<Saved>& settings,
                            const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const {
   for (size_t head = 0; head < settings.size(); ++head) {
     const BlockChoice block = block_of(settings[head], homes);
-    result.push_back(idea({block, block, homes}, 0, forecasts[head]));
+    result.push_back(idea({block, block, homes, resident}, 0, forecasts[head]));
     for (size_t tail = 0; tail < settings.size(); ++tail)
-      add_mixture({block, block_of(settings[tail], homes), homes}, forecasts[head], forecasts[tail], result);
+      add_mixture({block, block_of(settings[tail], homes), homes, resident}, forecasts[head], forecasts[tail], result);
   }
+}
+
+PlanSearch::Homes PlanSearch::with_weights_on_device(Homes homes) const {
+  if (!policy_.frozen_weights) homes.frozen_weights = Tier::kDevice;
+  if (!policy_.trainable_weights) homes.trainable_weights = Tier::kDevice;
+  return homes;
 }
 
 // What saved activations take is told from one combination of homes, and what homes take from one setting.
@@ -228,7 +255,17 @@ std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes,
   for (size_t i = 0; i < homes.size(); ++i) {
     std::vector<Forecast> forecasts;
     for (const Forecast& setting : by_setting) forecasts.push_back(by_homes[i].changed(by_setting.front(), setting));
-    add_ideas(homes[i], settings, forecasts, result);
+    add_ideas(homes[i], 0, settings, forecasts, result);
+    // What weights of blocks take, where those outside are on the device with them.
+    Homes streamed = homes[i];
+    if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
+    const Homes kept = with_weights_on_device(streamed);
+    for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
+      std::vector<Forecast> partly;
+      for (const Forecast& one : forecasts)
+        partly.push_back(one.changed(find(streamed), find(kept), static_cast<double>(quarter) / 4));
+      add_ideas(homes[i], blocks_ * quarter / 4, settings, partly, result);
+    }
     if (policy_.optimizer_state || homes[i].optimizer_state == Tier::kDevice) continue;
     // What state takes, where gradients are that are on the device with it.
     Homes away = homes[i];
@@ -257,26 +294,51 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
     if (work_done() >= work_limit_) break;
     if (found_ && idea.seconds >= best_.seconds * kSecondSlack) continue;
     if (idea.first == 0) {
-      (void)consider(choices_of(idea.mixture, 0));
+      (void)consider(idea.mixture, 0);
     } else {
-      consider_mixture(idea);
+      consider_mixture(idea.mixture, idea.first);
     }
   }
 }
 
-template <typename Change>
-void PlanSearch::settle_last_blocks(const Change& change) {
-  const Choices start = best_.choices;
-  const auto changed = [&](size_t first) {
-    Choices choices = start;
-    std::for_each(choices.blocks.begin() + static_cast<std::ptrdiff_t>(first), choices.blocks.end(), change);
-    return choices;
+void PlanSearch::trade() {
+  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / kTradeShare;
+  work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
+  const auto improves_with = [&](size_t resident) {
+    Mixture mixture = *best_mixture_;
+    const double before = best_.seconds;
+    mixture.resident = resident;
+    if (mixture.head == mixture.tail) {
+      (void)consider(mixture, 0);
+    } else {
+      consider_mixture(mixture, std::clamp<size_t>(best_first_, 1, blocks_ - 1));
+    }
+    return best_.seconds < before;
   };
-  if (changed(0).blocks == start.blocks) return;
-  size_t too_few = 0, enough = blocks_;
+  for (size_t step = std::bit_floor(std::max<size_t>(1, blocks_ / 8)); step > 0; step /= 2) {
+    while (best_mixture_->resident + step <= blocks_ && improves_with(best_mixture_->resident + step)) {
+    }
+    while (best_mixture_->resident >= step && improves_with(best_mixture_->resident - step)) {
+    }
+  }
+}
+
+// Of those away, as few as the budget allows stay there: the first ones, or spread evenly over them.
+void PlanSearch::settle_weights(bool is_even) {
+  const Choices start = best_.choices;
+  std::vector<size_t> away;
+  for (size_t block = 0; block < blocks_; ++block) {
+    BlockChoice kept = start.blocks[block];
+    keep_weights(kept, policy_);
+    if (kept != start.blocks[block]) away.push_back(block);
+  }
+  size_t too_few = 0, enough = away.size();
   while (too_few < enough) {
     const size_t middle = too_few + (enough - too_few) / 2;
-    if (consider(changed(middle))) {
+    Choices choices = start;
+    for (size_t i = 0; i < away.size(); ++i)
+      if (is_even ? !is_spread(i, middle, away.size()) : i >= middle) keep_weights(choices.blocks[away[i]], policy_);
+    if (consider(choices)) {
       enough = middle;
     } else {
       too_few = middle + 1;
@@ -284,13 +346,27 @@ void PlanSearch::settle_last_blocks(const Change& change) {
   }
 }
 
-void PlanSearch::settle() {
-  settle_last_blocks([&](BlockChoice& block) {
-    if (!policy_.frozen_weights) block.frozen_weights = Tier::kDevice;
-    if (!policy_.trainable_weights) block.trainable_weights = Tier::kDevice;
-  });
-  if (policy_.optimizer_state || best_.choices.optimizer_state == Tier::kDevice) return;
-  settle_last_blocks([](BlockChoice& block) { block.resident_state = true; });
+// The last blocks' state: it is needed once a step, wherever its block is.
+void PlanSearch::settle_state() {
+  const Choices start = best_.choices;
+  size_t too_few = 0, enough = blocks_;
+  while (too_few < enough) {
+    const size_t middle = too_few + (enough - too_few) / 2;
+    Choices choices = start;
+    for (size_t block = middle; block < blocks_; ++block) choices.blocks[block].resident_state = true;
+    if (consider(choices)) {
+      enough = middle;
+    } else {
+      too_few = middle + 1;
+    }
+  }
+}
+
+void PlanSearch::settle(bool is_even) {
+  const bool may_trade = best_mixture_ && with_weights_on_device(best_mixture_->homes) != best_mixture_->homes;
+  if (is_even && may_trade && blocks_ > 1) trade();
+  settle_weights(is_even);
+  if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state();
 }
 
 // By live bytes, before packing, and below zero where only the packing is in the way: so the way down to the least
@@ -354,11 +430,15 @@ void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
   }
 }
 
-void PlanSearch::find(const Choices* start) {
+// Climbs twice, since one climb may end where no change of two blocks helps: first from the ideas whose weights are all
+// at home or all away, then from those that spread them and from `starts`, if these are better.
+void PlanSearch::find(std::span<const Choices> starts) {
   const std::vector<Saved> settings = saved_settings();
-  if (start) (void)consider(*start);
-  look_at(ideas(home_settings(), settings));
-  if (found_) settle();
+  std::vector<Idea> all = ideas(home_settings(), settings);
+  const auto spread =
+      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
+  look_at({all.begin(), spread});
+  if (found_) settle(false);
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
     if (found_) break;
@@ -366,6 +446,12 @@ void PlanSearch::find(const Choices* start) {
     tighter.overlap = overlap;
     (void)consider(tighter);
   }
+
+  const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
+  if (spread != all.end()) look_at({spread, all.end()});
+  for (const Choices& start : starts) (void)consider(start);
+  if (found_) settle(true);
+  if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks(settings);
 }
 
 // The search packs quickly; its result deserves more.
@@ -379,8 +465,8 @@ Plan PlanSearch::packed_well() {
   return builder_.build(choices, is_better ? PackEffort::kThorough : best_.effort);
 }
 
-Plan PlanSearch::run(const Choices* start) {
-  find(start);
+Plan PlanSearch::run(std::span<const Choices> starts) {
+  find(starts);
   Plan plan = packed_well();
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
     const auto budget = budget_.of(static_cast<Tier>(tier));

@@ -4,12 +4,16 @@
 // state live. The search looks at uniform settings, and at mixtures in which the first k blocks have one setting and
 // the others a faster one (or optimizer state that stays on the device), with k as small as the budget allows: the
 // backward pass reaches the first blocks last, when what all later blocks kept is gone, and their saved values have the
-// longest way to be away. Forecasts (plan/forecast.h) put them in order. How many are looked at is a number that falls
+// longest way to be away. Where weights are away, some blocks keep theirs all the same, spread evenly over the model,
+// so that the link loads the others' while they compute: what activations and weights have of the device is traded, one
+// for the other. Forecasts (plan/forecast.h) put them in order. How many are looked at is a number that falls
 // with the size of the graph: all of them where it is small. The search ends with changes of one block or two. Every
 // candidate is a complete plan with its offsets and its simulated time, so what is said to fit fits.
 #pragma once
 
 #include <limits>
+#include <optional>
+#include <span>
 
 #include "plan/candidates.h"
 #include "plan/forecast.h"
@@ -26,8 +30,8 @@ class PlanSearch {
              SearchEffort effort = SearchEffort::kFull);
 
   // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false. It is no
-  // slower than the plan of `start`, if that fits.
-  [[nodiscard]] Plan run(const Choices* start = nullptr);
+  // slower than the plan of any of `starts` that fits.
+  [[nodiscard]] Plan run(std::span<const Choices> starts = {});
 
  private:
   using Saved = std::array<Treatment, kSavedGroups>;
@@ -41,6 +45,7 @@ class PlanSearch {
   struct Mixture {
     BlockChoice head, tail;
     Homes homes;
+    size_t resident = 0;  // so many blocks, spread evenly, have their weights on the device all the same
   };
   // A mixture worth a look, or, with `first` 0, all blocks alike.
   struct Idea {
@@ -64,11 +69,15 @@ class PlanSearch {
   [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
   // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
   bool consider(const Choices& choices);
-  // As few of the first blocks as fit are treated as the mixture's head.
-  void consider_mixture(const Idea& idea);
+  bool consider(const Mixture& mixture, size_t first);
+  // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
+  void consider_mixture(const Mixture& mixture, size_t first);
   [[nodiscard]] std::vector<Idea> ideas(const std::vector<Homes>& homes, const std::vector<Saved>& settings);
-  void add_ideas(const Homes& homes, const std::vector<Saved>& settings, const std::vector<Forecast>& forecasts,
-                 std::vector<Idea>& result) const;
+  // `forecasts` by setting, where `resident` blocks have their weights on the device whatever `homes` says.
+  void add_ideas(const Homes& homes, size_t resident, const std::vector<Saved>& settings,
+                 const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const;
+  // The same homes where what may stay on the device does: the weights of blocks.
+  [[nodiscard]] Homes with_weights_on_device(Homes homes) const;
   // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
   [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
@@ -76,16 +85,21 @@ class PlanSearch {
   void look_at(std::vector<Idea> ideas);
   // In candidates: what they have cost so far.
   [[nodiscard]] int64_t work_done() const;
-  // Puts back on the device what the last blocks have away, as many blocks as fit: their weights, and their state.
-  void settle();
-  template <typename Change>
-  void settle_last_blocks(const Change& change);
+  // Whether a block is one of `count` that are spread evenly over `blocks`.
+  [[nodiscard]] static bool is_spread(size_t block, size_t count, size_t blocks);
+  // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
+  // way.
+  void trade();
+  // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.
+  void settle(bool is_even);
+  void settle_weights(bool is_even);
+  void settle_state();
   // Hill climbing from the best plan: other settings for one block, or for two.
   void change_blocks(const std::vector<Saved>& settings);
   // One step of it; false where none is left.
   bool change_one_block(const Choices& start, const std::vector<Saved>& settings);
   bool change_two_blocks(const Choices& start, const std::vector<Saved>& settings);
-  void find(const Choices* start);
+  void find(std::span<const Choices> starts);
   [[nodiscard]] Plan packed_well();
   // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
   bool improves(const Choices& choices);
@@ -107,6 +121,8 @@ class PlanSearch {
   };
   bool found_ = false;  // best_ fits
   Best best_;
+  std::optional<Mixture> best_mixture_;  // whose plan best_ is
+  size_t best_first_ = 0;
   Choices nearest_;  // to fitting, while nothing fits
   int64_t min_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly

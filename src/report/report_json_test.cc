@@ -31,8 +31,10 @@ train::Job job_with_host() {
 nlohmann::ordered_json report_of_run(int64_t steps) {
   const train::Job job = job_with_host();
   const Machine machine = machine_with_host();
-  train::PlannedJob planned = train::plan_job(job, machine);
-  train::add_frontier(job, machine, 3, planned);
+  std::vector<FrontierPoint> frontier;
+  train::PlannedJob planned =
+      train::plan_job(job, machine, train::build_training_graph(job.model, job.graph), &frontier);
+  planned.context.frontier = frontier;
   ThreadPool pool(2);
   train::TrainingSession session(job, planned, pool, {.traced_micro_steps = 2});
   train::InitialState(job).load(job, planned.training, session.store());

@@ -181,7 +181,8 @@ PlannedJob plan_job(const Job& job, const Machine& machine) {
   return plan_job(job, machine, build_training_graph(job.model, job.graph));
 }
 
-PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training) {
+PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
+                    std::vector<FrontierPoint>* frontier) {
   PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
@@ -192,13 +193,8 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }
   result.plan = make_plan(graph, machine, arena_budget(job, result.direct_files), policy_of(job, result),
-                          result.context.accumulation);
+                          result.context.accumulation, frontier);
   return result;
-}
-
-void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned) {
-  planned.context.frontier = frontier(planned.training.graph, machine, arena_budget(job, planned.direct_files),
-                                      policy_of(job, planned), planned.context.accumulation, points);
 }
 
 }  // namespace spillway::train

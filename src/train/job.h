@@ -36,11 +36,9 @@ struct PlannedJob {
   PlanContext context;
 };
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
-// `training` is build_training_graph of the job, where that is at hand.
-[[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training);
-// Enough to see the frontier's shape, few enough to wait for.
-constexpr int kFrontierPoints = 9;
-// Adds the frontier to a planned job.
-void add_frontier(const Job& job, const Machine& machine, int points, PlannedJob& planned);
+// `training` is build_training_graph of the job, where that is at hand. `frontier` as in make_plan; it is not in the
+// context yet.
+[[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
+                                  std::vector<FrontierPoint>* frontier = nullptr);
 
 }  // namespace spillway::train
