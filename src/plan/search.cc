@@ -8,13 +8,13 @@
 namespace spillway {
 namespace {
 
-constexpr Treatment kKept = Treatment::kKeep, kAgain = Treatment::kRecompute;
+constexpr Treatment kKept = Treatment::kKeep, kRecomputed = Treatment::kRecompute;
 
 // Looking at ideas may cost as much as scheduling this many operations, but not less than so many candidates; packing
 // and simulating one costs twice as much again. A sketch gets an eighth.
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kSketchShare = 8;
-// What trading weights for activations may cost: a share of that.
-constexpr int64_t kTradeShare = 4;
+// What trading weights for activations, and looking at ideas that spread weights, may cost: a quarter of that each.
+constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
 // How far forecasts are believed: of bytes, and of seconds.
 constexpr double kByteSlack = 1.05, kSecondSlack = 1.25;
 // Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
@@ -58,17 +58,17 @@ std::vector<Tier> PlanSearch::tiers(std::optional<Tier> fixed) const {
 // In the order of SavedGroup: boundary, attention, product, elementwise. From most device memory to least.
 std::vector<PlanSearch::Saved> PlanSearch::saved_settings() const {
   std::vector<Saved> open = {{kKept, kKept, kKept, kKept},
-                             {kKept, kKept, kKept, kAgain},
-                             {kKept, kKept, kAgain, kAgain},
-                             {kKept, kAgain, kAgain, kAgain}};
+                             {kKept, kKept, kKept, kRecomputed},
+                             {kKept, kKept, kRecomputed, kRecomputed},
+                             {kKept, kRecomputed, kRecomputed, kRecomputed}};
   for (const auto& [tier, away] :
        {std::pair{Tier::kHost, Treatment::kHost}, std::pair{Tier::kDisk, Treatment::kDisk}}) {
     if (!policy_.may_move_saved || !has(tier)) continue;
-    open.push_back({kKept, kKept, away, kAgain});
+    open.push_back({kKept, kKept, away, kRecomputed});
     open.push_back({away, away, away, away});
-    open.push_back({away, away, away, kAgain});
-    open.push_back({away, away, kAgain, kAgain});
-    open.push_back({away, kAgain, kAgain, kAgain});
+    open.push_back({away, away, away, kRecomputed});
+    open.push_back({away, away, kRecomputed, kRecomputed});
+    open.push_back({away, kRecomputed, kRecomputed, kRecomputed});
   }
   std::vector<Saved> result;
   for (const Saved& setting : open) {
@@ -284,9 +284,12 @@ std::vector<PlanSearch::Idea> PlanSearch::ideas(const std::vector<Homes>& homes,
 }
 
 // What seems to fit, the fastest first; then what seems to be nearest to it.
-void PlanSearch::look_at(std::vector<Idea> ideas) {
-  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1);
+void PlanSearch::allow_work(int64_t share) {
+  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / share;
   work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
+}
+
+void PlanSearch::look_at(std::vector<Idea> ideas) {
   std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
   });
@@ -302,8 +305,7 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
 }
 
 void PlanSearch::trade() {
-  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / kTradeShare;
-  work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
+  allow_work(kTradeShare);
   const auto improves_with = [&](size_t resident) {
     Mixture mixture = *best_mixture_;
     const double before = best_.seconds;
@@ -437,6 +439,7 @@ void PlanSearch::find(std::span<const Choices> starts) {
   std::vector<Idea> all = ideas(home_settings(), settings);
   const auto spread =
       std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
+  allow_work(1);
   look_at({all.begin(), spread});
   if (found_) settle(false);
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
@@ -448,7 +451,8 @@ void PlanSearch::find(std::span<const Choices> starts) {
   }
 
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
-  if (spread != all.end()) look_at({spread, all.end()});
+  allow_work(kSpreadShare);
+  look_at({spread, all.end()});
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle(true);
   if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks(settings);

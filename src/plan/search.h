@@ -82,6 +82,9 @@ class PlanSearch {
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
   [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
   [[nodiscard]] double rank_of(const Forecast& forecast) const;
+  // From now on candidates may cost 1 / `share` of what all that a search looks at may.
+  void allow_work(int64_t share);
+  // The most promising first, as far as the work allowed reaches.
   void look_at(std::vector<Idea> ideas);
   // In candidates: what they have cost so far.
   [[nodiscard]] int64_t work_done() const;
