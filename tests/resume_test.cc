@@ -154,11 +154,14 @@ TEST_CASE("a run killed at any moment goes on from its last checkpoint to the sa
   CHECK(job.losses("killed") == job.losses("whole"));
   CHECK(job.losses("whole").size() == kSteps);
   int checkpoints = 0;
+  std::string names;
   for (const fs::directory_entry& entry : fs::directory_iterator(job.output("killed"))) {
     const std::string name = entry.path().filename().string();
+    names += name + " ";
     checkpoints += name.starts_with("checkpoint-");
     CHECK(name.find(".tmp") == std::string::npos);
   }
+  CAPTURE(names);
   CHECK(checkpoints == 2);
 }
 

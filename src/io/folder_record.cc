@@ -1,5 +1,6 @@
 #include "io/folder_record.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/json.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "io/file_error.h"
 #include "io/folder_entries.h"
 
 namespace spillway {
@@ -169,7 +171,12 @@ void write_record(const fs::path& folder, const FolderRecord& record) {
   write_file(folder / kRecordName, record_text(record));
 }
 
-void mark_unfinished(const fs::path& folder) { write_file(folder / kRecordName, ""); }
+// In one call: a folder that a killed process left has the mark, or nothing at all.
+void mark_unfinished(const fs::path& folder) {
+  const fs::path path = folder / kRecordName;
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (fd.get() < 0) throw_file_error(path, "be written", errno);
+}
 
 bool is_unfinished(const fs::path& folder) {
   struct stat status {};
