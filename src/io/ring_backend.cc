@@ -10,7 +10,7 @@ namespace spillway {
 namespace {
 
 // In a row without progress, with pauses of 1 ms to 100 ms: 9 s.
-constexpr int kMostAttempts = 100;
+constexpr int kMaxAttempts = 100;
 
 bool may_pass(int error) { return error == EAGAIN || error == EBUSY || error == ENOMEM; }
 
@@ -56,7 +56,7 @@ class RingBackend final : public DiskBackend {
       taken_.insert(taken_.end(), pushed_.begin(), end);
       pushed_.erase(pushed_.begin(), end);
       attempts_ = 0;
-    } else if (may_pass(-result) && attempts_ < kMostAttempts) {
+    } else if (may_pass(-result) && attempts_ < kMaxAttempts) {
       if (wait == Wait::kYes) pause();
     } else if (result != -EINTR) {
       error_ = -result;
@@ -65,8 +65,8 @@ class RingBackend final : public DiskBackend {
   }
 
   void pause() {
-    constexpr int64_t kMostMilliseconds = 100;
-    pause_(std::chrono::milliseconds(std::min<int64_t>(kMostMilliseconds, 1 + attempts_ * attempts_)));
+    constexpr int64_t kMaxMilliseconds = 100;
+    pause_(std::chrono::milliseconds(std::min<int64_t>(kMaxMilliseconds, 1 + attempts_ * attempts_)));
     ++attempts_;
   }
 
@@ -75,9 +75,9 @@ class RingBackend final : public DiskBackend {
     for (;;) {
       if (!pushed_.empty()) return give_up(pushed_);
       if (taken_.empty()) return {};
-      if (auto completion = attempts_ <= kMostAttempts ? peek() : std::nullopt) return completion;
-      if (attempts_ >= kMostAttempts) {
-        attempts_ = kMostAttempts + 1;  // a late completion names a slot that is another's by then
+      if (auto completion = attempts_ <= kMaxAttempts ? peek() : std::nullopt) return completion;
+      if (attempts_ >= kMaxAttempts) {
+        attempts_ = kMaxAttempts + 1;  // a late completion names a slot that is another's by then
         return give_up(taken_);
       }
       if (wait == Wait::kNo) return {};

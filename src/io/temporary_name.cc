@@ -88,7 +88,7 @@ std::optional<LeftoverName> parse_name(std::string_view name) {
 // The first name that is free.
 fs::path kept_name(const fs::path& target) {
   for (int64_t number = 1;; ++number) {
-    const fs::path name = fs::path(target) += fmt::format(".kept-{}", number);
+    fs::path name = fs::path(target) += fmt::format(".kept-{}", number);
     struct stat status {};
     if (::lstat(name.c_str(), &status) != 0) return name;
   }

@@ -18,11 +18,11 @@ class Ladder {
     add(least_);
   }
 
-  [[nodiscard]] int64_t least_bytes() const { return least_.peaks[0].bytes; }
+  [[nodiscard]] int64_t min_bytes() const { return least_.peaks[0].bytes; }
 
   // From the least to the most: what fits goes on fitting.
   void climb() {
-    const int64_t low = least_bytes(), high = plan_within(std::nullopt).peaks[0].bytes;
+    const int64_t low = min_bytes(), high = plan_within(std::nullopt).peaks[0].bytes;
     for (int i = 1; i < kFrontierPoints; ++i) {
       const bool is_last = i + 1 == kFrontierPoints;
       const Plan plan =
@@ -94,7 +94,7 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   const PlanBuilder builder(graph, machine, policy.in_files);
   PlanCandidates candidates(builder, accumulation);
   Ladder ladder(candidates, budget, policy);
-  if (frontier || ladder.least_bytes() <= budget.device.value_or(std::numeric_limits<int64_t>::max())) ladder.climb();
+  if (frontier || ladder.min_bytes() <= budget.device.value_or(std::numeric_limits<int64_t>::max())) ladder.climb();
   if (frontier) *frontier = ladder.points();
   return PlanSearch(candidates, budget, policy).run(ladder.choices());
 }

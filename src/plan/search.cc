@@ -348,7 +348,7 @@ void PlanSearch::settle_weights(bool is_even) {
   }
 }
 
-// The last blocks' state: it is needed once a step, wherever its block is.
+// The last blocks' state: it is needed once per step, wherever its block is.
 void PlanSearch::settle_state() {
   const Choices start = best_.choices;
   size_t too_few = 0, enough = blocks_;

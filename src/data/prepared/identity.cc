@@ -176,7 +176,7 @@ std::string time_in_rows(std::span<const DatasetConfig> configs, const RowOption
                          const Tokenizer& tokenizer) {
   TimeAsked asked = TimeAsked::kNone;
   for (const DatasetConfig& config : configs) asked = std::max(asked, time_asked(config, options, tokenizer));
-  const std::string time = time_text(options.now.value());
+  std::string time = time_text(options.now.value());
   switch (asked) {
     case TimeAsked::kNone:
       return "";
