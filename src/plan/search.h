@@ -16,7 +16,7 @@
 #include <span>
 
 #include "plan/candidates.h"
-#include "plan/forecast.h"
+#include "plan/ideas.h"
 
 namespace spillway {
 
@@ -34,37 +34,9 @@ class PlanSearch {
   [[nodiscard]] Plan run(std::span<const Choices> starts = {});
 
  private:
-  using Saved = std::array<Treatment, kSavedGroups>;
-  // What is not chosen by block.
-  struct Homes {
-    Tier frozen_weights, trainable_weights, outer_weights, gradients, optimizer_state;
-
-    bool operator==(const Homes&) const = default;
-  };
-  // Where blocks [0, first) are treated one way and the rest another.
-  struct Mixture {
-    BlockChoice head, tail;
-    Homes homes;
-    size_t resident = 0;  // so many blocks, spread evenly, have their weights on the device all the same
-  };
-  // A mixture worth a look, or, with `first` 0, all blocks alike.
-  struct Idea {
-    Mixture mixture;
-    size_t first = 0;     // as many blocks as the forecast asks for
-    double seconds = 0;   // by forecast
-    double distance = 0;  // bytes that are missing by forecast
-    double rank = 0;      // less is looked at first
-  };
-
-  [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
-  [[nodiscard]] bool has(Tier tier) const;
-  [[nodiscard]] std::vector<Saved> saved_settings() const;
-  // What a setting comes to in a block, where the user has fixed some of it.
-  [[nodiscard]] Saved followed(size_t block, Saved setting) const;
-  [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
-  [[nodiscard]] std::vector<Homes> home_settings() const;
-  [[nodiscard]] static BlockChoice block_of(const Saved& saved, const Homes& homes);
-  [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
+  using Saved = PlanIdeas::Saved;
+  using Mixture = PlanIdeas::Mixture;
+  using Idea = PlanIdeas::Idea;
 
   [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
   // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
@@ -72,24 +44,12 @@ class PlanSearch {
   bool consider(const Mixture& mixture, size_t first);
   // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
   void consider_mixture(const Mixture& mixture, size_t first);
-  [[nodiscard]] std::vector<Idea> ideas(const std::vector<Homes>& homes, const std::vector<Saved>& settings);
-  // `forecasts` by setting, where `resident` blocks have their weights on the device whatever `homes` says.
-  void add_ideas(const Homes& homes, size_t resident, const std::vector<Saved>& settings,
-                 const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const;
-  // The same homes where what may stay on the device does: the weights of blocks.
-  [[nodiscard]] Homes with_weights_on_device(Homes homes) const;
-  // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
-  void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
-  [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
-  [[nodiscard]] double rank_of(const Forecast& forecast) const;
   // From now on candidates may cost 1 / `share` of what all that a search looks at may.
   void allow_work(int64_t share);
   // The most promising first, as far as the work allowed reaches.
   void look_at(std::vector<Idea> ideas);
   // In candidates: what they have cost so far.
   [[nodiscard]] int64_t work_done() const;
-  // Whether a block is one of `count` that are spread evenly over `blocks`.
-  [[nodiscard]] static bool is_spread(size_t block, size_t count, size_t blocks);
   // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
   // way.
   void trade();
@@ -115,6 +75,7 @@ class PlanSearch {
   const PlanBuilder& builder_;
   Budget budget_;
   Policy policy_;
+  PlanIdeas ideas_;
   SearchEffort effort_;
   size_t blocks_;
   struct Best {

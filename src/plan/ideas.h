@@ -1,0 +1,77 @@
+// What a search for plans may look at, put in order by forecasts.
+//
+// A *setting* says what happens to the saved activations of a block, *homes* where weights, gradients and optimizer
+// state live. An idea is one of each for all blocks, or a mixture of two.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "plan/candidates.h"
+#include "plan/forecast.h"
+
+namespace spillway {
+
+// Whether a block is one of `count` that are spread evenly over `blocks`.
+[[nodiscard]] bool is_spread(size_t block, size_t count, size_t blocks);
+
+class PlanIdeas {
+ public:
+  using Saved = std::array<Treatment, kSavedGroups>;
+  // What is not chosen by block.
+  struct Homes {
+    Tier frozen_weights, trainable_weights, outer_weights, gradients, optimizer_state;
+
+    bool operator==(const Homes&) const = default;
+  };
+  // Where blocks [0, first) are treated one way and the rest another.
+  struct Mixture {
+    BlockChoice head, tail;
+    Homes homes;
+    size_t resident = 0;  // so many blocks, spread evenly, have their weights on the device all the same
+  };
+  // A mixture worth a look, or, with `first` 0, all blocks alike.
+  struct Idea {
+    Mixture mixture;
+    size_t first = 0;     // as many blocks as the forecast asks for
+    double seconds = 0;   // by forecast
+    double distance = 0;  // bytes that are missing by forecast
+    double rank = 0;      // less is looked at first
+  };
+
+  PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Policy& policy);
+
+  // In no order.
+  [[nodiscard]] std::vector<Idea> all() const;
+  // From most device memory to least, each different in some block.
+  [[nodiscard]] std::vector<Saved> saved_settings() const;
+  // What a setting comes to in a block, where the user has fixed some of it.
+  [[nodiscard]] Saved followed(size_t block, Saved setting) const;
+  [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
+  // The block's weights live on the device, unless the user has fixed where they do.
+  void keep_weights(BlockChoice& block) const;
+  // The same homes where what may stay on the device does: the weights of blocks.
+  [[nodiscard]] Homes with_weights_on_device(Homes homes) const;
+
+ private:
+  [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
+  [[nodiscard]] bool has(Tier tier) const;
+  [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
+  [[nodiscard]] std::vector<Homes> home_settings() const;
+  // `forecasts` by setting, where `resident` blocks have their weights on the device whatever `homes` says.
+  void add_ideas(const Homes& homes, size_t resident, const std::vector<Saved>& settings,
+                 const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const;
+  // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
+  void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
+  [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
+  [[nodiscard]] double rank_of(const Forecast& forecast) const;
+
+  PlanCandidates& candidates_;
+  const PlanBuilder& builder_;
+  Budget budget_;
+  Policy policy_;
+  size_t blocks_;
+};
+
+}  // namespace spillway
