@@ -25,8 +25,8 @@ LeftOut for_each_sequence(const LibraryAttention& attention, const AttentionArgs
   const auto* lse_offsets = reinterpret_cast<const int64_t*>(workspace + layout.lse_offsets);
   const auto* lengths = reinterpret_cast<const int32_t*>(workspace + layout.lengths);
   std::vector<std::byte> memory(
-      static_cast<size_t>(cpu::attention_workspace_bytes(attention.longest, attention.heads, attention.kv_heads,
-                                                         attention.head_size, kernel.threads->threads())) +
+      static_cast<size_t>(cpu::attention_backward_workspace_bytes(
+          attention.longest, attention.heads, attention.kv_heads, attention.head_size, kernel.threads->threads())) +
       64);
   std::byte* const scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   for (int64_t i = 0; i < attention.sequences; ++i) {

@@ -44,9 +44,11 @@ struct AttentionGradArgs {
   void* dv = nullptr;         // [T, K * S]
 };
 
-// Bytes of workspace for both passes, for up to `tokens` tokens. Pure, and the same on every CPU.
+// Bytes of workspace for up to `tokens` tokens. Pure, and the same on every CPU.
 [[nodiscard]] int64_t attention_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads, int64_t head_size,
                                                 int threads);
+[[nodiscard]] int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads,
+                                                         int64_t head_size, int threads);
 
 // REQUIRES: workspace is 64-byte aligned; heads is a multiple of kv_heads.
 void attention_forward(const AttentionArgs& args, std::byte* workspace, ThreadPool& pool);
@@ -59,7 +61,15 @@ void attention_backward(const AttentionGradArgs& args, std::byte* workspace, Thr
 struct MatmulKernels;
 void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const AttentionArgs& args,
                             std::byte* workspace, ThreadPool& pool);
-void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, const AttentionGradArgs& args,
-                             std::byte* workspace, ThreadPool& pool);
+// What threads of the backward pass take turns at. Both have the same bits.
+enum class BackwardItems : uint8_t {
+  kTiles,      // for any stream
+  kSequences,  // 5 products in place of 7; as many items as there are sequences and key heads
+};
+[[nodiscard]] BackwardItems backward_items(const AttentionArgs& args, int threads);
+
+// REQUIRES: the sums of the longest sequence fit the workspace, where items are sequences.
+void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, BackwardItems items,
+                             const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool);
 
 }  // namespace spillway::cpu

@@ -73,7 +73,8 @@ struct Attention {
         dv(s.tokens, s.kv_heads * s.head_size, s.dtype, 0, kNan),
         lse(s.tokens, s.heads, DType::kF32, 0, kNan) {}
 
-  void run(const MatmulKernels& kernels, int threads, Bf16Path path = Bf16Path::kWidenToF32) {
+  void run(const MatmulKernels& kernels, int threads, Bf16Path path = Bf16Path::kWidenToF32,
+           BackwardItems items = BackwardItems::kTiles) {
     AttentionGradArgs grad;
     AttentionArgs& args = grad.forward;
     args.tokens = setting.tokens;
@@ -99,12 +100,12 @@ struct Attention {
 
     ThreadPool pool(threads);
     constexpr size_t kGuard = 256;
-    const auto bytes = static_cast<size_t>(
-        attention_workspace_bytes(setting.tokens, setting.heads, setting.kv_heads, setting.head_size, threads));
+    const auto bytes = static_cast<size_t>(attention_backward_workspace_bytes(
+        setting.tokens, setting.heads, setting.kv_heads, setting.head_size, threads));
     std::vector<std::byte> memory(bytes + 2 * kGuard, std::byte{0xFF});
     std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
     attention_forward_with(kernels, path, args, workspace, pool);
-    attention_backward_with(kernels, path, grad, workspace, pool);
+    attention_backward_with(kernels, path, items, grad, workspace, pool);
     bool intact = true;
     for (size_t i = 0; i < kGuard; ++i) intact = intact && workspace[bytes + i] == std::byte{0xFF};
     CHECK(intact);
@@ -221,6 +222,47 @@ TEST_CASE("a sliding window hides what lies before it") {
           *kernels, 2);
     }
   }
+}
+
+TEST_CASE("whether threads take sequences or tiles does not change a bit of attention's gradient") {
+  const auto check = [](const Setting& setting, const MatmulKernels& kernels, Bf16Path path) {
+    Attention tiles(setting), sequences(setting);
+    tiles.run(kernels, 2, path, BackwardItems::kTiles);
+    sequences.run(kernels, 2, path, BackwardItems::kSequences);
+    CAPTURE(kernels.name);
+    CAPTURE(setting.head_size);
+    CAPTURE(setting.window);
+    CHECK(tiles.dq.bytes == sequences.dq.bytes);
+    CHECK(tiles.dk.bytes == sequences.dk.bytes);
+    CHECK(tiles.dv.bytes == sequences.dv.bytes);
+  };
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    for (const Way& way : ways()) {
+      if (way.path == Bf16Path::kNativeDot && kernels->bf16 == nullptr) continue;
+      for (const int64_t window : {0, 7, 100}) {
+        Setting setting{.offsets = {0, 1, 1, 34, 345}, .tokens = 350, .heads = 6, .kv_heads = 2, .head_size = 24};
+        setting.window = window;
+        setting.dtype = way.dtype;
+        check(setting, *kernels, way.path);
+        setting.head_size = 65;
+        setting.offsets = {0, 128, 257};
+        check(setting, *kernels, way.path);
+      }
+    }
+  }
+}
+
+TEST_CASE("threads take sequences where these are short and many") {
+  const std::vector<int32_t> offsets = {0, 512, 1024, 1536, 2048};
+  AttentionArgs args{.tokens = 2048, .heads = 9, .kv_heads = 3, .head_size = 64};
+  args.seq_offsets = offsets.data();
+  args.sequences = 4;
+  CHECK(backward_items(args, 2) == BackwardItems::kSequences);
+  CHECK(backward_items(args, 16) == BackwardItems::kTiles);  // 12 items
+  const std::vector<int32_t> one = {0, 2048};
+  args.seq_offsets = one.data();
+  args.sequences = 1;
+  CHECK(backward_items(args, 1) == BackwardItems::kTiles);  // too long
 }
 
 TEST_CASE("attention of bf16 sums in f32") {

@@ -9,11 +9,20 @@ constexpr int64_t kWordBytes = sizeof(float);
 
 }  // namespace
 
+// The most of what the items of both passes take.
 int64_t thread_floats(int64_t head_size) {
-  const int64_t row_parts = 3 * kItemHeads * kRowTile, column_parts = 4 * kColumnTile;
-  return align_up((row_parts + column_parts) * padded_head(head_size) + 2 * kRowTile * kColumnTile + 2 * kColumnTile +
-                      2 * kItemHeads * kRowTile,
-                  16);
+  const int64_t width = padded_head(head_size);
+  const int64_t query_item =
+      (3 * kItemHeads * kRowTile + 4 * kColumnTile) * width + 2 * kRowTile * kColumnTile + 2 * kItemHeads * kRowTile;
+  const int64_t sequence_item = (7 * kColumnTile + 2 * MatmulKernels::kMaxRows) * width +
+                                2 * kColumnTile * kColumnTile + (2 + MatmulKernels::kMaxRows) * kColumnTile;
+  return align_up(std::max(query_item, sequence_item), 16);
+}
+
+int64_t sequence_floats(int64_t length, int64_t head_size) { return 3 * align_up(length * padded_head(head_size), 16); }
+
+int64_t max_sequence_floats(int64_t tokens, int64_t head_size) {
+  return std::min(sequence_floats(tokens, head_size), kMaxSequenceFloats);
 }
 
 void pack_rows(const Tile& tile, const HeadView& view, float* out) {

@@ -17,12 +17,16 @@ namespace spillway::cpu::attention {
 constexpr int64_t kRowTile = 84;      // a multiple of every kernel's rows
 constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
 constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values
+constexpr int64_t kMaxSequenceFloats = 1 << 18;
 
 [[nodiscard]] inline int64_t padded_head(int64_t head_size) { return align_up(head_size, MatmulKernels::kMaxColumns); }
 
 // The workspace: a float for each token and head, then a part for each thread.
 [[nodiscard]] inline int64_t shared_floats(int64_t tokens, int64_t heads) { return align_up(tokens * heads, 16); }
 [[nodiscard]] int64_t thread_floats(int64_t head_size);
+// The backward pass has more for each thread: the sums of a sequence's dq, dk and dv, where they are not too many.
+[[nodiscard]] int64_t sequence_floats(int64_t length, int64_t head_size);
+[[nodiscard]] int64_t max_sequence_floats(int64_t tokens, int64_t head_size);
 
 // Hands out consecutive pieces of a thread's workspace.
 class Pieces {

@@ -85,13 +85,19 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
 }
 
 Cost grad_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  return product_cost(inputs, outputs, attributes, 7);  // the scores twice, for dq and for dk and dv
+  // Of long sequences: the scores twice, for dq and for dk and dv.
+  return product_cost(inputs, outputs, attributes, 7);
 }
 
-// The same for both passes.
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
   return cpu::attention_workspace_bytes(inputs[0]->shape[0], attributes.integer("heads"),
                                         attributes.integer("kv_heads"), attributes.integer("head_size"), threads);
+}
+
+int64_t grad_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
+  return cpu::attention_backward_workspace_bytes(inputs[0]->shape[0], attributes.integer("heads"),
+                                                 attributes.integer("kv_heads"), attributes.integer("head_size"),
+                                                 threads);
 }
 
 int64_t cuda_workspace(TypeList inputs, const Attributes& attributes, bool is_backward) {
@@ -146,7 +152,7 @@ void attention_grad_cpu(const KernelArgs& args) {
 const OpDef kAttentionGrad{.name = "attention_grad",
                            .infer = infer_grad,
                            .cost = grad_cost,
-                           .workspace_bytes = workspace_bytes,
+                           .workspace_bytes = grad_workspace_bytes,
                            .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                            .in_place = {{0, 4}},
                            .cpu = attention_grad_cpu,
