@@ -23,7 +23,7 @@ constexpr int64_t kDepth = 256;            // at most so many units of k in a ti
 constexpr int64_t kMaxDepth = 4096;        // units of k packed at once
 constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows at the most depth
 constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxDepth
-constexpr int64_t kTaskSums = 1 << 16;     // sums of one task
+constexpr int64_t kTaskSums = 1 << 17;     // sums of one task: all rows of a packed block, from a k of some 500 on
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
 constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed
 constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * kDepth;
@@ -117,7 +117,7 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
   PanelSource left{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format};
   PanelSource right{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format};
   int64_t m = shape.m, n = shape.n;
-  const bool swapped = !left.k_contiguous && better_swapped(m, n);
+  const bool swapped = !can_read_directly(left, shape.k) && better_swapped(m, n);
   if (swapped) {
     std::swap(left, right);
     std::swap(m, n);
