@@ -84,6 +84,7 @@ class NearestSearch {
   };
   using LeverSet = std::vector<size_t>;  // ascending
   using Suffices = std::function<bool(const Trial&)>;
+  static constexpr auto kFits = [](const Trial& trial) { return trial.fits; };
 
   [[nodiscard]] bool wants_more() const { return found_.size() < kMaxChanges && searches_ < kMaxSearches; }
 
@@ -226,7 +227,7 @@ class NearestSearch {
   [[nodiscard]] std::optional<Road> within_budgets(const LeverSet& levers) {
     const Road all = all_of(levers);
     if (!fits(all)) return {};
-    const Road road = reduced(all, [](const Trial& trial) { return trial.fits; });
+    const Road road = reduced(all, kFits);
     // Where the count has ended, a lever may have stayed that nobody needs.
     if (searches_ == kMaxSearches) return {};
     return with_tiers_as_used(road);
@@ -251,6 +252,9 @@ class NearestSearch {
     Road road = reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= most; });
     road.more_memory = raised_budgets(job_, tried(road)->missing_bytes, machine_);
     if (road.more_memory.empty() || !fits(road)) return {};
+    // Budgets are of whole MiB: what they have beyond what is missing may do for a lever.
+    road = reduced(std::move(road), kFits);
+    if (searches_ == kMaxSearches) return {};
     return with_tiers_as_used(std::move(road));
   }
 
