@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kSampleBytes = 4096;
 
 std::string identify(const SafetensorsFolder& weights, const StoredTensor& tensor) {
-  const std::string type = tensor.dtype_name + tensor.shape_text();
+  std::string type = tensor.dtype_name + tensor.shape_text();
   if (!tensor.dtype() || tensor.elems() == 0) return type;
   const int64_t elems = tensor.elems(), bytes_per_elem = size_of(*tensor.dtype());
   const int64_t sample = std::min(elems, kSampleBytes / bytes_per_elem);
