@@ -1,4 +1,4 @@
-// The real program, run as a user runs it: killed, interrupted, resumed, refused.
+// The real program, run as a user runs it: killed, resumed, refused a checkpoint.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -6,16 +6,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "base/random.h"
 #include "io/file.h"
 #include "tests/support/process.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_job.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -23,73 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSteps = 40;
-
-// A tiny job over tokenised rows, in a folder of its own.
-class TinyJob {
- public:
-  TinyJob() {
-    std::string rows;
-    RandomStream random(5, 5);
-    for (int row = 0; row < 24; ++row) {
-      nlohmann::json ids = nlohmann::json::array();
-      for (uint32_t i = 0; i < 6 + random.below(10); ++i) ids.push_back(random.below(96));
-      rows += nlohmann::json{{"input_ids", ids}, {"labels", ids}, {"attention_mask", std::vector<int>(ids.size(), 1)}}
-                  .dump() +
-              "\n";
-    }
-    write_file(folder_.path() / "rows.jsonl", rows);
-    nlohmann::json tokenizer = {{"version", "1.0"}, {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}};
-    tokenizer["model"] = {{"type", "WordLevel"}, {"unk_token", "w0"}};
-    for (int id = 0; id < 96; ++id) tokenizer["model"]["vocab"]["w" + std::to_string(id)] = id;
-    write_file(folder_.path() / "tokenizer.json", tokenizer.dump());
-  }
-
-  [[nodiscard]] std::string rows() const { return read_file(folder_.path() / "rows.jsonl", 1 << 20); }
-  void write_rows(const std::string& rows) const { write_file(folder_.path() / "rows.jsonl", rows); }
-
-  [[nodiscard]] fs::path output(const std::string& name) const { return folder_.path() / name; }
-
-  // The arguments of a run into `output(name)`; `more` are further overrides.
-  [[nodiscard]] std::vector<std::string> train(const std::string& name,
-                                               const std::vector<std::string>& more = {}) const {
-    const fs::path config = folder_.path() / (name + ".yml");
-    write_file(config, "base_model: " + (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2").string() +
-                           "\ntokenizer_config: " + folder_.path().string() +
-                           "\ndatasets:\n  - path: " + (folder_.path() / "rows.jsonl").string() +
-                           "\n    type:\nsequence_len: 16\nmicro_batch_size: 2\ngradient_accumulation_steps: "
-                           "2\nadapter: lora\nlora_r: 4\nlora_alpha: 8\n"
-                           "lora_dropout: 0.1\nlora_target_linear: true\nlearning_rate: 0.01\nlr_scheduler: "
-                           "cosine\nwarmup_steps: 3\nmax_steps: " +
-                           std::to_string(kSteps) +
-                           "\nsave_steps: 3\nsave_total_limit: 2\nbf16: true\nseed: 7\noutput_dir: " +
-                           output(name).string() + "\n");
-    std::vector<std::string> args = {"train", config.string()};
-    args.insert(args.end(), more.begin(), more.end());
-    return args;
-  }
-
-  [[nodiscard]] std::string adapter(const std::string& name) const {
-    return read_file(output(name) / "adapter_model.safetensors", 1 << 24);
-  }
-
-  // Loss by step; a step that is there twice or not at all fails.
-  [[nodiscard]] std::map<int, double> losses(const std::string& name) const {
-    std::map<int, double> result;
-    std::string text = read_file(output(name) / "metrics.jsonl", 1 << 24);
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = text.find('\n', begin);
-      const nlohmann::json line = nlohmann::json::parse(text.substr(begin, end - begin));
-      if (line.contains("loss")) CHECK(result.emplace(line["step"], line["loss"]).second);
-      begin = end + 1;
-    }
-    return result;
-  }
-
- private:
-  TemporaryFolder folder_;
-};
-
+constexpr int kSteps = TinyJob::kSteps;
 const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
 
 void edit_state(const fs::path& checkpoint, const std::function<void(nlohmann::json&)>& edit) {
@@ -164,28 +96,6 @@ TEST_CASE("a run killed at any moment goes on from its last checkpoint to the sa
   }
   CAPTURE(names);
   CHECK(checkpoints == 2);
-}
-
-TEST_CASE("an interrupt writes a checkpoint and exits 130, without a model under its final name") {
-  const TinyJob job;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    CAPTURE(signal);
-    const std::string name = "interrupted" + std::to_string(signal);
-    Process process(job.train(name, {"--max_steps", "100000", "--save_steps", "100000"}));
-    while (!fs::exists(job.output(name) / "metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    process.signal(signal);
-    if (signal == SIGHUP) process.signal(signal);  // shells and the kernel both send one
-    const Finished interrupted = process.wait();
-    CAPTURE(interrupted.err);
-    CHECK(interrupted.status == 130);
-    CHECK_FALSE(fs::exists(job.output(name) / "adapter_model.safetensors"));
-    bool has_checkpoint = false;
-    for (const fs::directory_entry& entry : fs::directory_iterator(job.output(name))) {
-      has_checkpoint = has_checkpoint || entry.path().filename().string().starts_with("checkpoint-");
-    }
-    CHECK(has_checkpoint);
-  }
 }
 
 TEST_CASE("a second run into the same folder is refused while the first one writes there") {
@@ -514,119 +424,4 @@ TEST_CASE("a template that shows the date shows that of the run's first start, a
   train("BBB-14", "again", constant + std::vector<std::string>{"6"});
   CHECK(job.adapter("out") == job.adapter("whole"));
   CHECK(job.adapter("again") != job.adapter("whole"));
-}
-
-TEST_CASE("a signal while the data are read ends a command with 130, and nothing of it stays") {
-  const TinyJob job;
-  const std::string rows = job.rows();
-  std::string many;
-  for (int copy = 0; copy < 8000; ++copy) many += rows;
-  job.write_rows(many);
-  const std::vector<std::string> prepared = {"--dataset_prepared_path", job.output("prepared").string()};
-  const auto is_empty = [](const fs::path& folder) { return !fs::exists(folder) || fs::is_empty(folder); };
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    CAPTURE(signal);
-    for (const char* command : {"train", "preprocess"}) {
-      CAPTURE(command);
-      std::vector<std::string> args = job.train("early", prepared);
-      args[0] = command;
-      Process process(args);
-      while (is_empty(job.output("prepared"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      process.signal(signal);
-      const Finished ended = process.wait();
-      CAPTURE(ended.err);
-      CHECK(ended.status == 130);
-      CHECK(ended.err.ends_with("interrupted\n"));
-      CHECK(is_empty(job.output("prepared")));
-      CHECK_FALSE(fs::exists(job.output("early")));
-    }
-  }
-}
-
-TEST_CASE("a signal after the last step lets the run finish its folder, with 130 where it came in time") {
-  const TinyJob job;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    CAPTURE(signal);
-    const std::string name = "late" + std::to_string(signal);
-    Process process(job.train(name, {"--max_steps", "3"}));
-    while (!fs::exists(job.output(name) / "checkpoint-3")) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    process.signal(signal);
-    const Finished ended = process.wait();
-    CAPTURE(ended.err);
-    CHECK((ended.status == 130 || ended.status == 0));
-    for (const char* file : {"adapter_model.safetensors", "adapter_config.json", "report.json", "report.html"}) {
-      CAPTURE(file);
-      CHECK(fs::exists(job.output(name) / file));
-    }
-  }
-}
-
-TEST_CASE("gradients without a finite norm end a run with exit 2 at that step, whatever the loss") {
-  const TinyJob job;
-  const Finished run = run_spillway(job.train("run", {"--lora_alpha", "1e38"}));
-  CAPTURE(run.err);
-  CHECK(run.status == 2);
-  CHECK(run.err.find("[step 1] expected a loss and gradients that are finite") != std::string::npos);
-  CHECK(job.losses("run").size() == 1);
-  CHECK_FALSE(fs::exists(job.output("run") / "adapter_model.safetensors"));
-}
-
-TEST_CASE("the report of a run measures what was planned, and plan says the same") {
-  const TinyJob job;
-  REQUIRE(run_spillway(job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB"})).status == 0);
-  const nlohmann::json report = nlohmann::json::parse(read_file(job.output("run") / "report.json", 1 << 20));
-  const nlohmann::json& device = report["tiers"]["device"];
-  CHECK(device["budget_bytes"] == 512 << 20);
-  CHECK(device["planned_peak_bytes"] == device["measured_peak_bytes"]);
-  CHECK(report["process"]["outside_arenas_bytes"] < 200 << 20);
-  for (const char* lane :
-       {"compute", "host_to_device", "device_to_host", "disk_read", "disk_write", "host_compute", "peer"}) {
-    CHECK(report["lanes"][lane].contains("busy_seconds"));
-  }
-  CHECK(report["steps"] == kSteps);
-  CHECK_FALSE(report["frontier"].empty());
-  std::vector<std::string> args = job.train("run", {"--memory.plan", "fixed", "--memory.device", "512MiB", "--json"});
-  args[0] = "plan";
-  const nlohmann::json plan = nlohmann::json::parse(run_spillway(args).out);
-  CHECK(plan["fits"] == true);
-  CHECK(plan["tiers"]["device"]["peak_bytes"] == device["planned_peak_bytes"]);
-}
-
-TEST_CASE("a budget that cannot be met exits 2 with one line and writes nothing") {
-  const TinyJob job;
-  const Finished refused = run_spillway(job.train("none", {"--memory.device", "10KiB", "--device", "cpu"}));
-  CHECK(refused.status == 2);
-  // A command that measures says so: the first on a computer, and a later one where the computer was busy before.
-  std::istringstream lines(refused.err);
-  std::vector<std::string> said;
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("measuring ")) said.push_back(line);
-  CAPTURE(refused.err);
-  REQUIRE(said.size() == 1);
-  CHECK(said[0].starts_with("[memory.device] expected at least "));
-  CHECK_FALSE(fs::exists(job.output("none")));
-}
-
-TEST_CASE("what a config is taken to mean is said once, however many changes of it are planned") {
-  const TinyJob job;
-  REQUIRE(run_spillway(job.train("none", {"--max_steps", "1"})).status == 0);
-  const Finished refused =
-      run_spillway(job.train("none", {"--memory.device", "10KiB", "--special_tokens.pad_token", "<pad>"}));
-  CHECK(refused.status == 2);
-  CAPTURE(refused.err);
-  const std::string note = "'<pad>' is new";
-  const size_t first = refused.err.find(note);
-  REQUIRE(first != std::string::npos);
-  CHECK(refused.err.find(note, first + 1) == std::string::npos);
-}
-
-TEST_CASE("the page of a job that does not fit is written, with what would fit") {
-  const TinyJob job;
-  const std::string page = job.output("page.html").string();
-  std::vector<std::string> args = job.train("none", {"--memory.device", "10KiB", "--html", page});
-  args[0] = "plan";
-  const Finished refused = run_spillway(args);
-  CHECK(refused.status == 2);
-  CHECK(refused.out.find("What would fit:") != std::string::npos);
-  CHECK(read_file(page, 1 << 24).find("\"shortage\":{\"missing\":{\"device\":") != std::string::npos);
 }
