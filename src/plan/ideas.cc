@@ -167,9 +167,8 @@ PlanIdeas::Homes PlanIdeas::with_weights_on_device(Homes homes) const {
 }
 
 // What saved activations take is told from one combination of homes, and what homes take from one setting.
-std::vector<PlanIdeas::Idea> PlanIdeas::all() const {
+std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) const {
   const std::vector<Homes> homes = home_settings();
-  const std::vector<Saved> settings = saved_settings();
   const auto forecast = [&](const Homes& there, const Saved& saved) {
     const BlockChoice block = block_of(saved, there);
     return Forecast(candidates_.scheduled(choices_of({block, block, there}, 0)));

@@ -42,10 +42,10 @@ class PlanIdeas {
 
   PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Policy& policy);
 
-  // In no order.
-  [[nodiscard]] std::vector<Idea> all() const;
   // From most device memory to least, each different in some block.
   [[nodiscard]] std::vector<Saved> saved_settings() const;
+  // Of these settings with all homes, in no order.
+  [[nodiscard]] std::vector<Idea> all(const std::vector<Saved>& settings) const;
   // What a setting comes to in a block, where the user has fixed some of it.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;

@@ -244,7 +244,7 @@ void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
 // at home or all away, then from those that spread them and from `starts`, if these are better.
 void PlanSearch::find(std::span<const Choices> starts) {
   const std::vector<Saved> settings = ideas_.saved_settings();
-  std::vector<Idea> all = ideas_.all();
+  std::vector<Idea> all = ideas_.all(settings);
   const auto spread =
       std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
   allow_work(1);
