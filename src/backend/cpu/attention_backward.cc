@@ -173,7 +173,7 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
 }
 
 // dq, dk and dv of a key head of one sequence. Tiles of keys have as many rows as the tiles that dq sums over elsewhere
-// have columns.
+// have columns. Heads of the group come one after the other, so that sums of one dq suffice; each packs the keys anew.
 void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Sequence& sequence,
                         int64_t kv_head, Pieces pieces) {
   const AttentionArgs& args = job.args;
