@@ -1,5 +1,5 @@
 # One folder of src/ is one static library; `x_test.cc` beside `x.cc` goes to the folder's test program.
-# The order of the calls in src/CMakeLists.txt is the include order that tools/check_includes.py holds.
+# What a folder DEPENDS on is what its files may include: tools/check_includes.py holds that.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -76,13 +76,13 @@ function(spillway_tests name)
                          PROPERTIES TIMEOUT ${timeout})
 endfunction()
 
-# spillway_folder(NAME [KERNELS | COLD] [DEPENDS folder...] [LIBRARIES lib...]): a release optimises loops (-O3) only where
+# spillway_folder(NAME [KERNELS | COLD] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...]): a release optimises loops (-O3) only where
 # KERNELS, conversions or measurements are; the rest gets -O2 and compiles a tenth faster; what is COLD, run once a step
 # at most, gets -O1 and compiles a third faster.
 # With SPILLWAY_CUDA its .cu files belong to it, too; without, neither they nor what lies in a folder cuda/ is compiled.
 # What lies in a folder testing/ helps the tests of this folder and of those that depend on it.
 function(spillway_folder folder)
-  cmake_parse_arguments(arg "KERNELS;COLD" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "KERNELS;COLD" "" "DEPENDS;TESTS_DEPEND;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
   if(SPILLWAY_CUDA)
     file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cu)
@@ -121,8 +121,10 @@ function(spillway_folder folder)
       add_library(spillway_${folder}_testing INTERFACE)
       set(visibility INTERFACE)
     endif()
-    list(TRANSFORM depends APPEND _testing)
-    target_link_libraries(spillway_${folder}_testing ${visibility} spillway_${folder} ${depends})
+    set(testing_depends ${arg_DEPENDS} ${arg_TESTS_DEPEND})
+    list(TRANSFORM testing_depends PREPEND spillway_)
+    list(TRANSFORM testing_depends APPEND _testing)
+    target_link_libraries(spillway_${folder}_testing ${visibility} spillway_${folder} ${testing_depends})
     target_include_directories(spillway_${folder}_testing ${visibility} ${PROJECT_SOURCE_DIR})
   endif()
   spillway_tests(${folder}_test SOURCES ${tests} LIBRARIES spillway_${folder}_testing)

@@ -109,13 +109,13 @@ TEST_CASE("ten steps of the trainer, batches and metrics included, allocate noth
       const TemporaryFolder folder;
       train::Job job = tiny_job(kGoldenModels / "qwen3", setup);
       job.config.output_dir = folder.path().string();
-      job.config.adapter = setup.adapter.empty() ? train::Adapter::kNone : train::Adapter::kLora;
+      job.config.adapter = setup.adapter.empty() ? config::Adapter::kNone : config::Adapter::kLora;
       job.config.sample_packing = packing;
       job.config.sequence_len = 24;
       job.config.micro_batch_size = packing ? 1 : 2;
       job.config.max_steps = kWarmUp + kCounted + 1;
       job.config.learning_rate = 0.01;
-      job.config.save_strategy = train::IntervalStrategy::kNo;
+      job.config.save_strategy = config::IntervalStrategy::kNo;
       TinyTraining training(std::move(job), setup.threads);
       MetricsWriter metrics(folder.path() / "metrics.jsonl", 0);
 

@@ -17,7 +17,7 @@
 
 using namespace spillway;
 using namespace spillway::testing;
-using train::Optimizer;
+using config::Optimizer;
 
 namespace {
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Holds three rules of src/: the order of folders, headers that stand alone, and files that can be read in one go.
+"""Holds three rules of src/: what folders depend on, headers that stand alone, and files that can be read in one go.
 
-- A folder includes only itself and folders above it in src/CMakeLists.txt.
+- A folder includes only itself and what it DEPENDS on in src/CMakeLists.txt, directly or through others; its tests
+  include what those of its dependencies may, and what it names as TESTS_DEPEND.
 - Every header starts with `#pragma once` after its comment and compiles by itself. A header whose .cc (or _test.cc)
   includes it first is proven so by the build; any other is compiled here.
 - A file of more than 450 lines is named; more than 800 is an error.
@@ -23,10 +24,21 @@ CODE = (*HEADERS, ".cc", ".cu")
 LONG_LINES, MOST_LINES = 450, 800
 
 
-def folder_order():
-    """Returns the folders of src/ in dependency order, as src/CMakeLists.txt declares them."""
+def folder_graph():
+    """Returns, by folder of src/CMakeLists.txt, the folders that its code and that its tests may include."""
     with open(os.path.join(SRC, "CMakeLists.txt"), encoding="utf-8") as file:
-        return re.findall(r"^spillway_folder\((\w+)", file.read(), re.MULTILINE)
+        calls = re.findall(r"^spillway_folder\((.+?)\)", file.read(), re.MULTILINE | re.DOTALL)
+    code, tests = {}, {}
+    for call in calls:
+        words, lists = call.split(), {"DEPENDS": [], "TESTS_DEPEND": []}
+        current = None
+        for word in words[1:]:
+            current = lists.get(word, []) if word.isupper() else current
+            if current is not None and not word.isupper():
+                current.append(word)
+        code[words[0]] = {words[0]}.union(*(code[other] for other in lists["DEPENDS"]))
+        tests[words[0]] = {words[0]}.union(*(tests[other] for other in lists["DEPENDS"] + lists["TESTS_DEPEND"]))
+    return code, tests
 
 
 def sources():
@@ -48,17 +60,18 @@ def project_includes(lines):
     return [(number, match.group(1)) for number, match in matches if match]
 
 
-def check_order(path, includes, order, files):
-    own = path.split("/")[0]
+def check_dependencies(path, includes, graph, files):
+    own, is_test = path.split("/")[0], path.endswith(("_test.cc", "_fuzz.cc")) or "/testing/" in path
+    allowed = graph[is_test].get(own)
     for number, included in includes:
         if included.startswith("tests/"):
             if not path.endswith(("_test.cc", "_fuzz.cc")):
                 yield f"src/{path}:{number}: expected code that does without tests/, got {included}; move it to src/"
         elif included not in files:
             yield f"src/{path}:{number}: expected a file below src/, got {included}; write its path from src/"
-        elif own in order and order.index(included.split("/")[0]) > order.index(own):
-            yield (f"src/{path}:{number}: expected {own}/ to include only folders above it, got {included}; "
-                   "see src/CMakeLists.txt for the order")
+        elif allowed and included.split("/")[0] not in allowed:
+            yield (f"src/{path}:{number}: expected {own}/ to include only what it DEPENDS on, got {included}; "
+                   "see src/CMakeLists.txt")
 
 
 def check_length(path, lines):
@@ -92,13 +105,13 @@ def check_stands_alone(header):
 
 
 def main():
-    order, files = folder_order(), sources()
+    graph, files = folder_graph(), sources()
     lines_of = {path: read_lines(path) for path in files}
     includes_of = {path: project_includes(lines) for path, lines in lines_of.items()}
 
     breaches = []
     for path, lines in lines_of.items():
-        breaches += check_order(path, includes_of[path], order, lines_of)
+        breaches += check_dependencies(path, includes_of[path], graph, lines_of)
         breaches += check_guard(path, lines)
         breaches += check_length(path, lines)
         if LONG_LINES < len(lines) <= MOST_LINES:
@@ -110,7 +123,7 @@ def main():
         for found in pool.map(check_stands_alone, unproven):
             breaches += found
 
-    print("\n".join(breaches) if breaches else f"{len(files)} files keep the include order of {len(order)} folders")
+    print("\n".join(breaches) if breaches else f"{len(files)} files include only what their folders depend on")
     return 1 if breaches else 0
 
 

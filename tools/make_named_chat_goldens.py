@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/named_chats.json: what the public templates render that src/data/chat_templates/ follows.
+"""Writes tests/golden/named_chats.json: what the public templates render that src/text/chat_templates/ follows.
 
 The templates are those that axolotl ships under the same names; only what they render is kept. Conversations that a
 template refuses are kept as refused.

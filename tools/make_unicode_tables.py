@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes src/data/tokenizer/unicode_tables.cc.
+"""Writes src/text/tokenizer/unicode_tables.cc.
 
 The `tokenizers` library mixes several Unicode versions: its regular expressions follow Unicode 16, its `Punctuation`
 and its normal forms follow Unicode 9, what it strips as accents or noise is older still, its digits and lower case
 follow Unicode 17. General categories come from unicodedata2 16.0.0; everything else is asked of the library itself, code point by code point.
 
     pip install unicodedata2==16.0.0 tokenizers==0.23.3
-    python3 tools/make_unicode_tables.py > src/data/tokenizer/unicode_tables.cc
+    python3 tools/make_unicode_tables.py > src/text/tokenizer/unicode_tables.cc
 """
 import unicodedata2 as unicode
 from tokenizers import Regex, normalizers, pre_tokenizers
@@ -115,7 +115,7 @@ def lowercase_runs():
 
 print("// Made by tools/make_unicode_tables.py; do not edit.")
 print("// clang-format off")
-print('#include "data/tokenizer/unicode_tables.h"\n')
+print('#include "text/tokenizer/unicode_tables.h"\n')
 print("namespace spillway::data {\n")
 write(("uint32_t", "kCategoryRuns"), category_runs())
 in_category = lambda test: {c for c in CODE_POINTS if test(unicode.category(chr(c)))}

@@ -29,9 +29,9 @@ void check_messages(const Json& messages, std::string_view where) {
 
 }  // namespace
 
-data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokenizer, bool asks, std::string_view where) {
+text::ChatInput chat_input(std::string_view text, const text::Tokenizer& tokenizer, bool asks, std::string_view where) {
   const auto json = parse_json<Json>(text, where);
-  data::ChatInput input{.add_generation_prompt = asks};
+  text::ChatInput input{.add_generation_prompt = asks};
   for (const auto& [name, token] : {std::pair("bos_token", tokenizer.bos_token()),
                                     {"eos_token", tokenizer.eos_token()},
                                     {"pad_token", tokenizer.pad_token()},
@@ -63,22 +63,22 @@ data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokeniz
   return input;
 }
 
-data::ChatTemplates chat_templates_of(const data::Tokenizer& tokenizer, const std::string& model) {
+text::ChatTemplates chat_templates_of(const text::Tokenizer& tokenizer, const std::string& model) {
   const std::optional<std::string> source = tokenizer.chat_template();
   if (!source) {
     throw input_error(model,
                       "expected a chat template in chat_template.jinja or tokenizer_config.json, got none; add one");
   }
-  return data::ChatTemplates::compile(*source, tokenizer.chat_template("tool_use"), "chat template of " + model);
+  return text::ChatTemplates::compile(*source, tokenizer.chat_template("tool_use"), "chat template of " + model);
 }
 
-std::vector<std::string> render_prompts(const std::string& path, bool json_lines, const data::Tokenizer& tokenizer,
+std::vector<std::string> render_prompts(const std::string& path, bool json_lines, const text::Tokenizer& tokenizer,
                                         const std::string& model) {
-  const data::ChatTemplates chats = chat_templates_of(tokenizer, model);
+  const text::ChatTemplates chats = chat_templates_of(tokenizer, model);
   const std::string content = read_file(path, kMaxFileBytes);
   std::vector<std::string> prompts;
   const auto add = [&](std::string_view text, const std::string& where) {
-    const data::ChatInput input = chat_input(text, tokenizer, true, where);
+    const text::ChatInput input = chat_input(text, tokenizer, true, where);
     prompts.push_back(render_chat(chats.for_tools(input.tools), input).text);
   };
   if (!json_lines) {

@@ -5,23 +5,23 @@
 #include <string_view>
 #include <vector>
 
-#include "data/chat_template.h"
-#include "data/tokenizer.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace spillway {
 
 // JSON of a list of messages, or of an object with messages, tools, documents, add_generation_prompt,
 // continue_final_message and chat_template_kwargs. `asks` is add_generation_prompt where the object does not say.
 // Throws InputError at `where`.
-[[nodiscard]] data::ChatInput chat_input(std::string_view text, const data::Tokenizer& tokenizer, bool asks,
+[[nodiscard]] text::ChatInput chat_input(std::string_view text, const text::Tokenizer& tokenizer, bool asks,
                                          std::string_view where);
 
 // The templates of a tokenizer; `model` is its folder. Throws InputError where there are none.
-[[nodiscard]] data::ChatTemplates chat_templates_of(const data::Tokenizer& tokenizer, const std::string& model);
+[[nodiscard]] text::ChatTemplates chat_templates_of(const text::Tokenizer& tokenizer, const std::string& model);
 
 // The prompts of a JSON file of one conversation, or of a JSON-lines file of many, ready to be answered. Throws
 // InputError; `model` is the folder whose tokenizer it is.
 [[nodiscard]] std::vector<std::string> render_prompts(const std::string& path, bool json_lines,
-                                                      const data::Tokenizer& tokenizer, const std::string& model);
+                                                      const text::Tokenizer& tokenizer, const std::string& model);
 
 }  // namespace spillway

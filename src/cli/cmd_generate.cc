@@ -12,7 +12,7 @@
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 #include "train/generator.h"
 
 namespace spillway {
@@ -34,7 +34,7 @@ std::filesystem::path tokenizer_folder(const Options& options) {
 }
 
 // The token ids of each prompt to answer.
-std::vector<std::vector<int32_t>> read_prompts(const Options& options, const data::Tokenizer& tokenizer) {
+std::vector<std::vector<int32_t>> read_prompts(const Options& options, const text::Tokenizer& tokenizer) {
   std::vector<std::vector<int32_t>> prompts;
   if (options.messages.empty()) {
     prompts.push_back(tokenizer.encode(options.prompt, true));
@@ -50,7 +50,7 @@ std::vector<std::vector<int32_t>> read_prompts(const Options& options, const dat
   return prompts;
 }
 
-Json to_json(const Options& options, const data::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+Json to_json(const Options& options, const text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
              const train::Generated& result) {
   Json json = {{"text", tokenizer.decode(result.ids, true)},
                {"ids", result.ids},
@@ -61,9 +61,9 @@ Json to_json(const Options& options, const data::Tokenizer& tokenizer, const std
 }
 
 // Answers one prompt and writes the result; a terminal sees the text as it grows.
-void answer(const Options& options, const data::Tokenizer& tokenizer, train::Generator& generator,
+void answer(const Options& options, const text::Tokenizer& tokenizer, train::Generator& generator,
             const std::vector<int32_t>& prompt) {
-  data::Tokenizer::StreamDecoder decoder(tokenizer, true);
+  text::Tokenizer::StreamDecoder decoder(tokenizer, true);
   const bool streams = !options.json && !options.json_lines;
   const auto on_token = [&](int32_t id) {
     if (!streams) return;
@@ -117,7 +117,7 @@ int cmd_generate(std::span<const std::string> args) {
   line.example("spillway generate ./model --messages chat.json --temperature 0.7 --top-p 0.9");
   if (!line.parse(args)) return kDone;
 
-  const data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(options));
+  const text::Tokenizer tokenizer = text::Tokenizer::load(tokenizer_folder(options));
   const std::vector<std::vector<int32_t>> prompts = read_prompts(options, tokenizer);
   size_t longest = 0;
   for (const std::vector<int32_t>& prompt : prompts) longest = std::max(longest, prompt.size());

@@ -39,12 +39,12 @@ constexpr std::string_view kExamples[] = {"spillway plan config.yml", "spillway 
 constexpr ConfigCommand kCommand = {"plan", "Shows where every byte will live and what a step costs; trains nothing.",
                                     kFlags, kExamples};
 
-void print_verdicts_json(const std::string& path, const train::LoadedConfig& loaded) {
+void print_verdicts_json(const std::string& path, const config::LoadedConfig& loaded) {
   auto keys = nlohmann::ordered_json::array();
   auto problems = nlohmann::ordered_json::array();
-  for (const train::KeyVerdict& key : loaded.verdicts.keys()) {
+  for (const config::KeyVerdict& key : loaded.verdicts.keys()) {
     keys.push_back(
-        {{"key", key.key}, {"name", key.name}, {"verdict", train::name_of(key.verdict)}, {"note", key.note}});
+        {{"key", key.key}, {"name", key.name}, {"verdict", config::name_of(key.verdict)}, {"note", key.note}});
     if (!key.message.empty()) problems.push_back(key.message);
   }
   if (!loaded.conflict.empty()) problems.push_back(loaded.conflict);
@@ -56,11 +56,11 @@ void print_verdicts_json(const std::string& path, const train::LoadedConfig& loa
   fmt::print("{}\n", json_text(document, 2));
 }
 
-void print_verdicts(const std::string& path, const train::LoadedConfig& loaded, bool is_fine) {
+void print_verdicts(const std::string& path, const config::LoadedConfig& loaded, bool is_fine) {
   size_t width = 0;
-  for (const train::KeyVerdict& key : loaded.verdicts.keys()) width = std::max(width, shown_line(key.key).size());
-  for (const train::KeyVerdict& key : loaded.verdicts.keys()) {
-    fmt::print("  {:<{}}  {}{}\n", shown_line(key.key), width, train::name_of(key.verdict),
+  for (const config::KeyVerdict& key : loaded.verdicts.keys()) width = std::max(width, shown_line(key.key).size());
+  for (const config::KeyVerdict& key : loaded.verdicts.keys()) {
+    fmt::print("  {:<{}}  {}{}\n", shown_line(key.key), width, config::name_of(key.verdict),
                key.note.empty() ? "" : ": " + shown_line(key.note));
   }
   if (is_fine) {
@@ -72,9 +72,9 @@ void print_verdicts(const std::string& path, const train::LoadedConfig& loaded, 
 
 // The verdict on every key; then the first that is not fine is the command's error.
 int check_keys(const ConfigArguments& arguments) {
-  const train::LoadedConfig loaded =
-      train::check_config_file(arguments.path, arguments.overrides, train::ConfigUse::kTrain);
-  const std::string problem = train::first_problem(loaded);
+  const config::LoadedConfig loaded =
+      config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain);
+  const std::string problem = config::first_problem(loaded);
   if (arguments.has("--json")) {
     print_verdicts_json(arguments.path, loaded);
   } else {
@@ -101,7 +101,7 @@ int cmd_plan(std::span<const std::string> args) {
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
   if (arguments->has("--check-config")) return check_keys(*arguments);
-  const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
+  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
 
   const std::string html = arguments->value("--html");
   std::vector<CommandInput> inputs = train::inputs_of(loaded.config);
@@ -122,7 +122,7 @@ int cmd_plan(std::span<const std::string> args) {
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   planned.context.frontier = std::move(frontier);
   if (!planned.plan.fits) {
-    if (!elsewhere) measure_new_disks(machine, train::disk_paths(loaded.config), *device);
+    if (!elsewhere) measure_new_disks(machine, config::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
     train::add_nearest_changes(loaded, job, machine, planned);
   } else if (!elsewhere) {

@@ -74,7 +74,7 @@ std::vector<int64_t> beginnings_of(const data::RowTable& rows) {
 // The lines that max_steps take of a stream, and the rows that begin in them. Records are counted by the block, so that
 // some are read beyond those.
 ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data::StreamSource>& source,
-                          const train::Config& config) {
+                          const config::Config& config) {
   data::RowStream stream(source);
   data::LineFile file(path);
   LineCounts counts;
@@ -98,19 +98,19 @@ ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data
   return summary;
 }
 
-ordered_json write_all(const fs::path& folder, const train::Config& config, const train::TrainingData& data,
+ordered_json write_all(const fs::path& folder, const config::Config& config, const train::TrainingData& data,
                        Progress& progress) {
   ordered_json summary;
   if (data.stream) {
     summary = write_stream(folder / "train.jsonl", data.stream, config);
   } else {
     summary = to_json(data.training_summary);
-    summary.update(write_epoch(folder / "train.jsonl", data.training, batch_options(config), progress));
+    summary.update(write_epoch(folder / "train.jsonl", data.training, train::batch_options(config), progress));
   }
   if (!data.validation.empty()) {
     ordered_json& eval = summary["eval"] = ordered_json::object();
     if (data.validation_summary) eval = to_json(*data.validation_summary);
-    eval.update(write_epoch(folder / "eval.jsonl", data.validation, evaluation_batch_options(config), progress));
+    eval.update(write_epoch(folder / "eval.jsonl", data.validation, train::evaluation_batch_options(config), progress));
   }
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
@@ -131,7 +131,7 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
   return summary;
 }
 
-ordered_json preprocess(const fs::path& out, const train::Config& config) {
+ordered_json preprocess(const fs::path& out, const config::Config& config) {
   const ModelConfig model = read_model_config(config.base_model);
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
@@ -141,11 +141,11 @@ ordered_json preprocess(const fs::path& out, const train::Config& config) {
     folder.publish();
     return summary;
   };
-  if (has_completions(objective_of(config))) {
-    const train::PreferenceData data = load_preference_data(config, model, count);
+  if (has_completions(config::objective_of(config))) {
+    const train::PreferenceData data = train::load_preference_data(config, model, count);
     return write([&](const fs::path& folder) { return write_preferences_all(folder, data); });
   }
-  const train::TrainingData data = load_training_data(config, model, count);
+  const train::TrainingData data = train::load_training_data(config, model, count);
   return write([&](const fs::path& folder) { return write_all(folder, config, data, progress); });
 }
 
@@ -154,8 +154,8 @@ ordered_json preprocess(const fs::path& out, const train::Config& config) {
 int cmd_preprocess(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
-  const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kPreprocess);
-  const train::Config& config = loaded.config;
+  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kPreprocess);
+  const config::Config& config = loaded.config;
   const fs::path folder =
       arguments->has("--out") ? fs::path(arguments->value("--out")) : fs::path(config.output_dir) / "preprocessed";
   const std::string_view key = arguments->has("--out") ? "--out" : "output_dir";

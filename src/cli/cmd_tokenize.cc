@@ -14,9 +14,9 @@
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "data/chat_template.h"
-#include "data/tokenizer.h"
 #include "io/file.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace spillway {
 namespace {
@@ -43,7 +43,7 @@ void each_line(const std::string& path, const Use& use) {
 }
 
 // One JSON string a line in, one {"ids", "text"} a line out.
-void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
+void tokenize_lines(const text::Tokenizer& tokenizer, const Options& options) {
   each_line(options.lines, [&](std::string_view text, const std::string& where) {
     const auto line = parse_json<Json>(text, where);
     if (!line.is_string()) {
@@ -55,7 +55,7 @@ void tokenize_lines(const data::Tokenizer& tokenizer, const Options& options) {
 }
 
 // 1 for each token that overlaps a {% generation %} block.
-std::vector<int> assistant_mask(const data::Tokenizer& tokenizer, const data::ChatTemplate::Rendered& rendered,
+std::vector<int> assistant_mask(const text::Tokenizer& tokenizer, const text::ChatTemplate::Rendered& rendered,
                                 const std::vector<int32_t>& ids) {
   std::vector<int> mask;
   size_t span = 0;
@@ -66,10 +66,10 @@ std::vector<int> assistant_mask(const data::Tokenizer& tokenizer, const data::Ch
   return mask;
 }
 
-Json tokenized_messages(const data::Tokenizer& tokenizer, const data::ChatTemplates& chats,
-                        const data::ChatInput& input) {
-  const data::ChatTemplate& chat = chats.for_tools(input.tools);
-  const data::ChatTemplate::Rendered rendered = data::render_chat(chat, input);
+Json tokenized_messages(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats,
+                        const text::ChatInput& input) {
+  const text::ChatTemplate& chat = chats.for_tools(input.tools);
+  const text::ChatTemplate::Rendered rendered = text::render_chat(chat, input);
   const std::vector<int32_t> ids = tokenizer.encode(rendered.text, false);
   Json result = {{"ids", ids}, {"tokens", Json::array()}, {"text", rendered.text}};
   for (const int32_t id : ids) result["tokens"].push_back(tokenizer.id_to_token(id));
@@ -77,19 +77,19 @@ Json tokenized_messages(const data::Tokenizer& tokenizer, const data::ChatTempla
   return result;
 }
 
-void tokenize_messages(const data::Tokenizer& tokenizer, const Options& options) {
-  const data::ChatInput input =
+void tokenize_messages(const text::Tokenizer& tokenizer, const Options& options) {
+  const text::ChatInput input =
       chat_input(read_file(options.messages, kMaxInputBytes), tokenizer, false, options.messages);
   const Json result = tokenized_messages(tokenizer, chat_templates_of(tokenizer, options.model), input);
   fmt::print("{}\n", options.json ? json_text(result, 2) : result["text"].get_ref<const std::string&>());
 }
 
 // One conversation a line in; a line out for each, with an error where the template refuses it.
-void tokenize_message_lines(const data::Tokenizer& tokenizer, const Options& options) {
-  const data::ChatTemplates chats = chat_templates_of(tokenizer, options.model);
+void tokenize_message_lines(const text::Tokenizer& tokenizer, const Options& options) {
+  const text::ChatTemplates chats = chat_templates_of(tokenizer, options.model);
   int64_t count = 0, refused = 0;
   each_line(options.messages, [&](std::string_view line, const std::string& where) {
-    const data::ChatInput input = chat_input(line, tokenizer, false, where);
+    const text::ChatInput input = chat_input(line, tokenizer, false, where);
     ++count;
     try {
       fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats, input)));
@@ -106,7 +106,7 @@ void tokenize_message_lines(const data::Tokenizer& tokenizer, const Options& opt
   }
 }
 
-void tokenize_text(const data::Tokenizer& tokenizer, const Options& options) {
+void tokenize_text(const text::Tokenizer& tokenizer, const Options& options) {
   const std::string text = options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes);
   if (const int64_t at = first_invalid_utf8(text); at >= 0) {
     throw input_error(options.file.empty() ? "--text" : options.file,
@@ -151,7 +151,7 @@ int cmd_tokenize(std::span<const std::string> args) {
                       "expected it with --lines, or with --messages, got one without the other; give both");
   }
 
-  const data::Tokenizer tokenizer = data::Tokenizer::load(options.model);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(options.model);
   if (!options.lines.empty()) {
     tokenize_lines(tokenizer, options);
   } else if (options.json_lines) {

@@ -68,7 +68,7 @@ class OutputFolder {
 };
 
 // Reads the data, with `now` as the time that templates show.
-train::TrainingData read_data(const train::Config& config, const train::Job& job, const std::optional<std::tm>& now,
+train::TrainingData read_data(const config::Config& config, const train::Job& job, const std::optional<std::tm>& now,
                               Progress& progress) {
   train::check_data_files(config);
   progress.say("reading the data");
@@ -88,7 +88,7 @@ int cmd_train(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
-  const train::LoadedConfig loaded = load_config(*arguments, train::ConfigUse::kTrain);
+  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
   SharedOutput shared = train::training_output(loaded.config);
   Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
   progress.hint("planning");
@@ -102,7 +102,7 @@ int cmd_train(std::span<const std::string> args) {
   std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   if (!planned.plan.fits) {
-    measure_new_disks(machine, train::disk_paths(loaded.config), *device);
+    measure_new_disks(machine, config::disk_paths(loaded.config), *device);
     progress.hint("looking for what would fit");
     train::add_nearest_changes(loaded, job, machine, planned);
   }

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/help_page.h"
-#include "train/config_help.h"
+#include "config/help.h"
 
 namespace spillway {
 namespace {
@@ -106,7 +106,7 @@ class ArgumentReader {
 std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& command, std::span<const std::string> args) {
   const auto is_given = [&](std::string_view flag) { return std::find(args.begin(), args.end(), flag) != args.end(); };
   if (is_given("--help-config")) {
-    fmt::print("{}", is_given("--markdown") ? train::config_markdown() : train::config_help());
+    fmt::print("{}", is_given("--markdown") ? config::config_markdown() : config::config_help());
     return {};
   }
   if (is_given("--help") || is_given("-h")) {
@@ -120,14 +120,14 @@ void apply_isa_flag(const ConfigArguments& arguments) {
   if (arguments.has(kIsaFlag.name)) cpu::limit_isa(arguments.value(kIsaFlag.name));
 }
 
-train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use) {
-  train::LoadedConfig loaded = train::load_config_file(arguments.path, arguments.overrides, use);
+config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use) {
+  config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use);
   log_notes(loaded);
   return loaded;
 }
 
-void log_notes(const train::LoadedConfig& loaded) {
-  if (const std::string line = train::ignored_line(loaded); !line.empty()) log_line(line);
+void log_notes(const config::LoadedConfig& loaded) {
+  if (const std::string line = config::ignored_line(loaded); !line.empty()) log_line(line);
   for (const std::string& note : loaded.notes) log_line(note);
 }
 

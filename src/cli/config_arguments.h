@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/config_load.h"
+#include "config/load.h"
 
 namespace spillway {
 
@@ -34,7 +34,7 @@ struct ConfigCommand {
 
 struct ConfigArguments {
   std::string path;  // `-`: standard input
-  std::vector<train::ConfigOverride> overrides;
+  std::vector<config::ConfigOverride> overrides;
   std::map<std::string, std::string, std::less<>> flags;  // those given, with their values
 
   [[nodiscard]] bool has(std::string_view flag) const { return flags.find(flag) != flags.end(); }
@@ -54,9 +54,9 @@ struct ConfigArguments {
 void apply_isa_flag(const ConfigArguments& arguments);
 
 // Loads the config that the arguments name, and says on standard error which of its keys are ignored.
-[[nodiscard]] train::LoadedConfig load_config(const ConfigArguments& arguments, train::ConfigUse use);
+[[nodiscard]] config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use);
 
 // The keys that are ignored in one line, and a line for each key that was taken to mean something else.
-void log_notes(const train::LoadedConfig& loaded);
+void log_notes(const config::LoadedConfig& loaded);
 
 }  // namespace spillway

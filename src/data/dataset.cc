@@ -38,7 +38,7 @@ InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary&
 }
 
 DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
-                             const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink) {
+                             const text::Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink) {
   RowCollector collector(options, sink);
   std::vector<std::unique_ptr<RowBuilder>> builders;
   for (const DatasetConfig& config : configs) builders.push_back(make_row_builder(config, options, tokenizer));
@@ -55,8 +55,8 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
   return collector.summary();
 }
 
-Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options, const Tokenizer& tokenizer,
-                      const Preparation& preparation) {
+Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
+                      const text::Tokenizer& tokenizer, const Preparation& preparation) {
   const auto rows = std::make_shared<MemoryRows>();
   const DatasetSummary summary = read_datasets(configs, options, tokenizer, preparation, *rows);
   return {RowTable(rows), summary};

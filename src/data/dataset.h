@@ -16,7 +16,7 @@
 #include "data/dataset_options.h"
 #include "data/rows/row_collector.h"
 #include "data/rows/row_table.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace spillway::data {
 
@@ -36,10 +36,11 @@ struct Preparation {
 // dropped (but for TRL's packing). Throws InputError: for files that are not there or not readable (with the line),
 // rows that lack a field, an unknown type, and where no row remains.
 [[nodiscard]] Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                    const Tokenizer& tokenizer, const Preparation& preparation = {});
+                                    const text::Tokenizer& tokenizer, const Preparation& preparation = {});
 // The same, one row after the other into a sink.
 [[nodiscard]] DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                           const Tokenizer& tokenizer, const Preparation& preparation, RowSink& sink);
+                                           const text::Tokenizer& tokenizer, const Preparation& preparation,
+                                           RowSink& sink);
 
 // Those that the length rule of the options keeps, of rows that were made by another one: an evaluation need not pack
 // as training does. Throws InputError for rows that are too long, where the options say so.

@@ -20,8 +20,8 @@ using Json = nlohmann::ordered_json;
 
 const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
 
-const Tokenizer& tokenizer() {
-  static const Tokenizer loaded = Tokenizer::load(kGolden);
+const text::Tokenizer& tokenizer() {
+  static const text::Tokenizer loaded = text::Tokenizer::load(kGolden);
   return loaded;
 }
 

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Words are tokens: u, </s>, a to e.
-const Tokenizer& tokenizer() {
-  static const Tokenizer words = Tokenizer::from_json(
+const text::Tokenizer& tokenizer() {
+  static const text::Tokenizer words = text::Tokenizer::from_json(
       R"({"model": {"type": "WordLevel", "unk_token": "u",
                     "vocab": {"u": 0, "</s>": 1, "a": 2, "b": 3, "c": 4, "d": 5, "e": 6}},
           "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [{"id": 1, "content": "</s>", "special": true}]})",

@@ -15,10 +15,10 @@
 namespace spillway::train {
 namespace {
 
-LoraOptions fresh_lora(const Config& config, const ModelConfig& model) {
+LoraOptions fresh_lora(const config::Config& config, const ModelConfig& model) {
   LoraOptions lora{
       .r = config.lora_r, .alpha = config.lora_alpha, .rslora = config.peft_use_rslora, .dropout = config.lora_dropout};
-  const TargetModules& targets = config.lora_target_modules;
+  const config::TargetModules& targets = config.lora_target_modules;
   if (!targets.pattern.empty()) {
     lora.target_modules = modules_matching(model, targets.pattern, "lora_target_modules");
   } else if (!config.lora_target_linear) {
@@ -37,7 +37,7 @@ std::set<std::string> names_of(const std::vector<Named>& all) {
 }
 
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
-LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
+LoraOptions continued_lora(const config::Config& config, const ModelConfig& model) {
   LoraOptions lora = read_adapter_options(config.lora_model_dir);
   const auto differs = [&config](std::string_view key, const auto& expected, const auto& got) {
     return input_error(key, "expected {} as in {}/adapter_config.json, got {}; leave the key out", expected,
@@ -64,7 +64,7 @@ LoraOptions continued_lora(const Config& config, const ModelConfig& model) {
 }
 
 // Changes the model where the adapter trains its embedding or head.
-LoraOptions lora_options(const Config& config, ModelConfig& model) {
+LoraOptions lora_options(const config::Config& config, ModelConfig& model) {
   if (!config.lora_model_dir.empty()) {
     fit_to_adapter(model, read_adapter_options(config.lora_model_dir), config.lora_model_dir);
     return continued_lora(config, model);
@@ -76,14 +76,14 @@ LoraOptions lora_options(const Config& config, ModelConfig& model) {
   return lora;
 }
 
-DecoderOptions decoder_options(const Config& config, std::optional<LoraOptions> lora) {
-  DecoderOptions options{.dtype = config.bf16 == AutoBool::kFalse ? DType::kF32 : DType::kBF16};
+DecoderOptions decoder_options(const config::Config& config, std::optional<LoraOptions> lora) {
+  DecoderOptions options{.dtype = config.bf16 == config::AutoBool::kFalse ? DType::kF32 : DType::kBF16};
   options.tokens = config.micro_batch_size * config.sequence_len;
   options.sequence_len = config.sequence_len;
   // A sequence has two tokens at least, or it has no target. Packing by TRL's rules keeps such rows, and splits off
   // more.
   const bool packs = config.packing || config.sample_packing || config.eval_sample_packing.value_or(false);
-  const bool has_single_tokens = packs && (config.packing || config.length_rules == LengthRules::kTrl);
+  const bool has_single_tokens = packs && (config.packing || config.length_rules == data::LengthRules::kTrl);
   options.max_sequences = std::max<int64_t>(1, has_single_tokens ? options.tokens : options.tokens / 2);
   options.train_base = !lora;
   options.lora = std::move(lora);
@@ -144,7 +144,7 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
 }
 
 // What is trained must not replace what it was read from, which may be read again in every step.
-void check_output_dir(const Config& config) {
+void check_output_dir(const config::Config& config) {
   std::error_code no_such_folder;
   if (!std::filesystem::equivalent(config.output_dir, config.base_model, no_such_folder)) return;
   throw input_error("output_dir", "expected another folder than base_model's, got {} for both; name a new one",
@@ -153,11 +153,11 @@ void check_output_dir(const Config& config) {
 
 }  // namespace
 
-Job make_job(const Config& config, const Machine& machine) {
+Job make_job(const config::Config& config, const Machine& machine) {
   check_output_dir(config);
   Job job{.config = config, .model = read_model_config(config.base_model)};
   std::optional<LoraOptions> lora;
-  if (config.adapter == Adapter::kLora) lora = lora_options(config, job.model);
+  if (config.adapter == config::Adapter::kLora) lora = lora_options(config, job.model);
   job.notes = grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
   job.graph = {.decoder = decoder_options(config, std::move(lora)),
                .optimizer = config.optimizer,

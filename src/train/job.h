@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "model/config.h"
 #include "model/stored_weights.h"
 #include "plan/print.h"
-#include "train/config.h"
 #include "train/training_graph.h"
 
 namespace spillway::train {
 
 struct Job {
-  Config config;
+  config::Config config;
   ModelConfig model;
   TrainingGraphOptions graph;
   Budget budget;
@@ -25,7 +25,7 @@ struct Job {
 
 // Reads config.json (and the adapter's, with lora_model_dir), no weights. Throws InputError for what does not fit
 // together. `machine` says how much memory there is.
-[[nodiscard]] Job make_job(const Config& config, const Machine& machine);
+[[nodiscard]] Job make_job(const config::Config& config, const Machine& machine);
 
 // The plan of a job and what is printed with it.
 struct PlannedJob {

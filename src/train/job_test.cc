@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "config/load.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
-#include "train/config_load.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -14,7 +14,7 @@ TEST_CASE("a length that the model was not trained for is said with the job, bef
     const std::string text =
         fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 1\ndatasets: [{{path: unused}}]\n{}\n",
                     (kGoldenModels / "qwen3").string(), length);
-    return train::make_job(train::load_config(text, "test", {}, train::ConfigUse::kTrain).config, tiered_machine())
+    return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine())
         .notes;
   };
   const int64_t trained = read_model_config(kGoldenModels / "qwen3").max_position_embeddings;

@@ -19,7 +19,7 @@ int64_t free_bytes(const Machine& machine, Tier tier) {
 
 class Levers {
  public:
-  Levers(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+  Levers(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
       : loaded_(loaded), job_(job), config_(loaded.config), plan_(plan), machine_(machine) {}
 
   std::vector<Lever> all() {
@@ -42,14 +42,15 @@ class Levers {
   }
 
   void add_plan() {
-    if (config_.memory.plan == PlanMode::kFixed) levers_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
+    if (config_.memory.plan == config::PlanMode::kFixed)
+      levers_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
   }
 
   void add_recomputation() {
     const Policy& policy = job_.policy;
     const bool is_open = !policy[SavedGroup::kAttention] && !policy[SavedGroup::kProduct] &&
                          !policy[SavedGroup::kElementwise];  // so the plan has tried it
-    if (is_open || config_.gradient_checkpointing == Checkpointing::kOn) return;
+    if (is_open || config_.gradient_checkpointing == config::Checkpointing::kOn) return;
     levers_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
   }
 
@@ -57,7 +58,7 @@ class Levers {
     const int64_t has = job_.budget.of(tier).value_or(0);
     if (plan_.missing_bytes[static_cast<size_t>(tier)] > 0 || free < has + kMiB) return;
     levers_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
-                       .is_enough_alone = config_.memory.plan == PlanMode::kAuto,
+                       .is_enough_alone = config_.memory.plan == config::PlanMode::kAuto,
                        .opens = tier});
   }
 
@@ -76,7 +77,7 @@ class Levers {
 
   void add_homes() {
     const Policy& policy = job_.policy;
-    const bool has_adapter = config_.adapter != Adapter::kNone;
+    const bool has_adapter = config_.adapter != config::Adapter::kNone;
     add_home("optimizer_offload", policy.optimizer_state, "host");
     add_home("gradient_offload", policy.gradients, "host");
     add_home(has_adapter ? "layer_offloading" : "parameter_offload",
@@ -115,9 +116,9 @@ class Levers {
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }
 
-  const LoadedConfig& loaded_;
+  const config::LoadedConfig& loaded_;
   const Job& job_;
-  const Config& config_;
+  const config::Config& config_;
   const Plan& plan_;
   const Machine& machine_;
   std::vector<Lever> levers_;
@@ -125,7 +126,8 @@ class Levers {
 
 }  // namespace
 
-std::vector<Lever> levers_of(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine) {
+std::vector<Lever> levers_of(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                             const Machine& machine) {
   return Levers(loaded, job, plan, machine).all();
 }
 
@@ -141,7 +143,7 @@ Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& miss
   return overrides;
 }
 
-ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes) {
+config::ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes) {
   return {budget_keys(job.config.memory)[static_cast<size_t>(tier)], fmt::format("{}MiB", div_ceil(bytes, kMiB))};
 }
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "train/config_load.h"
+#include "config/load.h"
 #include "train/job.h"
 
 namespace spillway::train {
 
-using Overrides = std::vector<ConfigOverride>;
+using Overrides = std::vector<config::ConfigOverride>;
 
 struct Lever {
   std::vector<Overrides> grades;  // from what asks least of the user on: what follows one that fits, fits
@@ -23,7 +23,7 @@ struct Lever {
 
 // Of a job whose `plan` does not fit, written with the keys that the config uses; what asks least comes first. Larger
 // budgets of what is missing are not among them: they always help.
-[[nodiscard]] std::vector<Lever> levers_of(const LoadedConfig& loaded, const Job& job, const Plan& plan,
+[[nodiscard]] std::vector<Lever> levers_of(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
                                            const Machine& machine);
 
 // The budgets with which a job would fit that is short of so many bytes, by tier. Empty where `job` has no budget of
@@ -32,6 +32,6 @@ struct Lever {
                                        const Machine& machine);
 
 // A tier's budget, as the config would say it.
-[[nodiscard]] ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes);
+[[nodiscard]] config::ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes);
 
 }  // namespace spillway::train

@@ -1,4 +1,4 @@
-// lora_target_modules as one text: a pattern, as PEFT takes it.
+// The modules of a model that a pattern of lora_target_modules means.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,6 @@
 #include "model/config.h"
 
 namespace spillway::train {
-
-// Whether a name is a pattern rather than a module's name or the end of its path.
-[[nodiscard]] bool is_module_pattern(std::string_view name);
-
-// Throws InputError at `where` for what is no regular expression.
-void check_module_pattern(std::string_view pattern, std::string_view where);
 
 // The paths of the linear layers of the blocks which the pattern matches from end to end
 // ("model.layers.0.mlp.up_proj"). Throws InputError at `where` where there are none.

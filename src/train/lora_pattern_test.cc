@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "config/module_pattern.h"
 
 using namespace spillway;
 using namespace spillway::train;
@@ -22,11 +23,11 @@ std::set<std::string, std::less<>> matching(std::string_view pattern) {
 }  // namespace
 
 TEST_CASE("a pattern has characters that a module's name has not") {
-  CHECK(is_module_pattern(R"(.*\.q_proj)"));
-  CHECK(is_module_pattern("model.layers.[\\d]+.mlp.up_proj"));
-  CHECK_FALSE(is_module_pattern("q_proj"));
-  CHECK_FALSE(is_module_pattern("self_attn.q_proj"));
-  CHECK_FALSE(is_module_pattern("all-linear"));
+  CHECK(config::is_module_pattern(R"(.*\.q_proj)"));
+  CHECK(config::is_module_pattern("model.layers.[\\d]+.mlp.up_proj"));
+  CHECK_FALSE(config::is_module_pattern("q_proj"));
+  CHECK_FALSE(config::is_module_pattern("self_attn.q_proj"));
+  CHECK_FALSE(config::is_module_pattern("all-linear"));
 }
 
 TEST_CASE("a pattern matches whole paths of linear layers, as PEFT's fullmatch does") {
@@ -40,5 +41,5 @@ TEST_CASE("a pattern matches whole paths of linear layers, as PEFT's fullmatch d
                        "model.layers.0.self_attn.q_proj, got 'layers.*q_proj'; change it",
                        InputError);
   CHECK_THROWS_AS((void)matching("(a"), InputError);
-  CHECK_THROWS_AS(check_module_pattern("[", "lora_target_modules"), InputError);
+  CHECK_THROWS_AS(config::check_module_pattern("[", "lora_target_modules"), InputError);
 }

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "train/config.h"
+#include "config/config.h"
 
 namespace spillway::train {
 
 struct LrSchedule {
-  LrScheduler kind = LrScheduler::kConstant;
+  config::LrScheduler kind = config::LrScheduler::kConstant;
   double peak = 0;
   int64_t warmup_steps = 0;
   int64_t total_steps = 0;

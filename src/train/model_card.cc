@@ -5,7 +5,7 @@
 namespace spillway::train {
 
 std::string model_card(const Job& job) {
-  const Config& c = job.config;
+  const config::Config& c = job.config;
   std::string text =
       fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: text-generation\ntags:\n- spillway\n",
                   c.base_model, job.graph.decoder.lora ? "peft" : "transformers");

@@ -39,14 +39,14 @@ struct Road {
 
 std::string text_of(const Overrides& overrides) {
   std::string text;
-  for (const ConfigOverride& one : overrides)
+  for (const config::ConfigOverride& one : overrides)
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", one.key, one.value);
   return text;
 }
 
 class NearestSearch {
  public:
-  NearestSearch(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+  NearestSearch(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
       : loaded_(loaded), job_(job), plan_(plan), machine_(machine), levers_(levers_of(loaded, job, plan, machine)) {
     nearest_ = &(trials_[""] = trial_of(plan, job, ""));
   }
@@ -90,7 +90,7 @@ class NearestSearch {
 
   [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
     try {
-      return make_job(load_changed(loaded_.source, overrides).config, machine_);
+      return make_job(config::load_changed(loaded_.source, overrides).config, machine_);
     } catch (const InputError&) {
       return {};  // a key beside it does not go with it
     }
@@ -273,7 +273,7 @@ class NearestSearch {
     return change;
   }
 
-  const LoadedConfig& loaded_;
+  const config::LoadedConfig& loaded_;
   const Job& job_;
   const Plan& plan_;
   const Machine& machine_;
@@ -287,11 +287,13 @@ class NearestSearch {
 
 }  // namespace
 
-NearestChanges nearest_changes(const LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine) {
+NearestChanges nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                               const Machine& machine) {
   return NearestSearch(loaded, job, plan, machine).run();
 }
 
-void add_nearest_changes(const LoadedConfig& loaded, const Job& job, const Machine& machine, PlannedJob& planned) {
+void add_nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
+                         PlannedJob& planned) {
   NearestChanges found = nearest_changes(loaded, job, planned.plan, machine);
   planned.context.nearest = std::move(found.changes);
   planned.context.least = std::move(found.least);

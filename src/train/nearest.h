@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "train/config_load.h"
+#include "config/load.h"
 #include "train/job.h"
 
 namespace spillway::train {
@@ -26,9 +26,10 @@ struct NearestChanges {
 // trains on other rows last. Each is written with the keys that the config uses, was loaded as if typed on its command
 // line, and planned; it fits.
 // REQUIRES: `job` was made from `loaded`, and `plan`, which is its plan, does not fit.
-[[nodiscard]] NearestChanges nearest_changes(const LoadedConfig& loaded, const Job& job, const Plan& plan,
+[[nodiscard]] NearestChanges nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
                                              const Machine& machine);
 // Adds them to a planned job, which does not fit.
-void add_nearest_changes(const LoadedConfig& loaded, const Job& job, const Machine& machine, PlannedJob& planned);
+void add_nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
+                         PlannedJob& planned);
 
 }  // namespace spillway::train

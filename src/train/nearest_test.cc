@@ -6,9 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/math.h"
+#include "config/load.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
-#include "train/config_load.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -17,16 +17,16 @@ namespace {
 
 // A full fine-tuning of a tiny model with these lines in its config, as a user would write it. The lines may have their
 // own keys for the size of a batch.
-train::LoadedConfig load(const std::string& lines, const std::vector<train::ConfigOverride>& overrides = {}) {
+config::LoadedConfig load(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {}) {
   std::string text =
       fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}",
                   (kGoldenModels / "qwen3").string(), lines);
   if (lines.find("batch_size") == std::string::npos) text += "micro_batch_size: 4\n";
   if (lines.find("max_") == std::string::npos) text += "sequence_len: 256\n";
-  return train::load_config(text, "test", overrides, train::ConfigUse::kTrain);
+  return config::load_config(text, "test", overrides, config::ConfigUse::kTrain);
 }
 
-train::Job job_of(const std::string& lines, const std::vector<train::ConfigOverride>& overrides = {},
+train::Job job_of(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {},
                   const Machine& machine = tiered_machine()) {
   return train::make_job(load(lines, overrides).config, machine);
 }
@@ -36,8 +36,8 @@ int64_t peak(const train::Job& job, Tier tier, const Machine& machine = tiered_m
 }
 
 // "a: 1, b: 2" as overrides of a config.
-std::vector<train::ConfigOverride> overrides_of(std::string text) {
-  std::vector<train::ConfigOverride> result;
+std::vector<config::ConfigOverride> overrides_of(std::string text) {
+  std::vector<config::ConfigOverride> result;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(", "), text.size()), colon = text.find(": ");
     result.push_back({text.substr(0, colon), text.substr(colon + 2, comma - colon - 2)});
@@ -61,7 +61,7 @@ struct Refusal {
 // be left out, and that the fastest comes first.
 Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_machine()) {
   CAPTURE(lines);
-  const train::LoadedConfig loaded = load(lines);
+  const config::LoadedConfig loaded = load(lines);
   const train::Job job = job_of(lines, {}, machine);
   train::PlannedJob planned = train::plan_job(job, machine);
   REQUIRE_FALSE(planned.plan.fits);
@@ -76,12 +76,12 @@ Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_mac
   for (const PlanContext::Change& change : nearest.changes) {
     CAPTURE(change.text);
     refusal.changes.push_back(change.text);
-    const std::vector<train::ConfigOverride> overrides = overrides_of(change.text);
+    const std::vector<config::ConfigOverride> overrides = overrides_of(change.text);
     const Plan plan = train::plan_job(job_of(lines, overrides, machine), machine).plan;
     CHECK(plan.fits);
     for (size_t one = 0; one < overrides.size(); ++one) {
       if (overrides[one].key == "gradient_accumulation_steps") continue;  // belongs to the size of a micro-batch
-      std::vector<train::ConfigOverride> others = overrides;
+      std::vector<config::ConfigOverride> others = overrides;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(one));
       CAPTURE(overrides[one].key);
       CHECK_FALSE(train::plan_job(job_of(lines, others, machine), machine).plan.fits);
@@ -127,7 +127,7 @@ TEST_CASE("a disk that nobody has mentioned is offered with as much as the plan 
   laptop.capacity_bytes[1] = 0;
   const auto planned = [&](const std::string& memory) {
     const std::string lines = "micro_batch_size: 1\nmax_length: 32\nmemory: {device: " + memory + "}\n";
-    const train::LoadedConfig loaded = load(lines);
+    const config::LoadedConfig loaded = load(lines);
     return std::pair{loaded, train::plan_job(train::make_job(loaded.config, laptop), laptop).plan};
   };
   const int64_t alone = planned("1").second.peaks[0].bytes;
@@ -163,7 +163,7 @@ TEST_CASE("a length that must shrink is that of the key in the config") {
   const int64_t half = peak(job_of("max_seq_length: 128\nmicro_batch_size: 1\n" + small), Tier::kDevice);
   Machine full = tiered_machine();
   full.capacity_bytes = {half, 0, 0};
-  const train::LoadedConfig loaded =
+  const config::LoadedConfig loaded =
       load(fmt::format("max_seq_length: 256\nmicro_batch_size: 1\ngradient_checkpointing: false\n"
                        "optimizer_offload: none\nactivation_offloading: false\nmemory: {{device: {}}}\n",
                        half));
@@ -176,7 +176,7 @@ TEST_CASE("a length that must shrink is that of the key in the config") {
 }
 
 TEST_CASE("what no change can make fit ends after a bounded number of plans") {
-  const train::LoadedConfig loaded = load("micro_batch_size: 64\nmemory: {device: 4KiB}\n");
+  const config::LoadedConfig loaded = load("micro_batch_size: 64\nmemory: {device: 4KiB}\n");
   Machine full = tiered_machine();
   full.capacity_bytes = {4 * kKiB, 0, 0};
   const train::Job job = train::make_job(loaded.config, full);
@@ -224,7 +224,7 @@ TEST_CASE("several tiers that are too small are named in one message, and raised
 
 TEST_CASE("memory that the machine does not have is not advised") {
   const std::string lines = "gradient_checkpointing: true\nmemory: {plan: fixed, device: 4KiB}\n";
-  const train::LoadedConfig loaded = load(lines);
+  const config::LoadedConfig loaded = load(lines);
   const train::Job job = job_of(lines);
   const Plan plan = train::plan_job(job, tiered_machine()).plan;
   REQUIRE_FALSE(plan.fits);

@@ -18,85 +18,88 @@ void fix_inner(Policy& policy, Choice choice) {
 }
 
 // What checkpointing alone says. `open` is what a choice that nobody makes comes to.
-void fix_checkpointing(Policy& policy, const Config& config, Choice open) {
+void fix_checkpointing(Policy& policy, const config::Config& config, Choice open) {
   policy.saved.fill(open);
-  if (config.gradient_checkpointing == Checkpointing::kOn) fix_inner(policy, Treatment::kRecompute);
-  if (config.gradient_checkpointing == Checkpointing::kOff) fix_inner(policy, Treatment::kKeep);
+  if (config.gradient_checkpointing == config::Checkpointing::kOn) fix_inner(policy, Treatment::kRecompute);
+  if (config.gradient_checkpointing == config::Checkpointing::kOff) fix_inner(policy, Treatment::kKeep);
 }
 
-void fix_offloading(Policy& policy, const Config& config) {
+void fix_offloading(Policy& policy, const config::Config& config) {
   if (!config.activation_offloading) return;
-  const ActivationOffloading mode = *config.activation_offloading;
-  if (mode == ActivationOffloading::kOff) {
+  const config::ActivationOffloading mode = *config.activation_offloading;
+  if (mode == config::ActivationOffloading::kOff) {
     policy[SavedGroup::kBoundary] = Treatment::kKeep;
     policy.may_move_saved = false;
     return;
   }
-  const Treatment away = mode == ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
+  const Treatment away = mode == config::ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
   policy[SavedGroup::kBoundary] = away;
-  policy.synchronous = mode == ActivationOffloading::kLegacy;
-  if (mode == ActivationOffloading::kHiddenStates || config.gradient_checkpointing == Checkpointing::kOn) return;
+  policy.synchronous = mode == config::ActivationOffloading::kLegacy;
+  if (mode == config::ActivationOffloading::kHiddenStates ||
+      config.gradient_checkpointing == config::Checkpointing::kOn)
+    return;
   // Without checkpointing everything moves, unless the plan may find something better for a whole model's activations.
-  const bool plan_decides = config.memory.plan == PlanMode::kAuto && config.adapter == Adapter::kNone &&
-                            config.gradient_checkpointing == Checkpointing::kAuto;
+  const bool plan_decides = config.memory.plan == config::PlanMode::kAuto && config.adapter == config::Adapter::kNone &&
+                            config.gradient_checkpointing == config::Checkpointing::kAuto;
   if (!plan_decides) fix_inner(policy, away);
 }
 
-SavedGroup group_of(SavedOutputs outputs) {
-  return outputs == SavedOutputs::kAttention ? SavedGroup::kAttention : SavedGroup::kProduct;
+SavedGroup group_of(config::SavedOutputs outputs) {
+  return outputs == config::SavedOutputs::kAttention ? SavedGroup::kAttention : SavedGroup::kProduct;
 }
 
-void fix_selective(Policy& policy, const Config& config) {
-  const SelectiveCheckpointing& selective = config.selective_checkpointing;
+void fix_selective(Policy& policy, const config::Config& config) {
+  const config::SelectiveCheckpointing& selective = config.selective_checkpointing;
   if (!selective.enabled) return;
   Treatment saved = Treatment::kKeep;
   if (selective.offload) {
-    saved = config.activation_offloading == ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
+    saved = config.activation_offloading == config::ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
   }
-  for (const SavedOutputs outputs : selective.save) policy[group_of(outputs)] = saved;
+  for (const config::SavedOutputs outputs : selective.save) policy[group_of(outputs)] = saved;
 }
 
 // A window that no row is longer than hides nothing.
-LayerType type_of(const Config& config, int64_t window) {
-  return window > 0 && window < config.sequence_len ? LayerType::kSlidingAttention : LayerType::kFullAttention;
+config::LayerType type_of(const config::Config& config, int64_t window) {
+  return window > 0 && window < config.sequence_len ? config::LayerType::kSlidingAttention
+                                                    : config::LayerType::kFullAttention;
 }
 
 // What is not saved is recomputed.
-void fix_recomputed_layers(Policy& policy, const Config& config, const ModelConfig& model) {
-  const SelectiveCheckpointing& selective = config.selective_checkpointing;
+void fix_recomputed_layers(Policy& policy, const config::Config& config, const ModelConfig& model) {
+  const config::SelectiveCheckpointing& selective = config.selective_checkpointing;
   if (!selective.enabled || selective.save_sliding_window) return;
-  const std::vector<LayerType>& types = selective.recompute_layer_types;
+  const std::vector<config::LayerType>& types = selective.recompute_layer_types;
   for (size_t layer = 0; layer < model.sliding_window.size(); ++layer) {
-    const LayerType type = type_of(config, model.sliding_window[layer]);
+    const config::LayerType type = type_of(config, model.sliding_window[layer]);
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     SavedPolicy saved = policy.saved;
-    for (const SavedOutputs outputs : selective.save)
+    for (const config::SavedOutputs outputs : selective.save)
       saved[static_cast<size_t>(group_of(outputs))] = Treatment::kRecompute;
     policy.saved_in.emplace(static_cast<BlockId>(layer), saved);
   }
 }
 
 // `left_out` stands for a key that is not given.
-std::optional<Tier> home_of(std::optional<Offload> key, std::optional<Tier> left_out) {
+std::optional<Tier> home_of(std::optional<config::Offload> key, std::optional<Tier> left_out) {
   if (!key) return left_out;
   switch (*key) {
-    case Offload::kNone:
+    case config::Offload::kNone:
       return Tier::kDevice;
-    case Offload::kHost:
+    case config::Offload::kHost:
       return Tier::kHost;
-    case Offload::kDisk:
+    case config::Offload::kDisk:
       return Tier::kDisk;
-    case Offload::kAuto:
+    case config::Offload::kAuto:
       return {};
   }
   report_bug(__FILE__, __LINE__, "offload", "unknown");
 }
 
-std::optional<Offload> as_offload(std::optional<LayerOffloading> key) {
+std::optional<config::Offload> as_offload(std::optional<config::LayerOffloading> key) {
   if (!key) return {};
-  return *key == LayerOffloading::kOff    ? Offload::kNone
-         : *key == LayerOffloading::kHost ? Offload::kHost
-                                          : Offload::kDisk;
+  return *key == config::LayerOffloading::kOff    ? config::Offload::kNone
+         : *key == config::LayerOffloading::kHost ? config::Offload::kHost
+                                                  : config::Offload::kDisk;
 }
 
 bool uses(const Policy& policy, Tier tier) {
@@ -115,7 +118,7 @@ int64_t left_by(int64_t other, std::string_view other_key, int64_t ram) {
                     format_bytes(usable_bytes(ram)), format_bytes(other));
 }
 
-void split_ram(Budget& budget, const MemoryConfig& memory, int64_t ram) {
+void split_ram(Budget& budget, const config::MemoryConfig& memory, int64_t ram) {
   const bool device_given = !memory.device.empty(), host_given = !memory.host.empty();
   if (!device_given && !host_given) {
     budget.device = budget.host = usable_bytes(ram) / 2;
@@ -138,7 +141,7 @@ void check_total(std::optional<int64_t> budget, int64_t total, std::string_view 
 }
 
 // A GPU's memory holds the arena and what comes to be beside it, or the run fails halfway.
-void leave_reserve(Budget& budget, const MemoryConfig& memory, int64_t free) {
+void leave_reserve(Budget& budget, const config::MemoryConfig& memory, int64_t free) {
   const int64_t most = std::max<int64_t>(0, free - kGpuReserve);
   if (memory.device.empty()) budget.device = std::min(*budget.device, most);
   if (*budget.device <= most) return;
@@ -150,8 +153,8 @@ void leave_reserve(Budget& budget, const MemoryConfig& memory, int64_t free) {
 
 }  // namespace
 
-Policy make_policy(const Config& config) {
-  const bool fixed = config.memory.plan == PlanMode::kFixed;
+Policy make_policy(const config::Config& config) {
+  const bool fixed = config.memory.plan == config::PlanMode::kFixed;
   Policy policy;
   fix_checkpointing(policy, config, fixed ? Choice(Treatment::kKeep) : Choice());
   fix_offloading(policy, config);
@@ -159,7 +162,7 @@ Policy make_policy(const Config& config) {
 
   const std::optional<Tier> left_out = fixed ? std::optional(Tier::kDevice) : std::nullopt;
   // Full fine-tuning has no frozen weights for layer_offloading to move.
-  const bool is_asked = config.layer_offloading && config.adapter != Adapter::kNone;
+  const bool is_asked = config.layer_offloading && config.adapter != config::Adapter::kNone;
   const auto frozen = is_asked ? as_offload(config.layer_offloading) : config.parameter_offload;
   policy.frozen_weights = home_of(frozen, left_out);
   policy.trainable_weights = home_of(config.parameter_offload, left_out);
@@ -169,17 +172,17 @@ Policy make_policy(const Config& config) {
   return policy;
 }
 
-Policy make_policy(const Config& config, const ModelConfig& model) {
+Policy make_policy(const config::Config& config, const ModelConfig& model) {
   Policy policy = make_policy(config);
   fix_recomputed_layers(policy, config, model);
   return policy;
 }
 
-std::array<std::string, kBudgetedTiers> budget_keys(const MemoryConfig& memory) {
+std::array<std::string, kBudgetedTiers> budget_keys(const config::MemoryConfig& memory) {
   return {memory.device_key, memory.host_key, memory.disk_key};
 }
 
-Budget make_budget(const MemoryConfig& memory, const Policy& policy, const Machine& machine) {
+Budget make_budget(const config::MemoryConfig& memory, const Policy& policy, const Machine& machine) {
   const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
   const auto total = [&](Tier tier) { return machine.total_bytes[static_cast<size_t>(tier)]; };
   const bool is_one_ram = capacity(Tier::kHost) == 0;

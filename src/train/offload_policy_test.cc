@@ -6,16 +6,16 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "train/config_load.h"
+#include "config/load.h"
 
 using namespace spillway;
 using namespace spillway::train;
 
 namespace {
 
-LoadedConfig load(std::string_view keys) {
+config::LoadedConfig load(std::string_view keys) {
   constexpr std::string_view kSmall = "base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\n";
-  return load_config(std::string(kSmall) + std::string(keys), "c.yml", {}, ConfigUse::kTrain);
+  return config::load_config(std::string(kSmall) + std::string(keys), "c.yml", {}, config::ConfigUse::kTrain);
 }
 
 constexpr std::string_view kLora = "adapter: lora\nlora_r: 4\n";
@@ -37,7 +37,7 @@ std::string saved(std::string_view keys) {
 
 // Of layers that see everything, eight tokens and sixteen; a row has up to twelve.
 std::vector<std::string> saved_by_layer(std::string_view selective) {
-  const Config config =
+  const config::Config config =
       load(fmt::format("sequence_len: 12\ngradient_checkpointing: true\nselective_checkpointing: {}\n{}", selective,
                        kFixed))
           .config;
@@ -70,7 +70,7 @@ Machine computer(int64_t ram, int64_t device = 0) {
 }
 
 std::string budgets(std::string_view keys, const Machine& machine) {
-  const Config config = load(keys).config;
+  const config::Config config = load(keys).config;
   const Budget budget = make_budget(config.memory, make_policy(config), machine);
   const auto text = [](std::optional<int64_t> bytes) { return bytes ? format_bytes(*bytes) : std::string("-"); };
   return fmt::format("{}, {}, {}", text(budget.device), text(budget.host), text(budget.disk));
@@ -180,6 +180,22 @@ TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
   }
 }
 
+TEST_CASE("ZeRO's offload sections place what they name") {
+  const auto policy = [](std::string_view keys) { return make_policy(load(keys).config); };
+  const auto zero = [](std::string_view keys) {
+    return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys);
+  };
+  const Policy both = policy(zero("stage: 3, offload_param: {device: nvme}, offload_optimizer: {device: cpu}"));
+  CHECK(both.frozen_weights == Tier::kDisk);
+  CHECK(both.trainable_weights == Tier::kDisk);
+  CHECK(both.gradients == Tier::kHost);
+  CHECK(both.optimizer_state == Tier::kHost);
+  CHECK(policy(zero("stage: 2, offload_optimizer: {device: none}")).optimizer_state == Tier::kDevice);
+  CHECK(policy(zero("stage: 2, offload_optimizer: {device: none}")).gradients == Tier::kDevice);
+  CHECK(policy("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n")[SavedGroup::kBoundary] ==
+        Treatment::kHost);
+}
+
 TEST_CASE("checkpointing keys that contradict each other are named together") {
   CHECK(error_of("gradient_checkpointing: false\nselective_checkpointing: true\n") ==
         "[c.yml:5: selective_checkpointing] expected gradient_checkpointing: true beside it, got false; remove one of "
@@ -218,7 +234,7 @@ TEST_CASE("a tier below the device is there when somebody asks for it") {
   const Machine laptop = computer(20 * kGiB);
   CHECK(budgets("", laptop) == "18.00 GiB, -, -");
   CHECK(budgets("memory: {device: 2GiB, host: 50%, disk: 3GiB}\n", laptop) == "2.00 GiB, 10.00 GiB, 3.00 GiB");
-  CHECK(budgets("memory: {disk_paths: [/a, /b]}\n", laptop) == "18.00 GiB, -, 90.00 GiB");
+  CHECK(budgets("memory: {config::disk_paths: [/a, /b]}\n", laptop) == "18.00 GiB, -, 90.00 GiB");
   CHECK(budgets("activation_offloading: disk\n", laptop) == "18.00 GiB, -, 90.00 GiB");
   CHECK(budgets("optimizer_offload: auto\n", laptop) == "18.00 GiB, -, -");
   CHECK(budgets("", computer(64 * kGiB, 16 * kGiB)) == "14.40 GiB, 57.60 GiB, -");
@@ -304,10 +320,10 @@ TEST_CASE("budgets that contradict each other are named together, with both valu
         "[c.yml:5: max_memory.cpu] expected the 4GiB of memory.host, which is the same budget, got 5GiB; remove one");
   CHECK(error_of("gpu_memory_limit: 5\nmax_memory: {0: 5GiB}\n") ==
         "[c.yml:5: max_memory] expected gpu_memory_limit or max_memory, got both; remove one");
-  const std::vector<ConfigOverride> typed = {{"max_memory.0", "5GiB"}};
+  const std::vector<config::ConfigOverride> typed = {{"max_memory.0", "5GiB"}};
   CHECK_THROWS_WITH_AS(
-      (void)load_config("base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\nmemory: {device: 4GiB}\n", "c.yml",
-                        typed, ConfigUse::kTrain),
+      (void)config::load_config("base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\nmemory: {device: 4GiB}\n",
+                                "c.yml", typed, config::ConfigUse::kTrain),
       "[--max_memory.0] expected the 4GiB of memory.device, which is the same budget, got 5GiB; remove one",
       InputError);
   CHECK(error_of("max_memory: {gpu: 5GiB}\n") ==

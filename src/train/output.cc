@@ -31,8 +31,9 @@ constexpr std::array<std::string_view, 18> kNames = {"README.md",
                                                      "tokenizer_config.json",
                                                      "vocab.json"};
 
-void add_datasets(std::string_view key, const std::vector<DatasetConfig>& datasets, std::vector<CommandInput>& inputs) {
-  for (const DatasetConfig& dataset : datasets) {
+void add_datasets(std::string_view key, const std::vector<data::DatasetConfig>& datasets,
+                  std::vector<CommandInput>& inputs) {
+  for (const data::DatasetConfig& dataset : datasets) {
     inputs.push_back({std::string(key), dataset.path});
     try {
       for (const fs::path& file : data::dataset_files(dataset)) inputs.push_back({std::string(key), file});
@@ -43,7 +44,7 @@ void add_datasets(std::string_view key, const std::vector<DatasetConfig>& datase
 
 }  // namespace
 
-std::vector<CommandInput> inputs_of(const Config& config) {
+std::vector<CommandInput> inputs_of(const config::Config& config) {
   std::vector<CommandInput> inputs = {{"base_model", config.base_model},
                                       {"tokenizer_config", config.tokenizer_config},
                                       {"lora_model_dir", config.lora_model_dir},
@@ -59,10 +60,10 @@ bool is_training_file(std::string_view name) {
   return is_model || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-SharedOutput training_output(const Config& config) {
+SharedOutput training_output(const config::Config& config) {
   check_apart("output_dir", config.output_dir, inputs_of(config));
   // Other folders that the config names may be in there.
-  const std::vector<std::string> disks = disk_paths(config);
+  const std::vector<std::string> disks = config::disk_paths(config);
   std::vector<fs::path> known(disks.begin(), disks.end());
   known.emplace_back(config.dataset_prepared_path);
   return {"output_dir", config.output_dir, "train", is_training_file, known};

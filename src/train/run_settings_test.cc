@@ -4,8 +4,9 @@
 
 #include <set>
 
-#include "train/config_keys.h"
+#include "config/keys.h"
 
+using namespace spillway;
 using namespace spillway::train;
 
 namespace {
@@ -27,18 +28,18 @@ const std::set<std::string_view> kElsewhere = {
 
 TEST_CASE("every key of adapter, batches and optimisation is a setting of the run, or is known to need none") {
   Job job;
-  job.config.adapter = Adapter::kLora;
+  job.config.adapter = config::Adapter::kLora;
   job.graph.decoder.lora.emplace();
   const RunSettings settings = settings_of(job, {.total_steps = 10});
   int sections = 0;
-  for (const KeySection& section : config_sections()) {
+  for (const config::KeySection& section : config::config_sections()) {
     if (section.title != "Adapter" && section.title != "Length and batches" && section.title != "Optimisation")
       continue;
     ++sections;
-    for (const ConfigKey& key : section.keys) {
+    for (const config::ConfigKey& key : section.keys) {
       CAPTURE(key.name);
       const bool is_known = settings.contains(std::string(key.name)) || kElsewhere.contains(key.name);
-      CHECK((key.status != KeyStatus::kSupported || is_known));
+      CHECK((key.status != config::KeyStatus::kSupported || is_known));
     }
   }
   CHECK(sections == 3);

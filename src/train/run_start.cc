@@ -52,7 +52,7 @@ void say_what_stays(const std::vector<FoundCheckpoint>& found, const RunIdentity
       others.front(), last);
 }
 
-RunStart choose(const Config& config, const std::vector<FoundCheckpoint>& found) {
+RunStart choose(const config::Config& config, const std::vector<FoundCheckpoint>& found) {
   if (!config.resume_from_checkpoint.empty()) return start_from(config.resume_from_checkpoint);
   if (config.auto_resume_from_checkpoints) return start_from_last(config.output_dir, found);
   return {fresh_run(), {}};
@@ -60,7 +60,7 @@ RunStart choose(const Config& config, const std::vector<FoundCheckpoint>& found)
 
 }  // namespace
 
-RunStart choose_start(const Config& config) {
+RunStart choose_start(const config::Config& config) {
   const std::vector<FoundCheckpoint> found = find_checkpoints(config.output_dir);
   RunStart start = choose(config, found);
   say_what_stays(found, start.run);

@@ -15,7 +15,7 @@ using PackingProgress = std::function<void(int64_t rows, int64_t of)>;
 // Rows that are all there, packed and shuffled for each epoch.
 class EpochFeed : public StepFeed {
  public:
-  EpochFeed(const Config& config, const data::RowTable& rows, int64_t steps_per_epoch, int64_t tokens,
+  EpochFeed(const config::Config& config, const data::RowTable& rows, int64_t steps_per_epoch, int64_t tokens,
             PackingProgress packing)
       : rows_(rows),
         options_(batch_options(config)),
@@ -57,7 +57,8 @@ class EpochFeed : public StepFeed {
 
 class StreamFeed : public StepFeed {
  public:
-  StreamFeed(const Config& config, std::shared_ptr<const data::StreamSource> source, const data::StreamPosition& from)
+  StreamFeed(const config::Config& config, std::shared_ptr<const data::StreamSource> source,
+             const data::StreamPosition& from)
       : batches_(static_cast<size_t>(config.gradient_accumulation_steps)),
         stream_(std::move(source), from, config.gradient_accumulation_steps + 1) {}
 
@@ -82,7 +83,7 @@ class StreamFeed : public StepFeed {
 
 }  // namespace
 
-TrainingLength training_length(const Config& config, const TrainingData& data, const PackingProgress& packing) {
+TrainingLength training_length(const config::Config& config, const TrainingData& data, const PackingProgress& packing) {
   if (data.stream) return {.steps_per_epoch = *config.max_steps, .total_steps = *config.max_steps};
   const data::EpochPlan plan = plan_epoch(data.training, batch_options(config), 0, packing);
   const int64_t per_epoch = div_ceil(plan.micro_batches(), config.gradient_accumulation_steps);
@@ -91,9 +92,9 @@ TrainingLength training_length(const Config& config, const TrainingData& data, c
   return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total};
 }
 
-std::unique_ptr<StepFeed> make_step_feed(const Config& config, const TrainingData& data, const TrainingLength& length,
-                                         const std::optional<data::StreamPosition>& from, int64_t tokens,
-                                         PackingProgress packing) {
+std::unique_ptr<StepFeed> make_step_feed(const config::Config& config, const TrainingData& data,
+                                         const TrainingLength& length, const std::optional<data::StreamPosition>& from,
+                                         int64_t tokens, PackingProgress packing) {
   if (data.stream) return std::make_unique<StreamFeed>(config, data.stream, from.value_or(data::StreamPosition()));
   return std::make_unique<EpochFeed>(config, data.training, length.steps_per_epoch, tokens, std::move(packing));
 }

@@ -15,7 +15,7 @@ namespace spillway::train {
 namespace {
 
 // The budget of a disk tier is what its disks have free, which would be nothing here, and no fault of the budget.
-void check_disks(const Config& config) {
+void check_disks(const config::Config& config) {
   if (!config.memory.disk.empty()) return;
   for (const std::string& folder : config.memory.disk_paths) {
     std::error_code error;
@@ -28,9 +28,9 @@ void check_disks(const Config& config) {
 
 }  // namespace
 
-Machine machine_of(const Config& config, Device& device) {
+Machine machine_of(const config::Config& config, Device& device) {
   check_disks(config);
-  const std::vector<std::string> folders = disk_paths(config);
+  const std::vector<std::string> folders = config::disk_paths(config);
   Machine machine = this_machine(folders, device);
   const Budget budget = make_budget(config.memory, make_policy(config), machine);
   if (budget.disk.value_or(0) > 0) measure_new_disks(machine, folders, device);
@@ -52,7 +52,7 @@ JobTiers::JobTiers(const Job& job, const PlannedJob& planned, Device& device) {
   tiers.device = &device;
   tiers.host_threads = program.threads;
   if (const int64_t bytes = program.arena_bytes[static_cast<size_t>(Tier::kDisk)]; bytes > 0) {
-    const std::vector<std::string> folders = disk_paths(job.config);
+    const std::vector<std::string> folders = config::disk_paths(job.config);
     scratch_ = std::make_unique<Scratch>(ScratchOptions{.folders = {folders.begin(), folders.end()},
                                                         .bytes = align_up(bytes, kDiskAlignment),
                                                         .checksums = job.config.memory.disk_checksum});

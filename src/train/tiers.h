@@ -10,7 +10,7 @@
 namespace spillway::train {
 
 // This computer, with the job's disk paths as its disk tier. Throws InputError for budgets that it cannot meet.
-[[nodiscard]] Machine machine_of(const Config& config, Device& device);
+[[nodiscard]] Machine machine_of(const config::Config& config, Device& device);
 
 // The resident set that this process will have reached when the job is done: what it has now, or has had already, and
 // the memory of the tiers, which all comes into use. Before JobTiers and the session take that memory.

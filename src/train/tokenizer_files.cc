@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "data/chat_template.h"
-#include "data/tokenizer/tokenizer_edits.h"
 #include "io/file.h"
+#include "text/chat_template.h"
+#include "text/tokenizer/tokenizer_edits.h"
 
 namespace spillway::train {
 namespace {
@@ -29,7 +29,7 @@ Json read_object(const fs::path& file) {
 }
 
 // Roles and added tokens as transformers keeps them beside tokenizer.json.
-void add_to_config(const SpecialTokens& names, const Json& added, Json& config) {
+void add_to_config(const text::SpecialTokenNames& names, const Json& added, Json& config) {
   for (const auto& [key, token] : {std::pair("bos_token", &names.bos_token),
                                    {"eos_token", &names.eos_token},
                                    {"pad_token", &names.pad_token},
@@ -48,13 +48,13 @@ void add_to_config(const SpecialTokens& names, const Json& added, Json& config) 
   }
 }
 
-void save_added_tokens(const SpecialTokens& names, const fs::path& from, const fs::path& to) {
-  const Json before = data::Tokenizer::load(from).added_tokens();
-  const Json added = data::Tokenizer::load(from, names).added_tokens();
+void save_added_tokens(const text::SpecialTokenNames& names, const fs::path& from, const fs::path& to) {
+  const Json before = text::Tokenizer::load(from).added_tokens();
+  const Json added = text::Tokenizer::load(from, names).added_tokens();
   if (added != before) {
     const fs::path path = from / "tokenizer.json";
-    const std::string text = data::with_token_texts(read_file(path, kMaxBytes), names.overrides, path.string());
-    write_file(to / "tokenizer.json", data::with_added_tokens(text, json_text(added)));
+    const std::string text = text::with_token_texts(read_file(path, kMaxBytes), names.overrides, path.string());
+    write_file(to / "tokenizer.json", text::with_added_tokens(text, json_text(added)));
   }
   Json config = read_object(from / kConfig);
   add_to_config(names, added, config);
@@ -67,17 +67,17 @@ void save_added_tokens(const SpecialTokens& names, const fs::path& from, const f
 
 }  // namespace
 
-void save_tokenizer(const Config& config, const fs::path& to) {
-  const fs::path from = tokenizer_folder(config);
+void save_tokenizer(const config::Config& config, const fs::path& to) {
+  const fs::path from = config::tokenizer_folder(config);
   for (const char* name : {"tokenizer.json", kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
                            "merges.txt", kTemplate, "generation_config.json"}) {
     if (fs::is_regular_file(from / name)) write_file(to / name, read_file(from / name, kMaxBytes));
   }
-  if (config.special_tokens != SpecialTokens{}) save_added_tokens(config.special_tokens, from, to);
+  if (config.special_tokens != text::SpecialTokenNames{}) save_added_tokens(config.special_tokens, from, to);
   if (!config.chat_template.empty() || !config.chat_template_jinja.empty()) {
-    const std::optional<std::string> own = data::Tokenizer::load(from).chat_template();
-    const data::ChosenTemplate chosen =
-        data::choose_chat_template(config.chat_template, config.chat_template_jinja, own);
+    const std::optional<std::string> own = text::Tokenizer::load(from).chat_template();
+    const text::ChosenTemplate chosen =
+        text::choose_chat_template(config.chat_template, config.chat_template_jinja, own);
     if (chosen.source != own) write_file(to / kTemplate, chosen.source);
   }
 }

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "data/chat_template.h"
 #include "io/file.h"
 #include "tests/support/temporary_folder.h"
+#include "text/chat_template.h"
 
 using namespace spillway;
 
@@ -22,7 +22,7 @@ constexpr const char* kTokenizer =
 TEST_CASE("a saved tokenizer has the tokens that training used") {
   const TemporaryFolder from, to;
   const auto saved = [&](const char* name) { return parse_json(read_file(to.path() / name, 1 << 20), name); };
-  train::Config config{.base_model = from.path().string()};
+  config::Config config{.base_model = from.path().string()};
   write_file(from.path() / "tokenizer.json", kTokenizer);
   write_file(from.path() / "tokenizer_config.json",
              R"({"eos_token": {"content": "</s>", "lstrip": false}, "bos_token": "a", "model_max_length": 8})");
@@ -36,7 +36,7 @@ TEST_CASE("a saved tokenizer has the tokens that training used") {
   CHECK(saved("tokenizer_config.json") ==
         nlohmann::json{{"eos_token", "</s>"}, {"bos_token", "a"}, {"model_max_length", 8}, {"pad_token", "<pad>"}});
   CHECK_FALSE(fs::exists(to.path() / "special_tokens_map.json"));
-  const data::Tokenizer tokenizer = data::Tokenizer::load(to.path());
+  const text::Tokenizer tokenizer = text::Tokenizer::load(to.path());
   CHECK(tokenizer.vocabulary_size() == 5);
   CHECK(tokenizer.pad_id() == 3);
   CHECK(tokenizer.eos_id() == 2);
@@ -55,11 +55,11 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
     "unk_token": "a"}, "added_tokens": [{"id": 1, "content": "r\"0", "special": true}, {"id": 3, "content": "r1"}]})");
   write_file(from.path() / "tokenizer_config.json",
              R"({"added_tokens_decoder": {"1": {"content": "r\"0"}, "3": {"content": "r1"}}})");
-  train::Config config{.base_model = from.path().string()};
+  config::Config config{.base_model = from.path().string()};
   config.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
   train::save_tokenizer(config, to.path());
-  const data::Tokenizer now = data::Tokenizer::load(from.path(), config.special_tokens);
-  const data::Tokenizer saved = data::Tokenizer::load(to.path());
+  const text::Tokenizer now = text::Tokenizer::load(from.path(), config.special_tokens);
+  const text::Tokenizer saved = text::Tokenizer::load(to.path());
   const std::string text = "<call><\"end\">b";
   CHECK(now.encode(text, false) == std::vector<int32_t>{1, 3, 2});
   CHECK(saved.encode(text, false) == std::vector<int32_t>{1, 3, 2});
@@ -76,5 +76,5 @@ TEST_CASE("a saved tokenizer has the chat template of the config") {
   const TemporaryFolder from, to;
   write_file(from.path() / "tokenizer.json", kTokenizer);
   train::save_tokenizer({.base_model = from.path().string(), .chat_template = "chatml"}, to.path());
-  CHECK(data::Tokenizer::load(to.path()).chat_template() == std::string(*data::builtin_chat_template("chatml")));
+  CHECK(text::Tokenizer::load(to.path()).chat_template() == std::string(*text::builtin_chat_template("chatml")));
 }

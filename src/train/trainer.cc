@@ -41,8 +41,8 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   if (!data.stream && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
   length_ = training_length(job.config, data, listeners_.packing);
-  schedule_ = {job.config.lr_scheduler, job.config.learning_rate, warmup_interval(job.config, length_.total_steps),
-               length_.total_steps};
+  schedule_ = {job.config.lr_scheduler, job.config.learning_rate,
+               config::warmup_interval(job.config, length_.total_steps), length_.total_steps};
   if (data.stream) {
     position_.stream.emplace();
     position_.stream_identity = data::stream_identity(*data.stream);
@@ -162,8 +162,8 @@ TrainingOutcome Trainer::run() {
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
   feed_ = make_step_feed(job_.config, data_, length_, position_.stream, session_.training().graph.tokens,
                          listeners_.packing);
-  const int64_t save_every = save_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
-  const int64_t evaluate_every = eval_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
+  const int64_t save_every = config::save_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
+  const int64_t evaluate_every = config::eval_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
   const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.

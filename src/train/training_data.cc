@@ -10,21 +10,22 @@
 #include "data/files/dataset_files.h"
 #include "data/prepared/identity.h"
 #include "data/prepared/prepared_rows.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 #include "train/vocabulary_growth.h"
 
 namespace spillway::train {
 namespace {
 
-bool packs(const Config& config) { return config.sample_packing || config.packing; }
+bool packs(const config::Config& config) { return config.sample_packing || config.packing; }
 
-data::PretrainText pretrain_text(const Config& config) {
+data::PretrainText pretrain_text(const config::Config& config) {
   if (config.pretraining_dataset.empty() || packs(config)) return data::PretrainText::kWindows;
   return config.pretraining_sample_concatenation ? data::PretrainText::kJoined : data::PretrainText::kStarts;
 }
 
-data::RowOptions row_options(const Config& config, const ModelConfig& model, const std::optional<std::tm>& now) {
-  return {.objective = objective_of(config),
+data::RowOptions row_options(const config::Config& config, const ModelConfig& model,
+                             const std::optional<std::tm>& now) {
+  return {.objective = config::objective_of(config),
           .sequence_len = config.sequence_len,
           .length_rules = config.length_rules,
           .excess_length_strategy = config.excess_length_strategy,
@@ -46,9 +47,10 @@ data::RowOptions row_options(const Config& config, const ModelConfig& model, con
 }
 
 // The model's, with the tokens that the config adds.
-std::shared_ptr<const data::Tokenizer> load_tokenizer(const Config& config) {
+std::shared_ptr<const text::Tokenizer> load_tokenizer(const config::Config& config) {
   check_named_tokens(config);
-  return std::make_shared<data::Tokenizer>(data::Tokenizer::load(tokenizer_folder(config), config.special_tokens));
+  return std::make_shared<text::Tokenizer>(
+      text::Tokenizer::load(config::tokenizer_folder(config), config.special_tokens));
 }
 
 // A tokenizer of another model may have ids that the embedding has no row for.
@@ -75,26 +77,27 @@ void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
 }
 
 // Whether packing looks at as many rows as there are, or as a stream's buffer holds.
-bool packs_all_rows(const Config& config) {
-  return config.sample_packing || config.packing_scope == PackingScope::kDataset;
+bool packs_all_rows(const config::Config& config) {
+  return config.sample_packing || config.packing_scope == config::PackingScope::kDataset;
 }
 
 // By TRL's rules a stream keeps its order unless told otherwise.
-bool shuffles_stream(const Config& config) {
-  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == SamplingStrategy::kSequential;
-  return !in_order && config.shuffle_merged_datasets.value_or(config.length_rules == LengthRules::kAxolotl);
+bool shuffles_stream(const config::Config& config) {
+  const bool in_order =
+      config.curriculum_sampling || config.train_sampling_strategy == config::SamplingStrategy::kSequential;
+  return !in_order && config.shuffle_merged_datasets.value_or(config.length_rules == data::LengthRules::kAxolotl);
 }
 
 // Rows in memory, or those of dataset_prepared_path; or a stream.
 class RowLoader {
  public:
-  RowLoader(const Config& config, const std::function<void(int64_t)>& progress)
+  RowLoader(const config::Config& config, const std::function<void(int64_t)>& progress)
       : config_(config),
-        folder_(tokenizer_folder(config)),
+        folder_(config::tokenizer_folder(config)),
         tokenizer_(load_tokenizer(config)),
         preparation_{static_cast<int>(config.dataset_processes.value_or(available_cpus())), progress} {}
 
-  [[nodiscard]] data::Dataset load(std::string_view key, const std::vector<DatasetConfig>& datasets,
+  [[nodiscard]] data::Dataset load(std::string_view key, const std::vector<data::DatasetConfig>& datasets,
                                    const data::RowOptions& options) const {
     const data::PreparedRows rows = prepare(datasets, options);
     say_what_was_read(key, rows);
@@ -122,7 +125,7 @@ class RowLoader {
   [[nodiscard]] const std::string& folder() const { return folder_; }
 
  private:
-  [[nodiscard]] data::PreparedRows prepare(const std::vector<DatasetConfig>& datasets,
+  [[nodiscard]] data::PreparedRows prepare(const std::vector<data::DatasetConfig>& datasets,
                                            const data::RowOptions& options) const {
     if (config_.dataset_prepared_path.empty())
       return {data::load_datasets(datasets, options, *tokenizer_, preparation_), {}, false};
@@ -132,32 +135,32 @@ class RowLoader {
         [&](data::RowSink& sink) { return data::read_datasets(datasets, options, *tokenizer_, preparation_, sink); });
   }
 
-  const Config& config_;
+  const config::Config& config_;
   std::string folder_;
-  std::shared_ptr<const data::Tokenizer> tokenizer_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
   data::Preparation preparation_;
 };
 
 // The strategy that a job packs with, if it packs.
-data::PackingStrategy packing_strategy(const Config& config) {
-  const bool trl = config.packing || (!config.sample_packing && config.length_rules == LengthRules::kTrl);
+data::PackingStrategy packing_strategy(const config::Config& config) {
+  const bool trl = config.packing || (!config.sample_packing && config.length_rules == data::LengthRules::kTrl);
   if (trl) return config.packing_strategy;
   return config.sample_packing_sequentially ? data::PackingStrategy::kSequential : data::PackingStrategy::kFirstFit;
 }
 
 }  // namespace
 
-void check_data_files(const Config& config) {
+void check_data_files(const config::Config& config) {
   for (const auto* datasets : {&config.datasets, &config.test_datasets}) {
-    for (const DatasetConfig& dataset : *datasets) (void)data::dataset_files(dataset);
+    for (const data::DatasetConfig& dataset : *datasets) (void)data::dataset_files(dataset);
   }
 }
 
-TrainingData load_training_data(const Config& config, const ModelConfig& model,
+TrainingData load_training_data(const config::Config& config, const ModelConfig& model,
                                 const std::function<void(int64_t)>& progress, const std::optional<std::tm>& now) {
   const RowLoader loader(config, progress);
   data::RowOptions options = row_options(config, model, now);
-  const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets,
+  const auto load = [&](std::string_view key, const std::vector<data::DatasetConfig>& datasets,
                         const data::BatchOptions& batches) {
     options.packing = batches.packing;
     data::Dataset dataset = loader.load(key, datasets, options);
@@ -188,11 +191,11 @@ TrainingData load_training_data(const Config& config, const ModelConfig& model,
   return result;
 }
 
-PreferenceData load_preference_data(const Config& config, const ModelConfig& model,
+PreferenceData load_preference_data(const config::Config& config, const ModelConfig& model,
                                     const std::function<void(int64_t)>& progress) {
   const RowLoader loader(config, progress);
   const data::RowOptions options = row_options(config, model, {});
-  const auto load = [&](std::string_view key, const std::vector<DatasetConfig>& datasets) {
+  const auto load = [&](std::string_view key, const std::vector<data::DatasetConfig>& datasets) {
     data::Dataset dataset = loader.load(key, datasets, options);
     check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());
     return dataset;
@@ -212,13 +215,15 @@ PreferenceData load_preference_data(const Config& config, const ModelConfig& mod
   return result;
 }
 
-data::BatchOptions batch_options(const Config& config) {
-  const bool in_order = config.curriculum_sampling || config.train_sampling_strategy == SamplingStrategy::kSequential;
-  const bool grouped = config.group_by_length || config.train_sampling_strategy == SamplingStrategy::kGroupByLength;
+data::BatchOptions batch_options(const config::Config& config) {
+  const bool in_order =
+      config.curriculum_sampling || config.train_sampling_strategy == config::SamplingStrategy::kSequential;
+  const bool grouped =
+      config.group_by_length || config.train_sampling_strategy == config::SamplingStrategy::kGroupByLength;
   data::BatchOptions options{
       .rows = config.micro_batch_size,
       .sequence_len = config.sequence_len,
-      .packing_scope_rows = config.packing_scope == PackingScope::kBatch ? data::kMapBatchRows : 0,
+      .packing_scope_rows = config.packing_scope == config::PackingScope::kBatch ? data::kMapBatchRows : 0,
       .line_rows = config.sample_packing_bin_size,
       .shuffle_before_packing = config.packing && config.shuffle_merged_datasets.value_or(false),
       .order = in_order  ? data::RowOrder::kFile
@@ -230,7 +235,7 @@ data::BatchOptions batch_options(const Config& config) {
   return options;
 }
 
-data::BatchOptions evaluation_batch_options(const Config& config) {
+data::BatchOptions evaluation_batch_options(const config::Config& config) {
   data::BatchOptions options = batch_options(config);
   options.rows = std::min(options.rows, config.eval_batch_size.value_or(options.rows));
   options.order = data::RowOrder::kFile;

@@ -18,11 +18,11 @@ TEST_CASE("rows for evaluation follow the rule of its own packing") {
   std::string lines;
   for (int i = 0; i < 8; ++i) lines += "{\"input_ids\": [1, 2], \"labels\": [1, -100]}\n{\"input_ids\": [1, 2]}\n";
   write_file(rows, lines);
-  Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
+  config::Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
   config.datasets.emplace_back();
   config.datasets.front().path = rows;
   config.datasets.front().type = {true, ""};
-  config.length_rules = LengthRules::kTrl;
+  config.length_rules = data::LengthRules::kTrl;
   config.packing = true;  // keeps rows without targets
   config.val_set_size = 12;
   const int64_t packed = load_training_data(config, {.vocab_size = 500}).validation.size();
@@ -37,7 +37,7 @@ TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids 
   const TemporaryFolder folder;
   const std::string rows = (folder.path() / "rows.jsonl").string();
   write_file(rows, "{\"input_ids\": [1, 2], \"labels\": [1, 300]}\n");
-  Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};  // its tokenizer has 420 tokens
+  config::Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};  // its tokenizer has 420 tokens
   config.datasets.emplace_back();
   config.datasets.front().path = rows;
   config.datasets.front().type = {true, ""};
@@ -54,7 +54,7 @@ TEST_CASE("all rows show one time, which is the caller's, from the files or from
   const std::string rows = (folder.path() / "rows.jsonl").string();
   write_file(rows, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
                    "\n");
-  Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
+  config::Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
   config.datasets.emplace_back();
   config.datasets.front().path = rows;
   config.datasets.front().type = {true, "chat_template"};

@@ -53,8 +53,9 @@ class TrainingGraphBuilder {
 
   [[nodiscard]] bool keeps(const StateKind& kind, ValueId weight) const {
     if (kind.value == &StateSlice::master) return graph().value(weight).type.dtype != DType::kF32;
-    if (kind.value == &StateSlice::momentum) return options_.optimizer == Optimizer::kSgd && options_.sgd_momentum != 0;
-    return options_.optimizer == Optimizer::kAdamW;
+    if (kind.value == &StateSlice::momentum)
+      return options_.optimizer == config::Optimizer::kSgd && options_.sgd_momentum != 0;
+    return options_.optimizer == config::Optimizer::kAdamW;
   }
 
   void add_slices(TrainedWeight& t) {
@@ -140,7 +141,7 @@ class TrainingGraphBuilder {
   // Returns the next version of the weight.
   ValueId update(ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
     const double decay = has_weight_decay(weight_name(weight)) ? options_.adamw.weight_decay : 0;
-    if (options_.optimizer == Optimizer::kAdamW) {
+    if (options_.optimizer == config::Optimizer::kAdamW) {
       ops::AdamwOptions adamw = options_.adamw;
       adamw.weight_decay = decay;
       return ops::adamw(b_, {weight, s.master, s.m, s.v, gradient, clip, result_.learning_rate, result_.step, s.rows},

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "model/transformer.h"
 #include "ops/adamw/adamw.h"
 #include "ops/row_slice.h"
 #include "ops/sgd/sgd.h"
-#include "train/config.h"
 
 namespace spillway::train {
 
@@ -19,7 +19,7 @@ constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
 struct TrainingGraphOptions {
   DecoderOptions decoder;
-  Optimizer optimizer = Optimizer::kAdamW;
+  config::Optimizer optimizer = config::Optimizer::kAdamW;
   ops::AdamwOptions adamw;  // weight_decay counts for both optimizers, on the parameters that transformers decays
   double sgd_momentum = 0;
   double max_grad_norm = 1;  // 0: no clipping

@@ -6,20 +6,20 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/tokenizer.h"
 #include "model/modules.h"
+#include "text/tokenizer.h"
 
 namespace spillway::train {
 namespace {
 
 constexpr int64_t kRounded = 32;
 
-data::Tokenizer tokenizer_of(const Config& config) {
-  return data::Tokenizer::load(tokenizer_folder(config), config.special_tokens);
+text::Tokenizer tokenizer_of(const config::Config& config) {
+  return text::Tokenizer::load(config::tokenizer_folder(config), config.special_tokens);
 }
 
 // The key that names the first token whose id is not below `rows`; there is one.
-std::string key_of_new_token(const SpecialTokens& names, const data::Tokenizer& tokenizer, int64_t rows) {
+std::string key_of_new_token(const text::SpecialTokenNames& names, const text::Tokenizer& tokenizer, int64_t rows) {
   const auto is_new = [&](const std::string& token) { return tokenizer.token_to_id(token).value_or(0) >= rows; };
   for (const auto& [key, token] :
        {std::pair("bos_token", &names.bos_token), {"eos_token", &names.eos_token}, {"unk_token", &names.unk_token}}) {
@@ -31,11 +31,11 @@ std::string key_of_new_token(const SpecialTokens& names, const data::Tokenizer& 
 
 }  // namespace
 
-void check_named_tokens(const Config& config) {
+void check_named_tokens(const config::Config& config) {
   if (config.eos_token.empty() && config.pad_token.empty()) return;
-  SpecialTokens others = config.special_tokens;
+  text::SpecialTokenNames others = config.special_tokens;
   others.eos_token = others.pad_token = "";
-  const data::Tokenizer tokenizer = data::Tokenizer::load(tokenizer_folder(config), others);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(config::tokenizer_folder(config), others);
   for (const auto& [key, token] : {std::pair("eos_token", &config.eos_token), {"pad_token", &config.pad_token}}) {
     if (token->empty() || tokenizer.token_to_id(*token)) continue;
     throw input_error(key, "expected a token of the vocabulary, got {}; name one, or add it with special_tokens.{}",
@@ -43,12 +43,12 @@ void check_named_tokens(const Config& config) {
   }
 }
 
-std::vector<std::string> grow_vocabulary(Config& config, ModelConfig& model, const LoraOptions* lora) {
+std::vector<std::string> grow_vocabulary(config::Config& config, ModelConfig& model, const LoraOptions* lora) {
   std::vector<std::string> notes;
   check_named_tokens(config);
-  if (config.special_tokens == SpecialTokens{} && !config.resize_token_embeddings_to_32x) return notes;
+  if (config.special_tokens == text::SpecialTokenNames{} && !config.resize_token_embeddings_to_32x) return notes;
   const bool trains_rows = lora == nullptr || (is_saved_in_full(*lora, kEmbedding) && is_saved_in_full(*lora, kHead));
-  data::Tokenizer tokenizer = tokenizer_of(config);
+  text::Tokenizer tokenizer = tokenizer_of(config);
   std::string& pad = config.special_tokens.pad_token;
   if (!trains_rows && tokenizer.pad_id().value_or(0) >= model.vocab_size && !pad.empty()) {
     notes.push_back(fmt::format(

@@ -16,7 +16,7 @@ TEST_CASE("TRL's eos_token and pad_token are of the vocabulary, where those of s
   const TemporaryFolder folder;
   write_file(folder.path() / "tokenizer.json",
              R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}})");
-  Config config{.base_model = folder.path().string()};
+  config::Config config{.base_model = folder.path().string()};
   const auto name = [&](const std::string& token) {
     config.eos_token = config.special_tokens.eos_token = token;
     check_named_tokens(config);
@@ -36,8 +36,8 @@ TEST_CASE("new tokens of a config get rows of the embedding") {
   const TemporaryFolder folder;
   write_file(folder.path() / "tokenizer.json",
              R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}})");
-  const Config plain{.base_model = folder.path().string()};
-  const auto grown = [](Config config, int64_t rows, const LoraOptions* lora = nullptr) {
+  const config::Config plain{.base_model = folder.path().string()};
+  const auto grown = [](config::Config config, int64_t rows, const LoraOptions* lora = nullptr) {
     ModelConfig model{.vocab_size = rows};
     const bool grows = !grow_vocabulary(config, model, lora).empty();
     CHECK(grows == (model.vocab_size > rows));
@@ -45,7 +45,7 @@ TEST_CASE("new tokens of a config get rows of the embedding") {
     return model.vocab_size;
   };
   CHECK(grown(plain, 2) == 2);  // nothing asked for
-  Config config = plain;
+  config::Config config = plain;
   config.special_tokens = {.eos_token = "b", .tokens = {"<x>", "c", "<y>"}};
   CHECK(grown(config, 3) == 5);
   CHECK(grown(config, 8) == 8);

@@ -4,8 +4,8 @@
 
 #include <span>
 
+#include "config/load.h"
 #include "tests/support/tiered_machine.h"
-#include "train/config_load.h"
 #include "train/offload_policy.h"
 
 namespace spillway::testing {
@@ -46,7 +46,7 @@ train::Job ModeJobs::job(const std::string& lines) const {
       fmt::format("base_model: {}\noutput_dir: {}\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}",
                   job.config.base_model, folder_.path().string(), lines);
   if (!setup_.adapter.empty()) text += "adapter: lora\nlora_model_dir: " + job.config.lora_model_dir + "\n";
-  job.config = train::load_config(text, "test", {}, train::ConfigUse::kTrain).config;
+  job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
   job.policy = train::make_policy(job.config, job.model);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
   return job;

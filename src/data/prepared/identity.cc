@@ -124,7 +124,7 @@ Json tokenizer_files(const fs::path& folder) {
 enum class TimeAsked { kNone, kDate, kTime };
 
 // By the template's text: any directive that could change within a day counts.
-TimeAsked time_asked(const ChatTemplate& chat_template) {
+TimeAsked time_asked(const text::ChatTemplate& chat_template) {
   if (!chat_template.asks_for_time()) return TimeAsked::kNone;
   const std::string_view source = chat_template.source();
   for (size_t at = source.find('%'); at < source.size(); at = source.find('%', at + 1)) {
@@ -134,14 +134,14 @@ TimeAsked time_asked(const ChatTemplate& chat_template) {
   return TimeAsked::kDate;
 }
 
-TimeAsked time_asked(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
+TimeAsked time_asked(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer) {
   // Types of other rows than conversations; without a type, columns say what a row is.
   const std::string& type = config.type.name;
   const bool is_plain = config.type.given && !is_chat_rows_type(type) && !type.starts_with("reflection");
   if (options.objective == Objective::kSteps || (options.objective == Objective::kText && is_plain))
     return TimeAsked::kNone;
   try {
-    const ChatTemplates templates = choose_chat_template(config, options, tokenizer);
+    const text::ChatTemplates templates = choose_chat_template(config, options, tokenizer);
     const TimeAsked usual = time_asked(templates.usual);
     return templates.tool_use ? std::max(usual, time_asked(*templates.tool_use)) : usual;
   } catch (const InputError&) {
@@ -152,7 +152,7 @@ TimeAsked time_asked(const DatasetConfig& config, const RowOptions& options, con
 }  // namespace
 
 std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptions& options, const fs::path& tokenizer,
-                          const SpecialTokenNames& special, std::string_view time) {
+                          const text::SpecialTokenNames& special, std::string_view time) {
   Json datasets = Json::array(), files = Json::array(), templates = Json::array();
   for (const DatasetConfig& config : configs) {
     datasets.push_back(members_of(config));
@@ -173,7 +173,7 @@ std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptio
 }
 
 std::string time_in_rows(std::span<const DatasetConfig> configs, const RowOptions& options,
-                         const Tokenizer& tokenizer) {
+                         const text::Tokenizer& tokenizer) {
   TimeAsked asked = TimeAsked::kNone;
   for (const DatasetConfig& config : configs) asked = std::max(asked, time_asked(config, options, tokenizer));
   std::string time = time_text(options.now.value());

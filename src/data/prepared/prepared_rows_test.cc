@@ -181,7 +181,7 @@ TEST_CASE("what changes the rows changes their identity") {
   DatasetConfig config;
   config.path = data.string();
   RowOptions options;
-  SpecialTokenNames special;
+  text::SpecialTokenNames special;
   const auto identity = [&] { return rows_identity(std::span(&config, 1), options, tokenizer, special); };
   const std::string before = identity();
   CHECK(identity() == before);
@@ -220,7 +220,7 @@ TEST_CASE("rows are of their date where a template shows it, of their time where
   const fs::path data = folder.path() / "data.jsonl";
   write_file(data, "{}\n");
   const fs::path model = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/rows";
-  const Tokenizer tokenizer = Tokenizer::load(model);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(model);
   DatasetConfig config;
   config.path = data.string();
   config.type = {true, "chat_template"};

@@ -7,7 +7,7 @@ namespace spillway::data {
 
 using Json = nlohmann::ordered_json;
 
-ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
     : has_own_variables_(!config.type.given),
       variables_(
           template_variables(tokenizer, has_own_variables_ ? options.chat_template_kwargs : TemplateVariables())),
@@ -18,13 +18,13 @@ ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& option
   if (has_template) templates_ = choose_chat_template(config, options, tokenizer);
 }
 
-ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
-                                            bool add_generation_prompt) const {
+text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
+                                                  bool add_generation_prompt) const {
   if (!templates_)
     throw input_error(record.where,
                       "expected a chat template for messages, got a tokenizer without one; set chat_template: chatml "
                       "or another name");
-  ChatInput input;
+  text::ChatInput input;
   input.messages = messages;
   input.tools = tools;
   input.add_generation_prompt = add_generation_prompt;
@@ -34,7 +34,7 @@ ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& me
     input.variables.update(record.fields["chat_template_kwargs"]);
   }
   try {
-    return render_chat(templates_->for_tools(tools), input, now_);
+    return text::render_chat(templates_->for_tools(tools), input, now_);
   } catch (const InputError& error) {
     throw input_error(
         record.where,

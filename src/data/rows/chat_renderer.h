@@ -4,10 +4,10 @@
 #include <ctime>
 #include <optional>
 
-#include "data/chat_template.h"
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
-#include "data/tokenizer.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace spillway::data {
 
@@ -16,16 +16,17 @@ class ChatRenderer {
  public:
   // The template that dataset, config and tokenizer choose, in this order; there may be none. Throws InputError for one
   // that cannot be used.
-  ChatRenderer(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer);
+  ChatRenderer(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer);
 
   // Throws InputError naming the record's place: for want of a template, and for what the template does not take.
   // `tools` is a list or null. Under TRL's rules, of a dataset without a type, the template also sees the variables of
   // the config's and of the record's own `chat_template_kwargs`.
-  [[nodiscard]] ChatTemplate::Rendered render(const Record& record, const nlohmann::ordered_json& messages,
-                                              const nlohmann::ordered_json& tools, bool add_generation_prompt) const;
+  [[nodiscard]] text::ChatTemplate::Rendered render(const Record& record, const nlohmann::ordered_json& messages,
+                                                    const nlohmann::ordered_json& tools,
+                                                    bool add_generation_prompt) const;
 
  private:
-  std::optional<ChatTemplates> templates_;
+  std::optional<text::ChatTemplates> templates_;
   bool has_own_variables_;
   nlohmann::ordered_json variables_;
   std::optional<std::tm> now_;

@@ -29,7 +29,7 @@ enum class Replaced { kTurn, kContent, kReasoning };
 
 class ChatRows : public RowBuilder {
  public:
-  ChatRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+  ChatRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
       : config_(config),
         options_(options),
         tokenizer_(tokenizer),
@@ -52,7 +52,7 @@ class ChatRows : public RowBuilder {
   }
 
  private:
-  static bool writes(const ChatTemplate& chat_template, const std::string& token) {
+  static bool writes(const text::ChatTemplate& chat_template, const std::string& token) {
     return chat_template.source().find(token) != std::string::npos;
   }
 
@@ -77,13 +77,13 @@ class ChatRows : public RowBuilder {
   }
 
   [[nodiscard]] std::string render(const Record& record, const Conversation& conversation) const {
-    ChatInput input;
+    text::ChatInput input;
     input.messages = Json::array();
     for (const Turn& turn : conversation.turns) input.messages.push_back(turn.message);
     input.tools = conversation.tools;
     input.variables = variables_;
     try {
-      return render_chat(templates_.for_tools(input.tools), input, options_.now).text;
+      return text::render_chat(templates_.for_tools(input.tools), input, options_.now).text;
     } catch (const InputError& error) {
       throw input_error(
           record.where,
@@ -249,9 +249,9 @@ class ChatRows : public RowBuilder {
 
   DatasetConfig config_;
   RowOptions options_;
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   ConversationReader reader_;
-  ChatTemplates templates_;
+  text::ChatTemplates templates_;
   Json variables_;
   TrainOnEos train_on_eot_;
   std::set<std::string> roles_to_train_;
@@ -266,7 +266,7 @@ bool is_chat_rows_type(std::string_view type) {
 }
 
 std::unique_ptr<RowBuilder> make_chat_rows(const DatasetConfig& config, const RowOptions& options,
-                                           const Tokenizer& tokenizer) {
+                                           const text::Tokenizer& tokenizer) {
   if (!is_chat_rows_type(config.type.name)) return nullptr;
   if (config.type.name.starts_with("chat_template")) return std::make_unique<ChatRows>(config, options, tokenizer);
   // axolotl's former name for conversations of `from` and `value`.

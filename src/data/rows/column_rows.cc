@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 class ColumnRows : public RowBuilder {
  public:
-  ColumnRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+  ColumnRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
       : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -87,13 +87,13 @@ class ColumnRows : public RowBuilder {
     return row;
   }
 
-  [[nodiscard]] ChatTemplate::Rendered render(const Record& record, const Json& messages,
-                                              bool add_generation_prompt) const {
+  [[nodiscard]] text::ChatTemplate::Rendered render(const Record& record, const Json& messages,
+                                                    bool add_generation_prompt) const {
     return renderer_.render(record, messages, tools_of(record), add_generation_prompt);
   }
 
   [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, bool assistant_only) const {
-    const ChatTemplate::Rendered rendered = render(record, messages, false);
+    const text::ChatTemplate::Rendered rendered = render(record, messages, false);
     Row row = learn_all(tokenizer_.encode(rendered.text, false));
     if (!assistant_only) return row;
     const auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
@@ -113,14 +113,14 @@ class ColumnRows : public RowBuilder {
   }
 
   RowOptions options_;
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   ChatRenderer renderer_;
 };
 
 }  // namespace
 
 std::unique_ptr<RowBuilder> make_column_rows(const DatasetConfig& config, const RowOptions& options,
-                                             const Tokenizer& tokenizer) {
+                                             const text::Tokenizer& tokenizer) {
   return std::make_unique<ColumnRows>(config, options, tokenizer);
 }
 

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "data/jinja/unicode.h"
 #include "data/rows/row_builder.h"
+#include "text/jinja/unicode.h"
 
 namespace spillway::data {
 namespace {
@@ -24,14 +24,14 @@ void split_thinking(Json& message) {
     if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
     const size_t from = begin + std::string_view(open).size();
     const std::string_view thought = std::string_view(content).substr(from, end - from);
-    message["reasoning_content"] = std::string(jinja::strip(thought, true, true, nullptr));
+    message["reasoning_content"] = std::string(text::jinja::strip(thought, true, true, nullptr));
     std::string_view rest = std::string_view(content).substr(end + std::string_view(close).size());
-    rest = jinja::strip(rest, true, false, nullptr);
+    rest = text::jinja::strip(rest, true, false, nullptr);
     const std::string_view open_answer = "<|begin_of_solution|>", close_answer = "<|end_of_solution|>";
     const size_t answer = rest.find(open_answer), answer_end = rest.find(close_answer);
     if (answer != std::string::npos && answer_end != std::string::npos && answer_end > answer) {
       rest = rest.substr(answer + open_answer.size(), answer_end - answer - open_answer.size());
-      rest = jinja::strip(rest, true, true, nullptr);
+      rest = text::jinja::strip(rest, true, true, nullptr);
     }
     message["content"] = std::string(rest);
     return;
@@ -85,7 +85,7 @@ std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& c
     }
     const std::optional<bool> own = own_training(record, part);
     any |= own.has_value();
-    const int64_t length = jinja::char_count(piece);
+    const int64_t length = text::jinja::char_count(piece);
     if (length > 0) trained.push_back({at, at + length - 1, own.value_or(true)});
     at += length;
     text += piece;

@@ -92,7 +92,7 @@ Prompt user_defined_prompt(const DatasetConfig& config) {
 
 class InstructionRows : public RowBuilder {
  public:
-  InstructionRows(Prompt prompt, const RowOptions& options, const Tokenizer& tokenizer)
+  InstructionRows(Prompt prompt, const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer), prompt_(std::move(prompt)), train_on_inputs_(options.train_on_inputs) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -127,7 +127,7 @@ class InstructionRows : public RowBuilder {
     return text + (input.empty() ? prompt_.alone : prompt_.turn).fill(part);
   }
 
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   Prompt prompt_;
   bool train_on_inputs_;
 };
@@ -135,7 +135,7 @@ class InstructionRows : public RowBuilder {
 }  // namespace
 
 std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, const RowOptions& options,
-                                                  const Tokenizer& tokenizer) {
+                                                  const text::Tokenizer& tokenizer) {
   if (config.type.is_user_defined())
     return std::make_unique<InstructionRows>(user_defined_prompt(config), options, tokenizer);
   const auto kind = instruction_kind(config.type.name);

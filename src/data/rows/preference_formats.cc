@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/jinja/unicode.h"
 #include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
+#include "text/jinja/unicode.h"
 
 namespace spillway::data {
 namespace {
@@ -225,7 +225,7 @@ class TemplateFormat : public PreferenceFormat {
                         "another chat_template",
                         column);
     }
-    return std::string(jinja::strip(std::string_view(text).substr(at), false, true, nullptr));
+    return std::string(text::jinja::strip(std::string_view(text).substr(at), false, true, nullptr));
   }
 
   DatasetConfig config_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/jinja/unicode.h"
+#include "text/jinja/unicode.h"
 
 namespace spillway::data {
 namespace {
@@ -26,7 +26,7 @@ Json take_common_start(Json& chosen, Json& rejected) {
   size_t same = 0, last = 0;  // bytes up to the first difference, and up to the character before it
   bool differs = false;
   while (same < std::min(a.size(), b.size())) {
-    const size_t bytes = jinja::char_bytes(a, same);
+    const size_t bytes = text::jinja::char_bytes(a, same);
     differs = a.compare(same, bytes, b, same, bytes) != 0;
     if (differs) break;
     last = same;
@@ -104,7 +104,7 @@ bool label_of(const Record& record, std::string_view column) {
   if (label.is_boolean()) return label.get<bool>();
   if (label.is_number_integer()) return label.get<int64_t>() != 0;
   if (label.is_string()) {
-    const std::string text = jinja::lower(label.get_ref<const std::string&>());  // as CSV has it
+    const std::string text = text::jinja::lower(label.get_ref<const std::string&>());  // as CSV has it
     if (text == "true" || text == "1") return true;
     if (text == "false" || text == "0") return false;
   }
@@ -138,7 +138,8 @@ std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& c
   return std::make_unique<PreferenceColumns>(config);
 }
 
-PreferenceBuilder::PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+PreferenceBuilder::PreferenceBuilder(const DatasetConfig& config, const RowOptions& options,
+                                     const text::Tokenizer& tokenizer)
     : tokenizer_(tokenizer),
       objective_(options.objective),
       is_typed_(!config.type.name.empty() || config.type.is_user_defined()),

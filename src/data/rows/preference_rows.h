@@ -14,7 +14,7 @@
 #include "data/files/record_reader.h"
 #include "data/rows/chat_renderer.h"
 #include "data/rows/row_builder.h"
-#include "data/tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace spillway::data {
 
@@ -65,7 +65,7 @@ void check_preference_type(const DatasetConfig& config, Objective objective);
 // Records to rows. Immutable: any number of threads may build at once.
 class PreferenceBuilder : public RowBuilder {
  public:
-  PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer);
+  PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer);
 
   // Appends one row, or, where an unpaired objective reads pairs, two: the wanted completion first. Prompt and
   // completion are encoded together and split where the encodings of prompt and whole part. Rows of a reward model have
@@ -83,7 +83,7 @@ class PreferenceBuilder : public RowBuilder {
                                  const nlohmann::ordered_json& completion) const;
   [[nodiscard]] PreferenceRow tokenize(const Record& record, const PreferenceExample& example) const;
 
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   Objective objective_;
   bool is_typed_;  // the text comes out of a type, whose template may have written a BOS
   ChatRenderer renderer_;

@@ -32,7 +32,7 @@ constexpr data::Objective kObjectives[] = {data::Objective::kPairs, data::Object
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   if (size == 0) return 0;
-  static const data::Tokenizer tokenizer = data::Tokenizer::from_json(kTokenizer, kConfig, "fuzz");
+  static const text::Tokenizer tokenizer = text::Tokenizer::from_json(kTokenizer, kConfig, "fuzz");
   data::DatasetConfig config;
   config.type = {.given = true, .name = kTypes[(input[0] >> 2) % std::size(kTypes)]};
   data::RowOptions options;

@@ -22,14 +22,15 @@ constexpr std::string_view kStepwise = "stepwise_supervised";
 // `type:` empty: rows that are tokenised already.
 class TokenizedRows : public RowBuilder {
  public:
-  TokenizedRows(const RowOptions& options, const Tokenizer& tokenizer) : options_(options), tokenizer_(tokenizer) {}
+  TokenizedRows(const RowOptions& options, const text::Tokenizer& tokenizer)
+      : options_(options), tokenizer_(tokenizer) {}
   void build(const Record& record, std::vector<Row>& rows) const override {
     rows.push_back(tokenized_row(record, options_, tokenizer_));
   }
 
  private:
   RowOptions options_;
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
 };
 
 std::string names_of(const Json& fields) {
@@ -133,7 +134,7 @@ Json list_of(const Record& record, const Json& value, std::string_view name) {
   return list;
 }
 
-std::vector<int32_t> encode_to_end(const Tokenizer& tokenizer, std::string_view text, int end_tokens) {
+std::vector<int32_t> encode_to_end(const text::Tokenizer& tokenizer, std::string_view text, int end_tokens) {
   if (text.empty() && end_tokens == 1) return {};
   std::vector<int32_t> ids = tokenizer.encode(text, true);
   const auto eos = tokenizer.eos_id();
@@ -149,7 +150,7 @@ Row learn_all(std::vector<int32_t> ids) {
   return row;
 }
 
-Row tokenized_row(const Record& record, const RowOptions& options, const Tokenizer& tokenizer) {
+Row tokenized_row(const Record& record, const RowOptions& options, const text::Tokenizer& tokenizer) {
   const int64_t vocabulary = std::max(options.vocabulary, tokenizer.vocabulary_size());
   Row row = learn_all(integers_of(record, "input_ids", 0, vocabulary));
   const size_t size = row.input_ids.size();
@@ -170,18 +171,19 @@ Row tokenized_row(const Record& record, const RowOptions& options, const Tokeniz
   return kept;
 }
 
-ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer) {
+text::ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options,
+                                         const text::Tokenizer& tokenizer) {
   const bool own = !config.chat_template.empty() || !config.chat_template_jinja.empty();
   const std::string& choice = own ? config.chat_template : options.chat_template;
   const std::string& jinja = own ? config.chat_template_jinja : options.chat_template_jinja;
   const std::optional<std::string> theirs = tokenizer.chat_template();
-  const ChosenTemplate chosen = data::choose_chat_template(choice, jinja, theirs);
+  const text::ChosenTemplate chosen = text::choose_chat_template(choice, jinja, theirs);
   const bool is_theirs = chosen.source == theirs;
-  return ChatTemplates::compile(chosen.source, is_theirs ? tokenizer.chat_template("tool_use") : std::nullopt,
-                                chosen.where);
+  return text::ChatTemplates::compile(chosen.source, is_theirs ? tokenizer.chat_template("tool_use") : std::nullopt,
+                                      chosen.where);
 }
 
-Json template_variables(const Tokenizer& tokenizer) {
+Json template_variables(const text::Tokenizer& tokenizer) {
   Json variables = Json::object();
   const auto add = [&](const char* name, const std::string& token) {
     if (!token.empty()) variables[name] = token;
@@ -193,7 +195,7 @@ Json template_variables(const Tokenizer& tokenizer) {
   return variables;
 }
 
-Json template_variables(const Tokenizer& tokenizer, const TemplateVariables& own) {
+Json template_variables(const text::Tokenizer& tokenizer, const TemplateVariables& own) {
   Json variables = template_variables(tokenizer);
   if (!own.json.empty()) variables.update(Json::parse(own.json));
   return variables;
@@ -228,7 +230,7 @@ void check_text_type(const DatasetConfig& config) {
 }
 
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
-                                             const Tokenizer& tokenizer) {
+                                             const text::Tokenizer& tokenizer) {
   check_dataset_type(config, options.objective);
   if (has_completions(options.objective)) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
   if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/chat_template.h"
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
 #include "data/rows/row.h"
-#include "data/tokenizer.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace spillway::data {
 
@@ -35,23 +35,23 @@ void check_steps_type(const DatasetConfig& config);  // the same of steps
 // The builder for `config.type`; borrows the tokenizer. Throws InputError for a type that does not exist, naming those
 // that do, and for a chat template that cannot be used.
 [[nodiscard]] std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
-                                                           const Tokenizer& tokenizer);
+                                                           const text::Tokenizer& tokenizer);
 
 // The families of types; nullptr for a type of another family.
 [[nodiscard]] bool is_text_rows_type(std::string_view type);
 [[nodiscard]] bool is_chat_rows_type(std::string_view type);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, const RowOptions& options,
-                                                                const Tokenizer& tokenizer);
+                                                                const text::Tokenizer& tokenizer);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_text_rows(const DatasetConfig& config, const RowOptions& options,
-                                                         const Tokenizer& tokenizer);
+                                                         const text::Tokenizer& tokenizer);
 [[nodiscard]] std::unique_ptr<RowBuilder> make_chat_rows(const DatasetConfig& config, const RowOptions& options,
-                                                         const Tokenizer& tokenizer);
+                                                         const text::Tokenizer& tokenizer);
 // For Objective::kSteps.
 [[nodiscard]] std::unique_ptr<RowBuilder> make_stepwise_rows(const DatasetConfig& config, const RowOptions& options,
-                                                             const Tokenizer& tokenizer);
+                                                             const text::Tokenizer& tokenizer);
 // TRL's rules: what a row is follows from its columns.
 [[nodiscard]] std::unique_ptr<RowBuilder> make_column_rows(const DatasetConfig& config, const RowOptions& options,
-                                                           const Tokenizer& tokenizer);
+                                                           const text::Tokenizer& tokenizer);
 
 // --- for builders ---
 
@@ -68,20 +68,21 @@ void check_steps_type(const DatasetConfig& config);  // the same of steps
                                              std::string_view name);
 // The ids with special tokens, brought to end with `end_tokens` EOS, at most one of which the text may bring along. A
 // text without tokens stays without; so does an empty one, unless it is to have several EOS (axolotl's metharme).
-[[nodiscard]] std::vector<int32_t> encode_to_end(const Tokenizer& tokenizer, std::string_view text, int end_tokens = 1);
+[[nodiscard]] std::vector<int32_t> encode_to_end(const text::Tokenizer& tokenizer, std::string_view text,
+                                                 int end_tokens = 1);
 // Labels that are the ids.
 [[nodiscard]] Row learn_all(std::vector<int32_t> ids);
 // A row with input_ids, and labels and attention_mask where it has them. Without labels TRL's masks say what is
 // learned: assistant_masks always, completion_mask with completion_only_loss. Ids may be any that the model's embedding
 // has.
-[[nodiscard]] Row tokenized_row(const Record& record, const RowOptions& options, const Tokenizer& tokenizer);
+[[nodiscard]] Row tokenized_row(const Record& record, const RowOptions& options, const text::Tokenizer& tokenizer);
 // The compiled template that dataset, config and tokenizer choose, in this order. One that the config names is for all
 // conversations.
-[[nodiscard]] ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options,
-                                                 const Tokenizer& tokenizer);
+[[nodiscard]] text::ChatTemplates choose_chat_template(const DatasetConfig& config, const RowOptions& options,
+                                                       const text::Tokenizer& tokenizer);
 // bos_token and the like, as templates see them.
-[[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer);
+[[nodiscard]] nlohmann::ordered_json template_variables(const text::Tokenizer& tokenizer);
 // The same with the config's own.
-[[nodiscard]] nlohmann::ordered_json template_variables(const Tokenizer& tokenizer, const TemplateVariables& own);
+[[nodiscard]] nlohmann::ordered_json template_variables(const text::Tokenizer& tokenizer, const TemplateVariables& own);
 
 }  // namespace spillway::data

@@ -24,7 +24,7 @@ constexpr const char* kTypes[] = {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  static const data::Tokenizer tokenizer = data::Tokenizer::from_json(kTokenizer, kConfig, "fuzz");
+  static const text::Tokenizer tokenizer = text::Tokenizer::from_json(kTokenizer, kConfig, "fuzz");
   const auto format = (data[0] & 1) != 0 ? data::RecordFormat::kCsv : data::RecordFormat::kJson;
   const char* type = kTypes[(data[0] >> 1) % std::size(kTypes)];
   data::DatasetConfig config;

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 class StepwiseRows : public RowBuilder {
  public:
-  StepwiseRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+  StepwiseRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
         separator_(tokenizer.encode(config.step_separator.value_or("\n"), false)),
         prompt_tokens_(options.max_prompt_length),
@@ -69,7 +69,7 @@ class StepwiseRows : public RowBuilder {
     if (counts) row.labels.back() = label;
   }
 
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   std::vector<int32_t> separator_;
   int64_t prompt_tokens_, completion_tokens_;  // 0: no limit
   int64_t row_tokens_;
@@ -79,7 +79,7 @@ class StepwiseRows : public RowBuilder {
 }  // namespace
 
 std::unique_ptr<RowBuilder> make_stepwise_rows(const DatasetConfig& config, const RowOptions& options,
-                                               const Tokenizer& tokenizer) {
+                                               const text::Tokenizer& tokenizer) {
   return std::make_unique<StepwiseRows>(config, options, tokenizer);
 }
 

@@ -31,7 +31,7 @@ RowOptions options_of(const Json& options) {
 }  // namespace
 
 TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(kGolden);
   const Json golden = Json::parse(read_file(kGolden / "streams.json", int64_t{1} << 20));
   for (const Json& one : golden["stepwise"]) {
     CAPTURE(one["options"].dump());
@@ -47,7 +47,7 @@ TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
 }
 
 TEST_CASE("a long prompt loses its beginning, a BOS included, as in TRL") {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(kGolden);
   REQUIRE(tokenizer.bos_id().has_value());
   const Record record{.fields = {{"prompt", "one two three"}, {"completions", {"a"}}, {"labels", {true}}},
                       .where = "row"};
@@ -66,7 +66,7 @@ TEST_CASE("a long prompt loses its beginning, a BOS included, as in TRL") {
 }
 
 TEST_CASE("steps without as many labels, and labels that are neither right nor wrong, are refused") {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(kGolden);
   const auto error_of = [&](const Json& fields) -> std::string {
     std::vector<Row> rows;
     try {

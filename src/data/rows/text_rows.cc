@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/jinja/unicode.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/text_pattern.h"
+#include "text/jinja/unicode.h"
 
 namespace spillway::data {
 namespace {
@@ -30,7 +30,7 @@ InputError no_room_for_text(const RowOptions& options) {
 
 class CompletionRows : public RowBuilder {
  public:
-  CompletionRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+  CompletionRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
         field_(config.field.empty() ? "text" : config.field),
         row_tokens_(options.sequence_len) {}
@@ -48,7 +48,7 @@ class CompletionRows : public RowBuilder {
   }
 
  private:
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   std::string field_;
   int64_t row_tokens_;
 };
@@ -56,7 +56,7 @@ class CompletionRows : public RowBuilder {
 // The start of a text that fits beside two more tokens, one of which is an EOS where texts are to be joined.
 class TextStarts : public RowBuilder {
  public:
-  TextStarts(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+  TextStarts(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
         column_(text_column(config)),
         tokens_(options.sequence_len - 2),
@@ -76,7 +76,7 @@ class TextStarts : public RowBuilder {
   }
 
  private:
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   std::string column_;
   int64_t tokens_, marks_behind_;
   bool ends_;
@@ -85,7 +85,7 @@ class TextStarts : public RowBuilder {
 // Windows over a text that overlap, each with an EOS behind it.
 class PretrainRows : public RowBuilder {
  public:
-  PretrainRows(const DatasetConfig& config, const RowOptions& options, const Tokenizer& tokenizer)
+  PretrainRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
         column_(text_column(config)),
         window_(options.sequence_len - 1),
@@ -110,17 +110,17 @@ class PretrainRows : public RowBuilder {
  private:
   [[nodiscard]] int64_t room() const { return window_ - std::ssize(marks_.before) - std::ssize(marks_.behind); }
 
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   std::string column_;
-  int64_t window_;          // without the EOS
-  Tokenizer::Marks marks_;  // of every window
+  int64_t window_;                // without the EOS
+  text::Tokenizer::Marks marks_;  // of every window
   int64_t overlap_;
 };
 
 // Segments of text, each marked as to be learned or not; nothing is added.
 class SegmentRows : public RowBuilder {
  public:
-  SegmentRows(const RowOptions& options, const Tokenizer& tokenizer)
+  SegmentRows(const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer), train_on_inputs_(options.train_on_inputs) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -142,7 +142,7 @@ class SegmentRows : public RowBuilder {
   }
 
  private:
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   bool train_on_inputs_;
 };
 
@@ -151,7 +151,7 @@ class ReflectionRows : public RowBuilder {
  public:
   enum class Style { kBare, kInstruct, kChat };  // without one in the type's name there is no task in front
 
-  ReflectionRows(Style style, const RowOptions& options, const Tokenizer& tokenizer)
+  ReflectionRows(Style style, const RowOptions& options, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
         style_(style),
         train_on_inputs_(options.train_on_inputs),
@@ -205,7 +205,7 @@ class ReflectionRows : public RowBuilder {
            corrected;
   }
 
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   Style style_;
   bool train_on_inputs_;
   size_t row_tokens_;
@@ -214,7 +214,7 @@ class ReflectionRows : public RowBuilder {
 // Conversations of Pygmalion: `conversations` with role (system, human, bot) and value.
 class PygmalionRows : public RowBuilder {
  public:
-  explicit PygmalionRows(const Tokenizer& tokenizer)
+  explicit PygmalionRows(const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer), model_tokens_(encode(kModel, false, true).size()) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -242,7 +242,7 @@ class PygmalionRows : public RowBuilder {
   void add_turn(const Record& record, const std::string& role, std::string_view text, Row& row) const {
     constexpr std::string_view kStart = "\n<START>";
     if (role == "system" && text.ends_with(kStart)) text.remove_suffix(kStart.size());
-    const std::string_view body = jinja::strip(text, true, true, nullptr);
+    const std::string_view body = text::jinja::strip(text, true, true, nullptr);
     std::vector<int32_t> ids;
     size_t ignored = 0;
     if (role == "system") {
@@ -262,7 +262,7 @@ class PygmalionRows : public RowBuilder {
     row.labels.insert(row.labels.end(), ids.begin() + static_cast<std::ptrdiff_t>(ignored), ids.end());
   }
 
-  const Tokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   size_t model_tokens_;
 };
 
@@ -275,7 +275,7 @@ bool is_text_rows_type(std::string_view type) {
 }
 
 std::unique_ptr<RowBuilder> make_text_rows(const DatasetConfig& config, const RowOptions& options,
-                                           const Tokenizer& tokenizer) {
+                                           const text::Tokenizer& tokenizer) {
   const std::string& type = config.type.name;
   if (type == "completion") return std::make_unique<CompletionRows>(config, options, tokenizer);
   if (type == "pretrain" && options.pretrain_text != PretrainText::kWindows)

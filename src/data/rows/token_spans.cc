@@ -11,11 +11,11 @@ namespace {
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
 // By the text that each id adds to what is decoded: exact for byte-level vocabularies.
-std::optional<Spans> spans_by_decoding(const Tokenizer& tokenizer, std::string_view text,
+std::optional<Spans> spans_by_decoding(const text::Tokenizer& tokenizer, std::string_view text,
                                        std::span<const int32_t> ids) {
   Spans spans;
   spans.reserve(ids.size());
-  Tokenizer::StreamDecoder decoder(tokenizer, false);
+  text::Tokenizer::StreamDecoder decoder(tokenizer, false);
   size_t at = 0;
   size_t open = 0;  // ids whose character is not complete yet
   for (const int32_t id : ids) {
@@ -48,7 +48,8 @@ std::string piece_text(const std::string& token) {
 
 // By the tokens as the vocabulary writes them. A space in front that the text does not have was put there by the
 // tokenizer, and stands for nothing.
-std::optional<Spans> spans_by_pieces(const Tokenizer& tokenizer, std::string_view text, std::span<const int32_t> ids) {
+std::optional<Spans> spans_by_pieces(const text::Tokenizer& tokenizer, std::string_view text,
+                                     std::span<const int32_t> ids) {
   Spans spans;
   spans.reserve(ids.size());
   size_t at = 0;
@@ -68,12 +69,13 @@ std::optional<Spans> spans_by_pieces(const Tokenizer& tokenizer, std::string_vie
 
 }  // namespace
 
-std::optional<Spans> token_spans(const Tokenizer& tokenizer, std::string_view text, std::span<const int32_t> ids) {
+std::optional<Spans> token_spans(const text::Tokenizer& tokenizer, std::string_view text,
+                                 std::span<const int32_t> ids) {
   auto spans = spans_by_decoding(tokenizer, text, ids);
   return spans ? std::move(spans) : spans_by_pieces(tokenizer, text, ids);
 }
 
-std::optional<std::vector<int32_t>> mask_of_ranges(const Tokenizer& tokenizer, std::string_view text,
+std::optional<std::vector<int32_t>> mask_of_ranges(const text::Tokenizer& tokenizer, std::string_view text,
                                                    std::span<const int32_t> ids,
                                                    std::span<const std::pair<int64_t, int64_t>> ranges) {
   const auto spans = token_spans(tokenizer, text, ids);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "data/jinja/unicode.h"
 #include "data/rows/token_spans.h"
+#include "text/jinja/unicode.h"
 
 namespace spillway::data {
 namespace {
@@ -13,10 +13,10 @@ struct Place {
   int64_t begin = 0, end = 0;
 };
 
-std::vector<Place> places_of(const Tokenizer& tokenizer, std::string_view text, std::span<const int32_t> ids) {
+std::vector<Place> places_of(const text::Tokenizer& tokenizer, std::string_view text, std::span<const int32_t> ids) {
   const auto spans = token_spans(tokenizer, text, ids);
   if (!spans) return {};
-  const std::vector<size_t> offsets = jinja::char_offsets(text);
+  const std::vector<size_t> offsets = text::jinja::char_offsets(text);
   std::vector<Place> places;
   for (const auto& span : *spans) {
     const auto at = std::upper_bound(offsets.begin(), offsets.end(), static_cast<size_t>(span.first)) - 1;
@@ -44,7 +44,7 @@ std::optional<TrainedPart> to_tokens(const TrainedPart& part, std::span<const Pl
 
 }  // namespace
 
-std::vector<bool> trained_tokens(const Tokenizer& tokenizer, std::string_view text,
+std::vector<bool> trained_tokens(const text::Tokenizer& tokenizer, std::string_view text,
                                  std::span<const TrainedPart> parts) {
   const std::vector<int32_t> ids = tokenizer.encode(text, false);
   const std::vector<Place> places = places_of(tokenizer, text, ids);

@@ -12,7 +12,7 @@ namespace {
 // Each record by the builder of its dataset.
 class BuilderOfEach : public RowBuilder {
  public:
-  BuilderOfEach(std::span<const DatasetConfig> datasets, const RowOptions& options, const Tokenizer& tokenizer) {
+  BuilderOfEach(std::span<const DatasetConfig> datasets, const RowOptions& options, const text::Tokenizer& tokenizer) {
     for (const DatasetConfig& dataset : datasets) builders_.push_back(make_row_builder(dataset, options, tokenizer));
   }
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -33,7 +33,7 @@ int64_t max_bytes(const StreamOptions& options) {
 }
 
 StreamSource::StreamSource(std::vector<DatasetConfig> datasets, StreamOptions options,
-                           std::shared_ptr<const Tokenizer> tokenizer)
+                           std::shared_ptr<const text::Tokenizer> tokenizer)
     : datasets_(std::move(datasets)),
       options_(std::move(options)),
       tokenizer_(std::move(tokenizer)),

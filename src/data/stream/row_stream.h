@@ -51,7 +51,8 @@ struct RowBlock {
 class StreamSource {
  public:
   // Throws InputError for datasets that are not there and for types that do not exist.
-  StreamSource(std::vector<DatasetConfig> datasets, StreamOptions options, std::shared_ptr<const Tokenizer> tokenizer);
+  StreamSource(std::vector<DatasetConfig> datasets, StreamOptions options,
+               std::shared_ptr<const text::Tokenizer> tokenizer);
   StreamSource(StreamSource&&) = delete;
 
   [[nodiscard]] const std::vector<DatasetConfig>& datasets() const { return datasets_; }
@@ -62,7 +63,7 @@ class StreamSource {
  private:
   std::vector<DatasetConfig> datasets_;
   StreamOptions options_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<RowBuilder> builder_;
 };
 

@@ -41,8 +41,8 @@ class Data {
 };
 
 // Ids below 100,000.
-std::shared_ptr<const Tokenizer> any_tokenizer() {
-  return std::make_shared<const Tokenizer>(Tokenizer::from_json(
+std::shared_ptr<const text::Tokenizer> any_tokenizer() {
+  return std::make_shared<const text::Tokenizer>(text::Tokenizer::from_json(
       R"({"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "v": 99999}}})", "{}", "test"));
 }
 
@@ -219,12 +219,13 @@ TEST_CASE("what is wrong with a row comes when it is reached, and data without r
 namespace {
 
 // The goldens' tokenizer, or one that marks texts in another way.
-std::shared_ptr<const Tokenizer> golden_tokenizer(const std::filesystem::path& golden, const Json& post_processor) {
-  if (post_processor.is_null()) return std::make_shared<const Tokenizer>(Tokenizer::load(golden));
+std::shared_ptr<const text::Tokenizer> golden_tokenizer(const std::filesystem::path& golden,
+                                                        const Json& post_processor) {
+  if (post_processor.is_null()) return std::make_shared<const text::Tokenizer>(text::Tokenizer::load(golden));
   Json tokenizer = Json::parse(read_file(golden / "tokenizer.json", int64_t{1} << 20));
   tokenizer["post_processor"] = post_processor;
-  return std::make_shared<const Tokenizer>(
-      Tokenizer::from_json(tokenizer.dump(), read_file(golden / "tokenizer_config.json", int64_t{1} << 20), "golden"));
+  return std::make_shared<const text::Tokenizer>(text::Tokenizer::from_json(
+      tokenizer.dump(), read_file(golden / "tokenizer_config.json", int64_t{1} << 20), "golden"));
 }
 
 PretrainText pretrain_text_of(const Json& golden) {

@@ -1,0 +1,228 @@
+#include "config/deepspeed.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "config/deepspeed_keys.h"
+#include "config/fsdp.h"
+
+using namespace spillway;
+using namespace spillway::config;
+
+namespace {
+
+LoadedConfig load(std::string_view keys, std::vector<ConfigOverride> overrides = {}) {
+  constexpr std::string_view kSmall = "base_model: m\nlearning_rate: 1e-4\ndatasets: [{path: a}]\n";
+  return load_config(std::string(kSmall) + std::string(keys), "c.yml", overrides, ConfigUse::kTrain);
+}
+
+std::string error_of(std::string_view keys) {
+  try {
+    (void)load(keys);
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.find("] expected ") != std::string::npos);
+    return text;
+  }
+  return "";
+}
+
+// A file that lives as long as the test.
+class JsonFile {
+ public:
+  explicit JsonFile(std::string_view text) : path_(std::filesystem::temp_directory_path() / "spillway_ds_test.json") {
+    std::ofstream(path_) << text;
+  }
+  ~JsonFile() { std::filesystem::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// As DeepSpeed users write it: tabs, no space after a colon, "auto" where the trainer knows.
+constexpr std::string_view kZero3 =
+    "{\n\t\"zero_optimization\":{\"stage\":3,\"overlap_comm\":true,\"stage3_max_live_parameters\":1e9,\n"
+    "\t\t\"offload_param\":{\"device\":\"cpu\",\"pin_memory\":true},\n"
+    "\t\t\"offload_optimizer\":{\"device\":\"nvme\",\"nvme_path\":\"/nvme\",\"buffer_count\":4}},\n"
+    "\t\"bf16\":{\"enabled\":true},\"fp16\":{\"enabled\":\"auto\",\"loss_scale\":0},\n"
+    "\t\"gradient_accumulation_steps\":\"auto\",\"train_batch_size\":\"auto\",\n"
+    "\t\"train_micro_batch_size_per_gpu\":2,\"gradient_clipping\":0.5,\n"
+    "\t\"optimizer\":{\"type\":\"AdamW\",\"params\":{\"lr\":\"auto\",\"betas\":[0.8,0.95],\"eps\":1e-6,"
+    "\"weight_decay\":0.1}},\n"
+    "\t\"scheduler\":{\"type\":\"WarmupDecayLR\",\"params\":{\"warmup_num_steps\":7,\"warmup_min_lr\":0,"
+    "\"total_num_steps\":\"auto\"}},\n"
+    "\t\"steps_per_print\":2000,\"wall_clock_breakdown\":false}\n";
+
+void check_zero3(const LoadedConfig& loaded) {
+  const Config& config = loaded.config;
+  CHECK(config.parameter_offload == Offload::kHost);
+  CHECK(config.optimizer_offload == Offload::kDisk);
+  CHECK(config.gradient_offload == Offload::kDisk);
+  CHECK(config.memory.disk_paths == std::vector<std::string>{"/nvme"});
+  CHECK(config.bf16 == AutoBool::kTrue);
+  CHECK(config.micro_batch_size == 2);
+  CHECK(config.max_grad_norm == 0.5);
+  CHECK(config.learning_rate == 1e-4);
+  CHECK(config.adam_beta1 == 0.8);
+  CHECK(config.adam_beta2 == 0.95);
+  CHECK(config.adam_epsilon == 1e-6);
+  CHECK(config.weight_decay == 0.1);
+  CHECK(config.lr_scheduler == LrScheduler::kLinear);
+  CHECK(config.warmup_steps == 7);
+  CHECK(ignored_line(loaded) ==
+        "ignored: deepspeed.zero_optimization.stage (on one rank there is nothing to shard); "
+        "deepspeed.zero_optimization.overlap_comm, "
+        "deepspeed.zero_optimization.stage3_max_live_parameters, "
+        "deepspeed.zero_optimization.offload_param.pin_memory, "
+        "deepspeed.zero_optimization.offload_optimizer.buffer_count, deepspeed.steps_per_print, "
+        "deepspeed.wall_clock_breakdown (the plan places everything, on one rank)");
+}
+
+std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys); }
+
+}  // namespace
+
+TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a section") {
+  const JsonFile file(kZero3);
+  check_zero3(load("deepspeed: " + file.path() + "\n"));
+  check_zero3(load("", {{"deepspeed", file.path()}}));
+  std::string flat(kZero3);
+  std::replace(flat.begin(), flat.end(), '\n', ' ');
+  check_zero3(load("deepspeed: '" + flat + "'\n"));
+  std::replace(flat.begin(), flat.end(), '\t', ' ');
+  check_zero3(load("deepspeed: " + flat + "\n"));
+}
+
+TEST_CASE("ZeRO's offload sections and flags become offload keys") {
+  const auto keys = [](std::string_view sections) { return load(sections).config; };
+  const Config both = keys(zero("stage: 3, offload_param: {device: nvme}, offload_optimizer: {device: cpu}"));
+  CHECK(both.parameter_offload == Offload::kDisk);
+  CHECK(both.optimizer_offload == Offload::kHost);
+  CHECK(both.gradient_offload == Offload::kHost);
+  const Config neither = keys(zero("stage: 2, offload_optimizer: {device: none}"));
+  CHECK(neither.optimizer_offload == Offload::kNone);
+  CHECK(neither.gradient_offload == Offload::kNone);
+  CHECK(keys(zero("stage: 2, cpu_offload: true")).optimizer_offload == Offload::kHost);
+  CHECK_FALSE(keys(zero("stage: 2, cpu_offload: false")).optimizer_offload);
+  CHECK(keys(zero("stage: 3, offload_optimizer: {device: cpu}") + "gradient_offload: none\n").gradient_offload ==
+        Offload::kNone);
+  CHECK(keys("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n").activation_offloading ==
+        ActivationOffloading::kHost);
+  const Config paths =
+      load(zero("stage: 3, offload_param: {device: nvme, nvme_path: /a}, offload_optimizer: {device: nvme, nvme_path: "
+                "/b}"))
+          .config;
+  CHECK(paths.memory.disk_paths == std::vector<std::string>{"/a", "/b"});
+}
+
+TEST_CASE("a ratio below one leaves the share to the plan, with a host tier to put it") {
+  const LoadedConfig loaded = load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 0.3}"));
+  CHECK(loaded.config.optimizer_offload == Offload::kAuto);
+  CHECK(loaded.config.memory.uses_host);
+  CHECK(loaded.notes.size() == 1);
+  CHECK(load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}")).config.optimizer_offload ==
+        Offload::kHost);
+  CHECK(error_of(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 2}"))
+            .find("expected a number of at least 0 and at most 1, got '2'") != std::string::npos);
+}
+
+TEST_CASE("two spellings that differ are named, equal ones are fine, and the command line wins") {
+  const std::string section = zero("stage: 3, offload_optimizer: {device: cpu}");
+  CHECK(error_of("optimizer_offload: disk\n" + section) ==
+        "[c.yml:5: deepspeed.zero_optimization.offload_optimizer.device] expected one value for optimizer_offload and "
+        "zero_optimization.offload_optimizer.device, which mean the same, got 'disk' and 'host'; remove one");
+  CHECK(load("optimizer_offload: host\n" + section).config.optimizer_offload == Offload::kHost);
+  CHECK(load("optimizer_offload: auto\n" + section).config.optimizer_offload == Offload::kHost);
+  CHECK(load(section, {{"optimizer_offload", "disk"}}).config.optimizer_offload == Offload::kDisk);
+  CHECK(error_of("deepspeed: {optimizer: {type: AdamW, params: {lr: 2e-4}}}\n")
+            .find("expected one value for learning_rate and optimizer.params.lr, which mean the same") !=
+        std::string::npos);
+  CHECK(load("optimizer: adamw_torch_fused\ndeepspeed: {optimizer: {type: AdamW, params: {lr: 1.0e-4}}}\n")
+            .config.learning_rate == 1e-4);
+  CHECK(error_of("memory: {disk_paths: [/x]}\n" + zero("stage: 3, offload_param: {device: nvme, nvme_path: /y}"))
+            .find("expected one value for memory.disk_paths") != std::string::npos);
+}
+
+TEST_CASE("DeepSpeed's batch sizes must agree") {
+  CHECK(load("deepspeed: {train_batch_size: 8, train_micro_batch_size_per_gpu: 2}\n")
+            .config.gradient_accumulation_steps == 4);
+  CHECK(load("gradient_accumulation_steps: 4\nmicro_batch_size: 2\ndeepspeed: {train_batch_size: 8}\n")
+            .config.gradient_accumulation_steps == 4);
+  CHECK(error_of("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 8}\n")
+            .find("expected micro_batch_size x gradient_accumulation_steps, 1 x 3, got 8") != std::string::npos);
+}
+
+TEST_CASE("what DeepSpeed cannot mean here is refused with the nearest name or the reason") {
+  CHECK(error_of(zero("stage: 3, offload_params: {device: cpu}")) ==
+        "[c.yml:4: deepspeed.zero_optimization.offload_params] expected a key of DeepSpeed, got "
+        "'zero_optimization.offload_params'; did you mean zero_optimization.offload_param?");
+  CHECK(error_of(zero("stage: 3, offload_param: {device: gpu}"))
+            .find("expected none, cpu or nvme, got 'gpu'; write one of them") != std::string::npos);
+  CHECK(error_of(zero("stage: 4")).find("expected an integer of at least 0 and at most 3, got '4'") !=
+        std::string::npos);
+  CHECK(error_of(zero("stage: 0, offload_optimizer: {device: cpu}")).find("DeepSpeed moves nothing at stage 0") !=
+        std::string::npos);
+  CHECK(error_of("deepspeed: {fp16: {enabled: true}}\n").find("f16 is not yet supported") != std::string::npos);
+  CHECK(
+      error_of("deepspeed: {optimizer: {type: OneBitAdam}}\n").find("expected AdamW, Adam or SGD, got 'OneBitAdam'") !=
+      std::string::npos);
+  CHECK(error_of("deepspeed: {scheduler: {params: {warmup_type: log}}}\n").find("expected linear, got 'log'") !=
+        std::string::npos);
+  CHECK(error_of("deepspeed: {gradient_clipping: -1}\n").find("expected a number of at least 0, got '-1'") !=
+        std::string::npos);
+  CHECK(error_of("deepspeed: {zero_optimization: 3}\n").find("expected a section, got '3'") != std::string::npos);
+  CHECK(error_of("deepspeed: [a]\n").find("expected a mapping of DeepSpeed's keys, got a list of 1") !=
+        std::string::npos);
+  CHECK(error_of("deepspeed: '{\"fp16\": {\"enabled\": true}'\n").find("expected YAML") != std::string::npos);
+  const JsonFile file("{\"bf16\": {\"enabled\": true},\n \"grdient_clipping\": 1}");
+  CHECK(error_of("deepspeed: " + file.path() + "\n") ==
+        fmt::format("[{}:2: grdient_clipping] expected a key of DeepSpeed, got 'grdient_clipping'; did you mean "
+                    "gradient_clipping?",
+                    file.path()));
+  CHECK_FALSE(error_of("deepspeed: /nonexistent/ds.json\n").empty());
+  CHECK_FALSE(error_of("deepspeed: /dev/zero\n").empty());
+  CHECK(error_of("deepspeed:\n").empty());
+  CHECK(error_of("deepspeed: false\n").empty());
+}
+
+TEST_CASE("every key of DeepSpeed's table that becomes one of ours names a key that there is") {
+  for (const ForeignKey& key : deepspeed_table().keys) {
+    CAPTURE(std::string(key.name));
+    const bool has_ours = key.use == ForeignKey::Use::kBecomes && !key.text.empty();
+    if (has_ours) CHECK((find_key(key.text) != nullptr && find_key(key.text)->status == KeyStatus::kSupported));
+    if (key.use == ForeignKey::Use::kMustBeOff) CHECK_FALSE(key.text.empty());
+  }
+}
+
+TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves weights, gradients and the optimizer") {
+  for (const char* keys : {"fsdp: [full_shard, auto_wrap, offload]\n", "fsdp: full_shard offload\n",
+                           "fsdp_config: {offload_params: true, fsdp_state_dict_type: FULL_STATE_DICT}\n",
+                           "fsdp_version: 2\nfsdp: [full_shard]\nfsdp_config: {fsdp_offload_params: true}\n"}) {
+    CAPTURE(std::string(keys));
+    const Config config = load(keys).config;
+    CHECK(config.parameter_offload == Offload::kHost);
+    CHECK(config.gradient_offload == Offload::kHost);
+    CHECK(config.optimizer_offload == Offload::kHost);
+  }
+  const LoadedConfig plain =
+      load("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
+  CHECK_FALSE(plain.config.parameter_offload);
+  CHECK(load("gradient_checkpointing: false\nfsdp_config: {activation_checkpointing: true}\n")
+            .config.gradient_checkpointing == Checkpointing::kOn);
+  CHECK(plain.config.gradient_checkpointing == Checkpointing::kOn);
+  CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
+  CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.gradient_offload == Offload::kDisk);
+  CHECK(load("fsdp: []\nfsdp_config: {}\n").ignored.empty());
+  CHECK(error_of("fsdp: [full_shard]\ndeepspeed: false\n").empty());
+  CHECK(error_of("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);
+  CHECK(error_of("fsdp_config: {ofload_params: true}\n").find("did you mean offload_params?") != std::string::npos);
+  CHECK(error_of("fsdp: [offload]\nparameter_offload: disk\n")
+            .find("expected one value for parameter_offload and fsdp, which mean the same") != std::string::npos);
+  CHECK(error_of("fsdp: [full_shard]\ndeepspeed: {bf16: {enabled: true}}\n")
+            .find("expected fsdp or deepspeed, got both (c.yml:5: deepspeed)") != std::string::npos);
+}

@@ -1,0 +1,220 @@
+#include "config/keys.h"
+
+namespace spillway::config {
+namespace {
+
+KeySection data_section() {
+  KeySection section{"Data", {}};
+  section.keys = {
+      key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table").required(),
+      key<&Config::test_datasets>("test_datasets", "the rows to evaluate on"),
+      key<&Config::pretraining_dataset>("pretraining_dataset",
+                                        "a path or a list: text to pretrain on, streamed, in place of datasets")
+          .or_path(),
+      key<&Config::pretraining_sample_concatenation>(
+          "pretraining_sample_concatenation", "without packing: texts to pretrain on share rows and see each other"),
+      key<&Config::streaming>("streaming", "rows are read as training goes, in bounded memory; needs max_steps")
+          .alias({"dataset_streaming"}),
+      key<&Config::streaming_multipack_buffer_size>("streaming_multipack_buffer_size",
+                                                    "rows of a stream that are shuffled together, and packed together")
+          .alias({"pretrain_multipack_buffer_size"})
+          .least(1)
+          .most(1 << 24),
+      key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
+      key<&Config::dataset_config>("dataset_config", "TRL's: the config of that dataset, where it has several"),
+      key<&Config::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
+      key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
+          .least(0),
+      key<&Config::chat_template>("chat_template",
+                                  "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
+      key<&Config::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
+          .alias({"chat_template_path"}),
+      key<&Config::chat_template_kwargs>("chat_template_kwargs",
+                                         "variables that chat templates see, such as enable_thinking"),
+      key<&Config::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
+      key<&Config::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
+      key<&Config::completion_only_loss>("completion_only_loss",
+                                         "TRL's: only completions are targets; left out: where rows have them"),
+      key<&Config::assistant_only_loss>("assistant_only_loss",
+                                        "TRL's: only what the template marks as generated is a target"),
+      key<&Config::dataset_text_field>("dataset_text_field", "TRL's: the column of plain text"),
+      key<&Config::dataset_exact_deduplication>("dataset_exact_deduplication",
+                                                "of rows with equal tokens and labels only the first stays"),
+      key<&Config::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
+          .alias({"shuffle_dataset"}),
+      key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
+      not_yet("pretrain_multipack_attn", "packed texts that see each other").or_values({"true"}),
+      not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
+      not_yet("skip_prepare_dataset", "rows in another form"),
+      not_yet("dataset_test_split", "TRL's choice of a split")
+          .or_values({"test"})
+          .advise("name the rows in test_datasets"),
+      not_yet("dataset_kwargs", "TRL's options of a dataset"),
+      not_yet("dataset_shard_num", "a part of the rows"),
+      not_yet("dataset_shard_idx", "a part of the rows"),
+      key<&Config::group_by_length>("group_by_length", "the rows of a step are of like length"),
+      key<&Config::train_sampling_strategy>("train_sampling_strategy",
+                                            "TRL's: the order of rows; sequential is curriculum_sampling"),
+      key<&Config::dataset_prepared_path>("dataset_prepared_path",
+                                          "a folder that keeps tokenised rows from run to run"),
+      key<&Config::dataset_processes>("dataset_processes", "threads that tokenise; left out: one a core")
+          .alias({"dataset_num_proc"})
+          .least(1)
+          .most(1024),
+      not_yet("dataloader_drop_last", "leaving out the last batch of an epoch where it is smaller"),
+      not_yet("use_pose", "positions that skip (PoSE)"),
+      not_yet("fix_untrained_tokens", "other values for embeddings that were never trained"),
+      not_yet("test_split_size", "TRL's share of rows for evaluation").advise("write val_set_size"),
+      not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
+  };
+  add_ignored(section, "rows are prepared when a run starts, in this process",
+              {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable",
+               "is_preprocess", "num_workers", "num_dataset_shards_to_save", "dataset_load_from_cache_file",
+               "accelerator_config", "label_names", "length_column_name", "ignore_data_skip"});
+  add_ignored(section, "nothing leaves this machine: dataset_prepared_path keeps prepared rows here",
+              {"push_dataset_to_hub"});
+  add_ignored(section, "it belongs to a key that is off", {"pose_*"});
+  add_ignored(section, "it replaces 'You are a helpful assistant.' in the template chatml, which has no such words",
+              {"default_system_message"});
+  return section;
+}
+
+KeySection length_section() {
+  KeySection section{"Length and batches", {}};
+  section.keys = {
+      key<&Config::sequence_len>("sequence_len",
+                                 "tokens of the longest row; by axolotl's rules longer rows are dropped")
+          .least(2)
+          .most(1 << 24),
+      key<&Config::max_length>("max_length", "TRL's: longer rows are cut, rows left without targets dropped")
+          .alias({"max_seq_length"})
+          .least(2)
+          .most(1 << 24),
+      key<&Config::excess_length_strategy>("excess_length_strategy", "what becomes of rows over sequence_len"),
+      key<&Config::truncation_mode>("truncation_mode", "which end of a row over max_length stays"),
+      key<&Config::min_sample_len>("min_sample_len", "shorter rows are dropped").least(1),
+      key<&Config::sample_packing>("sample_packing", "several rows share a sequence and never see each other"),
+      key<&Config::eval_sample_packing>("eval_sample_packing", "the same for evaluation; left out: as for training")
+          .alias({"eval_packing"}),
+      key<&Config::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
+          .alias({"batch_flattening"}),
+      key<&Config::micro_batch_size>("micro_batch_size", "rows per micro-batch")
+          .alias({"per_device_train_batch_size"})
+          .least(1)
+          .most(1 << 20),
+      key<&Config::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")
+          .least(1)
+          .most(1 << 20),
+      key<&Config::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")
+          .least(1)
+          .most(1 << 30),
+      key<&Config::eval_batch_size>("eval_batch_size", "rows of an evaluation step; left out: micro_batch_size")
+          .alias({"per_device_eval_batch_size"})
+          .least(1)
+          .most(1 << 20),
+      key<&Config::sample_packing_sequentially>("sample_packing_sequentially",
+                                                "sample_packing in the order of the rows"),
+      key<&Config::sample_packing_bin_size>("sample_packing_bin_size",
+                                            "rows that sample_packing puts into a sequence at most; 0: any number")
+          .least(0)
+          .most(1 << 24),
+      key<&Config::packing>("packing", "TRL's packing: the lines that trl makes, in place of sample_packing"),
+      key<&Config::packing_strategy>("packing_strategy",
+                                     "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
+                                     "wrapped joins all rows and cuts where a line is full"),
+      key<&Config::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
+      not_yet("eval_sequence_len", "another length for evaluation"),
+      refused("max_packed_sequence_len", "axolotl dropped it").advise("set sample_packing and sequence_len"),
+      not_yet("pad_to_multiple_of", "padding to a multiple").or_values({"auto"}).advise(kLeaveOut),
+      not_yet("auto_find_batch_size", "a batch size by trial").advise("`spillway plan` says what fits"),
+  };
+  add_ignored(section, "a batch is a stream of tokens, which needs no padding; the result is the same",
+              {"pad_to_sequence_len"});
+  add_ignored(section, "a micro-batch holds micro_batch_size packed lines, each of at most sequence_len tokens",
+              {"multipack_real_batches"});
+  add_ignored(section, "packing looks at all rows at once",
+              {"sample_packing_group_size", "sample_packing_mp_start_method"});
+  add_ignored(section, "it is found by the program",
+              {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});
+  return section;
+}
+
+}  // namespace
+
+std::vector<KeySection> data_sections() { return {data_section(), length_section()}; }
+
+const KeySection& dataset_section() {
+  static const KeySection kSection = [] {
+    using D = DatasetConfig;
+    KeySection section{"Entries of datasets and test_datasets", {}};
+    section.keys = {
+        key<&D::path>("path", "a file, a folder, a pattern, or a data set in the Hugging Face cache").required(),
+        key<&D::type>("type", "see docs/data/formats.md; empty: rows are tokenised; left out: by the columns")
+            .with_null(),
+        key<&D::name>("name", "the config of a data set that has several"),
+        key<&D::revision>("revision", "the snapshot of a data set in the Hugging Face cache; left out: main"),
+        key<&D::ds_type>("ds_type", "json, csv, text, parquet or arrow; left out: by the file's name"),
+        key<&D::data_files>("data_files", "files inside the folder, or patterns"),
+        key<&D::split>("split", "the split, or a part such as train[:10%]"),
+        key<&D::field>("field", "column of a completion; left out: text"),
+        key<&D::field_system>("field_system", "column of the system prompt"),
+        key<&D::field_instruction>("field_instruction", "column of the instruction"),
+        key<&D::field_input>("field_input", "column of the input"),
+        key<&D::field_output>("field_output", "column of the answer"),
+        key<&D::text_column>("text_column", "column of a pretraining text; left out: text"),
+        key<&D::field_messages>("field_messages", "column of the conversation"),
+        key<&D::field_prompt>("field_prompt", "column of a preference row's prompt"),
+        key<&D::field_chosen>("field_chosen", "column of the chosen completion"),
+        key<&D::field_rejected>("field_rejected", "column of the rejected completion"),
+        key<&D::field_completion>("field_completion", "column of an unpaired row's completion"),
+        key<&D::field_label>("field_label", "column that says whether an unpaired row's completion is wanted"),
+        key<&D::field_tools>("field_tools", "column of the tools that a conversation may call"),
+        key<&D::field_thinking>("field_thinking", "a message's property with its reasoning")
+            .alias({"template_thinking_key"}),
+        key<&D::message_property_mappings>("message_property_mappings",
+                                           "property that the template reads: property of the row's messages"),
+        key<&D::message_field_role>("message_field_role", "older spelling of message_property_mappings.role"),
+        key<&D::message_field_content>("message_field_content", "older spelling of message_property_mappings.content"),
+        key<&D::roles>("roles", "role that the template knows: names that the rows use for it"),
+        key<&D::roles_to_train>("roles_to_train", "roles whose turns are targets"),
+        key<&D::train_on_eos>("train_on_eos",
+                              "which end-of-text tokens are targets: of trained turns, all, the last, none"),
+        key<&D::train_on_eot>("train_on_eot", "which end-of-turn tokens are targets; left out: as train_on_eos"),
+        key<&D::message_field_training>("message_field_training",
+                                        "a message's property that says whether it is a target"),
+        key<&D::message_field_training_detail>("message_field_training_detail",
+                                               "a message's property with the spans that are targets"),
+        key<&D::drop_system_message>("drop_system_message", "leave system messages out"),
+        key<&D::split_thinking>("split_thinking", "take reasoning out of the content into its own property"),
+        key<&D::chat_template>("chat_template", "this dataset's own template"),
+        key<&D::chat_template_jinja>("chat_template_jinja", "this dataset's own template: a file, or its text"),
+        key<&D::shards>("shards", "deal the rows out to so many parts").least(1),
+        key<&D::shards_idx>("shards_idx", "the part that is taken, from 0").least(0),
+        key<&D::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice").above(0).most(1000),
+        not_yet("fraction", "more or fewer rows of a dataset than it has"),
+        not_yet("data_dir", "a folder inside the dataset"),
+        not_yet("columns", "a choice of columns").advise(kLeaveOut),
+        key<&D::skip>("skip", "leave out so many first rows of the split").least(0),
+        not_yet("input_format", "prompts of your own"),
+        not_yet("input_transform", "prompts of your own"),
+        not_yet("logprobs_field", "distillation"),
+        not_yet("temperature", "distillation"),
+        key<&D::step_separator>("step_separator", "stepwise_supervised: text behind each step; left out: a line end"),
+        key<&D::max_completion_length>("max_completion_length", "stepwise_supervised: tokens of all steps").least(1),
+        key<&D::train_on_last_step_only>("train_on_last_step_only",
+                                         "stepwise_supervised: only the last step has a label"),
+        refused("conversation", "FastChat's templates are gone; use type: chat_template"),
+        refused("field_human", "sharegpt rows are read with type: chat_template and message_property_mappings"),
+        refused("field_model", "sharegpt rows are read with type: chat_template and message_property_mappings"),
+    };
+    add_not_yet(section, "rows of random tokens (type: _synthetic)",
+                {"length", "sequence_length", "min_input_id", "max_input_id", "input_fraction", "min_turn_length",
+                 "min_turns", "max_turns", "seed"});
+    add_ignored(section, "datasets are files on this machine",
+                {"trust_remote_code", "preprocess_shards", "storage_options"});
+    return section;
+  }();
+  return kSection;
+}
+
+}  // namespace spillway::config

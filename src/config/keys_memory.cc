@@ -1,0 +1,55 @@
+#include "config/keys.h"
+
+namespace spillway::config {
+
+std::vector<KeySection> memory_sections() {
+  KeySection section{"Device and memory", {}};
+  section.keys = {
+      key<&Config::device>("device", "auto (a GPU where there is one), cpu, cuda or cuda:N"),
+      key<&Config::memory, &MemoryConfig::device>("memory.device", "budget of device memory: bytes, 12GiB or 80%"),
+      key<&Config::memory, &MemoryConfig::host>("memory.host", "budget of host memory"),
+      key<&Config::memory, &MemoryConfig::disk>("memory.disk", "budget of disk space"),
+      key<&Config::memory, &MemoryConfig::disk_paths>("memory.disk_paths",
+                                                      "folders of the disk tier; left out: OUTPUT/scratch"),
+      key<&Config::gpu_memory_limit>("gpu_memory_limit", "axolotl's: memory.device, in GiB where it is a bare number"),
+      key<&Config::max_memory>("max_memory",
+                               "accelerate's budgets: memory.device by the device's number, memory.host as cpu, "
+                               "memory.disk as disk; bare numbers are bytes"),
+      key<&Config::memory, &MemoryConfig::plan>(
+          "memory.plan", "auto: what no key fixes is the plan's choice; fixed: only what the keys say"),
+      key<&Config::memory, &MemoryConfig::disk_checksum>(
+          "memory.disk_checksum", "check every block that comes back from the disk tier; to find broken hardware"),
+      key<&Config::activation_offloading>(
+          "activation_offloading",
+          "where saved activations wait for the backward pass: true is host memory, legacy the same while compute "
+          "waits, disk, hidden_states host memory for block inputs only; left out: by memory.plan"),
+      key<&Config::layer_offloading>("layer_offloading",
+                                     "where frozen weights of blocks live, true being host; left out: by memory.plan"),
+      key<&Config::parameter_offload>(
+          "parameter_offload",
+          "where weights live: trainable ones, frozen ones where layer_offloading says nothing, "
+          "embedding and head; left out: by memory.plan"),
+      key<&Config::gradient_offload>("gradient_offload", "where gradients live; left out: by memory.plan"),
+      key<&Config::optimizer_offload>("optimizer_offload",
+                                      "where f32 masters and optimizer states live; left out: by memory.plan"),
+      key<&Config::deepspeed>("deepspeed", "DeepSpeed's config: a file, JSON text or a mapping; see docs/modes/"),
+      key<&Config::fsdp>("fsdp_config",
+                         "FSDP's config, a mapping: its offload flag is followed, the rest is about several ranks"),
+      key<&Config::fsdp>("fsdp", "FSDP's words: offload is followed, the rest is about several ranks"),
+      not_yet("sequence_parallel_degree", "sequences split over ranks").or_values({"1"}).advise(kLeaveOut),
+      not_yet("context_parallel_size", "sequences split over ranks").or_values({"1"}).advise(kLeaveOut),
+      not_yet("tensor_parallel_size", "weights split over ranks").or_values({"1"}).advise(kLeaveOut),
+      not_yet("dp_shard_size", "sharding over ranks").or_values({"1"}).advise(kLeaveOut),
+      not_yet("dp_replicate_size", "replicas over ranks").or_values({"1"}).advise(kLeaveOut),
+      not_yet("expert_parallel_size", "experts split over ranks").or_values({"1"}).advise(kLeaveOut),
+      not_yet("context_parallel.size", "sequences split over ranks").or_values({"1"}).advise(kLeaveOut),
+  };
+  add_ignored(
+      section, "the plan places everything, on one rank",
+      {"fsdp_version", "device_map", "low_cpu_mem_usage", "world_size", "local_rank", "ddp", "ddp_*", "heads_k_stride",
+       "ring_attn_func", "context_parallel.*", "expert_parallel_*", "parallelism_config", "capabilities",
+       "env_capabilities", "use_cpu", "use_ray", "ray_*", "resources_per_worker", "torch_dist_*"});
+  return {section};
+}
+
+}  // namespace spillway::config

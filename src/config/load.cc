@@ -1,0 +1,147 @@
+#include "config/load.h"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "config/check.h"
+#include "config/deepspeed.h"
+#include "config/foreign_section.h"
+#include "config/fsdp.h"
+#include "config/settings.h"
+#include "config/yaml.h"
+#include "io/file.h"
+
+namespace spillway::config {
+namespace {
+
+constexpr int64_t kLargestConfig = kMiB;
+
+std::string read_standard_input() {
+  std::string text;
+  std::array<char, 65536> part;
+  while (true) {
+    const ssize_t got = read(STDIN_FILENO, part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw machine_error("-", "expected to read standard input, got {}; give a file", std::strerror(errno));
+    if (got == 0) return text;
+    text.append(part.data(), static_cast<size_t>(got));
+    if (text.size() > static_cast<size_t>(kLargestConfig)) return text;  // the YAML reader says that it is too long
+  }
+}
+
+// Rows can be made for objectives that cannot be trained for yet: their keys are read or passed over, and taken out.
+void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
+  std::erase_if(settings, [&](const Setting& setting) {
+    const ConfigKey& row = *setting.key;
+    if (row.status != KeyStatus::kNotYet || !row.spares_rows) return false;
+    loaded.verdicts.attempt(setting.place.path, row.name, [&] {
+      if (row.binding.read && !setting.value.is_null())
+        row.binding.read(setting.value, setting.place, row.range, &loaded.config);
+      loaded.verdicts.add(setting.place.path, row.name, row.binding.read ? Verdict::kSupported : Verdict::kIgnored,
+                          "rows do not depend on it");
+    });
+    return true;
+  });
+}
+
+// Axolotl asks who may push before it looks at anything else.
+void check_push(std::span<const Setting> settings) {
+  const Setting* push = find_setting(settings, "push_dataset_to_hub");
+  const Setting* token = find_setting(settings, "hf_use_auth_token");
+  if (push == nullptr || is_off(push->value)) return;
+  if (token != nullptr && boolean_of(token->value) == true) return;
+  throw input_error(push->place.text(),
+                    "expected hf_use_auth_token: true beside it, got {}; remove the key: nothing leaves this machine",
+                    token == nullptr ? "none" : token->value.shown());
+}
+
+}  // namespace
+
+LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
+                          ConfigUse use) {
+  const YamlNode root = parse_yaml(text, name);
+  LoadedConfig loaded{.source = {std::string(text), std::string(name), {overrides.begin(), overrides.end()}, use}};
+  std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""}, loaded.verdicts);
+  apply_overrides(settings, overrides, loaded.verdicts);
+  Verdicts sections;
+  sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
+  sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
+  sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
+  if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
+  read_settings(settings, &loaded.config, loaded.verdicts);
+  loaded.verdicts.append(std::move(sections));
+  for (const Setting& setting : settings) {
+    if (setting.value.is_null()) continue;
+    loaded.given.emplace(setting.key->name, setting.place.text());
+    if (find_key(setting.spelled) == setting.key) loaded.spelled.emplace(setting.key->name, setting.spelled);
+  }
+  // A value that could not be read would make a conflict out of nothing.
+  if (!loaded.verdicts.has(Verdict::kWrong)) {
+    try {
+      complete_config(loaded, use);
+    } catch (const InputError& error) {
+      loaded.conflict = error.what();
+    }
+  }
+  loaded.ignored = loaded.verdicts.spelled(Verdict::kIgnored);
+  return loaded;
+}
+
+LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
+  if (path == "-") return check_config(read_standard_input(), "standard input", overrides, use);
+  return check_config(read_file(path, kLargestConfig), path, overrides, use);
+}
+
+std::string first_problem(const LoadedConfig& loaded) {
+  const std::string problem = loaded.verdicts.first_problem();
+  return problem.empty() ? loaded.conflict : problem;
+}
+
+LoadedConfig load_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
+                         ConfigUse use) {
+  LoadedConfig loaded = check_config(text, name, overrides, use);
+  if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
+  return loaded;
+}
+
+LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
+  LoadedConfig loaded = check_config_file(path, overrides, use);
+  if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
+  return loaded;
+}
+
+LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes) {
+  std::vector<ConfigOverride> overrides = source.overrides;
+  overrides.insert(overrides.end(), changes.begin(), changes.end());
+  return load_config(source.text, source.name, overrides, source.use);
+}
+
+std::string ignored_line(const LoadedConfig& loaded) {
+  // Keys of one reason stand together, in the order of their first.
+  std::vector<std::pair<std::string_view, std::string>> groups;
+  for (const KeyVerdict& key : loaded.verdicts.keys()) {
+    if (key.verdict != Verdict::kIgnored) continue;
+    const auto same =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.first == key.note; });
+    if (same == groups.end()) {
+      groups.emplace_back(key.note, key.key);
+    } else {
+      same->second += ", " + key.key;
+    }
+  }
+  std::string line;
+  for (const auto& [why, keys] : groups) {
+    line +=
+        fmt::format("{}{}{}", line.empty() ? "ignored: " : "; ", keys, why.empty() ? "" : fmt::format(" ({})", why));
+  }
+  return line;
+}
+
+}  // namespace spillway::config

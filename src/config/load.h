@@ -1,0 +1,73 @@
+// From YAML text and the command line to a Config.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "config/verdict.h"
+
+namespace spillway::config {
+
+// `--KEY VALUE` as written; in the key, `-` and `_` are the same, and dots lead into nested keys and lists.
+struct ConfigOverride {
+  std::string key, value;
+};
+
+// What a config must hold depends on what is done with it: rows need no learning rate.
+enum class ConfigUse { kTrain, kPreprocess };
+
+// What a config was loaded from: enough to load it again with something changed.
+struct ConfigSource {
+  std::string text, name;  // of the file
+  std::vector<ConfigOverride> overrides;
+  ConfigUse use = ConfigUse::kTrain;
+};
+
+struct LoadedConfig {
+  Config config;
+  ConfigSource source;
+  // Every key with a value, as the file and the command line say it; then those of sections like `deepspeed`.
+  Verdicts verdicts;
+  // What is wrong with keys that are fine by themselves; empty where nothing is.
+  std::string conflict;
+  // Keys without any effect here, as spelled, in the order of the file.
+  std::vector<std::string> ignored;
+  // What a key was taken to mean, a sentence each.
+  std::vector<std::string> notes;
+  // Canonical name of every key with a value -> where it stands, as messages show it.
+  std::map<std::string, std::string, std::less<>> given;
+  // Canonical name of every key that the file or the command line sets -> its name there, which may be an alias.
+  std::map<std::string, std::string, std::less<>> spelled;
+};
+
+// Reads, applies overrides, and checks values and combinations; touches no other file but the one that `deepspeed:`
+// names. `name` is the file's, for messages. Throws InputError for what is no config at all; what is wrong with a key
+// is its verdict. The config is complete only where first_problem() is empty.
+[[nodiscard]] LoadedConfig check_config(std::string_view text, std::string_view name,
+                                        std::span<const ConfigOverride> overrides, ConfigUse use);
+
+// The same from a file; `-` reads standard input. Throws InputError, also for what is no regular file.
+[[nodiscard]] LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
+                                             ConfigUse use);
+
+// What a user should mend first, a whole message; empty where the config can be used.
+[[nodiscard]] std::string first_problem(const LoadedConfig& loaded);
+
+// check_config that throws the first problem as an InputError.
+[[nodiscard]] LoadedConfig load_config(std::string_view text, std::string_view name,
+                                       std::span<const ConfigOverride> overrides, ConfigUse use);
+[[nodiscard]] LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
+                                            ConfigUse use);
+
+// The same config with more on its command line. Throws InputError as load_config does.
+[[nodiscard]] LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes);
+
+// "ignored: wandb_project (why), tf32, use_cache (why)", what makes no difference and what is done instead; empty where
+// nothing was ignored.
+[[nodiscard]] std::string ignored_line(const LoadedConfig& loaded);
+
+}  // namespace spillway::config

@@ -1,0 +1,65 @@
+// Keys that are set on the command line.
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "tests/support/small_config.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::small_config;
+
+namespace {
+
+LoadedConfig load(std::string_view more, std::vector<ConfigOverride> overrides) {
+  return load_config(small_config(more), "c.yml", overrides, ConfigUse::kTrain);
+}
+
+}  // namespace
+
+TEST_CASE("the command line overrides any key") {
+  const Config config = load("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\n",
+                             {{"micro-batch-size", "2"},
+                              {"datasets.0.path", "x.jsonl"},
+                              {"datasets.1.path", "y.jsonl"},
+                              {"memory.device", "400MiB"},
+                              {"lora_target_modules", "[q_proj, v_proj]"},
+                              {"datasets.0.message_property_mappings.role", "from"},
+                              {"seed", "1"},
+                              {"seed", "7"}})
+                            .config;
+  CHECK(config.micro_batch_size == 2);
+  CHECK(config.datasets.at(0).path == "x.jsonl");
+  CHECK(config.datasets[0].type.name == "alpaca");
+  CHECK(config.datasets[0].message_property_mappings.at("role") == "from");
+  CHECK(config.datasets.at(1).path == "y.jsonl");
+  CHECK(config.memory.device == "400MiB");
+  CHECK(config.lora_target_modules.names == std::vector<std::string>{"q_proj", "v_proj"});
+  CHECK(config.seed == 7);
+}
+
+TEST_CASE("an empty override brings the default back") { CHECK(load("seed: 5\n", {{"seed", ""}}).config.seed == 42); }
+
+TEST_CASE("a spelling on the command line takes the place of the file's in entries, too") {
+  for (const std::string key : {"datasets", "test_datasets", "pretraining_dataset"}) {
+    CAPTURE(key);
+    const std::string keys = "max_steps: 3\n" + std::string(key == "datasets" ? "" : "datasets: [{path: d}]\n") + key +
+                             ": [{path: x, template_thinking_key: a}]\n";
+    const Config config = load_config("base_model: m\nlearning_rate: 1\n" + keys, "c.yml",
+                                      std::vector<ConfigOverride>{{key + ".0.field_thinking", "b"}}, ConfigUse::kTrain)
+                              .config;
+    CHECK((key == "test_datasets" ? config.test_datasets : config.datasets).at(0).field_thinking == "b");
+  }
+}
+
+TEST_CASE("what is wrong below a key of the command line is named with its whole path") {
+  const std::pair<ConfigOverride, std::string_view> kWrong[] = {
+      {{"selective_checkpointing.save", "[atention]"}, "[--selective_checkpointing.save.0] expected attention"},
+      {{"selective_checkpointing", "{save: [atention]}"}, "[--selective_checkpointing.save.0] expected attention"},
+      {{"deepspeed", "{fp16: {enabled: true}}"}, "[--deepspeed.fp16] expected DeepSpeed's fp16 to be off"},
+      {{"memory.device", "101%"}, "[--memory.device] expected a size"}};
+  for (const auto& [change, message] : kWrong) {
+    CAPTURE(change.key);
+    CHECK_THROWS_WITH_AS((void)load("", {change}), doctest::Contains(std::string(message).c_str()), InputError);
+  }
+}

@@ -1,0 +1,67 @@
+#include "config/trl.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "config/keys.h"
+
+namespace spillway::config {
+namespace {
+
+struct Default {
+  std::string_view key, value;
+  std::array<std::string_view, 3> beside{};  // other keys that settle the same
+};
+
+// Where TRL 1.16's SFTConfig differs from axolotl.
+constexpr Default kDefaults[] = {
+    {"micro_batch_size", "8", {"batch_size"}},
+    {"num_epochs", "3"},
+    {"lr_scheduler", "linear"},
+    {"bf16", "true", {"float32", "fp16", "float16"}},
+    {"logging_steps", "10"},
+    {"save_strategy", "steps", {"save_steps", "saves_per_epoch"}},
+    {"max_length", "1024", {"sequence_len"}},
+    {"output_dir", "trainer_output"},
+};
+constexpr Default kLearningRate = {"learning_rate", "2e-5"};
+
+// Returns "key value" where the default was taken; empty where the config says something.
+std::string take(Checks& c, const Default& one) {
+  const auto is_given = [&](std::string_view key) { return !key.empty() && c.given(key); };
+  if (is_given(one.key) || std::any_of(one.beside.begin(), one.beside.end(), is_given)) return "";
+  const ConfigKey* row = find_key(one.key);
+  row->binding.read(YamlNode::scalar(std::string(one.value)), {"", 0, std::string(one.key)}, row->range, &c.config);
+  return fmt::format("{} {}", one.key, one.value);
+}
+
+}  // namespace
+
+bool is_trl_config(const Checks& c) {
+  if (c.given("dataset_name")) return true;
+  const auto model = c.loaded.spelled.find("base_model");
+  const auto& datasets = c.config.datasets;
+  return model != c.loaded.spelled.end() && model->second == "model_name_or_path" && !datasets.empty() &&
+         !c.given("pretraining_dataset") &&
+         std::none_of(datasets.begin(), datasets.end(), [](const DatasetConfig& one) { return one.type.given; });
+}
+
+void take_trl_defaults(Checks& c) {
+  if (!is_trl_config(c)) return;
+  std::vector<std::string> taken;
+  const auto add = [&](const Default& one) {
+    if (std::string text = take(c, one); !text.empty()) taken.push_back(std::move(text));
+  };
+  // The other objectives of TRL have learning rates of their own.
+  if (objective_of(c.config) == data::Objective::kText) {
+    add(kLearningRate);
+    c.loaded.given.emplace("learning_rate", "learning_rate");
+  }
+  for (const Default& one : kDefaults) add(one);
+  if (taken.empty()) return;
+  c.loaded.notes.push_back(fmt::format("left out, so as TRL has it: {}", fmt::join(taken, ", ")));
+}
+
+}  // namespace spillway::config

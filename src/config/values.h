@@ -1,0 +1,205 @@
+// How the values of config keys are read and printed, one overload a type: what the table of keys is made of.
+//
+// read_value(node, place, range, value) throws InputError `[place] expected X, got Y; do Z`. A null node gets here only
+// for a key that takes one: any other empty key leaves its default.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/verdict.h"
+#include "config/yaml.h"
+
+namespace spillway::config {
+
+// Where a value stands: `c.yml:3: datasets.0.path`, or `--datasets.0.path` where it comes from the command line.
+struct KeyPlace {
+  std::string file;
+  int line = 0;  // 0: the command line
+  std::string path;
+
+  [[nodiscard]] std::string text() const;
+  // One step further into a mapping or a list.
+  [[nodiscard]] KeyPlace at(const YamlNode::Entry& entry) const;
+  [[nodiscard]] KeyPlace at(size_t index) const;
+};
+
+// Bounds of a number, both included unless said.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false;  // `least` itself is excluded
+
+  [[nodiscard]] bool holds(double value) const;
+  [[nodiscard]] std::string text() const;  // " of at least 1"; empty without bounds
+};
+
+// A word that an enumeration key takes. With a note, the word is known but not yet done; a value is then the nearest
+// that is, so that the other keys can be checked beside it.
+template <typename E>
+struct Word {
+  std::string_view name;
+  std::optional<E> value;
+  std::string_view note{};
+};
+
+// The words of each enumeration; the first of a value is the one that is printed.
+[[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
+[[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
+[[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
+[[nodiscard]] std::span<const Word<Rl>> words_of(Rl);
+[[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
+[[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);
+[[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);
+[[nodiscard]] std::span<const Word<ExcessLength>> words_of(ExcessLength);
+[[nodiscard]] std::span<const Word<TruncationMode>> words_of(TruncationMode);
+[[nodiscard]] std::span<const Word<TrainOnEos>> words_of(TrainOnEos);
+[[nodiscard]] std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy);
+[[nodiscard]] std::span<const Word<PlanMode>> words_of(PlanMode);
+[[nodiscard]] std::span<const Word<PackingStrategy>> words_of(PackingStrategy);
+[[nodiscard]] std::span<const Word<PackingScope>> words_of(PackingScope);
+[[nodiscard]] std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy);
+[[nodiscard]] std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading);
+[[nodiscard]] std::span<const Word<LayerOffloading>> words_of(LayerOffloading);
+[[nodiscard]] std::span<const Word<Offload>> words_of(Offload);
+[[nodiscard]] std::span<const Word<SavedOutputs>> words_of(SavedOutputs);
+[[nodiscard]] std::span<const Word<LayerType>> words_of(LayerType);
+
+// The truth value of true, yes, on, 1 and their opposites in any case; none for anything else.
+[[nodiscard]] std::optional<bool> boolean_of(const YamlNode& node);
+// A finite number as Python reads one (`2e-4`, `1_000`, `.5`), in quotes or not; none for anything else.
+[[nodiscard]] std::optional<double> number_of(const YamlNode& node);
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, bool& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, int64_t& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, double& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::string& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, DatasetType& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, data::TemplateVariables& value);
+// One text is a list of it. A number or a truth value, unless in quotes, is no text.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<std::string>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
+                std::map<std::string, std::string>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
+                std::map<std::string, std::vector<std::string>>& value);
+// Keys are ids of tokens.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::map<int64_t, std::string>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
+
+// A list is one of names, unless its only item is a pattern, as in TRL; a text is a pattern or `all-linear`.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value);
+// Also a list, whose items are those of devices 0, 1, ...
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, MaxMemory& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ForeignSection& value);
+
+[[nodiscard]] std::string print_value(bool value);
+[[nodiscard]] std::string print_value(int64_t value);
+[[nodiscard]] std::string print_value(double value);
+[[nodiscard]] std::string print_value(const std::string& value);
+[[nodiscard]] std::string print_value(const std::vector<std::string>& value);
+[[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
+[[nodiscard]] std::string print_value(const TargetModules& value);
+[[nodiscard]] inline std::string print_value(const data::TemplateVariables&) { return ""; }
+[[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
+[[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
+[[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
+template <typename T>
+[[nodiscard]] std::string print_value(const std::vector<T>&) {
+  return "";
+}
+template <typename K, typename T>
+[[nodiscard]] std::string print_value(const std::map<K, T>&) {
+  return "";
+}
+
+[[nodiscard]] inline std::string type_of(bool) { return "true or false"; }
+[[nodiscard]] inline std::string type_of(int64_t) { return "integer"; }
+[[nodiscard]] inline std::string type_of(double) { return "number"; }
+[[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
+[[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
+[[nodiscard]] inline std::string type_of(const TargetModules&) { return "list of texts, pattern or all-linear"; }
+[[nodiscard]] inline std::string type_of(const data::TemplateVariables&) { return "mapping"; }
+[[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
+[[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
+[[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
+[[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
+[[nodiscard]] inline std::string type_of(const std::vector<DatasetConfig>&) { return "list of mappings"; }
+template <typename K, typename T>
+[[nodiscard]] std::string type_of(const std::map<K, T>&) {
+  return "mapping";
+}
+
+// Enumerations and optionals, from the above.
+
+template <typename E>
+concept Enumeration = std::is_enum_v<E>;
+
+template <Enumeration E>
+[[nodiscard]] std::string type_of(E value) {
+  std::vector<std::string_view> names;
+  for (const Word<E>& word : words_of(value)) {
+    if (word.note.empty()) names.push_back(word.name);
+  }
+  return joined_names(names);
+}
+
+template <Enumeration E>
+[[nodiscard]] std::string print_value(E value) {
+  for (const Word<E>& word : words_of(value)) {
+    if (word.value == value) return std::string(word.name);
+  }
+  return "";
+}
+
+// What to do about a word that is known, but not yet done: another objective is no way out.
+template <Enumeration E>
+[[nodiscard]] constexpr std::string_view advice_beside(E) {
+  return std::is_same_v<E, Rl> ? "" : ", choose another";
+}
+
+template <Enumeration E>
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& value) {
+  const auto words = words_of(value);
+  // YAML's false and true stand for the words that people write for them.
+  std::string text = node.kind == YamlNode::Kind::kScalar ? node.text : "";
+  std::vector<std::string_view> names;
+  for (const Word<E>& word : words) {
+    names.push_back(word.name);
+    const auto meant = boolean_of(node), said = boolean_of(YamlNode::scalar(std::string(word.name)));
+    if (text != word.name && !(meant && said && *meant == *said)) continue;
+    const E before = value;
+    if (word.value) value = *word.value;
+    if (word.note.empty()) return;
+    throw NotYetError(fmt::format("[{}] expected {}, got {}; {} not yet supported{}", place.text(), type_of(before),
+                                  node.shown(), word.note, advice_beside(before)));
+  }
+  const std::string_view near = nearest_name(text, names);
+  throw input_error(place.text(), "expected {}, got {}; {}", type_of(value), node.shown(),
+                    near.empty() ? "write one of these" : fmt::format("did you mean {}?", near));
+}
+
+template <typename T>
+[[nodiscard]] std::string type_of(const std::optional<T>&) {
+  return type_of(T{});
+}
+template <typename T>
+[[nodiscard]] std::string print_value(const std::optional<T>& value) {
+  return value ? print_value(*value) : "";
+}
+template <typename T>
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::optional<T>& value) {
+  T read{};
+  read_value(node, place, range, read);
+  value = std::move(read);
+}
+
+}  // namespace spillway::config

@@ -1,0 +1,189 @@
+#include "config/verdict.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "config/keys.h"
+#include "config/load.h"
+#include "tests/support/small_config.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::small_config;
+
+namespace {
+
+LoadedConfig check(std::string_view more, std::vector<ConfigOverride> overrides = {}) {
+  return check_config(small_config(more), "c.yml", overrides, ConfigUse::kTrain);
+}
+
+LoadedConfig check_example(std::string_view name) {
+  const std::string examples = SPILLWAY_SOURCE_DIR "/examples/";
+  std::vector<ConfigOverride> overrides;
+  if (name.find("zero3") != std::string_view::npos) overrides = {{"deepspeed", examples + "zero3_offload.json"}};
+  return check_config_file(fmt::format("{}{}.yml", examples, name), overrides, ConfigUse::kTrain);
+}
+
+// "verdict: note" of one key; empty where it has none.
+std::string verdict_of(const LoadedConfig& loaded, std::string_view key) {
+  for (const KeyVerdict& one : loaded.verdicts.keys()) {
+    if (one.key == key) return fmt::format("{}{}{}", name_of(one.verdict), one.note.empty() ? "" : ": ", one.note);
+  }
+  return "";
+}
+
+// Whether a dotted path is a key, lies below one, or holds some.
+bool is_known(std::string_view path, const ConfigKey* (*find)(std::string_view), bool (*is_group)(std::string_view)) {
+  if (is_group(path)) return true;
+  while (!path.empty()) {
+    if (find(path) != nullptr) return true;
+    const size_t dot = path.rfind('.');
+    path = path.substr(0, dot == std::string_view::npos ? 0 : dot);
+  }
+  return false;
+}
+
+bool is_known(std::string_view path) {
+  for (const std::string_view list : {"datasets.*.", "test_datasets.*.", "pretraining_dataset.*."}) {
+    if (path.starts_with(list)) return is_known(path.substr(list.size()), find_dataset_key, is_dataset_key_group);
+  }
+  return is_known(path, find_key, is_key_group);
+}
+
+}  // namespace
+
+// Each file names the versions in its first line; tools/list_config_keys.py makes them.
+TEST_CASE("every key that axolotl and TRL declare is known") {
+  for (const char* program : {"axolotl", "trl"}) {
+    std::ifstream stream(fmt::format("{}/tests/golden/config_keys/{}.txt", SPILLWAY_SOURCE_DIR, program));
+    std::string key;
+    REQUIRE(std::getline(stream, key));
+    int keys = 0;
+    for (; std::getline(stream, key); ++keys) {
+      CAPTURE(key);
+      CHECK(is_known(key));
+    }
+    CHECK(keys > 200);
+  }
+}
+
+TEST_CASE("axolotl's keys of fsdp_config are known") {
+  std::ifstream stream(fmt::format("{}/tests/golden/config_keys/axolotl.txt", SPILLWAY_SOURCE_DIR));
+  std::string config = "fsdp_config:\n";
+  for (std::string key; std::getline(stream, key);) {
+    constexpr std::string_view kSection = "fsdp_config.";
+    if (key.starts_with(kSection)) config += fmt::format("  {}:\n", key.substr(kSection.size()));
+  }
+  CHECK(first_problem(check(config)).empty());
+}
+
+TEST_CASE("every key has its verdict") {
+  const LoadedConfig loaded = check(
+      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_project: x\nload_in_4bit: true\nload_in_8bit: false\n"
+      "hub_model_id: me/m\nlora_rr: 3\nseed: many\nadapter: qlora\nlora_r: 8\ntrl: {beta: 0.1, betta: 1}\n"
+      "test_datasets:\n  - path: b\n    feild: y\n    shards: 3\n  - 7\n");
+  CHECK(verdict_of(loaded, "base_model") == "supported");
+  CHECK(verdict_of(loaded, "datasets.0.type") == "supported");
+  CHECK(verdict_of(loaded, "per_device_train_batch_size") == "supported: is micro_batch_size");
+  CHECK(verdict_of(loaded, "micro_batch_size") == "supported: another per_device_train_batch_size");
+  CHECK(verdict_of(loaded, "wandb_project").starts_with("ignored: no experiment tracker"));
+  CHECK(verdict_of(loaded, "load_in_4bit").starts_with("not yet: expected no value or false, got 'true'"));
+  CHECK(verdict_of(loaded, "load_in_8bit").starts_with("off"));
+  CHECK(verdict_of(loaded, "hub_model_id").starts_with("refused"));
+  CHECK(verdict_of(loaded, "lora_rr").find("did you mean lora_r?") != std::string::npos);
+  CHECK(verdict_of(loaded, "seed").starts_with("wrong: expected an integer"));
+  CHECK(verdict_of(loaded, "adapter").starts_with("not yet"));
+  CHECK(verdict_of(loaded, "trl.beta").starts_with("not yet"));
+  CHECK(verdict_of(loaded, "trl.betta").find("did you mean trl.beta?") != std::string::npos);
+  CHECK(verdict_of(loaded, "test_datasets.0.path") == "supported");
+  CHECK(verdict_of(loaded, "test_datasets.0.feild").find("did you mean field?") != std::string::npos);
+  CHECK(verdict_of(loaded, "test_datasets.1").starts_with("wrong: expected a mapping with a path"));
+  CHECK(loaded.ignored == std::vector<std::string>{"wandb_project"});
+}
+
+TEST_CASE("what is wrong comes before what is refused, that before what is to come, conflicts last") {
+  CHECK(first_problem(check("")).empty());
+  CHECK(first_problem(check("rl: dpo\nhub_model_id: x\nseed: x\n")).find("seed") != std::string::npos);
+  CHECK(first_problem(check("rl: dpo\nhub_model_id: x\n")).find("hub_model_id") != std::string::npos);
+  CHECK(first_problem(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: dpo\n"))
+            .find("] expected no value or false, got "
+                  "'dpo'") != std::string::npos);
+  CHECK(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: dpo\n").conflict.find("warmup_ratio, got both") !=
+        std::string::npos);
+  CHECK(check("adapter: qlora\nlora_model_dir: x\n").conflict.empty());
+}
+
+TEST_CASE("the command line and sections of other programs have verdicts, too") {
+  const LoadedConfig loaded = check(
+      "deepspeed: {gradient_clipping: 1, fp16: {enabled: true}, steps_per_print: 3, zero_optimization: {stage: 3, x: "
+      "1}}\n",
+      {{"seed", "3"}, {"sead", "3"}});
+  CHECK(verdict_of(loaded, "seed") == "supported");
+  CHECK(verdict_of(loaded, "sead").find("did you mean seed?") != std::string::npos);
+  CHECK(verdict_of(loaded, "deepspeed.gradient_clipping") == "supported: is max_grad_norm");
+  CHECK(verdict_of(loaded, "deepspeed.fp16").starts_with("not yet"));
+  CHECK(verdict_of(loaded, "deepspeed.steps_per_print").starts_with("ignored"));
+  CHECK(verdict_of(loaded, "deepspeed.zero_optimization.stage").starts_with("ignored"));
+  CHECK(verdict_of(loaded, "deepspeed.zero_optimization.x").starts_with("wrong"));
+  CHECK(verdict_of(check("fsdp: [full_shard, offload]\n"), "fsdp.offload") == "supported: is parameter_offload");
+}
+
+TEST_CASE("what axolotl refuses and Spillway does is said in a line") {
+  CHECK(check("activation_offloading: true\ngradient_checkpointing: false\n").notes.size() == 1);
+  CHECK(check("activation_offloading: true\ngradient_checkpointing: true\nselective_checkpointing: true\n")
+            .notes.size() == 1);
+  CHECK(check("batch_size: 4\nmicro_batch_size: 2\nactivation_offloading: true\ngradient_checkpointing: true\n")
+            .notes.empty());
+}
+
+TEST_CASE("the name of a chat template is looked at without the tokenizer") {
+  CHECK(verdict_of(check("chat_template: chatml\n"), "chat_template") == "supported");
+  CHECK(verdict_of(check("chat_template: chatmll\n"), "chat_template").find("did you mean chatml?") !=
+        std::string::npos);
+  CHECK(verdict_of(check("chat_template: gemma4\n"), "chat_template") == "supported");
+  const LoadedConfig loaded = check("test_datasets: [{path: x, type: chat_template, chat_template: nonesuch}]\n");
+  CHECK(verdict_of(loaded, "test_datasets.0.chat_template").starts_with("wrong: expected alpaca"));
+}
+
+TEST_CASE("a stream of rows needs a number of steps") {
+  CHECK(check("pretraining_dataset: [{path: x}]\n").conflict.find("expected max_steps beside it, got none") !=
+        std::string::npos);
+  CHECK(check("pretraining_dataset: [{path: x}]\nmax_steps: 3\n").conflict.empty());
+}
+
+TEST_CASE("beside a stream only rows of test_datasets are kept") {
+  const std::string keys = "pretraining_dataset: [{path: x}]\nmax_steps: 3\ndataset_prepared_path: p\n";
+  CHECK(verdict_of(check(keys), "dataset_prepared_path") == "ignored: a stream is not kept");
+  CHECK(verdict_of(check(keys + "test_datasets: [{path: y}]\n"), "dataset_prepared_path") == "supported");
+}
+
+TEST_CASE("verdicts on text to pretrain on stand at its own key, and what it replaces is ignored") {
+  const LoadedConfig loaded = check("pretraining_dataset: [{path: x, type: nonesuch}]\nmax_steps: 3\n");
+  CHECK(verdict_of(loaded, "pretraining_dataset.0.path") == "supported");
+  CHECK(verdict_of(loaded, "pretraining_dataset.0.type").starts_with("wrong: expected"));
+  CHECK(verdict_of(loaded, "datasets.0.path") == "ignored: pretraining_dataset takes the place of datasets");
+}
+
+TEST_CASE("the example configs ask for nothing but what is there or to come") {
+  for (const char* name : {"axolotl_lora", "trl_sft", "trl_zero3_offload", "quickstart"}) {
+    CAPTURE(name);
+    CHECK(first_problem(check_example(name)).empty());
+  }
+  for (const char* name : {"axolotl_qlora", "axolotl_dpo"}) {
+    CAPTURE(name);
+    const LoadedConfig loaded = check_example(name);
+    CHECK(loaded.verdicts.has(Verdict::kNotYet));
+    CHECK_FALSE(loaded.verdicts.has(Verdict::kRefused));
+    CHECK_FALSE(loaded.verdicts.has(Verdict::kWrong));
+    CHECK(loaded.conflict.empty());
+  }
+}
+
+TEST_CASE("a file of another kind is given up on, quickly") {
+  std::string text;
+  for (int i = 0; i < 40000; ++i) text += fmt::format("learnin_rate{}: 1\n", i);
+  const LoadedConfig loaded = check_config(text, "c.yml", {}, ConfigUse::kTrain);
+  CHECK(loaded.verdicts.keys().size() == 100);
+  CHECK(first_problem(loaded).starts_with("[c.yml:1: learnin_rate0] expected a known key"));
+}

@@ -1,0 +1,135 @@
+#include "text/jinja/unicode.h"
+
+#include <utf8proc.h>
+
+#include <cstring>
+
+namespace spillway::text::jinja {
+namespace {
+
+// The code point at `at` and its length in bytes.
+std::pair<char32_t, size_t> read(std::string_view text, size_t at) {
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at;
+  if (bytes[0] < 0x80) return {bytes[0], 1};
+  utf8proc_int32_t point = 0;
+  const auto length = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &point);
+  if (length <= 0) return {0xFFFD, 1};
+  return {static_cast<char32_t>(point), static_cast<size_t>(length)};
+}
+
+template <typename Map>
+std::string map_points(std::string_view text, const Map& map) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const auto [point, length] = read(text, at);
+    if (point == 0xFFFD && length == 1) {
+      result.push_back(text[at]);
+    } else {
+      map(result, point);
+    }
+    at += length;
+  }
+  return result;
+}
+
+utf8proc_category_t category(char32_t point) { return utf8proc_category(static_cast<utf8proc_int32_t>(point)); }
+
+}  // namespace
+
+size_t char_bytes(std::string_view text, size_t at) { return read(text, at).second; }
+
+char32_t code_point(std::string_view text, size_t at) { return read(text, at).first; }
+
+void append_utf8(std::string& text, char32_t point) {
+  utf8proc_uint8_t bytes[4];
+  const auto length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(point), bytes);
+  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
+}
+
+int64_t char_count(std::string_view text) {
+  int64_t count = 0;
+  for (size_t at = 0; at < text.size(); at += char_bytes(text, at)) ++count;
+  return count;
+}
+
+std::vector<size_t> char_offsets(std::string_view text) {
+  std::vector<size_t> offsets;
+  offsets.reserve(text.size() + 1);
+  for (size_t at = 0; at < text.size(); at += char_bytes(text, at)) offsets.push_back(at);
+  offsets.push_back(text.size());
+  return offsets;
+}
+
+size_t find_part(std::string_view text, std::string_view part, size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  const void* found = memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+bool is_space(char32_t point) {
+  if (point < 0x80) return (point >= 9 && point <= 13) || (point >= 0x1C && point <= 0x20);
+  return point == 0x85 || point == 0xA0 || point == 0x1680 || (point >= 0x2000 && point <= 0x200A) || point == 0x2028 ||
+         point == 0x2029 || point == 0x202F || point == 0x205F || point == 0x3000;
+}
+
+std::string_view strip(std::string_view text, bool left, bool right, const std::string_view* chars) {
+  const auto goes = [chars](std::string_view character) {
+    if (chars == nullptr) return is_space(code_point(character, 0));
+    for (size_t at = 0; at < chars->size();) {
+      const size_t length = char_bytes(*chars, at);
+      if (chars->substr(at, length) == character) return true;
+      at += length;
+    }
+    return false;
+  };
+  while (left && !text.empty()) {
+    const size_t length = char_bytes(text, 0);
+    if (!goes(text.substr(0, length))) break;
+    text.remove_prefix(length);
+  }
+  while (right && !text.empty()) {
+    size_t start = text.size() - 1;
+    while (start > 0 && text.size() - start < 4 && (text[start] & 0xC0) == 0x80) --start;
+    if (char_bytes(text, start) != text.size() - start) start = text.size() - 1;
+    if (!goes(text.substr(start))) break;
+    text.remove_suffix(text.size() - start);
+  }
+  return text;
+}
+
+std::string upper(std::string_view text) {
+  return map_points(text, [](std::string& result, char32_t point) {
+    // The one common letter whose capital is two: utf8proc maps one to one.
+    if (point == 0xDF) {
+      result += "SS";
+    } else {
+      append_utf8(result, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(point))));
+    }
+  });
+}
+
+std::string lower(std::string_view text) {
+  return map_points(text, [](std::string& result, char32_t point) {
+    append_utf8(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point))));
+  });
+}
+
+bool is_alpha(char32_t point) {
+  const auto kind = category(point);
+  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT ||
+         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_LO;
+}
+bool is_digit(char32_t point) { return category(point) == UTF8PROC_CATEGORY_ND; }
+bool is_upper(char32_t point) { return category(point) == UTF8PROC_CATEGORY_LU; }
+bool is_lower(char32_t point) { return category(point) == UTF8PROC_CATEGORY_LL; }
+
+bool is_printable(char32_t point) {
+  if (point < 0x7F) return point >= 0x20;
+  const auto kind = category(point);
+  return kind != UTF8PROC_CATEGORY_CC && kind != UTF8PROC_CATEGORY_CF && kind != UTF8PROC_CATEGORY_CS &&
+         kind != UTF8PROC_CATEGORY_CO && kind != UTF8PROC_CATEGORY_CN && kind != UTF8PROC_CATEGORY_ZL &&
+         kind != UTF8PROC_CATEGORY_ZP && kind != UTF8PROC_CATEGORY_ZS;
+}
+
+}  // namespace spillway::text::jinja

@@ -1,0 +1,125 @@
+// Text to token ids and back, as tokenizer.json of a Hugging Face folder says: the same ids as the `tokenizers`
+// library (0.23), byte for byte.
+//
+//   const Tokenizer tokenizer = Tokenizer::load("models/SmolLM2-135M-Instruct");
+//   std::vector<int32_t> ids = tokenizer.encode("Hello", true);
+//   std::string text = tokenizer.decode(ids, true);
+//
+// Read are byte-level BPE, SentencePiece-style BPE with byte fallback, Unigram, WordPiece and WordLevel. Truncation and
+// padding that the file may ask for are not applied: they belong to the training job.
+// Thread rule: all const functions may run at the same time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace spillway::text {
+
+// Tokens that a tokenizer is to have, as they are spelled.
+struct SpecialTokenNames {
+  std::string bos_token, eos_token, pad_token, unk_token;  // by role; empty: as the tokenizer's files say
+  std::vector<std::string> additional_special_tokens;
+  std::vector<std::string> tokens;           // plain ones
+  std::map<int64_t, std::string> overrides;  // other texts for added tokens, by id
+
+  friend bool operator==(const SpecialTokenNames&, const SpecialTokenNames&) = default;
+};
+
+class Tokenizer {
+ public:
+  // Reads tokenizer.json and, where they are there, tokenizer_config.json, special_tokens_map.json,
+  // generation_config.json and chat_template.jinja. Throws InputError naming the file and the place in it.
+  [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder);
+  // The same with the tokens of a config.
+  [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder, const SpecialTokenNames& names);
+  // The same from the two texts; `config_json` may be empty. `where` stands before the file names in errors.
+  [[nodiscard]] static Tokenizer from_json(std::string_view tokenizer_json, std::string_view config_json,
+                                           std::string_view where);
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  // Adds the tokens that are not there yet, roles first, and gives the roles to theirs; the post-processor stays. New
+  // ones are matched in raw text. Overrides are for load() alone. Throws InputError where the vocabulary has no id for
+  // one.
+  void add_tokens(const SpecialTokenNames& names);
+  // All added tokens as the list that tokenizer.json has under `added_tokens`.
+  [[nodiscard]] nlohmann::ordered_json added_tokens() const;
+
+  // Special tokens inside `text` become their ids; `add_special_tokens` adds those of the post-processor, such as BOS.
+  // Invalid UTF-8 counts as U+FFFD. Takes memory of some 10 bytes for each of the text and 12 for each id. Throws
+  // InputError for more than 1 GiB of text, for steps of the file that make much more of it, and for a text that the
+  // vocabulary cannot write where it has no unknown token.
+  [[nodiscard]] std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+
+  // What encode(text, true) puts before and behind the ids of the text.
+  struct Marks {
+    std::vector<int32_t> before, behind;
+  };
+  [[nodiscard]] Marks marks() const;
+
+  // Always valid UTF-8. Ids that no token has are left out, as are special tokens where asked (but for the library's
+  // exception: one that the normalizer changes, such as the `</s>` of Llama-2, stays).
+  [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
+
+  // Where in `text` each of its ids stands: bytes [begin, end), for ids = encode(text, false). Exact as long as tokens
+  // spell the text; where a normalizer has changed it, a token gets the place up to the next one that can be found.
+  [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> locate(std::string_view text,
+                                                                std::span<const int32_t> ids) const;
+
+  // Decodes a growing sequence: what the calls return, joined, is decode() of all ids. Borrows the tokenizer.
+  class StreamDecoder {
+   public:
+    StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens)
+        : tokenizer_(&tokenizer), skip_special_tokens_(skip_special_tokens) {}
+    // The text that is certain with this id: no half characters.
+    [[nodiscard]] std::string push(int32_t id);
+    // What is left at the end, such as U+FFFD for a character that was never completed.
+    [[nodiscard]] std::string finish();
+
+   private:
+    const Tokenizer* tokenizer_;
+    bool skip_special_tokens_;
+    std::vector<int32_t> window_;  // one id whose text is out (how the next ones read may depend on it), and the newer
+    size_t emitted_bytes_ = 0;     // of the text of window_
+  };
+
+  // The token as the vocabulary writes it; empty for an id that no token has.
+  [[nodiscard]] std::string id_to_token(int32_t id) const;
+  [[nodiscard]] std::optional<int32_t> token_to_id(std::string_view token) const;
+  // One more than the highest id, added tokens included: what an embedding must have rows for.
+  [[nodiscard]] int64_t vocabulary_size() const;
+  [[nodiscard]] bool is_special(int32_t id) const;
+
+  // The roles that tokenizer_config.json gives; an id is absent where the token is, or is not in the vocabulary.
+  [[nodiscard]] std::optional<int32_t> bos_id() const;
+  [[nodiscard]] std::optional<int32_t> eos_id() const;
+  [[nodiscard]] std::optional<int32_t> pad_id() const;
+  [[nodiscard]] std::optional<int32_t> unk_id() const;
+  [[nodiscard]] std::string bos_token() const;
+  [[nodiscard]] std::string eos_token() const;
+  [[nodiscard]] std::string pad_token() const;
+  [[nodiscard]] std::string unk_token() const;
+  // Where generation ends: eos_id() and what generation_config.json lists, without repetition.
+  [[nodiscard]] std::vector<int32_t> stop_ids() const;
+
+  // The source of a chat template: chat_template.jinja, else that of tokenizer_config.json. Where that has several,
+  // `name` chooses ("tool_use"); an unknown name means none.
+  [[nodiscard]] std::optional<std::string> chat_template(std::string_view name = "default") const;
+
+ private:
+  struct Impl;
+  explicit Tokenizer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spillway::text

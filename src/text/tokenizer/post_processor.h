@@ -1,0 +1,32 @@
+// Puts special tokens around a text's ids: TemplateProcessing, BertProcessing, RobertaProcessing, and sequences of
+// them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "text/tokenizer/json_field.h"
+
+namespace spillway::text {
+
+// Immutable; any thread may use it.
+class PostProcessor {
+ public:
+  // `field` may be null: nothing is added. Throws InputError for other kinds and for ids of `id_limit` or more.
+  PostProcessor(const JsonField& field, int64_t id_limit) { read(field, id_limit); }
+
+  // Without `add_special_tokens` only the text's own ids stay.
+  [[nodiscard]] std::vector<int32_t> apply(std::vector<int32_t> ids, bool add_special_tokens) const;
+
+ private:
+  // A piece is a special token, or nothing: the ids of the text.
+  using Template = std::vector<std::optional<int32_t>>;
+
+  void read(const JsonField& field, int64_t id_limit);
+  static Template read_template(const JsonField& field, int64_t id_limit);
+
+  std::vector<Template> templates_;  // each is applied to the result of the one before
+};
+
+}  // namespace spillway::text

@@ -1,0 +1,37 @@
+// WordPiece, as BERT has it: the longest token that starts a word, then the longest continuation, and so on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/byte_trie.h"
+#include "text/tokenizer/json_field.h"
+#include "text/tokenizer/tokenizer_file.h"
+#include "text/tokenizer/vocabulary.h"
+
+namespace spillway::text {
+
+// Immutable; any thread may encode.
+class WordPiece {
+ public:
+  // Takes the vocabulary out of `file`; throws what Vocabulary throws.
+  WordPiece(const JsonField& model, TokenizerFile& file);
+
+  [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
+  // Appends the ids of `word`, or the unknown token's where it is too long or cannot be written. Throws InputError
+  // where that is needed and model.unk_token is not in the vocabulary.
+  void encode(std::string_view word, std::vector<int32_t>& ids) const;
+
+ private:
+  // False where no token fits somewhere; what was appended until then stays.
+  bool append_pieces(std::string_view word, std::vector<int32_t>& ids) const;
+
+  Vocabulary vocabulary_;
+  ByteTrie tokens_;
+  std::string where_, unknown_token_, prefix_;
+  size_t longest_word_;  // characters
+};
+
+}  // namespace spillway::text
