@@ -112,7 +112,7 @@ TEST_CASE("ZeRO's offload sections and flags become offload keys") {
   CHECK(keys(zero("stage: 3, offload_optimizer: {device: cpu}") + "gradient_offload: none\n").gradient_offload ==
         Offload::kNone);
   CHECK(keys("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n").activation_offloading ==
-        ActivationOffloading::kHost);
+        ActivationOffloading::kHiddenStates);
   const Config paths =
       load(zero("stage: 3, offload_param: {device: nvme, nvme_path: /a}, offload_optimizer: {device: nvme, nvme_path: "
                 "/b}"))

@@ -234,7 +234,7 @@ TEST_CASE("a tier below the device is there when somebody asks for it") {
   const Machine laptop = computer(20 * kGiB);
   CHECK(budgets("", laptop) == "18.00 GiB, -, -");
   CHECK(budgets("memory: {device: 2GiB, host: 50%, disk: 3GiB}\n", laptop) == "2.00 GiB, 10.00 GiB, 3.00 GiB");
-  CHECK(budgets("memory: {config::disk_paths: [/a, /b]}\n", laptop) == "18.00 GiB, -, 90.00 GiB");
+  CHECK(budgets("memory: {disk_paths: [/a, /b]}\n", laptop) == "18.00 GiB, -, 90.00 GiB");
   CHECK(budgets("activation_offloading: disk\n", laptop) == "18.00 GiB, -, 90.00 GiB");
   CHECK(budgets("optimizer_offload: auto\n", laptop) == "18.00 GiB, -, -");
   CHECK(budgets("", computer(64 * kGiB, 16 * kGiB)) == "14.40 GiB, 57.60 GiB, -");

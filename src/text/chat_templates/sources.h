@@ -1,4 +1,4 @@
-// The texts of the named chat templates: src/data/chat_templates/NAME.jinja, embedded by CMake.
+// The texts of the named chat templates: src/text/chat_templates/NAME.jinja, embedded by CMake.
 #pragma once
 
 #include <string_view>
