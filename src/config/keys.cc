@@ -1,7 +1,11 @@
 #include "config/keys.h"
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
+
+#include "base/error.h"
+#include "config/unsupported_keys.h"
 
 namespace spillway::config {
 namespace {
@@ -65,33 +69,20 @@ const KeyIndex& dataset_index() {
   return kIndex;
 }
 
-void add_rows(KeySection& section, KeyStatus status, std::string_view meaning,
-              std::initializer_list<std::string_view> names, std::string_view advice) {
-  for (const std::string_view name : names) {
-    section.keys.push_back({.name = name, .status = status, .meaning = meaning, .advice = advice});
-  }
-}
-
 }  // namespace
-
-void add_ignored(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names) {
-  add_rows(section, KeyStatus::kIgnored, why, names, "");
-}
-void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names,
-                 std::string_view advice) {
-  add_rows(section, KeyStatus::kNotYet, what, names, advice);
-}
-void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names,
-                 std::string_view advice) {
-  add_rows(section, KeyStatus::kRefused, why, names, advice);
-}
 
 std::span<const KeySection> config_sections() {
   static const std::vector<KeySection> kSections = [] {
     std::vector<KeySection> all;
-    for (auto part : {model_sections(), data_sections(), training_sections(), memory_sections(), preference_sections(),
-                      other_sections()}) {
+    for (auto part :
+         {model_sections(), data_sections(), training_sections(), memory_sections(), preference_sections()}) {
       std::move(part.begin(), part.end(), std::back_inserter(all));
+    }
+    for (KeySection& section : all) add_unsupported(section);
+    for (const KeySection& section : unsupported_sections()) {
+      const auto has_title = [&](const KeySection& other) { return other.title == section.title; };
+      const bool is_there = section.title == kDatasetSection || std::any_of(all.begin(), all.end(), has_title);
+      if (!is_there) all.push_back(section);
     }
     return all;
   }();

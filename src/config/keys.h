@@ -1,6 +1,6 @@
 // The one table of config keys: how each is spelled, what it means, what Spillway does with it, and where its value
-// goes. The loader, the checks, `--help-config` and docs/config.md all read it; a new key is one line in one of the
-// config_keys_*.cc files.
+// goes. The loader, the checks, `--help-config` and docs/config.md all read it. A key that is followed is one line in
+// one of the keys_*.cc files, one that is not an entry of unsupported_keys.yml.
 #pragma once
 
 #include <span>
@@ -73,10 +73,6 @@ struct ConfigKey {
     harmless = values;
     return std::move(*this);
   }
-  [[nodiscard]] ConfigKey advise(std::string_view what) && {
-    advice = what;
-    return std::move(*this);
-  }
   [[nodiscard]] ConfigKey required() && {
     is_required = true;
     return std::move(*this);
@@ -97,6 +93,8 @@ struct KeySection {
   std::vector<ConfigKey> keys;
 };
 
+inline constexpr std::string_view kDatasetSection = "Entries of datasets and test_datasets";
+
 // All top-level keys, and those of one entry of `datasets` and `test_datasets`. Made once; any thread.
 [[nodiscard]] std::span<const KeySection> config_sections();
 [[nodiscard]] const KeySection& dataset_section();
@@ -113,33 +111,16 @@ struct KeySection {
 [[nodiscard]] std::vector<std::string_view> key_names();
 [[nodiscard]] std::vector<std::string_view> dataset_key_names();
 
-// The sections, one function a file.
+// The keys that are followed, one function per file.
 [[nodiscard]] std::vector<KeySection> model_sections();
 [[nodiscard]] std::vector<KeySection> data_sections();
 [[nodiscard]] std::vector<KeySection> training_sections();
 [[nodiscard]] std::vector<KeySection> memory_sections();
 [[nodiscard]] std::vector<KeySection> preference_sections();
-[[nodiscard]] std::vector<KeySection> other_sections();
 
 // key<&Config::memory, &MemoryConfig::device>("memory.device", "...") binds a name to a member.
 template <auto First, auto... Rest>
 [[nodiscard]] ConfigKey key(std::string_view name, std::string_view meaning);
-
-// The advice where a run without the key trains the same.
-inline constexpr std::string_view kLeaveOut = "remove the key";
-
-[[nodiscard]] inline ConfigKey not_yet(std::string_view name, std::string_view meaning) {
-  return {.name = name, .status = KeyStatus::kNotYet, .meaning = meaning};
-}
-[[nodiscard]] inline ConfigKey refused(std::string_view name, std::string_view meaning) {
-  return {.name = name, .status = KeyStatus::kRefused, .meaning = meaning};
-}
-// One row a name, all with the same reason.
-void add_ignored(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names);
-void add_not_yet(KeySection& section, std::string_view what, std::initializer_list<std::string_view> names,
-                 std::string_view advice = "");
-void add_refused(KeySection& section, std::string_view why, std::initializer_list<std::string_view> names,
-                 std::string_view advice = "");
 
 namespace internal {
 

@@ -1,4 +1,5 @@
 #include "config/keys.h"
+#include "config/unsupported_keys.h"
 
 namespace spillway::config {
 namespace {
@@ -43,15 +44,6 @@ KeySection data_section() {
       key<&Config::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
           .alias({"shuffle_dataset"}),
       key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
-      not_yet("pretrain_multipack_attn", "packed texts that see each other").or_values({"true"}),
-      not_yet("shuffle_before_merging_datasets", "shuffling each dataset by itself"),
-      not_yet("skip_prepare_dataset", "rows in another form"),
-      not_yet("dataset_test_split", "TRL's choice of a split")
-          .or_values({"test"})
-          .advise("name the rows in test_datasets"),
-      not_yet("dataset_kwargs", "TRL's options of a dataset"),
-      not_yet("dataset_shard_num", "a part of the rows"),
-      not_yet("dataset_shard_idx", "a part of the rows"),
       key<&Config::group_by_length>("group_by_length", "the rows of a step are of like length"),
       key<&Config::train_sampling_strategy>("train_sampling_strategy",
                                             "TRL's: the order of rows; sequential is curriculum_sampling"),
@@ -61,21 +53,7 @@ KeySection data_section() {
           .alias({"dataset_num_proc"})
           .least(1)
           .most(1024),
-      not_yet("dataloader_drop_last", "leaving out the last batch of an epoch where it is smaller"),
-      not_yet("use_pose", "positions that skip (PoSE)"),
-      not_yet("fix_untrained_tokens", "other values for embeddings that were never trained"),
-      not_yet("test_split_size", "TRL's share of rows for evaluation").advise("write val_set_size"),
-      not_yet("router_aux_loss_coef", "balancing of experts").or_values({"0", "0.0", "0.001"}),
   };
-  add_ignored(section, "rows are prepared when a run starts, in this process",
-              {"dataset_keep_in_memory", "dataloader_*", "remove_unused_columns", "preprocess_iterable",
-               "is_preprocess", "num_workers", "num_dataset_shards_to_save", "dataset_load_from_cache_file",
-               "accelerator_config", "label_names", "length_column_name", "ignore_data_skip"});
-  add_ignored(section, "nothing leaves this machine: dataset_prepared_path keeps prepared rows here",
-              {"push_dataset_to_hub"});
-  add_ignored(section, "it belongs to a key that is off", {"pose_*"});
-  add_ignored(section, "it replaces 'You are a helpful assistant.' in the template chatml, which has no such words",
-              {"default_system_message"});
   return section;
 }
 
@@ -123,19 +101,7 @@ KeySection length_section() {
                                      "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
                                      "wrapped joins all rows and cuts where a line is full"),
       key<&Config::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
-      not_yet("eval_sequence_len", "another length for evaluation"),
-      refused("max_packed_sequence_len", "axolotl dropped it").advise("set sample_packing and sequence_len"),
-      not_yet("pad_to_multiple_of", "padding to a multiple").or_values({"auto"}).advise(kLeaveOut),
-      not_yet("auto_find_batch_size", "a batch size by trial").advise("`spillway plan` says what fits"),
   };
-  add_ignored(section, "a batch is a stream of tokens, which needs no padding; the result is the same",
-              {"pad_to_sequence_len"});
-  add_ignored(section, "a micro-batch holds micro_batch_size packed lines, each of at most sequence_len tokens",
-              {"multipack_real_batches"});
-  add_ignored(section, "packing looks at all rows at once",
-              {"sample_packing_group_size", "sample_packing_mp_start_method"});
-  add_ignored(section, "it is found by the program",
-              {"total_num_tokens", "total_supervised_tokens", "sample_packing_eff_est"});
   return section;
 }
 
@@ -146,7 +112,7 @@ std::vector<KeySection> data_sections() { return {data_section(), length_section
 const KeySection& dataset_section() {
   static const KeySection kSection = [] {
     using D = DatasetConfig;
-    KeySection section{"Entries of datasets and test_datasets", {}};
+    KeySection section{kDatasetSection, {}};
     section.keys = {
         key<&D::path>("path", "a file, a folder, a pattern, or a data set in the Hugging Face cache").required(),
         key<&D::type>("type", "see docs/data/formats.md; empty: rows are tokenised; left out: by the columns")
@@ -191,27 +157,13 @@ const KeySection& dataset_section() {
         key<&D::shards>("shards", "deal the rows out to so many parts").least(1),
         key<&D::shards_idx>("shards_idx", "the part that is taken, from 0").least(0),
         key<&D::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice").above(0).most(1000),
-        not_yet("fraction", "more or fewer rows of a dataset than it has"),
-        not_yet("data_dir", "a folder inside the dataset"),
-        not_yet("columns", "a choice of columns").advise(kLeaveOut),
         key<&D::skip>("skip", "leave out so many first rows of the split").least(0),
-        not_yet("input_format", "prompts of your own"),
-        not_yet("input_transform", "prompts of your own"),
-        not_yet("logprobs_field", "distillation"),
-        not_yet("temperature", "distillation"),
         key<&D::step_separator>("step_separator", "stepwise_supervised: text behind each step; left out: a line end"),
         key<&D::max_completion_length>("max_completion_length", "stepwise_supervised: tokens of all steps").least(1),
         key<&D::train_on_last_step_only>("train_on_last_step_only",
                                          "stepwise_supervised: only the last step has a label"),
-        refused("conversation", "FastChat's templates are gone; use type: chat_template"),
-        refused("field_human", "sharegpt rows are read with type: chat_template and message_property_mappings"),
-        refused("field_model", "sharegpt rows are read with type: chat_template and message_property_mappings"),
     };
-    add_not_yet(section, "rows of random tokens (type: _synthetic)",
-                {"length", "sequence_length", "min_input_id", "max_input_id", "input_fraction", "min_turn_length",
-                 "min_turns", "max_turns", "seed"});
-    add_ignored(section, "datasets are files on this machine",
-                {"trust_remote_code", "preprocess_shards", "storage_options"});
+    add_unsupported(section);
     return section;
   }();
   return kSection;

@@ -36,19 +36,7 @@ std::vector<KeySection> memory_sections() {
       key<&Config::fsdp>("fsdp_config",
                          "FSDP's config, a mapping: its offload flag is followed, the rest is about several ranks"),
       key<&Config::fsdp>("fsdp", "FSDP's words: offload is followed, the rest is about several ranks"),
-      not_yet("sequence_parallel_degree", "sequences split over ranks").or_values({"1"}).advise(kLeaveOut),
-      not_yet("context_parallel_size", "sequences split over ranks").or_values({"1"}).advise(kLeaveOut),
-      not_yet("tensor_parallel_size", "weights split over ranks").or_values({"1"}).advise(kLeaveOut),
-      not_yet("dp_shard_size", "sharding over ranks").or_values({"1"}).advise(kLeaveOut),
-      not_yet("dp_replicate_size", "replicas over ranks").or_values({"1"}).advise(kLeaveOut),
-      not_yet("expert_parallel_size", "experts split over ranks").or_values({"1"}).advise(kLeaveOut),
-      not_yet("context_parallel.size", "sequences split over ranks").or_values({"1"}).advise(kLeaveOut),
   };
-  add_ignored(
-      section, "the plan places everything, on one rank",
-      {"fsdp_version", "device_map", "low_cpu_mem_usage", "world_size", "local_rank", "ddp", "ddp_*", "heads_k_stride",
-       "ring_attn_func", "context_parallel.*", "expert_parallel_*", "parallelism_config", "capabilities",
-       "env_capabilities", "use_cpu", "use_ray", "ray_*", "resources_per_worker", "torch_dist_*"});
   return {section};
 }
 
