@@ -6,16 +6,18 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
 add_library(spillway_flags INTERFACE)
-target_include_directories(spillway_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(spillway_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+                                                    $<INSTALL_INTERFACE:include/spillway>)
+target_compile_features(spillway_flags INTERFACE cxx_std_20)
 target_compile_options(spillway_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -ffp-contract=off>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -ffp-contract=off>>)
 target_link_libraries(spillway_flags INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns falsely of `"literal" + std::string` wherever it inlines it (GCC bug 105651).
-  target_compile_options(spillway_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  target_compile_options(spillway_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>>)
 endif()
 if(CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(spillway_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  target_compile_options(spillway_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>>)
 endif()
 if(SPILLWAY_CUDA)
   target_link_libraries(spillway_flags INTERFACE spillway_cuda_flags)
@@ -76,6 +78,14 @@ function(spillway_tests name)
                          PROPERTIES TIMEOUT ${timeout})
 endfunction()
 
+# spillway_installs(FOLDER): its library as spillway::FOLDER, and its headers but for those of tests.
+function(spillway_installs folder)
+  set_target_properties(spillway_${folder} PROPERTIES EXPORT_NAME ${folder})
+  install(TARGETS spillway_${folder} EXPORT spillway)
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} DESTINATION include/spillway
+          FILES_MATCHING PATTERN "*.h" PATTERN testing EXCLUDE)
+endfunction()
+
 # spillway_folder(NAME [KERNELS | COLD] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...]): a release optimises loops (-O3) only where
 # KERNELS, conversions or measurements are; the rest gets -O2 and compiles a tenth faster; what is COLD, run once a step
 # at most, gets -O1 and compiles a third faster.
@@ -112,6 +122,7 @@ function(spillway_folder folder)
     add_library(spillway_${folder} INTERFACE)
     target_link_libraries(spillway_${folder} INTERFACE ${depends} ${arg_LIBRARIES} spillway_flags)
   endif()
+  spillway_installs(${folder})
   if(SPILLWAY_TESTS)
     if(testing)
       add_library(spillway_${folder}_testing STATIC ${testing})
