@@ -6,44 +6,36 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/utf8.h"
+
 namespace spillway {
 
 namespace {
 
-// The code point of valid UTF-8 that `text` begins with where it is one that a terminal obeys or that reorders what
-// stands around it: C1 controls, separators of lines, marks and overrides of direction. 0 for others.
-uint32_t hidden_code_point(std::string_view text) {
-  const auto byte = [&text](size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
-  const uint32_t two = (byte(0) & 0x1fu) << 6 | (byte(1) & 0x3fu);
-  if ((byte(0) & 0xe0u) == 0xc0u) return (two >= 0x80 && two < 0xa0) || two == 0x61c ? two : 0;
-  if ((byte(0) & 0xf0u) != 0xe0u) return 0;
-  const uint32_t three = (byte(0) & 0x0fu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu);
-  const bool is_hidden = three == 0x200e || three == 0x200f || (three >= 0x2028 && three <= 0x202e) ||
-                         (three >= 0x2066 && three <= 0x2069);
-  return is_hidden ? three : 0;
+// Code points that a terminal obeys or that reorder what stands around them: C1 controls, separators of lines, marks
+// and overrides of direction.
+bool is_hidden(char32_t c) {
+  return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2066 && c <= 0x2069);
 }
 
 // Escapes what moves the cursor or changes how text is shown, and what is no UTF-8. Bytes of `kept` stay.
 void append_shown(std::string& out, std::string_view text, std::string_view kept = "") {
-  while (!text.empty()) {
-    const int64_t invalid = first_invalid_utf8(text);
-    const size_t valid = invalid < 0 ? text.size() : static_cast<size_t>(invalid);
-    for (size_t i = 0; i < std::min(valid + 1, text.size()); ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
-      if (kept.find(text[i]) != std::string_view::npos) {
-        out += text[i];
-      } else if (text[i] == '\n') {
-        out += "\\n";
-      } else if (i == valid || byte < 0x20 || byte == 0x7f) {
-        out += fmt::format("\\x{:02x}", byte);
-      } else if (const uint32_t code = byte < 0x80 ? 0 : hidden_code_point(text.substr(i, valid - i)); code != 0) {
-        out += fmt::format("\\u{:04x}", code);
-        i += code < 0x800 ? 1 : 2;
-      } else {
-        out += text[i];
-      }
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Part part = utf8_part(text, at);
+    const std::string_view bytes = text.substr(at, part.bytes);
+    at += part.bytes;
+    if (kept.find(bytes[0]) != std::string_view::npos) {
+      out += bytes;
+    } else if (bytes[0] == '\n') {
+      out += "\\n";
+    } else if (!part.is_valid || part.code_point < 0x20 || part.code_point == 0x7f) {
+      for (const char byte : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+    } else if (is_hidden(part.code_point)) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(part.code_point));
+    } else {
+      out += bytes;
     }
-    text.remove_prefix(std::min(valid + 1, text.size()));
   }
 }
 
@@ -121,29 +113,6 @@ std::string joined_names(std::span<const std::string_view> names) {
     out += names[i];
   }
   return out;
-}
-
-int64_t first_invalid_utf8(std::string_view text) {
-  const auto byte = [&text](size_t at) { return static_cast<unsigned char>(text[at]); };
-  size_t at = 0;
-  while (at < text.size()) {
-    const unsigned lead = byte(at);
-    const int extra = lead < 0x80                   ? 0
-                      : lead >= 0xc2 && lead < 0xe0 ? 1
-                      : lead >= 0xe0 && lead < 0xf0 ? 2
-                      : lead >= 0xf0 && lead < 0xf5 ? 3
-                                                    : -1;
-    if (extra < 0 || at + extra >= text.size()) return static_cast<int64_t>(at);
-    uint32_t code = extra == 0 ? lead : lead & (0x3fu >> extra);
-    for (int i = 1; i <= extra; ++i) {
-      if ((byte(at + i) & 0xc0) != 0x80) return static_cast<int64_t>(at);
-      code = code << 6 | (byte(at + i) & 0x3fu);
-    }
-    const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
-    if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return static_cast<int64_t>(at);
-    at += extra + 1;
-  }
-  return -1;
 }
 
 }  // namespace spillway

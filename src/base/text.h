@@ -28,7 +28,4 @@ namespace spillway {
 // Names joined as "a, b or c".
 [[nodiscard]] std::string joined_names(std::span<const std::string_view> names);
 
-// The offset of the first byte that is not part of valid UTF-8 (surrogates and overlong forms are not), -1 if none.
-[[nodiscard]] int64_t first_invalid_utf8(std::string_view text);
-
 }  // namespace spillway

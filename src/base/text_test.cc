@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "base/utf8.h"
+
 using namespace spillway;
 
 TEST_CASE("the nearest name is the one with the fewest edits") {

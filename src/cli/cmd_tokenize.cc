@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace spillway::config {
 namespace {

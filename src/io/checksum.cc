@@ -28,6 +28,11 @@ void Checksum::add(std::span<const std::byte> bytes) {
 uint64_t Checksum::value() const { return XXH3_64bits_digest(state_->xxh3.get()); }
 std::string Checksum::text() const { return fmt::format("{:016x}", value()); }
 
+Hash128 hash_128(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
 std::string checksum_text(std::span<const std::byte> bytes) {
   Checksum sum;
   sum.add(bytes);

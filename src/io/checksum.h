@@ -26,6 +26,13 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
+// 128 bits of XXH3: no two of 2^40 texts meet in it by chance.
+struct Hash128 {
+  uint64_t low = 0, high = 0;
+  bool operator==(const Hash128&) const = default;
+};
+[[nodiscard]] Hash128 hash_128(std::span<const std::byte> bytes);
+
 [[nodiscard]] std::string checksum_text(std::span<const std::byte> bytes);
 
 }  // namespace spillway

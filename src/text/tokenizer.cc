@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "io/file.h"
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/decoder.h"
@@ -17,7 +18,6 @@
 #include "text/tokenizer/special_tokens.h"
 #include "text/tokenizer/tokenizer_edits.h"
 #include "text/tokenizer/tokenizer_file.h"
-#include "text/tokenizer/utf8.h"
 
 namespace spillway::text {
 namespace {

@@ -57,20 +57,12 @@ void RowCollector::take_later() {
   later_.clear();
 }
 
-void RowCollector::RowHash::add(uint32_t value) {
-  first = (first ^ value) * 0xFF51AFD7ED558CCD;
-  first ^= first >> 32;
-  second = (second + value) * 0xC4CEB9FE1A85EC53;
-  second ^= second >> 29;
-}
-
-RowCollector::RowHash RowCollector::hash_of(const Row& row) const {
-  RowHash hash;
-  for (const int32_t id : row.input_ids) hash.add(static_cast<uint32_t>(id));
+Hash128 RowCollector::hash_of(const Row& row) {
+  hashed_.assign(row.input_ids.begin(), row.input_ids.end());
   // The first label of a text is no target: rows that differ in it alone are the same.
-  for (size_t i = has_completions(objective_) ? 0 : 1; i < row.labels.size(); ++i)
-    hash.add(static_cast<uint32_t>(row.labels[i]));
-  return hash;
+  const auto labels = row.labels.begin() + (has_completions(objective_) || row.labels.empty() ? 0 : 1);
+  hashed_.insert(hashed_.end(), labels, row.labels.end());
+  return hash_128(std::as_bytes(std::span(hashed_)));
 }
 
 void RowCollector::take(Row row, std::string_view where) {

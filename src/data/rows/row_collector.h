@@ -12,6 +12,7 @@
 #include "data/dataset_options.h"
 #include "data/rows/row_table.h"
 #include "data/rows/truncation.h"
+#include "io/checksum.h"
 
 namespace spillway::data {
 
@@ -43,16 +44,11 @@ class RowCollector {
   [[nodiscard]] const DatasetSummary& summary() const { return summary_; }
 
  private:
-  // Two independent 64-bit hashes of ids and labels: enough that no two of 2^40 rows meet by chance.
-  struct RowHash {
-    uint64_t first = 0x9E3779B97F4A7C15, second = 0xC2B2AE3D27D4EB4F;
-    void add(uint32_t value);
-    bool operator==(const RowHash&) const = default;
-  };
   struct HashOf {
-    size_t operator()(const RowHash& hash) const { return hash.first; }
+    size_t operator()(const Hash128& hash) const { return hash.low; }
   };
-  [[nodiscard]] RowHash hash_of(const Row& row) const;
+  // Of ids and labels.
+  [[nodiscard]] Hash128 hash_of(const Row& row);
   void take(Row row, std::string_view where);
   void take_later();
 
@@ -63,7 +59,8 @@ class RowCollector {
   DatasetSummary summary_;
   int64_t rows_of_record_ = 0, records_ = 0;  // of the dataset
   std::vector<std::pair<Row, std::string>> later_;
-  std::unordered_set<RowHash, HashOf> seen_;
+  std::unordered_set<Hash128, HashOf> seen_;
+  std::vector<int32_t> hashed_;  // of one row
 };
 
 }  // namespace spillway::data

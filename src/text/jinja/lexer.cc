@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/utf8.h"
 #include "text/jinja/unicode.h"
 
 namespace spillway::text::jinja {

@@ -4,31 +4,23 @@
 
 #include <cstring>
 
+#include "base/utf8.h"
+
 namespace spillway::text::jinja {
 namespace {
-
-// The code point at `at` and its length in bytes.
-std::pair<char32_t, size_t> read(std::string_view text, size_t at) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at;
-  if (bytes[0] < 0x80) return {bytes[0], 1};
-  utf8proc_int32_t point = 0;
-  const auto length = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &point);
-  if (length <= 0) return {0xFFFD, 1};
-  return {static_cast<char32_t>(point), static_cast<size_t>(length)};
-}
 
 template <typename Map>
 std::string map_points(std::string_view text, const Map& map) {
   std::string result;
   result.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
-    const auto [point, length] = read(text, at);
-    if (point == 0xFFFD && length == 1) {
-      result.push_back(text[at]);
+    const Utf8Part part = utf8_part(text, at);
+    if (part.is_valid) {
+      map(result, part.code_point);
     } else {
-      map(result, point);
+      result += text.substr(at, part.bytes);
     }
-    at += length;
+    at += part.bytes;
   }
   return result;
 }
@@ -37,15 +29,12 @@ utf8proc_category_t category(char32_t point) { return utf8proc_category(static_c
 
 }  // namespace
 
-size_t char_bytes(std::string_view text, size_t at) { return read(text, at).second; }
-
-char32_t code_point(std::string_view text, size_t at) { return read(text, at).first; }
-
-void append_utf8(std::string& text, char32_t point) {
-  utf8proc_uint8_t bytes[4];
-  const auto length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(point), bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
+size_t char_bytes(std::string_view text, size_t at) {
+  const Utf8Part part = utf8_part(text, at);
+  return part.is_valid ? part.bytes : 1;
 }
+
+char32_t code_point(std::string_view text, size_t at) { return utf8_part(text, at).code_point; }
 
 int64_t char_count(std::string_view text) {
   int64_t count = 0;

@@ -13,7 +13,6 @@ namespace spillway::text::jinja {
 [[nodiscard]] size_t char_bytes(std::string_view text, size_t at);
 // The code point there, or U+FFFD for a stray byte.
 [[nodiscard]] char32_t code_point(std::string_view text, size_t at);
-void append_utf8(std::string& text, char32_t point);
 
 [[nodiscard]] int64_t char_count(std::string_view text);
 // Byte offset of every character, and of the end.

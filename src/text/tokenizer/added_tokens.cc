@@ -2,8 +2,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "text/tokenizer/code_points.h"
-#include "text/tokenizer/utf8.h"
 
 namespace spillway::text {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/tokenizer/unicode_tables.h"
-#include "text/tokenizer/utf8.h"
 
 namespace spillway::text {
 namespace {

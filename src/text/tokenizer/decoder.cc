@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/tokenizer/byte_fallback.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/utf8.h"
 
 namespace spillway::text {
 namespace {

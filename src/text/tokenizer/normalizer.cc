@@ -9,9 +9,9 @@
 #include <new>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/code_points.h"
-#include "text/tokenizer/utf8.h"
 
 namespace spillway::text {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "text/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace spillway::text {
 namespace {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 struct pcre2_real_code_8;
 struct pcre2_real_match_data_8;

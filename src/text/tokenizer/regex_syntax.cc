@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace spillway::text {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "text/tokenizer/byte_fallback.h"
-#include "text/tokenizer/utf8.h"
 
 namespace spillway::text {
 namespace {

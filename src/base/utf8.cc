@@ -1,36 +1,25 @@
-#include "text/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace spillway::text {
-namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-struct Part {
-  size_t length;  // bytes of the character, or of the maximal invalid part
-  bool valid;
-};
-
-Part part_at(std::string_view text, size_t position) {
+namespace spillway {
+Utf8Part utf8_part(std::string_view text, size_t position) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[position + i]); };
   const unsigned char lead = byte(0);
-  if (lead < 0x80) return {1, true};
-  if (lead < 0xC2 || lead > 0xF4) return {1, false};
+  if (lead < 0x80) return {lead, 1, true};
+  if (lead < 0xC2 || lead > 0xF4) return {};
   const size_t length = utf8_length(lead), available = text.size() - position;
   // The second byte rules out overlong forms, surrogates and what lies above U+10FFFF.
   const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (size_t i = 1; i < length; ++i) {
-    if (i >= available) return {i, false};
+    if (i >= available) return {.bytes = i};
     const bool fits = i == 1 ? byte(1) >= low && byte(1) <= high : (byte(i) & 0xC0) == 0x80;
-    if (!fits) return {i, false};
+    if (!fits) return {.bytes = i};
   }
-  return {length, true};
+  return {next_code_point(text, position), length, true};
 }
-
-}  // namespace
 
 size_t count_characters(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -67,25 +56,27 @@ bool is_ascii(std::string_view text) {
   return true;
 }
 
-bool is_valid_utf8(std::string_view text) {
-  if (is_ascii(text)) return true;
+bool is_valid_utf8(std::string_view text) { return first_invalid_utf8(text) < 0; }
+
+int64_t first_invalid_utf8(std::string_view text) {
+  if (is_ascii(text)) return -1;
   for (size_t i = 0; i < text.size();) {
-    const Part part = part_at(text, i);
-    if (!part.valid) return false;
-    i += part.length;
+    const Utf8Part part = utf8_part(text, i);
+    if (!part.is_valid) return static_cast<int64_t>(i);
+    i += part.bytes;
   }
-  return true;
+  return -1;
 }
 
 std::string repair_utf8(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
-    const Part part = part_at(text, i);
-    result += part.valid ? text.substr(i, part.length) : kReplacement;
-    i += part.length;
+    const Utf8Part part = utf8_part(text, i);
+    result += part.is_valid ? text.substr(i, part.bytes) : "\xEF\xBF\xBD";
+    i += part.bytes;
   }
   return result;
 }
 
-}  // namespace spillway::text
+}  // namespace spillway

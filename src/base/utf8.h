@@ -1,4 +1,4 @@
-// UTF-8, one code point at a time. Text inside the tokenizer is valid UTF-8: it is repaired once, where it enters.
+// UTF-8, one code point at a time. What comes from outside is checked or repaired once, where it enters.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway::text {
+namespace spillway {
 
 // The length in bytes of the character that starts with `lead`. REQUIRES: `lead` starts a valid character.
 [[nodiscard]] constexpr size_t utf8_length(unsigned char lead) {
@@ -37,11 +37,22 @@ namespace spillway::text {
 
 void append_utf8(std::string& text, char32_t code_point);
 
+// What stands at a byte of a text that may be no UTF-8: a character, or the longest part of one that is cut off or
+// wrong (Unicode 16, section 3.9: neither overlong forms nor surrogates are characters).
+struct Utf8Part {
+  char32_t code_point = 0xFFFD;
+  size_t bytes = 1;
+  bool is_valid = false;
+};
+[[nodiscard]] Utf8Part utf8_part(std::string_view text, size_t position);  // REQUIRES: position < text.size()
+
 [[nodiscard]] bool is_ascii(std::string_view text);
 [[nodiscard]] bool is_valid_utf8(std::string_view text);
+// The offset of the first byte that is not part of a character, -1 if there is none.
+[[nodiscard]] int64_t first_invalid_utf8(std::string_view text);
 
-// Copies `text` with one U+FFFD for each maximal part of an invalid sequence (Unicode 16, section 3.9, the practice
-// that WHATWG decoders, Python and Rust share).
+// Copies `text` with one U+FFFD for each invalid part, which is the practice that WHATWG decoders, Python and Rust
+// share.
 [[nodiscard]] std::string repair_utf8(std::string_view text);
 
-}  // namespace spillway::text
+}  // namespace spillway
