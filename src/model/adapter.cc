@@ -11,11 +11,11 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_field.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/safetensors.h"
-#include "model/json_fields.h"
 
 namespace spillway {
 namespace {
@@ -29,19 +29,19 @@ constexpr std::array<std::string_view, 12> kUnsupported = {
 constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
 
-void refuse_unsupported(const JsonFields& json) {
-  if (const std::string type = json.string_or("peft_type", "LORA"); type != "LORA") {
+void refuse_unsupported(const JsonField& json) {
+  if (const std::string type = json["peft_type"].string_or("LORA"); type != "LORA") {
     throw input_error(json.where(), "expected peft_type LORA, got {}; use a LoRA adapter", quote(type));
   }
-  if (const std::string bias = json.string_or("bias", "none"); bias != "none") {
+  if (const std::string bias = json["bias"].string_or("none"); bias != "none") {
     throw input_error(json.where(), "expected bias none, got {}; use an adapter without biases", quote(bias));
   }
   for (const std::string_view key : kUnsupported) {
-    if (json.is_in_use(key)) {
+    if (json[key].is_in_use()) {
       throw input_error(json.where(), "expected a plain LoRA adapter, got one with {}; use one without it", key);
     }
   }
-  const std::string start = json.is_string("init_lora_weights") ? json.string_or("init_lora_weights", "") : "";
+  const std::string start = json["init_lora_weights"].is_string() ? json["init_lora_weights"].string_or("") : "";
   for (const std::string_view prefix : kChangesBase) {
     if (!start.starts_with(prefix)) continue;
     throw input_error(json.where(), "expected an adapter of unchanged base weights, got init_lora_weights {}; {}",
@@ -186,16 +186,17 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModul
 }
 
 LoraOptions parse_adapter_config(std::string_view text, std::string_view where) {
-  const JsonFields json = JsonFields::parse(text, where);
+  const JsonDocument document(text, where);
+  const JsonField json = document.root();
   refuse_unsupported(json);
   LoraOptions lora;
-  lora.r = json.integer_or("r", 8, 1, kMaxRank);
-  lora.alpha = json.real_or("lora_alpha", 8, 0, 1e9);
-  lora.dropout = json.real_or("lora_dropout", 0, 0, 1);
-  lora.rslora = json.boolean_or("use_rslora", false);
-  for (std::string& name : json.strings("modules_to_save")) lora.modules_to_save.insert(std::move(name));
-  if (!json.is_string("target_modules")) {
-    for (std::string& name : json.strings("target_modules")) lora.target_modules.insert(std::move(name));
+  lora.r = json["r"].integer_or(8, 1, kMaxRank);
+  lora.alpha = json["lora_alpha"].real_or(8, 0, 1e9);
+  lora.dropout = json["lora_dropout"].real_or(0, 0, 1);
+  lora.rslora = json["use_rslora"].boolean_or(false);
+  for (std::string& name : json["modules_to_save"].strings_or_none()) lora.modules_to_save.insert(std::move(name));
+  if (!json["target_modules"].is_string()) {
+    for (std::string& name : json["target_modules"].strings_or_none()) lora.target_modules.insert(std::move(name));
   }
   return lora;
 }

@@ -8,9 +8,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_field.h"
 #include "base/text.h"
 #include "io/file.h"
-#include "model/json_fields.h"
 #include "ops/rope/rope.h"
 
 namespace spillway {
@@ -43,9 +43,9 @@ constexpr int64_t kMaxHeads = 4096;
 constexpr int64_t kMaxHeadDim = ops::kMaxHeadSize;
 constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
-const Family& find_family(const JsonFields& json) {
-  const std::vector<std::string> architectures = json.strings("architectures");
-  const std::string model_type = json.string_or("model_type", "");
+const Family& find_family(const JsonField& json) {
+  const std::vector<std::string> architectures = json["architectures"].strings_or_none();
+  const std::string model_type = json["model_type"].string_or("");
   if (model_type.empty() && architectures.empty()) {
     throw input_error(json.where(), "expected model_type llama, mistral, qwen2 or qwen3, got none; add it");
   }
@@ -65,21 +65,21 @@ const Family& find_family(const JsonFields& json) {
                     wanted.empty() ? "none" : quote(wanted));
 }
 
-void read_sizes(const JsonFields& json, const Family& family, ModelConfig& config) {
-  config.vocab_size = json.integer("vocab_size", 1, kMaxVocabulary);
-  config.hidden_size = json.integer("hidden_size", 1, kMaxWidth);
-  config.intermediate_size = json.integer("intermediate_size", 1, kMaxWidth);
-  config.num_hidden_layers = json.integer("num_hidden_layers", 1, kMaxLayers);
-  config.num_attention_heads = json.integer("num_attention_heads", 1, kMaxHeads);
+void read_sizes(const JsonField& json, const Family& family, ModelConfig& config) {
+  config.vocab_size = json["vocab_size"].integer(1, kMaxVocabulary);
+  config.hidden_size = json["hidden_size"].integer(1, kMaxWidth);
+  config.intermediate_size = json["intermediate_size"].integer(1, kMaxWidth);
+  config.num_hidden_layers = json["num_hidden_layers"].integer(1, kMaxLayers);
+  config.num_attention_heads = json["num_attention_heads"].integer(1, kMaxHeads);
   config.max_position_embeddings =
-      json.integer_or("max_position_embeddings", family.default_max_position_embeddings, 1, kMaxPositions);
-  config.rms_norm_eps = json.real_or("rms_norm_eps", 1e-6, 0.0, 1.0);
+      json["max_position_embeddings"].integer_or(family.default_max_position_embeddings, 1, kMaxPositions);
+  config.rms_norm_eps = json["rms_norm_eps"].real_or(1e-6, 0.0, 1.0);
 
   // An explicit null means "as many as query heads" in every family; only a missing key has a default of its own.
   const int64_t missing_kv_heads = json.has("num_key_value_heads") || family.default_kv_heads == 0
                                        ? config.num_attention_heads
                                        : family.default_kv_heads;
-  config.num_key_value_heads = json.integer_or("num_key_value_heads", missing_kv_heads, 1, kMaxHeads);
+  config.num_key_value_heads = json["num_key_value_heads"].integer_or(missing_kv_heads, 1, kMaxHeads);
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     throw input_error(json.where(),
                       "expected num_attention_heads to be a multiple of num_key_value_heads, got {} and {}; "
@@ -88,9 +88,9 @@ void read_sizes(const JsonFields& json, const Family& family, ModelConfig& confi
   }
 }
 
-void read_head_dim(const JsonFields& json, const Family& family, ModelConfig& config) {
-  if (json.is_set("head_dim")) {
-    config.head_dim = json.integer("head_dim", 2, kMaxHeadDim);
+void read_head_dim(const JsonField& json, const Family& family, ModelConfig& config) {
+  if (!json["head_dim"].is_null()) {
+    config.head_dim = json["head_dim"].integer(2, kMaxHeadDim);
   } else if (family.default_head_dim != 0) {
     config.head_dim = family.default_head_dim;
   } else if (config.hidden_size % config.num_attention_heads == 0) {
@@ -109,11 +109,11 @@ void read_head_dim(const JsonFields& json, const Family& family, ModelConfig& co
   }
 }
 
-void read_biases(const JsonFields& json, ModelConfig& config) {
+void read_biases(const JsonField& json, ModelConfig& config) {
   switch (config.architecture) {
     case Architecture::kLlama:
-      config.qkv_bias = config.output_bias = json.boolean_or("attention_bias", false);
-      config.mlp_bias = json.boolean_or("mlp_bias", false);
+      config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+      config.mlp_bias = json["mlp_bias"].boolean_or(false);
       break;
     case Architecture::kMistral:
       break;
@@ -121,7 +121,7 @@ void read_biases(const JsonFields& json, ModelConfig& config) {
       config.qkv_bias = true;
       break;
     case Architecture::kQwen3:
-      config.qkv_bias = config.output_bias = json.boolean_or("attention_bias", false);
+      config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
       config.qk_norm = true;
       break;
   }
@@ -129,20 +129,20 @@ void read_biases(const JsonFields& json, ModelConfig& config) {
 
 // Mistral: one window for all layers. Qwen: only with use_sliding_window, for the layers that layer_types names or, as
 // older files have it, for those from max_window_layers on.
-void read_sliding_window(const JsonFields& json, ModelConfig& config) {
+void read_sliding_window(const JsonField& json, ModelConfig& config) {
   const auto layers = static_cast<size_t>(config.num_hidden_layers);
   config.sliding_window.assign(layers, 0);
   if (config.architecture == Architecture::kLlama) return;
-  const bool used = config.architecture == Architecture::kMistral || json.boolean_or("use_sliding_window", false);
-  const bool none = json.has("sliding_window") && !json.is_set("sliding_window");
-  const int64_t window = used && !none ? json.integer_or("sliding_window", 4096, 1, kMaxPositions) : 0;
+  const bool used = config.architecture == Architecture::kMistral || json["use_sliding_window"].boolean_or(false);
+  const bool none = json.has("sliding_window") && json["sliding_window"].is_null();
+  const int64_t window = used && !none ? json["sliding_window"].integer_or(4096, 1, kMaxPositions) : 0;
   if (config.architecture == Architecture::kMistral) {
     config.sliding_window.assign(layers, window);
     return;
   }
-  const std::vector<std::string> layer_types = json.strings("layer_types");
+  const std::vector<std::string> layer_types = json["layer_types"].strings_or_none();
   if (layer_types.empty()) {
-    const int64_t first = json.integer_or("max_window_layers", 28, 0, kMaxPositions);
+    const int64_t first = json["max_window_layers"].integer_or(28, 0, kMaxPositions);
     for (size_t layer = 0; layer < layers; ++layer) {
       if (static_cast<int64_t>(layer) >= first) config.sliding_window[layer] = window;
     }
@@ -170,8 +170,8 @@ void read_sliding_window(const JsonFields& json, ModelConfig& config) {
   }
 }
 
-RopeType rope_type_of(const JsonFields& rope) {
-  const std::string type = rope.string_or("rope_type", rope.string_or("type", "default"));
+RopeType rope_type_of(const JsonField& rope) {
+  const std::string type = rope["rope_type"].string_or(rope["type"].string_or("default"));
   if (type == "default") return RopeType::kDefault;
   if (type == "linear") return RopeType::kLinear;
   if (type == "llama3") return RopeType::kLlama3;
@@ -182,9 +182,9 @@ RopeType rope_type_of(const JsonFields& rope) {
 }
 
 // transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
-RopeConfig read_rope(const JsonFields& json, const ModelConfig& config) {
+RopeConfig read_rope(const JsonField& json, const ModelConfig& config) {
   RopeConfig rope;
-  const JsonFields inner = json.is_set("rope_scaling") ? json.object("rope_scaling") : json.object("rope_parameters");
+  const JsonField inner = json[json["rope_scaling"].is_null() ? "rope_parameters" : "rope_scaling"].object_or_empty();
   for (const std::string_view nested : {"full_attention", "sliding_attention"}) {
     if (inner.has(nested)) {
       throw input_error(inner.where(), "expected one rope for all layers, got one for {}; use a model without it",
@@ -192,20 +192,20 @@ RopeConfig read_rope(const JsonFields& json, const ModelConfig& config) {
     }
   }
   rope.type = rope_type_of(inner);
-  rope.theta = inner.real_or("rope_theta", json.real_or("rope_theta", 10000.0, 1.0, 1e30), 1.0, 1e30);
-  for (const JsonFields& place : {json, inner}) {
-    if (const double part = place.real_or("partial_rotary_factor", 1.0, 0.0, 1.0); part != 1.0) {
+  rope.theta = inner["rope_theta"].real_or(json["rope_theta"].real_or(10000.0, 1.0, 1e30), 1.0, 1e30);
+  for (const JsonField& place : {json, inner}) {
+    if (const double part = place["partial_rotary_factor"].real_or(1.0, 0.0, 1.0); part != 1.0) {
       throw input_error(place.where(), "expected partial_rotary_factor 1, got {}; use a model that rotates whole heads",
                         part);
     }
   }
   if (rope.type == RopeType::kDefault) return rope;
-  rope.factor = inner.real("factor", 1e-6, 1e6);
+  rope.factor = inner["factor"].real(1e-6, 1e6);
   if (rope.type == RopeType::kLinear) return rope;
-  rope.low_freq_factor = inner.real("low_freq_factor", 1e-6, 1e6);
-  rope.high_freq_factor = inner.real("high_freq_factor", 1e-6, 1e6);
+  rope.low_freq_factor = inner["low_freq_factor"].real(1e-6, 1e6);
+  rope.high_freq_factor = inner["high_freq_factor"].real(1e-6, 1e6);
   rope.original_max_position_embeddings =
-      inner.integer_or("original_max_position_embeddings", config.max_position_embeddings, 1, kMaxPositions);
+      inner["original_max_position_embeddings"].integer_or(config.max_position_embeddings, 1, kMaxPositions);
   if (rope.high_freq_factor <= rope.low_freq_factor) {
     throw input_error(inner.where(),
                       "expected high_freq_factor above low_freq_factor, got {} and {}; check both numbers",
@@ -214,8 +214,8 @@ RopeConfig read_rope(const JsonFields& json, const ModelConfig& config) {
   return rope;
 }
 
-std::optional<DType> read_dtype(const JsonFields& json) {
-  const std::string name = json.string_or("dtype", json.string_or("torch_dtype", ""));
+std::optional<DType> read_dtype(const JsonField& json) {
+  const std::string name = json["dtype"].string_or(json["torch_dtype"].string_or(""));
   if (name == "float32") return DType::kF32;
   if (name == "bfloat16") return DType::kBF16;
   if (name == "float16") return DType::kF16;
@@ -223,29 +223,29 @@ std::optional<DType> read_dtype(const JsonFields& json) {
 }
 
 // One id, a list of ids, or nothing.
-std::vector<int64_t> read_eos(const JsonFields& json) {
-  if (!json.is_set("eos_token_id")) return {};
-  return json.integers("eos_token_id", 0, kMaxVocabulary);
+std::vector<int64_t> read_eos(const JsonField& json) {
+  if (json["eos_token_id"].is_null()) return {};
+  return json["eos_token_id"].integers(0, kMaxVocabulary);
 }
 
-std::optional<int64_t> read_token_id(const JsonFields& json, std::string_view key) {
-  if (!json.is_set(key)) return std::nullopt;
+std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key) {
+  if (json[key].is_null()) return std::nullopt;
   // Some files write -1 for "none".
-  const int64_t id = json.integer(key, -1, kMaxVocabulary);
+  const int64_t id = json[key].integer(-1, kMaxVocabulary);
   return id < 0 ? std::nullopt : std::optional(id);
 }
 
 // What would silently change the numbers if it were passed over.
-void refuse_unsupported(const JsonFields& json) {
-  if (const std::string act = json.string_or("hidden_act", "silu"); act != "silu" && act != "swish") {
+void refuse_unsupported(const JsonField& json) {
+  if (const std::string act = json["hidden_act"].string_or("silu"); act != "silu" && act != "swish") {
     throw input_error(json.where(), "expected hidden_act silu, got {}; use a model with that activation", quote(act));
   }
-  if (json.is_set("quantization_config")) {
+  if (!json["quantization_config"].is_null()) {
     throw input_error(json.where(),
                       "expected weights in f32, f16 or bf16, got a quantization_config; use the unquantised "
                       "model");
   }
-  if (const double dropout = json.real_or("attention_dropout", 0.0, 0.0, 1.0); dropout != 0.0) {
+  if (const double dropout = json["attention_dropout"].real_or(0.0, 0.0, 1.0); dropout != 0.0) {
     throw input_error(json.where(), "expected attention_dropout 0, got {}; set it to 0", dropout);
   }
 }
@@ -255,7 +255,8 @@ void refuse_unsupported(const JsonFields& json) {
 std::string_view name_of(Architecture architecture) { return kFamilies[static_cast<size_t>(architecture)].name; }
 
 ModelConfig parse_model_config(std::string_view text, std::string_view where) {
-  const JsonFields json = JsonFields::parse(text, where);
+  const JsonDocument document(text, where);
+  const JsonField json = document.root();
   const Family& family = find_family(json);
   refuse_unsupported(json);
   ModelConfig config;
@@ -265,7 +266,7 @@ ModelConfig parse_model_config(std::string_view text, std::string_view where) {
   read_biases(json, config);
   read_sliding_window(json, config);
   config.rope = read_rope(json, config);
-  config.tie_word_embeddings = json.boolean_or("tie_word_embeddings", false);
+  config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(false);
   config.dtype = read_dtype(json);
   config.bos_token_id = read_token_id(json, "bos_token_id");
   config.pad_token_id = read_token_id(json, "pad_token_id");
@@ -279,9 +280,10 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
   ModelConfig config = parse_model_config(read_file(path, kLimitBytes), path.string());
   const std::filesystem::path generation = folder / "generation_config.json";
   if (std::filesystem::exists(generation)) {
-    const JsonFields json = JsonFields::parse(read_file(generation, kLimitBytes), generation.string());
-    if (json.is_set("eos_token_id")) config.eos_token_ids = read_eos(json);
-    config.repetition_penalty = json.real_or("repetition_penalty", 1, kMinPenalty, kMaxPenalty);
+    const JsonDocument document(read_file(generation, kLimitBytes), generation.string());
+    const JsonField json = document.root();
+    if (!json["eos_token_id"].is_null()) config.eos_token_ids = read_eos(json);
+    config.repetition_penalty = json["repetition_penalty"].real_or(1, kMinPenalty, kMaxPenalty);
   }
   return config;
 }

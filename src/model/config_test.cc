@@ -187,7 +187,7 @@ TEST_CASE("what is not supported is refused by name") {
         "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
         "Qwen3ForCausalLM, got 'GemmaForCausalLM'; use a model of one of these");
   CHECK(error_of({{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}) ==
-        "[config.json rope_scaling] expected rope_type default, linear or llama3, got 'yarn', which is not supported; "
+        "[config.json: rope_scaling] expected rope_type default, linear or llama3, got 'yarn', which is not supported; "
         "use a "
         "model without it");
   CHECK(error_of({{"rope_parameters", {{"rope_type", "dynamic"}}}}).find("got 'dynamic'") != std::string::npos);
@@ -202,12 +202,12 @@ TEST_CASE("what is not supported is refused by name") {
 
 TEST_CASE("numbers that cannot be are refused with key and value") {
   CHECK(error_of({{"hidden_size", 0}}) ==
-        "[config.json] expected hidden_size to be an integer from 1 to 1048576, got 0; correct the file");
+        "[config.json: hidden_size] expected an integer from 1 to 1048576, got 0; correct the file");
   CHECK(error_of({{"hidden_size", -32}}).find("got -32") != std::string::npos);
   std::string large = config_text();
   large.replace(large.find(":48"), 3, ":1e400");
   CHECK(error_of(large) ==
-        "[config.json] expected intermediate_size to be an integer from 1 to 1048576, got \"1e400\"; correct the file");
+        "[config.json: intermediate_size] expected an integer from 1 to 1048576, got \"1e400\"; correct the file");
   CHECK(error_of({{"hidden_size", 32.0}}).find("got 32.0") != std::string::npos);
   CHECK(error_of({{"vocab_size", uint64_t{1} << 63}}).find("got 9223372036854775808") != std::string::npos);
   CHECK(error_of({{"vocab_size", "96"}}).find("got \"96\"") != std::string::npos);
@@ -219,15 +219,16 @@ TEST_CASE("numbers that cannot be are refused with key and value") {
   CHECK(error_of({{"tie_word_embeddings", 1}}).find("true or false") != std::string::npos);
   CHECK(error_of({{"sliding_window", 0}}, "MistralForCausalLM").find("got 0") != std::string::npos);
   CHECK(error_of({{"eos_token_id", {1, -5}}}).find("got -5") != std::string::npos);
-  CHECK(error_of({{"rope_scaling", {{"rope_type", "linear"}}}}).find("expected factor, got no such key") !=
-        std::string::npos);
+  CHECK(error_of({{"rope_scaling", {{"rope_type", "linear"}}}})
+            .find("rope_scaling.factor] expected a number from 1e-06 to 1000000, got nothing") != std::string::npos);
   CHECK(error_of({{"rope_scaling",
                    {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}}})
             .find("high_freq_factor above low_freq_factor") != std::string::npos);
   CHECK(error_of({{"rope_theta", 0}}).find("rope_theta") != std::string::npos);
   json missing = json::parse(config_text());
   missing.erase("intermediate_size");
-  CHECK(error_of(missing.dump()).find("expected intermediate_size, got no such key") != std::string::npos);
+  CHECK(error_of(missing.dump()).find(": intermediate_size] expected an integer from 1 to 1048576, got nothing") !=
+        std::string::npos);
 }
 
 TEST_CASE("files that are no JSON objects are refused") {

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_field.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "io/file.h"
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/decoder.h"
-#include "text/tokenizer/json_field.h"
 #include "text/tokenizer/model.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/post_processor.h"

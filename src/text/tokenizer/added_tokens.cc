@@ -15,7 +15,7 @@ constexpr size_t kFreeBytes = size_t{64} << 10;
 AddedToken read_token(const JsonField& field) {
   AddedToken token;
   token.content = field["content"].string();
-  token.id = static_cast<int32_t>(field["id"].integer(kMaxId));
+  token.id = static_cast<int32_t>(field["id"].integer(0, kMaxId));
   token.single_word = field["single_word"].boolean_or(false);
   token.lstrip = field["lstrip"].boolean_or(false);
   token.rstrip = field["rstrip"].boolean_or(false);

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_field.h"
 #include "text/tokenizer/byte_trie.h"
-#include "text/tokenizer/json_field.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/vocabulary.h"
 

@@ -28,7 +28,7 @@ size_t hash_of(uint64_t pair) {
 }  // namespace
 
 Bpe::Bpe(const JsonField& model, TokenizerFile& file) : where_(model.where()) {
-  if (!file.has_vocab) throw model["vocab"].bad("an object of tokens and ids", "compare with the published file");
+  if (!file.has_vocab) throw model["vocab"].bad("an object of tokens and ids", "correct the file");
   if (!file.has_merges) throw model["merges"].bad("a list of merges", "compare with the published file");
   const JsonField dropout = model["dropout"];
   if (!dropout.is_null() && dropout.number() != 0) throw dropout.bad("no dropout", "set it to null");

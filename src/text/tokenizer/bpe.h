@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/tokenizer/vocabulary.h"
 

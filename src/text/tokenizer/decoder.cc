@@ -63,7 +63,7 @@ void Decoder::read(const JsonField& field) {
     steps_.push_back(Fuse{});
   } else if (type == "Strip") {
     steps_.push_back(
-        Strip{read_character(field["content"]), field["start"].integer(kMax), field["stop"].integer(kMax)});
+        Strip{read_character(field["content"]), field["start"].integer(0, kMax), field["stop"].integer(0, kMax)});
   } else if (type == "Replace") {
     steps_.push_back(Replace{Pattern(field["pattern"]), field["content"].string()});
   } else if (type == "Metaspace") {

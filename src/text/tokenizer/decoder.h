@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 #include "text/tokenizer/pattern.h"
 
 namespace spillway::text {

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/json_field.h"
 #include "text/tokenizer/bpe.h"
-#include "text/tokenizer/json_field.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/tokenizer/unigram.h"
 #include "text/tokenizer/vocabulary.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 #include "text/tokenizer/regex.h"
 #include "text/tokenizer/text_budget.h"
 

@@ -8,7 +8,9 @@ namespace {
 
 constexpr size_t kMaxTemplates = 16;
 
-int32_t read_id(const JsonField& field, int64_t id_limit) { return static_cast<int32_t>(field.integer(id_limit - 1)); }
+int32_t read_id(const JsonField& field, int64_t id_limit) {
+  return static_cast<int32_t>(field.integer(0, id_limit - 1));
+}
 
 // ["<s>", 1]
 int32_t read_token(const JsonField& field, int64_t id_limit) {

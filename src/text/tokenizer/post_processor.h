@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 
 namespace spillway::text {
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 #include "text/tokenizer/pattern.h"
 #include "text/tokenizer/text_budget.h"
 

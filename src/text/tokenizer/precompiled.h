@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 #include "text/tokenizer/text_budget.h"
 
 namespace spillway::text {

@@ -37,8 +37,8 @@ std::vector<int32_t> read_stop_ids(const JsonField& generation_config) {
   constexpr int64_t kMax = INT32_MAX - 1;
   std::vector<int32_t> result;
   if (ids.is_null()) return result;
-  if (!ids.is_array()) return {static_cast<int32_t>(ids.integer(kMax))};
-  for (const JsonField& id : ids.elements()) result.push_back(static_cast<int32_t>(id.integer(kMax)));
+  if (!ids.is_array()) return {static_cast<int32_t>(ids.integer(0, kMax))};
+  for (const JsonField& id : ids.elements()) result.push_back(static_cast<int32_t>(id.integer(0, kMax)));
   return result;
 }
 

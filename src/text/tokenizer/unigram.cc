@@ -21,7 +21,7 @@ Unigram::Unigram(const JsonField& model, TokenizerFile& file) : scores_(std::mov
   if (scores_.empty()) throw model["vocab"].bad("a list of pieces with scores", "compare with the published file");
   vocabulary_ = Vocabulary(file.vocab, model["vocab"].where());
   if (const JsonField unknown = model["unk_id"]; !unknown.is_null()) {
-    unknown_id_ = static_cast<int32_t>(unknown.integer(vocabulary_.id_limit() - 1));
+    unknown_id_ = static_cast<int32_t>(unknown.integer(0, vocabulary_.id_limit() - 1));
   }
   byte_fallback_ = model["byte_fallback"].boolean_or(false);
   byte_ids_ = byte_token_ids(vocabulary_);

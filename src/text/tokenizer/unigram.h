@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_field.h"
 #include "text/tokenizer/byte_trie.h"
-#include "text/tokenizer/json_field.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/tokenizer/vocabulary.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer/json_field.h"
+#include "base/json_field.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/tokenizer/vocabulary.h"
 

@@ -8,12 +8,12 @@ namespace spillway::text {
 
 WordPiece::WordPiece(const JsonField& model, TokenizerFile& file) : where_(model.where()) {
   constexpr int64_t kMax = int64_t{1} << 30;
-  if (!file.has_vocab) throw model["vocab"].bad("an object of tokens and ids", "compare with the published file");
+  if (!file.has_vocab) throw model["vocab"].bad("an object of tokens and ids", "correct the file");
   vocabulary_ = Vocabulary(file.vocab, model["vocab"].where());
   unknown_token_ = model["unk_token"].string_or("[UNK]");
   prefix_ = model["continuing_subword_prefix"].string_or("##");
   const JsonField longest = model["max_input_chars_per_word"];
-  longest_word_ = longest.is_null() ? 100 : static_cast<size_t>(longest.integer(kMax));
+  longest_word_ = longest.is_null() ? 100 : static_cast<size_t>(longest.integer(0, kMax));
 
   std::vector<std::pair<std::string_view, int32_t>> tokens;
   tokens.reserve(file.vocab.size());
