@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Writes docs/operations.md: every operation, from the OpDefs in src/ops/ and the comments of their builder functions.
+
+usage: tools/make_ops_table.py [--check]      --check: exit status 1 where the page is not what would be written
+"""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OPS = os.path.join(ROOT, "src", "ops")
+PAGE = os.path.join(ROOT, "docs", "operations.md")
+
+HEAD = """# Operations
+
+<!-- Made by tools/make_ops_table.py; CI holds that it is up to date. -->
+
+What graphs are made of. *Gradient*: what its vjp appends, if it is differentiable. *In place*: output <- the input whose place it
+may take. *Workspace*: whether its kernel is granted scratch. Every operation has a CPU and a CUDA kernel unless it says
+otherwise. [Add an operation](add-an-operation.md) says what each field means.
+
+| operation | what it computes | gradient | in place | workspace |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def definitions(source):
+    """Yields (name, fields as text) of each OpDef constant."""
+    for match in re.finditer(r"^const OpDef (\w+)\{(.*?)\};$", source, re.MULTILINE | re.DOTALL):
+        fields = match.group(2)
+        name = re.search(r"\.name = ([^,]+),", fields).group(1)
+        if not name.startswith('"'):
+            name = re.search(rf"{name} = (\"\w+\")", source).group(1)
+        yield name.strip('"'), fields
+
+
+def function_body(source, name):
+    match = re.search(rf"^void {name}\(VjpContext& \w+\) \{{(.*?)^\}}", source, re.MULTILINE | re.DOTALL)
+    return match.group(1) if match else ""
+
+
+def gradient(source, fields, names, constants):
+    match = re.search(r"\.vjp = (\w+)", fields)
+    if not match:
+        return ""
+    body = function_body(source, match.group(1))
+    called = [constants[name] for name in re.findall(r"\bk\w+", body) if name in constants]
+    called += [name for name in re.findall(r"\b(\w+)\((?:context\.)?builder", body) if name in names]
+    seen = list(dict.fromkeys(called))
+    return ", ".join(f"`{name}`" for name in seen) if seen else "the cotangent"
+
+
+def purpose(header):
+    """The first sentences of a header's opening comment, on one line."""
+    lines = []
+    for line in header.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line.lstrip("/ "))
+    first = " ".join(lines).split("  ")[0]
+    return re.split(r"(?<=\w)[.:](?= [A-Z]|$)", first)[0].rstrip(".").replace("|", "\\|")
+
+
+def page():
+    folders = sorted(name for name in os.listdir(OPS) if os.path.isdir(os.path.join(OPS, name)))
+    sources = {name: read(os.path.join(OPS, name, f"{name}.cc")) for name in folders}
+    constants = {}
+    for source in sources.values():
+        for match in re.finditer(r"^const OpDef (\w+)\{.*?\.name = ([^,]+),", source, re.MULTILINE | re.DOTALL):
+            constants[match.group(1)] = match.group(2).strip('"')
+    names = {name for source in sources.values() for name, _ in definitions(source)}
+    rows = []
+    for folder, source in sources.items():
+        for name, fields in sorted(definitions(source), key=lambda one: one[0] != folder):
+            of = purpose(read(os.path.join(OPS, folder, f"{folder}.h"))) if name == folder else f"the gradient of `{folder}`"
+            places = re.search(r"\.in_place = \{(\{.*?\})\}", fields)
+            pairs = re.findall(r"\{(\d), (\d)\}", places.group(1)) if places else []
+            lacks = "" if ".cuda =" in fields else " (CPU alone)"
+            rows.append(f"| `{name}`{lacks} | {of} | {gradient(source, fields, names, constants)} | "
+                        f"{', '.join(f'{out} <- {into}' for out, into in pairs)} | "
+                        f"{'yes' if 'workspace_bytes =' in fields else ''} |\n")
+    return HEAD + "".join(rows)
+
+
+def main():
+    text = page()
+    if "--check" not in sys.argv[1:]:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(text)
+        return 0
+    if not os.path.exists(PAGE) or read(PAGE) != text:
+        print("[docs/operations.md] expected the table of the OpDefs, got another; run tools/make_ops_table.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
