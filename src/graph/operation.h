@@ -41,6 +41,9 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 
 using KernelFunction = void (*)(const KernelArgs& args);
 
+// What computing an output again is like: what plans, and `selective_checkpointing`, tell apart.
+enum class RecomputeCost : uint8_t { kElementwise, kProduct, kAttention };
+
 struct OpDef {
   std::string_view name;
 
@@ -62,6 +65,8 @@ struct OpDef {
   int64_t (*cuda_workspace_bytes)(TypeList inputs, TypeList outputs, const Attributes& attributes) = nullptr;
 
   std::vector<InPlace> in_place = {};
+
+  RecomputeCost recompute_cost = RecomputeCost::kElementwise;
 
   // Kernels never allocate and never synchronise; equal inputs give equal bits. Null: not available on that device.
   KernelFunction cpu = nullptr;

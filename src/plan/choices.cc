@@ -9,12 +9,16 @@
 namespace spillway {
 namespace {
 
-// What axolotl's `selective_checkpointing` calls attention.
-constexpr std::string_view kAttentionName = "attention";
-
 SavedGroup group_of_producer(const Graph& graph, OpId producer) {
-  if (graph.op(producer).def->name == kAttentionName) return SavedGroup::kAttention;
-  return cost_of(graph, producer).matrix_product ? SavedGroup::kProduct : SavedGroup::kElementwise;
+  switch (graph.op(producer).def->recompute_cost) {
+    case RecomputeCost::kAttention:
+      return SavedGroup::kAttention;
+    case RecomputeCost::kProduct:
+      return SavedGroup::kProduct;
+    case RecomputeCost::kElementwise:
+      break;
+  }
+  return SavedGroup::kElementwise;
 }
 
 Tier tier_of(Treatment treatment) {

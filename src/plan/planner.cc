@@ -60,7 +60,7 @@ class Ladder {
     limited.device = device;
     std::vector<Choices> start;
     if (!rungs_.empty()) start.push_back(rungs_.back().choices);
-    return PlanSearch(candidates_, limited, policy_, SearchEffort::kSketch).run(start);
+    return search_plan(candidates_, limited, policy_, SearchEffort::kSketch, start);
   }
 
   // No plan fits no device memory at all, but it may fit the other tiers.
@@ -96,7 +96,7 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   Ladder ladder(candidates, budget, policy);
   if (frontier || ladder.min_bytes() <= budget.device.value_or(std::numeric_limits<int64_t>::max())) ladder.climb();
   if (frontier) *frontier = ladder.points();
-  return PlanSearch(candidates, budget, policy).run(ladder.choices());
+  return search_plan(candidates, budget, policy, SearchEffort::kFull, ladder.choices());
 }
 
 }  // namespace spillway

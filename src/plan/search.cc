@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <optional>
 #include <tuple>
+
+#include "plan/ideas.h"
 
 namespace spillway {
 namespace {
@@ -15,16 +19,117 @@ constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
 // How far forecasts of seconds are believed.
 constexpr double kSecondSlack = 1.25;
 
-}  // namespace
+class PlanSearch {
+ public:
+  PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort)
+      : candidates_(candidates),
+        builder_(candidates.builder()),
+        budget_(budget),
+        policy_(policy),
+        ideas_(candidates, budget, policy),
+        effort_(effort),
+        blocks_(builder_.graph().blocks.size()) {}
 
-PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort)
-    : candidates_(candidates),
-      builder_(candidates.builder()),
-      budget_(budget),
-      policy_(policy),
-      ideas_(candidates, budget, policy),
-      effort_(effort),
-      blocks_(builder_.graph().blocks.size()) {}
+  [[nodiscard]] Plan run(std::span<const Choices> starts);
+
+ private:
+  using Saved = PlanIdeas::Saved;
+  using Mixture = PlanIdeas::Mixture;
+  using Idea = PlanIdeas::Idea;
+
+  [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
+  // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
+  bool consider(const Choices& choices);
+  bool consider(const Mixture& mixture, size_t first);
+  // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
+  void consider_mixture(const Mixture& mixture, size_t first);
+  // From now on candidates may cost 1 / `share` of what all that a search looks at may.
+  void allow_work(int64_t share);
+  // The most promising first, as far as the work allowed reaches.
+  void look_at(std::vector<Idea> ideas);
+  // In candidates: what they have cost so far.
+  [[nodiscard]] int64_t work_done() const;
+  // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
+  // way.
+  void trade();
+  // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.
+  void settle(bool is_even);
+  void settle_weights(bool is_even);
+  void settle_state();
+  // Hill climbing from the best plan: other settings for one block, or for two.
+  void change_blocks(const std::vector<Saved>& settings);
+  // One step of it; false where none is left.
+  bool change_one_block(const Choices& start, const std::vector<Saved>& settings);
+  bool change_two_blocks(const Choices& start, const std::vector<Saved>& settings);
+  void find(std::span<const Choices> starts);
+  [[nodiscard]] Plan packed_well();
+  // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
+  bool improves(const Choices& choices);
+
+  [[nodiscard]] int64_t missing(const Estimate& estimate) const;
+  // REQUIRES: of a schedule that has not been packed.
+  [[nodiscard]] int64_t distance_to_fitting(const Estimate& estimate) const;
+
+  PlanCandidates& candidates_;
+  const PlanBuilder& builder_;
+  Budget budget_;
+  Policy policy_;
+  PlanIdeas ideas_;
+  SearchEffort effort_;
+  size_t blocks_;
+  struct Best {
+    Choices choices;
+    PackEffort effort = PackEffort::kQuick;
+    double seconds = 0;
+  };
+  bool found_ = false;  // best_ fits
+  Best best_;
+  std::optional<Mixture> best_mixture_;  // whose plan best_ is
+  size_t best_first_ = 0;
+  Choices nearest_;  // to fitting, while nothing fits
+  int64_t min_distance_ = std::numeric_limits<int64_t>::max();
+  int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
+  int64_t trials_ = 0;              // how many more plans hill climbing may look at
+  int64_t work_limit_ = 0;          // of work_done(), where looking at ideas ends
+};
+
+Plan PlanSearch::run(std::span<const Choices> starts) {
+  find(starts);
+  Plan plan = packed_well();
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    const auto budget = budget_.of(static_cast<Tier>(tier));
+    if (!budget) continue;
+    plan.missing_bytes[tier] = std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
+    plan.fits = plan.fits && plan.missing_bytes[tier] == 0;
+  }
+  return plan;
+}
+
+// Climbs twice, since one climb may end where no change of two blocks helps: first from the ideas whose weights are all
+// at home or all away, then from those that spread them and from `starts`, if these are better.
+void PlanSearch::find(std::span<const Choices> starts) {
+  const std::vector<Saved> settings = ideas_.saved_settings();
+  std::vector<Idea> all = ideas_.all(settings);
+  const auto spread =
+      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
+  allow_work(1);
+  look_at({all.begin(), spread});
+  if (found_) settle(false);
+  if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
+  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
+    if (found_) break;
+    Choices tighter = nearest_;
+    tighter.overlap = overlap;
+    (void)consider(tighter);
+  }
+
+  const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
+  allow_work(kSpreadShare);
+  look_at({spread, all.end()});
+  for (const Choices& start : starts) (void)consider(start);
+  if (found_) settle(true);
+  if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks(settings);
+}
 
 int64_t PlanSearch::missing(const Estimate& estimate) const {
   int64_t sum = 0;
@@ -240,32 +345,6 @@ void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
   }
 }
 
-// Climbs twice, since one climb may end where no change of two blocks helps: first from the ideas whose weights are all
-// at home or all away, then from those that spread them and from `starts`, if these are better.
-void PlanSearch::find(std::span<const Choices> starts) {
-  const std::vector<Saved> settings = ideas_.saved_settings();
-  std::vector<Idea> all = ideas_.all(settings);
-  const auto spread =
-      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
-  allow_work(1);
-  look_at({all.begin(), spread});
-  if (found_) settle(false);
-  if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
-  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
-    if (found_) break;
-    Choices tighter = nearest_;
-    tighter.overlap = overlap;
-    (void)consider(tighter);
-  }
-
-  const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
-  allow_work(kSpreadShare);
-  look_at({spread, all.end()});
-  for (const Choices& start : starts) (void)consider(start);
-  if (found_) settle(true);
-  if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks(settings);
-}
-
 // The search packs quickly; its result deserves more.
 Plan PlanSearch::packed_well() {
   const Choices& choices = found_ ? best_.choices : nearest_;
@@ -277,16 +356,11 @@ Plan PlanSearch::packed_well() {
   return builder_.build(choices, is_better ? PackEffort::kThorough : best_.effort);
 }
 
-Plan PlanSearch::run(std::span<const Choices> starts) {
-  find(starts);
-  Plan plan = packed_well();
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    const auto budget = budget_.of(static_cast<Tier>(tier));
-    if (!budget) continue;
-    plan.missing_bytes[tier] = std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
-    plan.fits = plan.fits && plan.missing_bytes[tier] == 0;
-  }
-  return plan;
+}  // namespace
+
+Plan search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort,
+                 std::span<const Choices> starts) {
+  return PlanSearch(candidates, budget, policy, effort).run(starts);
 }
 
 }  // namespace spillway

@@ -34,7 +34,7 @@ bool fits(const Plan& plan, const Budget& budget) {
 
 Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy) {
   PlanCandidates candidates(builder, 1);
-  return PlanSearch(candidates, budget, policy).run();
+  return search_plan(candidates, budget, policy);
 }
 
 // Every setting that treats all blocks alike.
@@ -141,7 +141,7 @@ TEST_CASE("the more operations a graph has, the fewer candidates the search look
   for (const int64_t percent : {70, 30}) {
     PlanCandidates candidates(builder, 1);
     const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
-    CHECK(PlanSearch(candidates, budget, {}).run().fits);
+    CHECK(search_plan(candidates, budget, {}).fits);
     CHECK(candidates.scheduled_count() <= 250);
     CHECK(candidates.packed_count() <= 100);
   }

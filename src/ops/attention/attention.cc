@@ -175,6 +175,7 @@ const OpDef kAttention{.name = "attention",
                        .cost = cost,
                        .workspace_bytes = workspace_bytes,
                        .cuda_workspace_bytes = cuda_workspace_bytes,
+                       .recompute_cost = RecomputeCost::kAttention,
                        .cpu = attention_cpu,
                        .cuda = SPILLWAY_CUDA_KERNEL(attention_cuda)};
 

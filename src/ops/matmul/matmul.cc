@@ -176,6 +176,7 @@ const OpDef kMatmul{.name = "matmul",
                     .workspace_bytes = workspace_bytes,
                     .cuda_workspace_bytes = cuda_workspace_bytes,
                     .in_place = {{0, 2}},
+                    .recompute_cost = RecomputeCost::kProduct,
                     .cpu = matmul_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(matmul_cuda)};
 
