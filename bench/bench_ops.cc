@@ -21,16 +21,16 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "graph/autodiff.h"
-#include "ops/adamw/adamw.h"
 #include "ops/add/add.h"
 #include "ops/attention/attention.h"
 #include "ops/cast/cast.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/sgd/sgd.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
-#include "ops/sgd/sgd.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/sum_rows/sum_rows.h"
 #include "ops/swiglu/swiglu.h"
@@ -219,11 +219,12 @@ std::vector<Case> all_cases() {
       const ValueId m = b.input("m", state, ValueKind::kOptimizerState);
       const ValueId g = b.input("g", state, ValueKind::kGradient), rate = b.input("rate", scalar, ValueKind::kBatch);
       if (!adam) {
-        (void)ops::sgd(b, {w, copy, m, g, kNone, rate}, {.momentum = 0.9});
+        (void)ops::kSgd.update(b, {w, copy, {m}, g, kNone, rate}, {.momentum = 0.9});
         return;
       }
       const ValueId v = b.input("v", state, ValueKind::kOptimizerState);
-      (void)ops::adamw(b, {w, copy, m, v, g, kNone, rate, b.input("step", {DType::kI32, {1}}, ValueKind::kBatch)}, {});
+      const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
+      (void)ops::kAdamw.update(b, {w, copy, {m, v}, g, kNone, rate, step}, {});
     };
     cases.push_back({"adamw" + suffix, [=](Builder& b) { step_of(b, true); }, "adamw"});
     cases.push_back({"sgd" + suffix, [=](Builder& b) { step_of(b, false); }, "sgd"});

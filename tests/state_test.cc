@@ -17,7 +17,6 @@
 
 using namespace spillway;
 using namespace spillway::testing;
-using config::Optimizer;
 
 namespace {
 
@@ -26,7 +25,7 @@ constexpr int64_t kOneSlice = std::numeric_limits<int64_t>::max();
 constexpr int64_t kSmallSlice = 320;  // elements: ten rows of most matrices of the tiny models
 
 struct Variant {
-  Optimizer optimizer = Optimizer::kAdamW;
+  const ops::OptimizerDef* optimizer = &ops::kAdamw;
   double max_grad_norm = 1;
   int64_t slice_elems = kOneSlice;
 };
@@ -34,7 +33,7 @@ struct Variant {
 train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, const Variant& variant) {
   train::Job job = tiny_job(model, setup);
   job.graph.optimizer = variant.optimizer;
-  job.graph.sgd_momentum = 0.9;
+  job.graph.optimizer_options.momentum = 0.9;
   job.graph.max_grad_norm = variant.max_grad_norm;
   job.graph.state_slice_elems = variant.slice_elems;
   return job;
@@ -74,7 +73,7 @@ std::map<std::string, std::vector<int64_t>> shapes_of(const std::filesystem::pat
 
 TEST_CASE("slices of the optimizer's state change no bit") {
   const std::filesystem::path model = kGoldenModels / "qwen3_tied";
-  for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd}) {
+  for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
     for (const bool accumulates : {false, true}) {
       for (const TinySetup& setup : setups(accumulates)) {
         CAPTURE(setup.adapter);
@@ -105,11 +104,11 @@ TEST_CASE("slices cover every weight in order, have names of their own and a bou
       row += slice.rows.count;
       const std::string end = t.slices.size() == 1 ? "" : fmt::format(".{}", i);
       CHECK(graph.value(slice.master).name == "master." + weight.name + end);
-      CHECK(graph.value(slice.m).name == "exp_avg." + weight.name + end);
-      CHECK(graph.value(slice.v).name == "exp_avg_sq." + weight.name + end);
-      CHECK(graph.value(slice.v).type.shape.elems() <= kSmallSlice);
-      CHECK(graph.value(slice.v).type.shape == ops::shape_of(slice.rows, weight.type.shape));
-      CHECK(graph.value(slice.v).block == weight.block);
+      CHECK(graph.value(slice.states[0]).name == "exp_avg." + weight.name + end);
+      CHECK(graph.value(slice.states[1]).name == "exp_avg_sq." + weight.name + end);
+      CHECK(graph.value(slice.states[1]).type.shape.elems() <= kSmallSlice);
+      CHECK(graph.value(slice.states[1]).type.shape == ops::shape_of(slice.rows, weight.type.shape));
+      CHECK(graph.value(slice.states[1]).block == weight.block);
     }
     CHECK(row == weight.type.shape[0]);
     CHECK((t.slices.size() == 1) == (weight.type.shape.elems() <= kSmallSlice));
@@ -119,7 +118,7 @@ TEST_CASE("slices cover every weight in order, have names of their own and a bou
 TEST_CASE("updates inside the backward pass change no bit") {
   // A limit that no norm reaches clips by a factor of one, after the backward pass.
   for (const std::string model : {"llama2", "llama_bias", "qwen3_tied"}) {
-    for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd}) {
+    for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
       for (const TinySetup& setup : setups(false)) {
         CAPTURE(model);
         CAPTURE(setup.adapter);

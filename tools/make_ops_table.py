@@ -67,9 +67,18 @@ def purpose(header):
     return re.split(r"(?<=\w)[.:](?= [A-Z]|$)", first)[0].rstrip(".").replace("|", "\\|")
 
 
+def folders():
+    """Returns the folder of each operation, relative to src/ops/, sorted by the operation's name."""
+    found = []
+    for folder, _, names in os.walk(OPS):
+        if f"{os.path.basename(folder)}.cc" in names and folder != OPS:
+            found.append(os.path.relpath(folder, OPS))
+    return sorted(found, key=os.path.basename)
+
+
 def page():
-    folders = sorted(name for name in os.listdir(OPS) if os.path.isdir(os.path.join(OPS, name)))
-    sources = {name: read(os.path.join(OPS, name, f"{name}.cc")) for name in folders}
+    paths = {os.path.basename(folder): os.path.join(OPS, folder, os.path.basename(folder)) for folder in folders()}
+    sources = {name: read(f"{path}.cc") for name, path in paths.items()}
     constants = {}
     for source in sources.values():
         for match in re.finditer(r"^const OpDef (\w+)\{.*?\.name = ([^,]+),", source, re.MULTILINE | re.DOTALL):
@@ -78,12 +87,13 @@ def page():
     rows = []
     for folder, source in sources.items():
         for name, fields in sorted(definitions(source), key=lambda one: one[0] != folder):
-            of = purpose(read(os.path.join(OPS, folder, f"{folder}.h"))) if name == folder else f"the gradient of `{folder}`"
+            of = purpose(read(f"{paths[folder]}.h")) if name == folder else f"the gradient of `{folder}`"
             places = re.search(r"\.in_place = \{(\{.*?\})\}", fields)
             pairs = re.findall(r"\{(\d), (\d)\}", places.group(1)) if places else []
+            updates = ".in_place = update_in_place" in fields
             lacks = "" if ".cuda =" in fields else " (CPU alone)"
             rows.append(f"| `{name}`{lacks} | {of} | {gradient(source, fields, names, constants)} | "
-                        f"{', '.join(f'{out} <- {into}' for out, into in pairs)} | "
+                        f"{'all' if updates else ', '.join(f'{out} <- {into}' for out, into in pairs)} | "
                         f"{'yes' if 'workspace_bytes =' in fields else ''} |\n")
     return HEAD + "".join(rows)
 

@@ -51,7 +51,7 @@ void complete_schedule(Checks& c) {
             c.config.warmup_ratio.value_or(0) > 0);
   if (c.config.warmup_steps == 0 && c.config.warmup_ratio.value_or(0) > 0) c.config.warmup_steps.reset();
   if (c.config.max_steps && *c.config.max_steps <= 0) c.config.max_steps.reset();
-  if (c.config.sgd_momentum != 0 && c.config.optimizer != Optimizer::kSgd) {
+  if (c.config.sgd_momentum != 0 && c.config.optimizer != Optimizer{"sgd"}) {
     throw input_error(c.where("optim_args.momentum"), "expected optimizer: sgd, got another; remove the momentum");
   }
   // The plain constant schedule of transformers knows no warmup.

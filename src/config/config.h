@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset_options.h"
@@ -17,7 +18,11 @@
 namespace spillway::config {
 
 enum class Adapter { kNone, kLora };
-enum class Optimizer { kAdamW, kSgd };
+// By the name of its OptimizerDef (ops/optimizers/): several words of configs mean one.
+struct Optimizer {
+  std::string_view name = "adamw";
+  bool operator==(const Optimizer&) const = default;
+};
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class WeightType { kAuto, kF32, kBf16 };
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kOrpo, kKto };
@@ -150,7 +155,7 @@ struct Config {
   // Optimisation
   double num_epochs = 1;
   std::optional<int64_t> max_steps;  // wins over num_epochs
-  Optimizer optimizer = Optimizer::kAdamW;
+  Optimizer optimizer;
   double sgd_momentum = 0;  // optim_args.momentum
   double learning_rate = 0;
   LrScheduler lr_scheduler = LrScheduler::kCosine;

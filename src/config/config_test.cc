@@ -46,7 +46,7 @@ TEST_CASE("what a config leaves out has axolotl's default") {
   CHECK(config.gradient_accumulation_steps == 1);
   CHECK(config.num_epochs == 1);
   CHECK(config.lr_scheduler == LrScheduler::kCosine);
-  CHECK(config.optimizer == Optimizer::kAdamW);
+  CHECK(config.optimizer == Optimizer{"adamw"});
   CHECK(config.bf16 == AutoBool::kAuto);
   CHECK(config.max_grad_norm == 1);
   CHECK(!config.shuffle_merged_datasets);

@@ -19,18 +19,18 @@ constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
                                        {"mixlora", Adapter::kLora, "mixtures of adapters are"}};
 
 // Names of transformers and axolotl.
-constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer::kAdamW},
-                                           {"adamw_torch", Optimizer::kAdamW},
-                                           {"adamw", Optimizer::kAdamW},
-                                           {"adamw_hf", Optimizer::kAdamW},
-                                           {"adamw_apex_fused", Optimizer::kAdamW},
-                                           {"adamw_torch_xla", Optimizer::kAdamW},
-                                           {"adamw_torch_npu_fused", Optimizer::kAdamW},
+constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adamw"}},
+                                           {"adamw_torch", Optimizer{"adamw"}},
+                                           {"adamw", Optimizer{"adamw"}},
+                                           {"adamw_hf", Optimizer{"adamw"}},
+                                           {"adamw_apex_fused", Optimizer{"adamw"}},
+                                           {"adamw_torch_xla", Optimizer{"adamw"}},
+                                           {"adamw_torch_npu_fused", Optimizer{"adamw"}},
                                            // Where its state lives is the plan's choice, whatever the name.
-                                           {"paged_adamw_32bit", Optimizer::kAdamW},
-                                           {"paged_adamw", Optimizer::kAdamW},
+                                           {"paged_adamw_32bit", Optimizer{"adamw"}},
+                                           {"paged_adamw", Optimizer{"adamw"}},
 
-                                           {"sgd", Optimizer::kSgd},
+                                           {"sgd", Optimizer{"sgd"}},
                                            {"adamw_bnb_8bit", {}, "8-bit optimizer states are"},
                                            {"adamw_8bit", {}, "8-bit optimizer states are"},
                                            {"adamw_torch_8bit", {}, "8-bit optimizer states are"},

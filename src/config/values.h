@@ -141,7 +141,7 @@ template <typename K, typename T>
 // Enumerations and optionals, from the above.
 
 template <typename E>
-concept Enumeration = std::is_enum_v<E>;
+concept Enumeration = std::is_enum_v<E> || std::is_same_v<E, Optimizer>;
 
 template <Enumeration E>
 [[nodiscard]] std::string type_of(E value) {

@@ -19,6 +19,8 @@ class Attributes {
   // Names are string literals: they are stored as views.
   Attributes(std::initializer_list<std::pair<std::string_view, Number>> entries);
 
+  // REQUIRES: none of that name is there.
+  void add(std::string_view name, Number number) { entries_.emplace_back(name, number); }
   // Stops with the name where it is missing or of the other type.
   [[nodiscard]] int64_t integer(std::string_view name) const;
   [[nodiscard]] double real(std::string_view name) const;

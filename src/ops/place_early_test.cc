@@ -14,8 +14,8 @@
 #include "ops/embedding/embedding.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/matmul/matmul.h"
+#include "ops/optimizers/sgd/sgd.h"
 #include "ops/rms_norm/rms_norm.h"
-#include "ops/sgd/sgd.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/swiglu/swiglu.h"
 
@@ -63,7 +63,7 @@ struct Network {
     std::vector<ValueId> squares;
     for (const WeightGradient& g : gradients) squares.push_back(ops::squared_norm(b, g.gradient));
     for (const WeightGradient& g : gradients)
-      ops::sgd(b, {.weight = g.weight, .gradient = g.gradient, .learning_rate = rate}, {});
+      ops::kSgd.update(b, {.weight = g.weight, .gradient = g.gradient, .learning_rate = rate}, {});
     end = static_cast<OpId>(graph.ops.size());
     b.set_phase(Phase::kUpdate);
     b.result(ops::clip_factor(b, squares, 0).norm);
@@ -216,9 +216,9 @@ TEST_CASE("a chain of updates keeps its order, and what depends on a placed oper
   const ValueId other = ops::add(b, w, y);             // 2 reads the old weight
   const ValueId unrelated = ops::add(b, other, late);  // 3
   const auto first = static_cast<OpId>(graph.ops.size());
-  ops::sgd(b, {.weight = w, .gradient = gradient, .learning_rate = rate}, {});
+  ops::kSgd.update(b, {.weight = w, .gradient = gradient, .learning_rate = rate}, {});
   const ValueId next = graph.ops.back().outputs[0];
-  ops::sgd(b, {.weight = next, .gradient = late, .learning_rate = rate}, {});
+  ops::kSgd.update(b, {.weight = next, .gradient = late, .learning_rate = rate}, {});
   const ValueId square = ops::squared_norm(b, late);
   place_early(graph, first, static_cast<OpId>(graph.ops.size()));
   CHECK(is_well_formed(graph));

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "graph/verify.h"
-#include "ops/adamw/adamw.h"
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/optimizer.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -86,21 +86,29 @@ struct SlicedParameter {
   }
 };
 
-void append_adamw(SlicedParameter& p, size_t i) {
-  p.last = adamw(p.b,
-                 {.weight = p.last,
-                  .master = p.state("master", i),
-                  .m = p.state("m", i),
-                  .v = p.state("v", i),
-                  .gradient = p.gradient,
-                  .learning_rate = p.rate,
-                  .step = p.step,
-                  .slice = p.slices[i]},
-                 {.weight_decay = 0.1});
+// `names` are those of the states, in their order.
+void append_update(SlicedParameter& p, size_t i, const OptimizerDef& optimizer, const std::vector<std::string>& names,
+                   const OptimizerOptions& options) {
+  std::vector<ValueId> states;
+  for (const std::string& name : names) {
+    if (name != "master") states.push_back(p.state(name, i));
+  }
+  p.last = optimizer.update(p.b,
+                            {.weight = p.last,
+                             .master = p.state("master", i),
+                             .states = states,
+                             .gradient = p.gradient,
+                             .learning_rate = p.rate,
+                             .step = p.step,
+                             .rows = p.slices[i]},
+                            options);
 }
 
-template <typename Append>
-void check_slices(DType dtype, const std::vector<std::string>& names, const Append& append) {
+void check_slices(const OptimizerDef& optimizer, const OptimizerOptions& options, DType dtype) {
+  std::vector<std::string> names;
+  for (const std::string_view name : optimizer.states(options)) names.emplace_back(name);
+  if (dtype == DType::kBF16) names.emplace_back("master");
+  const auto append = [&](SlicedParameter& p, size_t i) { append_update(p, i, optimizer, names, options); };
   SlicedParameter whole({{0, kRows}}, dtype, names);
   append(whole, 0);
   const auto want = whole.run({.threads = 1});
@@ -120,30 +128,11 @@ void check_slices(DType dtype, const std::vector<std::string>& names, const Appe
 
 }  // namespace
 
-TEST_CASE("adamw over slices of a weight gives the bits of adamw over the whole") {
+TEST_CASE("an update over slices of a weight gives the bits of the update over the whole, for every optimizer") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    std::vector<std::string> names = {"m", "v"};
-    if (dtype == DType::kBF16) names.emplace_back("master");
-    check_slices(dtype, names, append_adamw);
-  }
-}
-
-TEST_CASE("sgd over slices of a weight gives the bits of sgd over the whole") {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const bool with_momentum : {false, true}) {
-      std::vector<std::string> names;
-      if (with_momentum) names.emplace_back("momentum");
-      if (dtype == DType::kBF16) names.emplace_back("master");
-      check_slices(dtype, names, [&](SlicedParameter& p, size_t i) {
-        p.last = sgd(p.b,
-                     {.weight = p.last,
-                      .master = p.state("master", i),
-                      .momentum = p.state("momentum", i),
-                      .gradient = p.gradient,
-                      .learning_rate = p.rate,
-                      .slice = p.slices[i]},
-                     {.momentum = with_momentum ? 0.9 : 0, .weight_decay = 0.1});
-      });
+    for (const OptimizerDef* optimizer : all_optimizers()) {
+      for (const double momentum : {0.0, 0.9})
+        check_slices(*optimizer, {.momentum = momentum, .weight_decay = 0.1}, dtype);
     }
   }
 }
@@ -156,7 +145,7 @@ TEST_CASE("a slice costs its share of the weight, and slices are of about equal 
   for (const bool whole : {true, false}) {
     SlicedParameter p(whole ? std::vector<RowSlice>{{0, kRows}} : split, DType::kBF16, {"m", "v", "master"});
     for (size_t i = 0; i < p.slices.size(); ++i) {
-      append_adamw(p, i);
+      append_update(p, i, kAdamw, {"m", "v"}, {});
       sum += (whole ? 1 : -1) * bytes(p, static_cast<OpId>(i));
     }
   }

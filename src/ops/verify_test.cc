@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "graph/autodiff.h"
-#include "ops/adamw/adamw.h"
 #include "ops/add/add.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/matmul/matmul.h"
+#include "ops/optimizers/adamw/adamw.h"
 #include "ops/testing.h"
 #include "ops/zero/zero.h"
 
@@ -42,7 +42,8 @@ struct Training {
     append_backward(b, loss, gradients, ops::add);
     gradient = gradients[0].gradient;
     b.set_phase(Phase::kUpdate);
-    ops::adamw(b, {.weight = w, .m = m, .v = v, .gradient = gradient, .learning_rate = rate, .step = step}, {});
+    ops::kAdamw.update(b, {.weight = w, .states = {m, v}, .gradient = gradient, .learning_rate = rate, .step = step},
+                       {});
     b.update(gradient, ops::zero(b, gradient));
   }
 

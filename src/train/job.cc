@@ -160,9 +160,9 @@ Job make_job(const config::Config& config, const Machine& machine) {
   if (config.adapter == config::Adapter::kLora) lora = lora_options(config, job.model);
   job.notes = grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
   job.graph = {.decoder = decoder_options(config, std::move(lora)),
-               .optimizer = config.optimizer,
-               .adamw = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay},
-               .sgd_momentum = config.sgd_momentum,
+               .optimizer = ops::find_optimizer(config.optimizer.name),
+               .optimizer_options = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.sgd_momentum,
+                                     config.weight_decay},
                .max_grad_norm = config.max_grad_norm,
                .accumulates = config.gradient_accumulation_steps > 1};
   job.policy = make_policy(config, job.model);

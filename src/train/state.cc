@@ -20,9 +20,6 @@
 namespace spillway::train {
 namespace {
 
-constexpr const StateKind& kMaster = kStateKinds[0];
-constexpr std::span<const StateKind> kMoments = std::span(kStateKinds).subspan(1);
-
 std::vector<int64_t> dims(const Shape& shape) {
   std::vector<int64_t> result;
   for (int axis = 0; axis < shape.rank(); ++axis) result.push_back(shape[axis]);
@@ -44,20 +41,31 @@ StateTensor weight_tensor(const TrainingGraph& training, const TrainedWeight& t)
   return {training.graph.value(t.weight).name, t.weight, {{t.weight, 0}}};
 }
 
-// No parts where the job has no such state.
-StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, const StateKind& kind) {
+// `value_of` says which value of a slice; no parts where the job has none.
+template <typename ValueOf>
+StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t, std::string_view state,
+                          const ValueOf& value_of) {
   const Value& weight = training.graph.value(t.weight);
-  StateTensor result{fmt::format("{}.{}", kind.name, weight.name), t.weight, {}};
+  StateTensor result{fmt::format("{}.{}", state, weight.name), t.weight, {}};
   for (const StateSlice& slice : t.slices) {
-    if (slice.*kind.value != kNone)
-      result.parts.push_back({slice.*kind.value, ops::elements_of(slice.rows, weight.type.shape).begin});
+    if (const ValueId value = value_of(slice); value != kNone)
+      result.parts.push_back({value, ops::elements_of(slice.rows, weight.type.shape).begin});
   }
   return result;
 }
 
+StateTensor master_tensor(const TrainingGraph& training, const TrainedWeight& t) {
+  return sliced_tensor(training, t, "master", [](const StateSlice& slice) { return slice.master; });
+}
+
+// Of state `i` of the optimizer.
+StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, size_t i) {
+  return sliced_tensor(training, t, training.states[i], [i](const StateSlice& slice) { return slice.states[i]; });
+}
+
 // The most exact copy of a trained weight: its master, or itself.
 StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) {
-  StateTensor master = state_tensor(training, t, kMaster);
+  StateTensor master = master_tensor(training, t);
   return master.parts.empty() ? weight_tensor(training, t) : master;
 }
 
@@ -66,10 +74,7 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   std::vector<StateTensor> result;
   for (const TrainedWeight& t : training.trained) {
     result.push_back(exact_tensor(training, t));
-    for (const StateKind& kind : kMoments) {
-      StateTensor tensor = state_tensor(training, t, kind);
-      if (!tensor.parts.empty()) result.push_back(std::move(tensor));
-    }
+    for (size_t i = 0; i < training.states.size(); ++i) result.push_back(state_tensor(training, t, i));
   }
   return result;
 }
@@ -124,7 +129,7 @@ void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStor
     const std::string& name = training.graph.value(t.weight).name;
     if (!name.starts_with(kAdapterPrefix)) continue;  // of the base
     const auto found = module_of.find(name);
-    for (const StateTensor& tensor : {weight_tensor(training, t), state_tensor(training, t, kMaster)}) {
+    for (const StateTensor& tensor : {weight_tensor(training, t), master_tensor(training, t)}) {
       if (found == module_of.end()) {
         write_tensor(store, tensor, clear);
         continue;
@@ -201,12 +206,10 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     const bool adapts = adapter_ && adapter_->find(in_adapter);
     if (adapts || base_.find(in_base)) {
       StoredWeight stored(adapts ? *adapter_ : base_, adapts ? in_adapter : in_base);
-      write_tensor(store, state_tensor(training, t, kMaster),
+      write_tensor(store, master_tensor(training, t),
                    [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
     }
-    for (const StateKind& kind : kMoments) {
-      write_tensor(store, state_tensor(training, t, kind), clear);
-    }
+    for (size_t i = 0; i < training.states.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
 }

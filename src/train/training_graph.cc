@@ -51,28 +51,22 @@ class TrainingGraphBuilder {
     return id;
   }
 
-  [[nodiscard]] bool keeps(const StateKind& kind, ValueId weight) const {
-    if (kind.value == &StateSlice::master) return graph().value(weight).type.dtype != DType::kF32;
-    if (kind.value == &StateSlice::momentum)
-      return options_.optimizer == config::Optimizer::kSgd && options_.sgd_momentum != 0;
-    return options_.optimizer == config::Optimizer::kAdamW;
-  }
-
   void add_slices(TrainedWeight& t) {
     const Value weight = graph().value(t.weight);
     const std::vector<ops::RowSlice> slices = ops::slice_rows(weight.type.shape, options_.state_slice_elems);
     for (size_t i = 0; i < slices.size(); ++i) {
+      const auto add = [&](std::string_view name) {
+        const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
+        return state(fmt::format("{}.{}{}", name, weight.name, end), t.weight, slices[i], ValueKind::kOptimizerState);
+      };
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
-      for (const StateKind& kind : kStateKinds) {
-        if (!keeps(kind, t.weight)) continue;
-        std::string name = fmt::format("{}.{}", kind.name, weight.name);
-        if (slices.size() > 1) name += fmt::format(".{}", i);
-        slice.*kind.value = state(std::move(name), t.weight, slices[i], ValueKind::kOptimizerState);
-      }
+      if (weight.type.dtype != DType::kF32) slice.master = add("master");
+      for (const std::string_view name : result_.states) slice.states.push_back(add(name));
     }
   }
 
   void add_states() {
+    result_.states = options_.optimizer->states(options_.optimizer_options);
     for (const ValueId weight : result_.decoder.trainable) {
       TrainedWeight t{.weight = weight};
       add_slices(t);
@@ -140,15 +134,10 @@ class TrainingGraphBuilder {
 
   // Returns the next version of the weight.
   ValueId update(ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
-    const double decay = has_weight_decay(weight_name(weight)) ? options_.adamw.weight_decay : 0;
-    if (options_.optimizer == config::Optimizer::kAdamW) {
-      ops::AdamwOptions adamw = options_.adamw;
-      adamw.weight_decay = decay;
-      return ops::adamw(b_, {weight, s.master, s.m, s.v, gradient, clip, result_.learning_rate, result_.step, s.rows},
-                        adamw);
-    }
-    return ops::sgd(b_, {weight, s.master, s.momentum, gradient, clip, result_.learning_rate, s.rows},
-                    {options_.sgd_momentum, decay});
+    ops::OptimizerOptions options = options_.optimizer_options;
+    if (!has_weight_decay(weight_name(weight))) options.weight_decay = 0;
+    return options_.optimizer->update(
+        b_, {weight, s.master, s.states, gradient, clip, result_.learning_rate, result_.step, s.rows}, options);
   }
   [[nodiscard]] const std::string& weight_name(ValueId version) const {
     return graph().value(graph().persistent_root(version)).name;

@@ -7,9 +7,9 @@
 
 #include "config/config.h"
 #include "model/transformer.h"
-#include "ops/adamw/adamw.h"
+#include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
-#include "ops/sgd/sgd.h"
 
 namespace spillway::train {
 
@@ -19,31 +19,21 @@ constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
 struct TrainingGraphOptions {
   DecoderOptions decoder;
-  config::Optimizer optimizer = config::Optimizer::kAdamW;
-  ops::AdamwOptions adamw;  // weight_decay counts for both optimizers, on the parameters that transformers decays
-  double sgd_momentum = 0;
-  double max_grad_norm = 1;  // 0: no clipping
-  bool accumulates = false;  // several micro-batches per update: gradients are persistent f32 sums
+  const ops::OptimizerDef* optimizer = &ops::kAdamw;
+  ops::OptimizerOptions optimizer_options;  // weight_decay is that of the parameters that transformers decays
+  double max_grad_norm = 1;                 // 0: no clipping
+  bool accumulates = false;                 // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
 };
 
-// The optimizer's persistent values for some rows of a weight, f32; kNone where the job has none.
+// The optimizer's persistent values for some rows of a weight, f32. A value is called "<state>.<weight>", and ".0",
+// ".1",
+// ... follow where a weight has several slices.
 struct StateSlice {
   ops::RowSlice rows;
-  ValueId master = kNone;        // where the weight is a bf16 working copy
-  ValueId m = kNone, v = kNone;  // AdamW
-  ValueId momentum = kNone;      // SGD
+  ValueId master = kNone;       // "master.<weight>", where the weight is a bf16 working copy
+  std::vector<ValueId> states;  // as TrainingGraph::states says
 };
-
-// The same by name: a value is called "<name>.<weight>", and ".0", ".1", ... follow where a weight has several slices.
-struct StateKind {
-  std::string_view name;
-  ValueId StateSlice::*value;
-};
-inline constexpr StateKind kStateKinds[] = {{"master", &StateSlice::master},
-                                            {"exp_avg", &StateSlice::m},
-                                            {"exp_avg_sq", &StateSlice::v},
-                                            {"momentum_buffer", &StateSlice::momentum}};
 
 // The persistent values that belong to one trained weight.
 struct TrainedWeight {
@@ -55,6 +45,7 @@ struct TrainedWeight {
 struct TrainingGraph {
   Graph graph;
   Decoder decoder;
+  std::vector<std::string_view> states;  // the optimizer's, by name
   std::vector<TrainedWeight> trained;
   // Batch values beside decoder.inputs.
   ValueId labels = kNone;         // i32 [T]: what each token predicts; negative: nothing

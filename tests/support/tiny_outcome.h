@@ -32,14 +32,17 @@ inline void collect_state(const TinyTraining& training, TinyOutcome& outcome) {
   for (const train::TrainedWeight& t : training.trained()) {
     const std::string& name = training.name(t.weight);
     outcome.state[name] = training.bytes(t.weight);
-    for (const train::StateKind& kind : train::kStateKinds) {
-      std::vector<std::byte>& whole = outcome.state[fmt::format("{}.{}", kind.name, name)];
+    const auto collect = [&](std::string_view state, const auto& value_of) {
+      std::vector<std::byte>& whole = outcome.state[fmt::format("{}.{}", state, name)];
       for (const train::StateSlice& slice : t.slices) {
-        if (slice.*kind.value == kNone) continue;
-        const std::vector<std::byte> part = training.bytes(slice.*kind.value);
+        if (value_of(slice) == kNone) continue;
+        const std::vector<std::byte> part = training.bytes(value_of(slice));
         whole.insert(whole.end(), part.begin(), part.end());
       }
-    }
+    };
+    collect("master", [](const train::StateSlice& slice) { return slice.master; });
+    for (size_t i = 0; i < t.slices[0].states.size(); ++i)
+      collect(fmt::format("state {}", i), [i](const train::StateSlice& slice) { return slice.states[i]; });
   }
 }
 

@@ -4,17 +4,20 @@
 #include <cmath>
 
 #include "graph/attributes.h"
-#include "ops/adamw/adamw.h"
+#include "ops/optimizers/optimizer.h"
 
 namespace spillway::ops {
 
 // Read by every thread of a GPU, 16 bytes at a time.
 struct alignas(16) AdamwNumbers {
-  float beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps, clip;
+  float beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps;
 };
 
-inline AdamwOptions adamw_options(const Attributes& attributes) {
-  return {attributes.real("beta1"), attributes.real("beta2"), attributes.real("eps"), attributes.real("weight_decay")};
+inline OptimizerOptions adamw_options(const Attributes& attributes) {
+  return {.beta1 = attributes.real("beta1"),
+          .beta2 = attributes.real("beta2"),
+          .eps = attributes.real("eps"),
+          .weight_decay = attributes.real("weight_decay")};
 }
 
 // Multiplied out, since the pow of two libraries differs in the last bit. REQUIRES: exponent >= 0.
@@ -34,8 +37,7 @@ constexpr double power(double base, int32_t exponent) {
 #define SPILLWAY_EITHER_SIDE
 #endif
 
-SPILLWAY_EITHER_SIDE inline AdamwNumbers adamw_numbers(const AdamwOptions& o, float learning_rate, int32_t step,
-                                                       float clip) {
+SPILLWAY_EITHER_SIDE inline AdamwNumbers adamw_numbers(const OptimizerOptions& o, float learning_rate, int32_t step) {
   const double rate = learning_rate, correction1 = 1 - power(o.beta1, step), correction2 = 1 - power(o.beta2, step);
   return {.beta2 = static_cast<float>(o.beta2),
           .one_minus_beta1 = static_cast<float>(1 - o.beta1),
@@ -43,8 +45,7 @@ SPILLWAY_EITHER_SIDE inline AdamwNumbers adamw_numbers(const AdamwOptions& o, fl
           .decay = static_cast<float>(1 - rate * o.weight_decay),
           .minus_step_size = static_cast<float>(-rate / correction1),
           .inverse_root_correction = static_cast<float>(1 / std::sqrt(correction2)),
-          .eps = static_cast<float>(o.eps),
-          .clip = clip};
+          .eps = static_cast<float>(o.eps)};
 }
 
 }  // namespace spillway::ops

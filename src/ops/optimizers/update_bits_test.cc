@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "graph/verify.h"
-#include "ops/adamw/adamw.h"
 #include "ops/clip_factor/clip_factor.h"
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/optimizer.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/testing.h"
 
@@ -17,7 +16,7 @@ using namespace spillway::ops::testing;
 namespace {
 
 struct UpdateCase {
-  bool adamw = true;
+  const OptimizerDef* optimizer;
   DType gradient = DType::kF32;
   bool has_master = false;
   double momentum = 0;
@@ -96,15 +95,11 @@ class UpdateUnderTest {
     ValueId weight = w.weight;
     for (const RowSlice& rows : w.slices) {
       const ValueId master = case_.has_master ? state("master", w, rows) : kNone;
-      if (case_.adamw) {
-        const ValueId m = state("m", w, rows), v = state("v", w, rows);
-        weight = adamw(b_, {weight, master, m, v, w.gradient, clip, rate_, step_, rows},
-                       {.beta2 = 0.95, .weight_decay = case_.weight_decay});
-      } else {
-        const ValueId momentum = case_.momentum > 0 ? state("momentum", w, rows) : kNone;
-        weight = sgd(b_, {weight, master, momentum, w.gradient, clip, rate_, rows},
-                     {.momentum = case_.momentum, .weight_decay = case_.weight_decay});
-      }
+      const OptimizerOptions options{.beta2 = 0.95, .momentum = case_.momentum, .weight_decay = case_.weight_decay};
+      std::vector<ValueId> states;
+      for (const std::string_view name : case_.optimizer->states(options))
+        states.push_back(state(std::string(name).c_str(), w, rows));
+      weight = case_.optimizer->update(b_, {weight, master, states, w.gradient, clip, rate_, step_, rows}, options);
     }
   }
 
@@ -128,17 +123,13 @@ void check_update(const UpdateCase& c) {
 
 }  // namespace
 
-TEST_CASE("adamw gives the bits of the CPU: bf16 and f32, clipped, decayed, in slices, step after step") {
-  for (const bool has_master : {false, true}) {
-    check_update({.gradient = DType::kF32, .has_master = has_master, .weight_decay = 0.1});
-    check_update({.gradient = DType::kBF16, .has_master = has_master, .max_norm = 0.7});
-  }
-}
-
-TEST_CASE("sgd gives the bits of the CPU: bf16 and f32, clipped, decayed, with and without momentum") {
-  for (const bool has_master : {false, true}) {
-    check_update({.adamw = false, .has_master = has_master, .momentum = 0.9, .weight_decay = 0.1});
-    check_update({.adamw = false, .gradient = DType::kBF16, .has_master = has_master, .max_norm = 0.7});
+TEST_CASE("every optimizer gives the bits of the CPU: bf16 and f32, clipped, decayed, in slices, step after step") {
+  for (const OptimizerDef* optimizer : all_optimizers()) {
+    CAPTURE(optimizer->name);
+    for (const bool has_master : {false, true}) {
+      check_update({.optimizer = optimizer, .has_master = has_master, .momentum = 0.9, .weight_decay = 0.1});
+      check_update({.optimizer = optimizer, .gradient = DType::kBF16, .has_master = has_master, .max_norm = 0.7});
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "ops/adamw/adamw.h"
+#include "ops/optimizers/adamw/adamw.h"
 
 #include <doctest/doctest.h>
 
@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
-#include "ops/adamw/numbers.h"
 #include "ops/clip_factor/clip_factor.h"
-#include "ops/sgd/sgd.h"
+#include "ops/optimizers/adamw/numbers.h"
+#include "ops/optimizers/sgd/sgd.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/testing.h"
 
@@ -54,17 +54,18 @@ TEST_CASE("adamw follows torch's formula in float64 and rounds the working copy"
                   m0 = rounded(random_numbers(kElems, 2, 0.1), DType::kF32);
     const Numbers v0 = rounded(positive(random_numbers(kElems, 3, 0.01)), DType::kF32);
     const Numbers g0 = rounded(random_numbers(kElems, 4), DType::kBF16);
-    AdamwOperands o;
+    UpdateOperands o;
     o.weight = p.value("w", with_master ? DType::kBF16 : DType::kF32, ValueKind::kTrainableWeight, p0);
     if (with_master) o.master = p.value("master", DType::kF32, ValueKind::kOptimizerState, p0);
-    o.m = p.value("m", DType::kF32, ValueKind::kOptimizerState, m0);
-    o.v = p.value("v", DType::kF32, ValueKind::kOptimizerState, v0);
+    const ValueId m = p.value("m", DType::kF32, ValueKind::kOptimizerState, m0);
+    const ValueId v = p.value("v", DType::kF32, ValueKind::kOptimizerState, v0);
+    o.states = {m, v};
     o.gradient = p.value("g", with_master ? DType::kBF16 : DType::kF32, ValueKind::kGradient, g0);
     o.clip = p.value("clip", DType::kF32, ValueKind::kBatch, {0.5});
     o.learning_rate = p.value("lr", DType::kF32, ValueKind::kBatch, {0.0078125});
     o.step = p.value("step", DType::kI32, ValueKind::kBatch, {7});
-    const AdamwOptions options{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1};
-    adamw(p.b, o, options);
+    const OptimizerOptions options{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1};
+    kAdamw.update(p.b, o, options);
     CHECK(verify(p.graph).empty());
 
     Numbers want_p(p0.size()), want_m(p0.size()), want_v(p0.size());
@@ -77,13 +78,13 @@ TEST_CASE("adamw follows torch's formula in float64 and rounds the working copy"
     }
     const Run run(p.graph, p.inputs, {.threads = 2});
     check_close(run.numbers(p.next(with_master ? o.master : o.weight)), want_p, DType::kF32, 1e-6);
-    check_close(run.numbers(p.next(o.m)), want_m, DType::kF32, 1e-6);
-    check_close(run.numbers(p.next(o.v)), want_v, DType::kF32, 1e-6);
+    check_close(run.numbers(p.next(m)), want_m, DType::kF32, 1e-6);
+    check_close(run.numbers(p.next(v)), want_v, DType::kF32, 1e-6);
     if (with_master) CHECK(run.numbers(p.next(o.weight)) == rounded(run.numbers(p.next(o.master)), DType::kBF16));
     CHECK((run == Run(p.graph, p.inputs, {.threads = 3})));
     const Run in_place(p.graph, p.inputs, {.threads = 1, .in_place = true});
     CHECK(in_place.numbers(p.next(o.weight)) == run.numbers(p.next(o.weight)));
-    CHECK(in_place.numbers(p.next(o.v)) == run.numbers(p.next(o.v)));
+    CHECK(in_place.numbers(p.next(v)) == run.numbers(p.next(v)));
   }
 }
 
@@ -104,13 +105,13 @@ TEST_CASE("sgd follows torch's formula, with and without momentum and a master")
       const Numbers p0 = rounded(random_numbers(kElems, 1), DType::kF32),
                     b0 = rounded(random_numbers(kElems, 2), DType::kF32);
       const Numbers g0 = rounded(random_numbers(kElems, 4), DType::kF32);
-      SgdOperands o;
+      UpdateOperands o;
       o.weight = p.value("w", with_master ? DType::kBF16 : DType::kF32, ValueKind::kTrainableWeight, p0);
       if (with_master) o.master = p.value("master", DType::kF32, ValueKind::kOptimizerState, p0);
-      if (with_momentum) o.momentum = p.value("momentum", DType::kF32, ValueKind::kOptimizerState, b0);
+      if (with_momentum) o.states = {p.value("momentum", DType::kF32, ValueKind::kOptimizerState, b0)};
       o.gradient = p.value("g", DType::kF32, ValueKind::kGradient, g0);
       o.learning_rate = p.value("lr", DType::kF32, ValueKind::kBatch, {0.125});
-      sgd(p.b, o, {.momentum = with_momentum ? 0.9 : 0, .weight_decay = 0.01});
+      kSgd.update(p.b, o, {.momentum = with_momentum ? 0.9 : 0, .weight_decay = 0.01});
       CHECK(verify(p.graph).empty());
       Numbers want_p(p0.size()), want_b(p0.size());
       for (size_t i = 0; i < p0.size(); ++i) {
@@ -120,7 +121,7 @@ TEST_CASE("sgd follows torch's formula, with and without momentum and a master")
       for (const bool in_place : {false, true}) {
         const Run run(p.graph, p.inputs, {.threads = 2, .in_place = in_place});
         check_close(run.numbers(p.next(with_master ? o.master : o.weight)), want_p, DType::kF32, 1e-6);
-        if (with_momentum) check_close(run.numbers(p.next(o.momentum)), want_b, DType::kF32, 1e-6);
+        if (with_momentum) check_close(run.numbers(p.next(o.states[0])), want_b, DType::kF32, 1e-6);
         if (with_master) CHECK(run.numbers(p.next(o.weight)) == rounded(run.numbers(p.next(o.master)), DType::kBF16));
       }
     }
@@ -169,27 +170,29 @@ TEST_CASE("the optimizers refuse states that do not fit their weight") {
   const ValueId longer = p.value("longer", DType::kF32, ValueKind::kOptimizerState, {0, 0, 0});
   const ValueId rate = p.value("rate", DType::kF32, ValueKind::kBatch, {1});
   const ValueId step = p.value("step", DType::kI32, ValueKind::kBatch, {1});
-  AdamwOperands o{.weight = w, .m = longer, .v = state, .gradient = state, .learning_rate = rate, .step = step};
-  CHECK_THROWS_WITH(adamw(p.b, o, {}), "[adamw] expected m as f32[2], got f32[3]; cast it or check the model's sizes");
-  o.m = state;
+  UpdateOperands o{.weight = w, .states = {longer, state}, .gradient = state, .learning_rate = rate, .step = step};
+  CHECK_THROWS_WITH(kAdamw.update(p.b, o, {}),
+                    "[adamw] expected exp_avg as f32[2], got f32[3]; cast it or check the model's sizes");
+  o.states = {state, state};
   o.step = rate;
-  CHECK_THROWS_WITH(adamw(p.b, o, {}),
+  CHECK_THROWS_WITH(kAdamw.update(p.b, o, {}),
                     "[adamw] expected step as i32[1], got f32[1]; cast it or check the model's sizes");
   o.step = step;
   o.weight = half;
-  CHECK_THROWS_WITH(adamw(p.b, o, {}),
+  CHECK_THROWS_WITH(kAdamw.update(p.b, o, {}),
                     "[adamw] expected a weight without a master as f32[2], got bf16[2]; cast it or "
                     "check the model's sizes");
   o.weight = w;
   o.master = state;
-  CHECK_THROWS_WITH(adamw(p.b, o, {}),
+  CHECK_THROWS_WITH(kAdamw.update(p.b, o, {}),
                     "[adamw] expected a weight with a master as bf16[2], got f32[2]; cast it or "
                     "check the model's sizes");
-  const SgdOperands s{.weight = w, .gradient = state, .learning_rate = rate};
-  CHECK_THROWS_WITH(sgd(p.b, s, {.momentum = 0.5}),
-                    "[sgd] expected a value that keeps the momentum 0.5, got none; add one or use no momentum");
-  const SgdOperands other{.weight = w, .gradient = longer, .learning_rate = rate};
-  CHECK_THROWS_WITH(sgd(p.b, other, {}), "[sgd] expected gradient of shape [2], got f32[3]; check the model's sizes");
+  const UpdateOperands s{.weight = w, .gradient = state, .learning_rate = rate};
+  CHECK_THROWS_WITH(kSgd.update(p.b, s, {.momentum = 0.5}),
+                    "[sgd] expected 1 states, got 0; give those of its OptimizerDef");
+  const UpdateOperands other{.weight = w, .gradient = longer, .learning_rate = rate};
+  CHECK_THROWS_WITH(kSgd.update(p.b, other, {}),
+                    "[sgd] expected gradient of shape [2], got f32[3]; check the model's sizes");
 }
 
 TEST_CASE("norms and clipping refuse integers and what is not a single number") {
