@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/lion/lion.h"
 #include "ops/optimizers/sgd/sgd.h"
 
 namespace spillway::ops {
 
 std::span<const OptimizerDef* const> all_optimizers() {
-  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kSgd};
+  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kLion, &kSgd};
   return kAll;
 }
 

@@ -21,25 +21,25 @@ struct OptimizerOptions {
 
 // The persistent values of some rows of a weight, and the numbers of the step.
 struct UpdateOperands {
-  ValueId weight = kNone;         // the whole: f32, or a bf16 working copy of `master`
-  ValueId master = kNone;         // f32, the rows; absent where the weight is f32 itself
-  std::vector<ValueId> states;    // f32, the rows; as OptimizerDef::states says
-  ValueId gradient = kNone;       // f32 or bf16, of the whole weight
-  ValueId clip = kNone;           // f32 [1], multiplies the gradient; absent: 1
-  ValueId learning_rate = kNone;  // f32 [1]
-  ValueId step = kNone;           // i32 [1], 1 in the first step; only where the optimizer asks for it
+  ValueId weight = kNone;          // the whole: f32, or a bf16 working copy of `master`
+  ValueId master = kNone;          // f32, the rows; absent where the weight is f32 itself
+  std::vector<ValueId> states;     // f32, the rows; as OptimizerDef::states says
+  ValueId gradient = kNone;        // f32 or bf16, of the whole weight
+  ValueId clip = kNone;            // f32 [1], multiplies the gradient; absent: 1
+  ValueId learning_rate = kNone;   // f32 [1]
+  ValueId step = kNone;            // i32 [1], 1 in the first step; only where the optimizer asks for it
   std::optional<RowSlice> rows{};  // absent: all of the weight
 };
 
 struct OptimizerDef {
   std::string_view name;  // what a config's words resolve to: "adamw"
 
-  // The states of each trained weight, in their order, by the names that checkpoints give them ("exp_avg"). They have the
-  // weight's shape, begin as zeros, and are kept in slices of rows.
+  // The states of each trained weight, in their order, by the names that checkpoints give them ("exp_avg"). They have
+  // the weight's shape, begin as zeros, and are kept in slices of rows.
   std::vector<std::string_view> (*states)(const OptimizerOptions& options) = nullptr;
 
-  // Appends the update of the rows, whose outputs take the places of weight, master and states. Returns the next version
-  // of the weight, which the update of other rows takes.
+  // Appends the update of the rows, whose outputs take the places of weight, master and states. Returns the next
+  // version of the weight, which the update of other rows takes.
   ValueId (*update)(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) = nullptr;
 };
 

@@ -52,9 +52,9 @@ void run_update(const KernelArgs& args, const Formula& formula) {
   const Vector clip = constant(clip_view.data ? *clip_view.as<float>() : 1);
   with_real(gradients.dtype, [&]<typename T>(T*) {
     const T* gradient = gradients.as<T>() + views.slice.begin;
-    args.threads->parallel_for(
-        views.slice.end - views.slice.begin, kElementGrain,
-        [&](int64_t begin, int64_t end, int) HWY_ATTR { update_range(formula, clip, views, gradient, begin, end); });
+    args.threads->parallel_for(views.slice.end - views.slice.begin, kElementGrain,
+                               [&](int64_t begin, int64_t end, int)
+                                   HWY_ATTR { update_range(formula, clip, views, gradient, begin, end); });
   });
 }
 

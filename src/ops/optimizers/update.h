@@ -1,5 +1,5 @@
-// The frame of every optimizer's update: operands and their types, and what a kernel sees of them. An optimizer adds its
-// formula, for one element, on both backends (update-inl.h, update.cuh).
+// The frame of every optimizer's update: operands and their types, and what a kernel sees of them. An optimizer adds
+// its formula, for one element, on both backends (update-inl.h, update.cuh).
 #pragma once
 
 #include <array>

@@ -1,0 +1,35 @@
+#include "ops/optimizers/lion/lion.h"
+
+#include "ops/optimizers/update.h"
+
+namespace spillway::ops {
+
+void lion_cpu(const KernelArgs& args);
+void lion_cuda(const KernelArgs& args);
+
+namespace {
+
+std::vector<std::string_view> states(const OptimizerOptions&) { return {"exp_avg"}; }
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  return infer_update("lion", states({}), inputs, attributes);
+}
+
+const OpDef kLionUpdate{.name = "lion",
+                        .infer = infer,
+                        .cost = slice_cost,
+                        .in_place = update_in_place(1),
+                        .cpu = lion_cpu,
+                        .cuda = SPILLWAY_CUDA_KERNEL(lion_cuda)};
+
+ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
+  return append_update(
+      builder, kLionUpdate, operands,
+      {{"beta1", options.beta1}, {"beta2", options.beta2}, {"weight_decay", options.weight_decay}});
+}
+
+}  // namespace
+
+constexpr OptimizerDef kLion{.name = "lion", .states = states, .update = update};
+
+}  // namespace spillway::ops
