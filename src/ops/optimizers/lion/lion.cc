@@ -23,9 +23,8 @@ const OpDef kLionUpdate{.name = "lion",
                         .cuda = SPILLWAY_CUDA_KERNEL(lion_cuda)};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
-  return append_update(
-      builder, kLionUpdate, operands,
-      {{"beta1", options.beta1}, {"beta2", options.beta2}, {"weight_decay", options.weight_decay}});
+  return append_update(builder, kLionUpdate, operands,
+                       {{"beta1", options.beta1}, {"beta2", options.beta2}, {"weight_decay", options.weight_decay}});
 }
 
 }  // namespace
