@@ -80,6 +80,7 @@ void check_refused(const Job& job, const std::vector<std::string>& args, const s
   const auto start = std::chrono::steady_clock::now();
   const Finished run = run_spillway(args);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  INFO(run.err);
   CHECK(run.status == 2);
   CHECK(run.out == "");
   CHECK(job.files() == before);
@@ -95,8 +96,8 @@ void check_refused(const Job& job, const std::vector<std::string>& args, const s
 }
 
 struct Breakage {
-  const char* name;
-  const char* where;  // in the place that the message names
+  std::string name;
+  std::string where;  // in the place that the message names
   std::function<void(Job&)> apply;
 };
 

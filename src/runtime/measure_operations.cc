@@ -182,8 +182,8 @@ class OperationBench {
     std::vector<bool> is_taken(op.inputs.size());
     for (const InPlace& pair : op.def->in_place) {
       const auto output = static_cast<size_t>(pair.output), input = static_cast<size_t>(pair.input);
-      if (input >= op.inputs.size() || op.inputs[input] == kNone || places[output] != kNone || is_taken[input])
-        continue;
+      if (output >= op.outputs.size() || input >= op.inputs.size() || op.inputs[input] == kNone) continue;
+      if (places[output] != kNone || is_taken[input]) continue;
       if (graph_.value(op.inputs[input]).type != graph_.value(op.outputs[output]).type) continue;
       places[output] = pair.input;
       is_taken[input] = true;
