@@ -140,7 +140,7 @@ void attend(Builder& b, DType dtype) {
   const ValueId head = b.input("head", {dtype, {32, 9 * kHeadSize}}, ValueKind::kFrozenWeight);
   const ValueId labels = b.input("labels", {DType::kI32, {kStream}, true}, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
-  const ValueId loss = ops::linear_cross_entropy(b, o, head, labels, scale, ops::LossGradients::kInput);
+  const ValueId loss = ops::linear_cross_entropy(b, o, head, labels, scale, ops::LossGradients::kInput).loss;
   std::vector<WeightGradient> gradients = {{.weight = q, .dtype = dtype}};
   append_backward(b, loss, gradients, ops::add);
 }
@@ -170,7 +170,7 @@ std::vector<Case> all_cases() {
         const ValueId head = b.input("head", {dtype, {32, kWidth}}, ValueKind::kFrozenWeight);
         const ValueId labels = b.input("labels", numbers, ValueKind::kBatch);
         const ValueId scale = b.input("scale", scalar, ValueKind::kBatch);
-        const ValueId loss = ops::linear_cross_entropy(b, out, head, labels, scale, ops::LossGradients::kInput);
+        const ValueId loss = ops::linear_cross_entropy(b, out, head, labels, scale, ops::LossGradients::kInput).loss;
         std::vector<WeightGradient> gradients = {{.weight = x, .dtype = dtype}};
         if (b.graph().ops[0].inputs.size() > 1 && b.graph().ops[0].inputs[1] == w) gradients.push_back({.weight = w});
         append_backward(b, loss, gradients, ops::add);

@@ -110,7 +110,10 @@ class Workshop {
       const json line = json::parse(lines.substr(begin, lines.find('\n', begin) - begin));
       if (line.contains("loss")) losses.push_back(line["loss"]);
       if (!line.contains("eval_loss")) continue;
-      CHECK(std::isfinite(line["eval_loss"].get<double>()));
+      const double loss = line["eval_loss"], accuracy = line["eval_mean_token_accuracy"];
+      CHECK(std::isfinite(loss));
+      CHECK(line["eval_perplexity"].get<double>() == doctest::Approx(std::exp(loss)));
+      CHECK((accuracy >= 0 && accuracy <= 1));
       ++evaluations;
     }
     CHECK(evaluations > 0);

@@ -177,9 +177,16 @@ class TrainingRun {
   }
 
   void on_evaluation(const EvaluationRecord& r) {
-    if (metrics_) metrics_->write({{"step", r.step}, {"epoch", r.epoch}, {"eval_loss", r.loss}});
+    if (metrics_) {
+      metrics_->write({{"step", r.step},
+                       {"epoch", r.epoch},
+                       {"eval_loss", r.loss},
+                       {"eval_perplexity", r.perplexity},
+                       {"eval_mean_token_accuracy", r.token_accuracy}});
+    }
     record_.add_evaluation(r.step, r.loss);
-    log_info("step {}: eval_loss {:.4f}", r.step, r.loss);
+    log_info("step {}: eval_loss {:.4f}, perplexity {:.2f}, token accuracy {:.1f} %", r.step, r.loss, r.perplexity,
+             100 * r.token_accuracy);
   }
 
   void write_report(const train::TrainingOutcome& outcome) {

@@ -58,7 +58,7 @@ ValueId build_network(Builder& b, const std::vector<ValueId>& in) {
     b.end_block();
   }
   x = ops::add(b, x, ops::rms_norm(b, x, in[4], 1e-5));
-  return ops::linear_cross_entropy(b, x, in[3], in[1], in[2], ops::LossGradients::kInputAndWeight);
+  return ops::linear_cross_entropy(b, x, in[3], in[1], in[2], ops::LossGradients::kInputAndWeight).loss;
 }
 
 Numbers reference_network(const std::vector<Numbers>& in) {

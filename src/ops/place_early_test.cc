@@ -55,7 +55,7 @@ struct Network {
       b.end_block();
     }
     const ValueId head = tied ? table : weight("head", {kVocabulary, kWidth});
-    const ValueId loss = ops::linear_cross_entropy(b, x, head, labels, scale, ops::LossGradients::kInputAndWeight);
+    const ValueId loss = ops::linear_cross_entropy(b, x, head, labels, scale, ops::LossGradients::kInputAndWeight).loss;
     b.result(loss);
     backward_begin = static_cast<OpId>(graph.ops.size());
     append_backward(b, loss, gradients, ops::add);

@@ -36,7 +36,7 @@ struct Training {
     v = b.input("v", weight, ValueKind::kOptimizerState);
     accumulator = b.input("w.grad", weight, ValueKind::kGradient);
     hidden = ops::linear(b, x, w);
-    loss = ops::linear_cross_entropy(b, hidden, head, labels, scale, ops::LossGradients::kInput);
+    loss = ops::linear_cross_entropy(b, hidden, head, labels, scale, ops::LossGradients::kInput).loss;
     b.result(loss);
     std::vector<WeightGradient> gradients = {{.weight = w, .accumulator = accumulator}};
     append_backward(b, loss, gradients, ops::add);
@@ -123,7 +123,7 @@ TEST_CASE("types other than the inferred, equal names, phases out of order and s
   CHECK(t.reports("x is per token, but f32[4t, 3] has not 8 rows"));
   t = Training();
   t.graph.ops[1].outputs.pop_back();
-  CHECK(t.reports("has 1 outputs instead of 2"));
+  CHECK(t.reports("has 2 outputs instead of 3"));
 }
 
 TEST_CASE("updates of what does not persist, of another type, twice, or with a later reader are reported") {

@@ -72,10 +72,10 @@ double TrainingSession::update() {
   return *executor_.result(training().norm_result).as<float>();
 }
 
-double TrainingSession::evaluate(const Stream& stream) {
+Evaluation TrainingSession::evaluate(const Stream& stream) {
   fill(stream, 1.0f, -1);
   executor_.run(Phase::kForward);
-  return loss();
+  return {loss(), *executor_.result(training().correct_result).as<int32_t>()};
 }
 
 }  // namespace spillway::train

@@ -18,6 +18,12 @@ struct Stream {
   std::span<const int32_t> seq_offsets;             // where each sequence begins, and n at the end
 };
 
+// Sums over the targets of a stream.
+struct Evaluation {
+  double loss = 0;
+  int64_t correct = 0;  // targets that the model holds for the likeliest token
+};
+
 class TrainingSession {
  public:
   // Allocates the arenas and checks the program with the verifier. `planned` is borrowed and must outlive the session.
@@ -31,8 +37,8 @@ class TrainingSession {
   double micro_step(const Stream& stream, float scale, int64_t micro_step);
   // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
   double update();
-  // The loss alone, without dropout: the sum over the stream's targets.
-  double evaluate(const Stream& stream);
+  // Without dropout and gradients.
+  Evaluation evaluate(const Stream& stream);
 
   // As Executor::home.
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }

@@ -134,17 +134,25 @@ StepRecord Trainer::train_step() {
 
 void Trainer::evaluate() {
   if (data_.validation.empty()) return;
-  double sum = 0;
+  Evaluation sum;
   int64_t targets = 0;
   const data::EpochPlan plan = plan_epoch(data_.validation, evaluation_batch_options(job_.config), 0);
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     data::fill_micro_batch(batch_, data_.validation, plan.micro_batch(i));
-    sum += session_.evaluate(stream_of(batch_));
+    const Evaluation part = session_.evaluate(stream_of(batch_));
+    sum.loss += part.loss;
+    sum.correct += part.correct;
     targets += batch_.targets;
   }
-  if (listeners_.evaluation)
-    listeners_.evaluation(
-        {position_.step, epoch_at(position_.step), sum / static_cast<double>(std::max<int64_t>(1, targets))});
+  const auto count = static_cast<double>(std::max<int64_t>(1, targets));
+  const double loss = sum.loss / count;
+  if (listeners_.evaluation) {
+    listeners_.evaluation({.step = position_.step,
+                           .epoch = epoch_at(position_.step),
+                           .loss = loss,
+                           .perplexity = std::exp(loss),
+                           .token_accuracy = static_cast<double>(sum.correct) / count});
+  }
 }
 
 void Trainer::save() {

@@ -91,11 +91,13 @@ class TrainingGraphBuilder {
     b_.set_phase(Phase::kForward);
     const ops::LossGradients wanted =
         is_trained(result_.decoder.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
-    const ValueId loss = ops::linear_cross_entropy(b_, result_.decoder.hidden, result_.decoder.head, result_.labels,
-                                                   result_.loss_scale, wanted);
+    const ops::CrossEntropy entropy = ops::linear_cross_entropy(b_, result_.decoder.hidden, result_.decoder.head,
+                                                                result_.labels, result_.loss_scale, wanted);
     result_.loss_result = graph().results.size();
-    b_.result(loss);
-    return loss;
+    b_.result(entropy.loss);
+    result_.correct_result = graph().results.size();
+    b_.result(entropy.correct);
+    return entropy.loss;
   }
 
   // What a micro-batch can do right behind its gradients is appended to the backward phase and then placed there.

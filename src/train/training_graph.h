@@ -53,8 +53,9 @@ struct TrainingGraph {
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId step = kNone;           // i32 [1]: 1 in the first step
   // Into Graph::results.
-  size_t loss_result = 0;  // f32 [1] after the forward section: the micro-batch's share of the step's mean loss
-  size_t norm_result = 0;  // f32 [1] after the update section: the gradients' norm before clipping
+  size_t loss_result = 0;     // f32 [1] after the forward section: the micro-batch's share of the step's mean loss
+  size_t correct_result = 0;  // i32 [1] after the forward section: targets whose token is the likeliest
+  size_t norm_result = 0;     // f32 [1] after the update section: the gradients' norm before clipping
 };
 
 // Without accumulation a gradient's norm is taken in the backward phase as soon as the gradient is there; without

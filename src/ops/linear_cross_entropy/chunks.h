@@ -19,9 +19,12 @@ constexpr int64_t kLogitsBytes = int64_t{48} << 20;
   return std::min(tokens, std::max<int64_t>(16, rows / 16 * 16));
 }
 
+// Outputs: loss, correct, and the gradients that are asked for, of x and then of w.
+[[nodiscard]] constexpr int gradient_count(size_t outputs) { return static_cast<int>(outputs) - 2; }
+
 // Offsets into the workspace. `gradients`: 0 none, 1 of x, 2 of x and w.
 struct LossWorkspace {
-  int64_t chunk_rows, logits, rows, hidden, hidden_gradient, losses, matmul, bytes;
+  int64_t chunk_rows, logits, rows, hidden, hidden_gradient, losses, correct, matmul, bytes;
 
   LossWorkspace(DType dtype, int64_t tokens, int64_t width, int64_t vocabulary, int gradients, int threads)
       : chunk_rows(loss_chunk_rows(tokens, vocabulary)) {
@@ -35,6 +38,7 @@ struct LossWorkspace {
     logits = take(chunk_rows * vocabulary * int64_t{sizeof(float)});  // f32 [chunk_rows, V], then their gradient
     rows = take(tokens * int64_t{sizeof(int32_t)});                   // i32 [T]: the tokens that are targets
     losses = take(tokens * int64_t{sizeof(float)});                   // f32 [T]
+    correct = take(tokens * int64_t{sizeof(int32_t)});                // i32 [T]: 1 where the label is the likeliest
     hidden = take(chunk_rows * row_bytes);                            // [chunk_rows, D], gathered
     hidden_gradient = take(gradients >= 1 ? chunk_rows * row_bytes : 0);
     int64_t most = cpu::matmul_workspace_bytes({chunk_rows, vocabulary, width, false, true}, dtype, dtype, threads);

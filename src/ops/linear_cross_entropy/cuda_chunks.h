@@ -19,7 +19,7 @@ namespace spillway::ops {
 // Offsets into the workspace.
 struct CudaLossWorkspace {
   static constexpr int64_t kProductBytes = int64_t{32} << 20;
-  int64_t chunk_rows, logits, gradient, losses, product, bytes = 0;
+  int64_t chunk_rows, logits, gradient, losses, correct, product, bytes = 0;
 
   CudaLossWorkspace(DType dtype, int64_t tokens, int64_t vocabulary, bool wants_gradient)
       : chunk_rows(cuda_loss_chunk_rows(tokens, vocabulary)) {
@@ -31,6 +31,7 @@ struct CudaLossWorkspace {
     logits = take(chunk_rows * vocabulary * size_of(DType::kF32));                   // f32 [chunk_rows, V]
     gradient = take(wants_gradient ? chunk_rows * vocabulary * size_of(dtype) : 0);  // of the logits
     losses = take(tokens * size_of(DType::kF32));                                    // f32 [T]
+    correct = take(tokens * size_of(DType::kI32));                                   // i32 [T]
     product = take(kProductBytes);
   }
 };

@@ -26,7 +26,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   expect_same(kName, "w", w, {x.dtype, {w.shape[0], x.shape[1]}});
   expect_row_numbers(kName, "labels", *inputs[2], DType::kI32, x);
   expect_scalar(kName, "scale", *inputs[3], DType::kF32);
-  std::vector<ValueType> outputs = {{DType::kF32, {1}}};
+  std::vector<ValueType> outputs = {{DType::kF32, {1}}, {DType::kI32, {1}}};
   if (gradients_of(attributes) >= LossGradients::kInput) outputs.push_back(x);
   if (gradients_of(attributes) == LossGradients::kInputAndWeight) outputs.push_back({DType::kF32, w.shape});
   return outputs;
@@ -42,7 +42,7 @@ void vjp(VjpContext& context) {
       throw input_error(kName, "expected the gradient of {} to be asked for; build it with more LossGradients",
                         i == 0 ? "x" : "w");
     }
-    context.add(i, context.output(i + 1));
+    context.add(i, context.output(i + 2));
   }
 }
 
@@ -50,7 +50,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
   const ValueType &x = *inputs[0], &w = *inputs[1];
   const double product = 2.0 * static_cast<double>(x.shape.elems()) * static_cast<double>(w.shape[0]);
   const int64_t chunks = div_ceil(x.shape[0], loss_chunk_rows(x.shape[0], w.shape[0]));
-  const auto passes = static_cast<double>(outputs.size());
+  const auto passes = static_cast<double>(1 + gradient_count(outputs.size()));
   return {.flops = passes * product,
           .bytes = passes * static_cast<double>(chunks * w.bytes()) + 2.0 * static_cast<double>(x.bytes()),
           .matrix_product = true};
@@ -58,13 +58,12 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
 
 int64_t workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&, int threads) {
   const ValueType &x = *inputs[0], &w = *inputs[1];
-  return LossWorkspace(x.dtype, x.shape[0], x.shape[1], w.shape[0], static_cast<int>(outputs.size()) - 1, threads)
-      .bytes;
+  return LossWorkspace(x.dtype, x.shape[0], x.shape[1], w.shape[0], gradient_count(outputs.size()), threads).bytes;
 }
 
 int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&) {
   const ValueType &x = *inputs[0], &w = *inputs[1];
-  return CudaLossWorkspace(x.dtype, x.shape[0], w.shape[0], outputs.size() > 1).bytes;
+  return CudaLossWorkspace(x.dtype, x.shape[0], w.shape[0], gradient_count(outputs.size()) > 0).bytes;
 }
 
 const OpDef kLinearCrossEntropy{.name = kName,
@@ -78,10 +77,11 @@ const OpDef kLinearCrossEntropy{.name = kName,
 
 }  // namespace
 
-ValueId linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
-                             LossGradients gradients) {
-  return builder.append(kLinearCrossEntropy, {x, w, labels, scale},
-                        {{"gradients", static_cast<int64_t>(gradients)}})[0];
+CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
+                                  LossGradients gradients) {
+  const std::vector<ValueId> outputs =
+      builder.append(kLinearCrossEntropy, {x, w, labels, scale}, {{"gradients", static_cast<int64_t>(gradients)}});
+  return {outputs[0], outputs[1]};
 }
 
 }  // namespace spillway::ops

@@ -9,8 +9,11 @@ namespace spillway::ops {
 // What is computed along with the loss.
 enum class LossGradients : int64_t { kNone, kInput, kInputAndWeight };
 
-// scale * sum of -log softmax(x w^T)[label] over the tokens with a label >= 0: f32 [1].
-//
+struct CrossEntropy {
+  ValueId loss = kNone;     // f32 [1]: scale * sum of -log softmax(x w^T)[label] over the tokens with a label >= 0
+  ValueId correct = kNone;  // i32 [1]: of these, those whose label has the largest logit, be it one of several
+};
+
 //   x       [T, D] f32 or bf16, per token
 //   w       [V, D] of the same dtype
 //   labels  i32 [T], per token; -100 (any negative number) is no target, and its row costs nothing
@@ -20,7 +23,7 @@ enum class LossGradients : int64_t { kNone, kInput, kInputAndWeight };
 // this operation ends a loss, and its vjp hands them over (that of w is f32). The idea is that of Liger Kernel's fused
 // linear cross entropy (Hsu et al., 2024). Logits, their maximum and sum of exponentials are f32; the gradient of the
 // logits has x's dtype.
-[[nodiscard]] ValueId linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
-                                           LossGradients gradients);
+[[nodiscard]] CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
+                                                LossGradients gradients);
 
 }  // namespace spillway::ops

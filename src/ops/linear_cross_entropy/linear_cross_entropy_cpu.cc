@@ -10,10 +10,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Turns a row of logits into scale * (softmax - one_hot(label)), rounded to T and stored from the row's start, and
-// returns -log softmax[label]. The narrower gradient never overtakes the logits that are still to be read.
+struct RowOutcome {
+  float loss;          // -log softmax[label]
+  int32_t is_correct;  // whether no other logit is larger
+};
+
+// Turns a row of logits into scale * (softmax - one_hot(label)), rounded to T and stored from the row's start. The
+// narrower gradient never overtakes the logits that are still to be read.
 template <typename T>
-float cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float scale, bool wants_gradient) {
+RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float scale, bool wants_gradient) {
   const Floats d;
   Vector largest = constant(-std::numeric_limits<float>::infinity());
   int64_t i = 0;
@@ -34,8 +39,8 @@ float cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float 
   }
   for (; i < vocabulary; ++i) total += std::exp(logits[i] - top);
   const float log_sum = top + static_cast<float>(std::log(total));
-  const float loss = log_sum - logits[label];
-  if (!wants_gradient) return loss;
+  const RowOutcome outcome{log_sum - logits[label], logits[label] >= top ? 1 : 0};
+  if (!wants_gradient) return outcome;
 
   const float at_label = (std::exp(logits[label] - log_sum) - 1.0f) * scale;
   T* gradient = reinterpret_cast<T*>(logits);
@@ -52,7 +57,7 @@ float cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float 
   } else {
     gradient[label] = at_label;
   }
-  return loss;
+  return outcome;
 }
 
 template <typename T>
@@ -65,20 +70,26 @@ class LossKernel {
         tokens_(x_.shape[0]),
         width_(x_.shape[1]),
         vocabulary_(w_.shape[0]),
-        gradients_(static_cast<int>(args.outputs.size()) - 1),
+        gradients_(gradient_count(args.outputs.size())),
         layout_(x_.dtype, tokens_, width_, vocabulary_, gradients_, args.threads->threads()),
         rows_(at<int32_t>(layout_.rows)),
-        losses_(at<float>(layout_.losses)) {}
+        losses_(at<float>(layout_.losses)),
+        correct_(at<int32_t>(layout_.correct)) {}
 
   void run() {
     find_targets();
-    if (gradients_ >= 1) zero(args_.outputs[1]);
-    if (gradients_ >= 2 && targets_ == 0) zero(args_.outputs[2]);
+    if (gradients_ >= 1) zero(args_.outputs[2]);
+    if (gradients_ >= 2 && targets_ == 0) zero(args_.outputs[3]);
     for (int64_t begin = 0; begin < targets_; begin += layout_.chunk_rows) {
       chunk(begin, std::min(layout_.chunk_rows, targets_ - begin));
     }
     double sum = 0;
-    for (int64_t i = 0; i < targets_; ++i) sum += losses_[i];
+    int32_t correct = 0;
+    for (int64_t i = 0; i < targets_; ++i) {
+      sum += losses_[i];
+      correct += correct_[i];
+    }
+    *args_.outputs[1].as<int32_t>() = correct;
     *args_.outputs[0].as<float>() = static_cast<float>(sum * scale());
   }
 
@@ -112,8 +123,10 @@ class LossKernel {
     args_.threads->parallel_for(count, 1, [&](int64_t first, int64_t last, int) {
       for (int64_t i = first; i < last; ++i) {
         const int64_t row = begin + i;
-        losses_[row] =
+        const RowOutcome outcome =
             cross_entropy_row<T>(logits + i * vocabulary_, vocabulary_, labels[rows_[row]], scale(), gradients_ > 0);
+        losses_[row] = outcome.loss;
+        correct_[row] = outcome.is_correct;
       }
     });
     // The gradient rows keep the distance of the f32 logits.
@@ -121,7 +134,7 @@ class LossKernel {
     if (gradients_ >= 1) input_gradient(begin, count, gradient);
     if (gradients_ >= 2) {
       multiply({vocabulary_, width_, count, true, false}, gradient, {hidden, x_.dtype, width_},
-               args_.outputs[2].as<float>(), DType::kF32, width_, begin > 0);
+               args_.outputs[3].as<float>(), DType::kF32, width_, begin > 0);
     }
   }
 
@@ -130,7 +143,7 @@ class LossKernel {
     multiply({count, width_, vocabulary_, false, false}, gradient, {w_.data, w_.dtype, width_}, result, x_.dtype,
              width_, false);
     for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(args_.outputs[1].as<T>() + rows_[begin + i] * width_, result + i * width_,
+      std::memcpy(args_.outputs[2].as<T>() + rows_[begin + i] * width_, result + i * width_,
                   static_cast<size_t>(width_) * sizeof(T));
     }
   }
@@ -156,6 +169,7 @@ class LossKernel {
   LossWorkspace layout_;
   int32_t* rows_;
   float* losses_;
+  int32_t* correct_;
   int64_t targets_ = 0;
 };
 

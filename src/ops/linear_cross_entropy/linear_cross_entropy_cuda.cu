@@ -10,6 +10,7 @@
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
+#include "ops/linear_cross_entropy/chunks.h"
 #include "ops/linear_cross_entropy/cuda_chunks.h"
 #include "ops/real.h"
 
@@ -35,17 +36,20 @@ struct Exponentials {
   }
 };
 
-// A block for each row of logits: losses[row] = -log softmax[label], and, where `gradient` is not null,
-// scale * (softmax - one_hot(label)). A row without a label gets zeros.
+// A block for each row of logits: losses[row] = -log softmax[label], correct[row] whether no logit is larger, and,
+// where `gradient` is not null, scale * (softmax - one_hot(label)). A row without a label gets zeros.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const float* logits, const int32_t* labels, const float* scale, int64_t vocabulary,
-                         float* losses, T* gradient) {
+                         float* losses, int32_t* correct, T* gradient) {
   constexpr int kWidth = cuda::kVector<T>;
   const int64_t row = int64_t{blockIdx.x} * vocabulary;
   const int32_t label = labels[blockIdx.x];
   if (label < 0) {
-    if (threadIdx.x == 0) losses[blockIdx.x] = 0;
+    if (threadIdx.x == 0) {
+      losses[blockIdx.x] = 0;
+      correct[blockIdx.x] = 0;
+    }
     if (gradient == nullptr) return;
     cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
       cuda::store(cuda::Floats<kWidth>{}, gradient + row, span);
@@ -61,7 +65,10 @@ __global__ void __launch_bounds__(kThreads)
   // Threads beyond a short row have seen nothing.
   const float sum = cuda::block_sum<kThreads>(mine.sum > 0 ? mine.sum * expf(mine.maximum - maximum) : 0.0f);
   const float log_sum = maximum + logf(sum);
-  if (threadIdx.x == 0) losses[blockIdx.x] = log_sum - logits[row + label];
+  if (threadIdx.x == 0) {
+    losses[blockIdx.x] = log_sum - logits[row + label];
+    correct[blockIdx.x] = logits[row + label] >= maximum ? 1 : 0;
+  }
   if (gradient == nullptr) return;
   cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
     cuda::Floats<kWidth> g = cuda::load(logits + row, span);
@@ -74,11 +81,19 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kTotalThreads)
-    total_loss_kernel(const float* losses, int64_t tokens, const float* scale, float* loss) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < tokens; i += kTotalThreads) sum += losses[i];
+    totals_kernel(const float* losses, const int32_t* correct, int64_t tokens, const float* scale, float* loss,
+                  int32_t* total_correct) {
+  double sum = 0, count = 0;
+  for (int64_t i = threadIdx.x; i < tokens; i += kTotalThreads) {
+    sum += losses[i];
+    count += correct[i];
+  }
   sum = cuda::block_sum<kTotalThreads>(sum);
-  if (threadIdx.x == 0) *loss = static_cast<float>(sum * *scale);
+  count = cuda::block_sum<kTotalThreads>(count);
+  if (threadIdx.x == 0) {
+    *loss = static_cast<float>(sum * *scale);
+    *total_correct = static_cast<int32_t>(count);
+  }
 }
 
 template <typename T>
@@ -91,20 +106,21 @@ class LossKernel {
         tokens_(x_.shape[0]),
         width_(x_.shape[1]),
         vocabulary_(w_.shape[0]),
-        gradients_(static_cast<int>(args.outputs.size()) - 1),
+        gradients_(gradient_count(args.outputs.size())),
         layout_(x_.dtype, tokens_, vocabulary_, gradients_ > 0),
         logits_(at<float>(layout_.logits)),
         gradient_(gradients_ > 0 ? at<T>(layout_.gradient) : nullptr) {}
 
   void run() {
     if (gradients_ >= 2 && tokens_ == 0) {
-      cuda::zero_bytes(args_.outputs[2].data, args_.outputs[2].bytes(), args_.stream);
+      cuda::zero_bytes(args_.outputs[3].data, args_.outputs[3].bytes(), args_.stream);
     }
     for (int64_t begin = 0; begin < tokens_; begin += layout_.chunk_rows) {
       chunk(begin, std::min(layout_.chunk_rows, tokens_ - begin));
     }
-    cuda::launch(total_loss_kernel, {1, kTotalThreads}, args_.stream, at<float>(layout_.losses), tokens_,
-                 args_.inputs[3].as<float>(), args_.outputs[0].as<float>());
+    cuda::launch(totals_kernel, {1, kTotalThreads}, args_.stream, at<float>(layout_.losses),
+                 at<int32_t>(layout_.correct), tokens_, args_.inputs[3].as<float>(), args_.outputs[0].as<float>(),
+                 args_.outputs[1].as<int32_t>());
   }
 
  private:
@@ -125,7 +141,7 @@ class LossKernel {
               .d = logits_});
     cuda::launch(cross_entropy_kernel<T>, {count, kThreads}, args_.stream, logits_,
                  args_.inputs[2].as<int32_t>() + begin, args_.inputs[3].as<float>(), vocabulary_,
-                 at<float>(layout_.losses) + begin, gradient_);
+                 at<float>(layout_.losses) + begin, at<int32_t>(layout_.correct) + begin, gradient_);
     if (gradients_ >= 1) {
       multiply({.m = count,
                 .n = width_,
@@ -133,10 +149,10 @@ class LossKernel {
                 .out = x_.dtype,
                 .a = gradient_,
                 .b = w_.data,
-                .d = args_.outputs[1].as<T>() + begin * width_});
+                .d = args_.outputs[2].as<T>() + begin * width_});
     }
     if (gradients_ >= 2) {
-      void* dw = args_.outputs[2].data;
+      void* dw = args_.outputs[3].data;
       multiply({.m = vocabulary_,
                 .n = width_,
                 .k = count,

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "graph/autodiff.h"
@@ -24,7 +26,21 @@ struct Case {
 struct Reference {
   double loss = 0;
   Numbers dx, dw;
+  double correct = 0;
 };
+
+// The token with the largest logit.
+int64_t likeliest(const Case& c, const Numbers& x, const Numbers& w, int64_t token) {
+  int64_t best = 0;
+  double most = -std::numeric_limits<double>::infinity();
+  for (int64_t v = 0; v < c.vocabulary; ++v) {
+    double logit = 0;
+    for (int64_t d = 0; d < c.width; ++d)
+      logit += x[static_cast<size_t>(token * c.width + d)] * w[static_cast<size_t>(v * c.width + d)];
+    if (logit > most) most = logit, best = v;
+  }
+  return best;
+}
 
 Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Numbers& labels, double scale,
                     int64_t rows) {
@@ -41,6 +57,7 @@ Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Num
       total += std::exp(logits[static_cast<size_t>(v)]);
     }
     r.loss += scale * (std::log(total) - logits[static_cast<size_t>(label)]);
+    if (*std::max_element(logits.begin(), logits.end()) == logits[static_cast<size_t>(label)]) ++r.correct;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
       const double g = scale * (std::exp(logits[static_cast<size_t>(v)]) / total - (v == label));
       for (int64_t d = 0; d < c.width; ++d) {
@@ -54,7 +71,7 @@ Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Num
 
 struct Fixture {
   Graph graph;
-  ValueId loss, dx, dw;
+  ValueId loss, correct, dx, dw;
   std::map<ValueId, Numbers> inputs;
   Numbers x, w, labels;
 };
@@ -73,8 +90,12 @@ Fixture make_fixture(const Case& c) {
   f.w = rounded(random_numbers(c.vocabulary * c.width, 2), c.dtype);
   f.labels = random_integers(c.tokens, 3, c.vocabulary);
   for (size_t i = 0; i < f.labels.size(); i += 3) f.labels[i] = -100;
+  for (size_t i = 1; i < f.labels.size(); i += 4)
+    f.labels[i] = static_cast<double>(likeliest(c, f.x, f.w, static_cast<int64_t>(i)));
   f.inputs = {{x, f.x}, {w, f.w}, {labels, f.labels}, {scale, {kScale}}};
-  f.loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight);
+  const CrossEntropy entropy = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight);
+  f.loss = entropy.loss;
+  f.correct = entropy.correct;
   std::vector<WeightGradient> gradients = {{.weight = x, .dtype = c.dtype}, {.weight = w}};
   append_backward(b, f.loss, gradients, ops::add);
   f.dx = gradients[0].gradient;
@@ -100,6 +121,7 @@ TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float
       const Run run(f.graph, f.inputs, {.threads = 2, .rows = rows});
       const Reference want = reference(c, f.x, f.w, f.labels, kScale, rows);
       check_close(run.numbers(f.loss), {want.loss}, DType::kF32, 2e-6);
+      CHECK(run.numbers(f.correct) == Numbers{want.correct});
       check_close(run.numbers(f.dx), want.dx, c.dtype, tolerance);
       check_close(run.numbers(f.dw), want.dw, DType::kF32, tolerance);
     }
@@ -125,7 +147,7 @@ TEST_CASE("a gradient that was not asked for is named") {
   const ValueId w = b.input("w", {DType::kF32, {4, 3}}, ValueKind::kFrozenWeight);
   const ValueId labels = b.input("labels", {DType::kI32, {2}, true}, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
-  const ValueId loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kNone);
+  const ValueId loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kNone).loss;
   std::vector<WeightGradient> gradients = {{.weight = x}};
   CHECK_THROWS_WITH_AS(
       append_backward(b, loss, gradients, ops::add),
