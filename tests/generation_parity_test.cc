@@ -48,7 +48,7 @@ class CachedModel {
     std::iota(positions, positions + count, start_);
     *executor_->home(decoder_.start).as<int32_t>() = start_;
     *executor_->home(decoder_.last).as<int32_t>() = static_cast<int32_t>(count) - 1;
-    executor_->run(Phase::kForward);
+    executor_->run(0);
     start_ += static_cast<int32_t>(count);
     const auto* logits = executor_->result(0).as<float>();
     return {logits, logits + config_.vocab_size};

@@ -143,13 +143,13 @@ TEST_CASE("norms and updates stand in the backward pass where nothing keeps them
       CHECK(verify(graph).empty());
       const std::vector<OpId> norms = operations(graph, "squared_norm"), updates = operations(graph, "adamw");
       CHECK(norms.size() == training.trained.size());
-      for (const OpId id : norms) CHECK(graph.op(id).phase == (accumulates ? Phase::kUpdate : Phase::kBackward));
-      const Phase phase = accumulates || max_grad_norm > 0 ? Phase::kUpdate : Phase::kBackward;
-      for (const OpId id : updates) CHECK(graph.op(id).phase == phase);
+      for (const OpId id : norms) CHECK(graph.op(id).section == (accumulates ? training.update : training.backward));
+      const SectionId section = accumulates || max_grad_norm > 0 ? training.update : training.backward;
+      for (const OpId id : updates) CHECK(graph.op(id).section == section);
 
       // The norm of all adds up the same numbers in the same order everywhere: that of the weights.
       const Operation& clip = graph.op(operations(graph, "clip_factor").at(0));
-      CHECK(clip.phase == Phase::kUpdate);
+      CHECK(clip.section == training.update);
       REQUIRE(clip.inputs.size() == training.trained.size());
       for (size_t i = 0; i < clip.inputs.size(); ++i) {
         const Operation& norm = graph.op(graph.value(clip.inputs[i]).producer);

@@ -43,7 +43,7 @@ void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> w
     cotangents[static_cast<size_t>(w.weight)] = w.accumulator;
   }
 
-  builder.set_phase(Phase::kBackward);
+  builder.begin_section(backward_section());
   const OpId last = graph.value(loss).producer;
   for (OpId id = last; id >= 0; --id) {
     const Operation& op = graph.op(id);

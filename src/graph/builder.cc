@@ -15,8 +15,11 @@ std::vector<ValueId> Builder::append(const OpDef& def, std::vector<ValueId> inpu
   const std::vector<ValueType> outputs = def.infer(types, attributes);
 
   const auto id = static_cast<OpId>(graph_.ops.size());
-  Operation op{
-      .def = &def, .inputs = std::move(inputs), .attributes = std::move(attributes), .phase = phase_, .block = block_};
+  Operation op{.def = &def,
+               .inputs = std::move(inputs),
+               .attributes = std::move(attributes),
+               .section = static_cast<SectionId>(graph_.sections.size() - 1),
+               .block = block_};
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string name = fmt::format("{}.{}", def.name, id);
     if (outputs.size() > 1) name += fmt::format("/{}", i);
@@ -38,6 +41,11 @@ void Builder::update(ValueId value, ValueId next) {
                  graph_.value(value).name, to_string(graph_.value(value).type), to_string(graph_.value(next).type));
   graph_.value(next).updates = value;
   graph_.value(next).kind = graph_.value(value).kind;
+}
+
+SectionId Builder::begin_section(Section section) {
+  graph_.sections.push_back(std::move(section));
+  return static_cast<SectionId>(graph_.sections.size() - 1);
 }
 
 BlockId Builder::begin_block(std::string name) {

@@ -9,6 +9,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -18,12 +19,13 @@ namespace spillway {
 
 class Builder {
  public:
-  explicit Builder(Graph& graph) : graph_(graph) {}
+  // Operations go to the section `first`, until another begins.
+  explicit Builder(Graph& graph, Section first = forward_section()) : graph_(graph) { begin_section(std::move(first)); }
 
   // A weight, a state or a batch value. REQUIRES: the name is new. A weight belongs to the block that is open.
   ValueId input(std::string name, const ValueType& type, ValueKind kind);
 
-  // Appends an operation in the phase and block of the moment; types come from def.infer. Outputs are named
+  // Appends an operation to the last section, in the block of the moment; types come from def.infer. Outputs are named
   // "<op>.<number>" with "/<index>" where there are several. Returns the outputs.
   std::vector<ValueId> append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
   // The same for an operation of one output.
@@ -36,7 +38,7 @@ class Builder {
   BlockId begin_block(std::string name);
   void end_block() { block_ = kNone; }
   void set_block(BlockId block) { block_ = block; }
-  void set_phase(Phase phase) { phase_ = phase; }
+  SectionId begin_section(Section section);
 
   [[nodiscard]] Graph& graph() { return graph_; }
   [[nodiscard]] const ValueType& type(ValueId id) const { return graph_.value(id).type; }
@@ -44,7 +46,6 @@ class Builder {
  private:
   Graph& graph_;
   BlockId block_ = kNone;
-  Phase phase_ = Phase::kForward;
 };
 
 }  // namespace spillway

@@ -24,18 +24,6 @@ std::string_view name_of(ValueKind kind) {
   report_bug(__FILE__, __LINE__, "kind", "unknown");
 }
 
-std::string_view name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kUpdate:
-      return "update";
-  }
-  report_bug(__FILE__, __LINE__, "phase", "unknown");
-}
-
 std::string to_string(const ValueType& type) {
   std::string text = fmt::format("{}[", name_of(type.dtype));
   for (int axis = 0; axis < type.shape.rank(); ++axis) {

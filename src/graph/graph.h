@@ -1,7 +1,7 @@
 // What is computed: values in single assignment, operations on them, and the blocks that a model repeats.
 //
-// A Graph knows no memory and no device. Its operations stand in the order in which a plain run executes them. One
-// optimizer step runs the forward and backward operations once per micro-batch and the update operations once.
+// A Graph knows no memory and no device. Its operations stand in the order in which a plain run executes them, in
+// sections: a training step runs "forward" and "backward" once per micro-batch, then "update" once.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct OpDef;
 using ValueId = int32_t;
 using OpId = int32_t;
 using BlockId = int32_t;
+using SectionId = int32_t;
 constexpr int32_t kNone = -1;
 
 enum class ValueKind : uint8_t {
@@ -56,19 +57,31 @@ struct Value {
   ValueId updates = kNone;  // the persistent value whose next version this is; it takes that value's place
 };
 
-enum class Phase : uint8_t {
-  kForward,   // once per micro-batch; evaluation runs these alone
-  kBackward,  // once per micro-batch
-  kUpdate,    // once per optimizer step: clipping, optimizer, clearing of accumulators
+// How often a section runs.
+enum class Repeats : uint8_t {
+  kMicroBatch,  // once per micro-batch
+  kStep,        // once per optimizer step, after its micro-batches; its operations may run on the host
 };
-[[nodiscard]] std::string_view name_of(Phase phase);
+
+// Operations that run at one time. Those of a graph run in their order; between them the host fills batch values and
+// reads results, and nothing moves.
+struct Section {
+  std::string name;  // "forward"
+  Repeats repeats = Repeats::kMicroBatch;
+  // What its operations make may be dropped, and made again in the section that reads it.
+  bool recomputable = false;
+};
+[[nodiscard]] inline Section forward_section() { return {.name = "forward", .recomputable = true}; }
+[[nodiscard]] inline Section backward_section() { return {.name = "backward"}; }
+// Clipping, optimizer, clearing of accumulators.
+[[nodiscard]] inline Section update_section() { return {.name = "update", .repeats = Repeats::kStep}; }
 
 struct Operation {
   const OpDef* def = nullptr;
   std::vector<ValueId> inputs;  // kNone where an optional input is absent
   std::vector<ValueId> outputs;
   Attributes attributes;
-  Phase phase = Phase::kForward;
+  SectionId section = 0;
   BlockId block = kNone;  // for a backward operation, the block of the forward operation that it differentiates
 };
 
@@ -79,14 +92,19 @@ struct Block {
 struct Graph {
   std::string name;
   std::vector<Value> values;
-  std::vector<Operation> ops;  // phases in order: forward, backward, update
+  std::vector<Operation> ops;  // section after section
+  std::vector<Section> sections;
   std::vector<Block> blocks;
-  std::vector<ValueId> results;  // what the host reads: each stays live to the end of the phase that produces it
+  std::vector<ValueId> results;  // what the host reads: each stays live to the end of the section that makes it
   int64_t tokens = 0;            // T, the capacity of the token stream
 
   [[nodiscard]] const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   [[nodiscard]] Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   [[nodiscard]] const Operation& op(OpId id) const { return ops[static_cast<size_t>(id)]; }
+  [[nodiscard]] const Section& section_of(OpId id) const { return sections[static_cast<size_t>(op(id).section)]; }
+  [[nodiscard]] const Section& section_of(const Operation& op) const {
+    return sections[static_cast<size_t>(op.section)];
+  }
   // An input that keeps its content from step to step: a weight, a state, an accumulator, a cache.
   [[nodiscard]] bool is_persistent(ValueId id) const;
   // The persistent value whose place `id` takes: itself, or the root of its chain of updates; kNone for others.

@@ -29,10 +29,11 @@ void reorder(Graph& graph, const std::vector<OpId>& order) {
 }  // namespace
 
 void place_early(Graph& graph, OpId first, OpId end) {
-  SPILLWAY_CHECK(end == static_cast<OpId>(graph.ops.size()) || graph.op(end).phase == Phase::kUpdate,
-                 "operation {} follows in the backward phase", end);
+  SPILLWAY_CHECK(end == static_cast<OpId>(graph.ops.size()) || graph.op(end).section != graph.op(first).section,
+                 "operation {} follows in the same section", end);
+  const SectionId section = graph.op(first).section;
   OpId section_begin = first;
-  while (section_begin > 0 && graph.op(section_begin - 1).phase == Phase::kBackward) --section_begin;
+  while (section_begin > 0 && graph.op(section_begin - 1).section == section) --section_begin;
 
   // By operation: the one that it comes right behind; itself where it stays.
   std::vector<OpId> behind(graph.ops.size());
@@ -41,7 +42,7 @@ void place_early(Graph& graph, OpId first, OpId end) {
   std::vector<OpId> last_reads = last_backward_reads(graph, first);
   for (OpId id = first; id < end; ++id) {
     const Operation& op = graph.op(id);
-    SPILLWAY_CHECK(op.phase == Phase::kBackward, "operation {} is not in the backward phase", id);
+    SPILLWAY_CHECK(op.section == section, "operation {} is in another section than {}", id, first);
     OpId place = section_begin - 1;
     for (const ValueId v : op.inputs) {
       const OpId producer = v == kNone ? kNone : graph.value(v).producer;

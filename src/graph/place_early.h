@@ -5,8 +5,8 @@
 
 namespace spillway {
 
-// Moves each of the operations [first, end), all of them of phase kBackward and at the end of that phase, up within the
-// phase: right behind the last operation that it must follow, which is whoever produces what it reads, and, where an
+// Moves each of the operations [first, end), which are the last of their section, up within the
+// section: right behind the last operation that it must follow, which is whoever produces what it reads, and, where an
 // output takes a persistent value's place, whoever reads that value before, under any plan (last_backward_reads).
 // Operations that end up in the same place keep their order. Ids of operations change, values and their ids stay.
 void place_early(Graph& graph, OpId first, OpId end);

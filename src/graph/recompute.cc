@@ -9,10 +9,10 @@ std::vector<bool> recomputable_values(const Graph& graph) {
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
     if (value.producer == kNone || value.block == kNone || value.updates != kNone) continue;
-    result[i] = graph.op(value.producer).phase == Phase::kForward;
+    result[i] = graph.section_of(value.producer).recomputable;
   }
   for (const Operation& op : graph.ops) {
-    if (op.phase != Phase::kForward) continue;
+    if (!graph.section_of(op).recomputable) continue;
     for (const ValueId v : op.inputs) {
       if (v != kNone && graph.value(v).block != op.block) result[static_cast<size_t>(v)] = false;
     }
@@ -32,8 +32,12 @@ std::vector<OpId> last_backward_reads(const Graph& graph, OpId end) {
   // From the end, so that all readers of a forward operation's outputs have been seen when it is reached.
   for (OpId id = end; id-- > 0;) {
     const Operation& op = graph.op(id);
-    if (op.phase == Phase::kBackward) read(op, id);
-    if (op.phase != Phase::kForward) continue;
+    const Section& section = graph.section_of(op);
+    if (section.repeats != Repeats::kMicroBatch) continue;
+    if (!section.recomputable) {
+      read(op, id);
+      continue;
+    }
     OpId again = kNone;
     for (const ValueId v : op.outputs) {
       if (recomputable[static_cast<size_t>(v)]) again = std::max(again, last[static_cast<size_t>(v)]);

@@ -69,7 +69,11 @@ class GraphVerifier {
 
   void check_operation(OpId id) {
     const Operation& op = graph_.op(id);
-    if (id > 0 && op.phase < graph_.op(id - 1).phase) report("operation {} ({}) goes back in phase", id, op.def->name);
+    if (op.section < 0 || op.section >= static_cast<SectionId>(graph_.sections.size())) {
+      report("operation {} ({}) is in section {}, which does not exist", id, op.def->name, op.section);
+    }
+    if (id > 0 && op.section < graph_.op(id - 1).section)
+      report("operation {} ({}) goes back to an earlier section", id, op.def->name);
     std::vector<const ValueType*> types;
     for (const ValueId input : op.inputs) {
       types.push_back(input == kNone ? nullptr : &graph_.value(input).type);

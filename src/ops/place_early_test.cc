@@ -26,7 +26,7 @@ namespace {
 constexpr int64_t kTokens = 4, kWidth = 6, kInner = 8, kVocabulary = 11;
 
 // Two blocks of a norm and a gated feed-forward between a tied embedding and head; norms and updates at the end of the
-// backward phase.
+// backward section.
 struct Network {
   Graph graph{.name = "training", .tokens = kTokens};
   std::vector<WeightGradient> gradients;
@@ -65,7 +65,7 @@ struct Network {
     for (const WeightGradient& g : gradients)
       ops::kSgd.update(b, {.weight = g.weight, .gradient = g.gradient, .learning_rate = rate}, {});
     end = static_cast<OpId>(graph.ops.size());
-    b.set_phase(Phase::kUpdate);
+    b.begin_section(update_section());
     b.result(ops::clip_factor(b, squares, 0).norm);
   }
 
@@ -93,7 +93,7 @@ std::vector<OpId> reads_under(const Graph& graph, const std::vector<bool>& again
     }
   };
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
-    if (graph.op(id).phase == Phase::kBackward) read(read, id, id);
+    if (graph.section_of(id).name == "backward") read(read, id, id);
   }
   return last;
 }
@@ -210,7 +210,7 @@ TEST_CASE("a chain of updates keeps its order, and what depends on a placed oper
   const ValueId x = b.input("x", type, ValueKind::kBatch);
   const ValueId y = b.input("y", type, ValueKind::kBatch);
   const ValueId rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
-  b.set_phase(Phase::kBackward);
+  b.begin_section(backward_section());
   const ValueId late = ops::add(b, x, y);              // 0
   const ValueId gradient = ops::add(b, y, x);          // 1
   const ValueId other = ops::add(b, w, y);             // 2 reads the old weight

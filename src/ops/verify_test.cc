@@ -41,7 +41,7 @@ struct Training {
     std::vector<WeightGradient> gradients = {{.weight = w, .accumulator = accumulator}};
     append_backward(b, loss, gradients, ops::add);
     gradient = gradients[0].gradient;
-    b.set_phase(Phase::kUpdate);
+    b.begin_section(update_section());
     ops::kAdamw.update(b, {.weight = w, .states = {m, v}, .gradient = gradient, .learning_rate = rate, .step = step},
                        {});
     b.update(gradient, ops::zero(b, gradient));
@@ -105,7 +105,7 @@ TEST_CASE("two writers of one value, a wrong producer and a reader before its wr
   CHECK(t.reports("before it is written"));
 }
 
-TEST_CASE("types other than the inferred, equal names, phases out of order and short streams are reported") {
+TEST_CASE("types other than the inferred, equal names, sections out of order and short streams are reported") {
   Training t;
   t.graph.value(t.hidden).type.dtype = DType::kBF16;
   CHECK(t.reports("matmul.0 is bf16[4t, 3] instead of f32[4t, 3]"));
@@ -116,8 +116,8 @@ TEST_CASE("types other than the inferred, equal names, phases out of order and s
   t.graph.value(t.w).name = t.graph.value(t.x).name;
   CHECK(t.reports("two values are called x"));
   t = Training();
-  t.graph.ops[0].phase = Phase::kUpdate;
-  CHECK(t.reports("goes back in phase"));
+  t.graph.ops[0].section = 2;
+  CHECK(t.reports("goes back to an earlier section"));
   t = Training();
   t.graph.tokens = 8;
   CHECK(t.reports("x is per token, but f32[4t, 3] has not 8 rows"));

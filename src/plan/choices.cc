@@ -54,7 +54,7 @@ class Placer {
       const Operation& op = graph_.ops[i];
       const auto is_state = [&](ValueId v) { return v != kNone && graph_.value(v).kind == ValueKind::kOptimizerState; };
       const auto is_on_host = [&](ValueId v) {
-        if (v == kNone || op.phase != Phase::kUpdate) return false;
+        if (v == kNone || graph_.section_of(op).repeats != Repeats::kStep) return false;
         const Value& value = graph_.value(v);
         if (value.kind == ValueKind::kGradient) return true;
         return value.producer != kNone && result_.sites[static_cast<size_t>(value.producer)] == Tier::kHost;
@@ -157,9 +157,9 @@ std::vector<ValueFacts> facts_of(const Graph& graph) {
     result[i].saved_block = value.block;
     result[i].saved_group = group_of_producer(graph, value.producer);
   }
-  // What else the forward section makes and a block of it reads crosses blocks.
+  // What else such a section makes and a block of it reads crosses blocks.
   for (const Operation& op : graph.ops) {
-    if (op.phase != Phase::kForward) continue;
+    if (!graph.section_of(op).recomputable) continue;
     for (const ValueId v : op.inputs) {
       if (v == kNone || recomputable[static_cast<size_t>(v)]) continue;
       const Value& value = graph.value(v);

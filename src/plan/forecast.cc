@@ -22,10 +22,10 @@ Forecast Forecast::changed(const Forecast& from, const Forecast& to, double shar
   Forecast result = *this;
   if (share == 0) return result;
   for (size_t tier = 0; tier < bytes.size(); ++tier) result.bytes[tier] += share * (to.bytes[tier] - from.bytes[tier]);
-  for (size_t phase = 0; phase < work.size(); ++phase) {
+  for (size_t section = 0; section < work.size(); ++section) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const double before = from.work[phase][lane], after = to.work[phase][lane];
-      if (before != after) result.work[phase][lane] += share * (after - before);  // both may be infinite
+      const double before = from.work[section][lane], after = to.work[section][lane];
+      if (before != after) result.work[section][lane] += share * (after - before);  // both may be infinite
     }
   }
   return result;

@@ -57,7 +57,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     workspaces_.push_back(workspace_of(graph, id, machine.threads, machine.device));
     // An update may run on either lane.
-    if (graph.op(id).phase == Phase::kUpdate)
+    if (graph.section_of(id).repeats == Repeats::kStep)
       workspaces_.back() = std::max(workspaces_.back(), workspace_of(graph, id, machine.threads));
   }
 }
@@ -111,11 +111,12 @@ double PlanBuilder::seconds_of(const Schedule& schedule, const Step& step) const
 }
 
 LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
-  LaneWork work{};
-  for (const Section& section : schedule.sections) {
+  LaneWork work;
+  for (const SectionRange& section : schedule.sections) {
+    std::array<double, kLanes>& seconds = work.emplace_back();
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Step& step = schedule.steps[static_cast<size_t>(i)];
-      work[static_cast<size_t>(section.phase)][static_cast<size_t>(step.lane)] += seconds_of(schedule, step);
+      seconds[static_cast<size_t>(step.lane)] += seconds_of(schedule, step);
     }
   }
   return work;
@@ -128,17 +129,18 @@ double PlanBuilder::min_seconds(const LaneWork& work, int64_t accumulation) cons
   const double all_shares = std::accumulate(shares.begin(), shares.end(), 0.0);
   const double scale = all_shares > kMaxShare ? kMaxShare / all_shares : 1;
   double sum = 0;
-  for (size_t phase = 0; phase < work.size(); ++phase) {
-    double computing = work[phase][static_cast<size_t>(Lane::kCompute)];
+  for (size_t section = 0; section < work.size(); ++section) {
+    const std::array<double, kLanes>& seconds = work[section];
+    double computing = seconds[static_cast<size_t>(Lane::kCompute)];
     for (size_t lane = 0; lane < kLanes; ++lane)
-      if (shares[lane] > 0) computing += scale * shares[lane] * work[phase][lane];
-    double busiest = *std::max_element(work[phase].begin(), work[phase].end());
+      if (shares[lane] > 0) computing += scale * shares[lane] * seconds[lane];
+    double busiest = *std::max_element(seconds.begin(), seconds.end());
     for (const Lane lane : {Lane::kHostToDevice, Lane::kDiskRead}) {
       const auto there = static_cast<size_t>(lane), back = static_cast<size_t>(opposite_of(lane));
-      busiest = std::max(busiest, both_seconds(work[phase][there], losses[there], work[phase][back], losses[back]));
+      busiest = std::max(busiest, both_seconds(seconds[there], losses[there], seconds[back], losses[back]));
     }
-    const double times = static_cast<Phase>(phase) == Phase::kUpdate ? 1 : static_cast<double>(accumulation);
-    sum += times * std::max(computing, busiest);
+    const bool once = graph_.sections[section].repeats == Repeats::kStep;
+    sum += (once ? 1 : static_cast<double>(accumulation)) * std::max(computing, busiest);
   }
   return sum;
 }

@@ -9,8 +9,8 @@
 
 namespace spillway {
 
-// By phase: how long each lane is busy.
-using LaneWork = std::array<std::array<double, kLanes>, 3>;
+// By section: how long each lane is busy.
+using LaneWork = std::vector<std::array<double, kLanes>>;
 
 class PlanBuilder {
  public:

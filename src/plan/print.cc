@@ -191,8 +191,8 @@ std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
 // "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB per step"
 std::string moves_text(const Plan& plan, const PlanContext& context) {
   std::array<double, kLanes> bytes{};
-  for (const Section& section : plan.program.sections) {
-    const double times = section.phase == Phase::kUpdate ? 1 : static_cast<double>(context.accumulation);
+  for (const SectionRange& section : plan.program.sections) {
+    const double times = section.repeats == Repeats::kStep ? 1 : static_cast<double>(context.accumulation);
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = plan.program.instructions[static_cast<size_t>(i)];
       if (instruction.kind != Instruction::Kind::kCopy) continue;

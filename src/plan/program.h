@@ -77,16 +77,16 @@ struct Instruction {
 // Whether it is a transfer from or to the scratch file, which moves whole blocks.
 [[nodiscard]] bool meets_disk(const Instruction& instruction);
 
-// A range of instructions [begin, end): the forward section, the backward section, the update section.
-struct Section {
-  Phase phase = Phase::kForward;
+// The instructions [begin, end) of one of the graph's sections.
+struct SectionRange {
+  Repeats repeats = Repeats::kMicroBatch;
   int32_t begin = 0;
   int32_t end = 0;
 };
 
 struct Program {
   std::vector<Instruction> instructions;
-  std::vector<Section> sections;  // one a phase, in order, covering all instructions
+  std::vector<SectionRange> sections;  // one a section of the graph, in order, covering all instructions
   // Where each persistent value lives between sections, and each batch value during all of them.
   std::vector<Operand> homes;
   std::vector<Operand> results;  // where the host finds each result at the end of its section

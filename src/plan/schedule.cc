@@ -99,9 +99,9 @@ class BufferAssigner {
   }
 
   void place_sections() {
-    for (size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < graph_.sections.size(); ++i) {
       schedule_.sections.push_back(
-          {static_cast<Phase>(i), step_of(sequence_.bounds[i]), step_of(sequence_.bounds[i + 1])});
+          {graph_.sections[i].repeats, step_of(sequence_.bounds[i]), step_of(sequence_.bounds[i + 1])});
     }
   }
 
@@ -135,7 +135,7 @@ class BufferAssigner {
     }
     for (const ValueId id : graph_.results) {
       int32_t& last = last_use_[static_cast<size_t>(original(id))];
-      const auto section = static_cast<size_t>(graph_.op(graph_.value(id).producer).phase);
+      const auto section = static_cast<size_t>(graph_.op(graph_.value(id).producer).section);
       last = std::max(last, schedule_.sections[section].end - 1);
     }
     stays_ =

@@ -47,9 +47,9 @@ struct Schedule {
   std::vector<Step> steps;
   std::vector<BufferId> operands;  // of one step after another, inputs before outputs
   std::vector<Buffer> buffers;
-  std::vector<Section> sections;     // in steps
-  std::vector<BufferId> persistent;  // by value: the home of a persistent or batch value, else kNone
-  std::vector<BufferId> results;     // in the order of Graph::results
+  std::vector<SectionRange> sections;  // in steps
+  std::vector<BufferId> persistent;    // by value: the home of a persistent or batch value, else kNone
+  std::vector<BufferId> results;       // in the order of Graph::results
 
   // kNone where an operand is absent.
   [[nodiscard]] std::span<const BufferId> inputs(const Step& step) const {

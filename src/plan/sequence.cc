@@ -12,22 +12,24 @@ class Sequencer {
     sequence_.executions.reserve(2 * graph_.ops.size());
     sequence_.operands.reserve(12 * graph_.ops.size());
     for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
-      const Phase phase = graph_.op(id).phase;
-      begin_sections(static_cast<size_t>(phase));
-      if (phase == Phase::kBackward) provide_inputs(id);
-      append(id, phase == Phase::kBackward, false);
+      begin_sections(graph_.op(id).section);
+      const bool late = !graph_.section_of(id).recomputable;
+      if (late) provide_inputs(id);
+      append(id, late, false);
     }
-    begin_sections(sequence_.bounds.size() - 1);
+    begin_sections(static_cast<SectionId>(graph_.sections.size()));
     return std::move(sequence_);
   }
 
  private:
-  void begin_sections(size_t section) {
-    while (section_ < section) sequence_.bounds[++section_] = static_cast<int32_t>(sequence_.executions.size());
+  // All up to this one.
+  void begin_sections(SectionId section) {
+    while (std::ssize(sequence_.bounds) <= section)
+      sequence_.bounds.push_back(static_cast<int32_t>(sequence_.executions.size()));
   }
   [[nodiscard]] bool is_recomputed(ValueId id) const { return recomputed_[static_cast<size_t>(id)]; }
 
-  // `late`: it runs in the backward pass, where recomputed values stand in for the originals.
+  // `late`: it runs where recomputed values stand in for the originals.
   void append(OpId id, bool late, bool recompute) {
     const auto end = [&] { return static_cast<int32_t>(sequence_.operands.size()); };
     Execution result{.op = id, .recompute = recompute, .first_operand = end()};
@@ -56,7 +58,6 @@ class Sequencer {
   const std::vector<bool>& recomputed_;
   std::vector<bool> again_;  // by operation: it has been run again
   Sequence sequence_;
-  size_t section_ = 0;
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
-// The order of execution: the graph's operations, with forward operations repeated in the backward pass right before
-// the first reader of what is recomputed.
+// The order of execution: the graph's operations, and those of recomputable sections once more in a later one, right
+// before the first reader of what is recomputed.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,8 +24,8 @@ struct Execution {
 struct Sequence {
   std::vector<Execution> executions;
   std::vector<Instance> operands;  // of one execution after another, inputs before outputs
-  // Executions of the forward, backward and update section: [bounds[i], bounds[i + 1]).
-  std::array<int32_t, 4> bounds{};
+  // By section: its executions are [bounds[i], bounds[i + 1]).
+  std::vector<int32_t> bounds;
 
   // kNone where an operand is absent.
   [[nodiscard]] std::span<const Instance> inputs(const Execution& e) const {
@@ -39,7 +38,7 @@ struct Sequence {
   }
 };
 
-// `recomputed_values`, by value: dropped after the forward pass and recomputed; of recomputable_values
+// `recomputed_values`, by value: dropped at the end of its section and recomputed; of recomputable_values
 // (graph/recompute.h).
 [[nodiscard]] Sequence make_sequence(const Graph& graph, const std::vector<bool>& recomputed_values);
 

@@ -26,7 +26,7 @@ class SectionPlayer {
       : tasks_(tasks), machine_(machine), finished_(finished), timeline_(timeline), result_(result) {}
 
   // The section's length in seconds.
-  double play(const Section& section) {
+  double play(const SectionRange& section) {
     begin_ = section.begin;
     end_ = section.end;
     for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -51,7 +51,7 @@ class SectionPlayer {
       if (lane == kCompute) computing += now_ - first->start;
       finish(lane);
     }
-    (section.phase == Phase::kUpdate ? result_.update_stall_seconds : result_.micro_step_stall_seconds) +=
+    (section.repeats == Repeats::kStep ? result_.update_stall_seconds : result_.micro_step_stall_seconds) +=
         now_ - computing;
     return now_;
   }
@@ -167,14 +167,14 @@ Simulation simulate(const Program& program, const CostModel& costs, std::vector<
   return simulate(tasks, program.sections, costs.machine(), timeline);
 }
 
-Simulation simulate(std::span<const Task> tasks, std::span<const Section> sections, const Machine& machine,
+Simulation simulate(std::span<const Task> tasks, std::span<const SectionRange> sections, const Machine& machine,
                     std::vector<LaneTime>* timeline) {
   Simulation result;
   std::vector<bool> finished(tasks.size());
   if (timeline) timeline->assign(tasks.size(), {});
-  for (const Section& section : sections) {
+  for (const SectionRange& section : sections) {
     const double seconds = SectionPlayer(tasks, machine, finished, timeline, result).play(section);
-    (section.phase == Phase::kUpdate ? result.update_seconds : result.micro_step_seconds) += seconds;
+    (section.repeats == Repeats::kStep ? result.update_seconds : result.micro_step_seconds) += seconds;
   }
   const auto busiest =
       std::max_element(result.lanes.begin(), result.lanes.end(),

@@ -56,7 +56,7 @@ struct Task {
   int64_t moved_bytes = 0;         // by a copy
   std::span<const int32_t> waits;  // as an instruction's
 };
-[[nodiscard]] Simulation simulate(std::span<const Task> tasks, std::span<const Section> sections,
+[[nodiscard]] Simulation simulate(std::span<const Task> tasks, std::span<const SectionRange> sections,
                                   const Machine& machine, std::vector<LaneTime>* timeline = nullptr);
 
 }  // namespace spillway

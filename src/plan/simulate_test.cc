@@ -57,7 +57,7 @@ Instruction disk_copy(Lane lane, int64_t bytes) {
 
 Program program_of(std::vector<Instruction> instructions) {
   const auto end = static_cast<int32_t>(instructions.size());
-  return {.instructions = std::move(instructions), .sections = {{Phase::kForward, 0, end}}};
+  return {.instructions = std::move(instructions), .sections = {{Repeats::kMicroBatch, 0, end}}};
 }
 
 double seconds_of(std::vector<Instruction> instructions, double share) {
@@ -147,11 +147,11 @@ TEST_CASE("a lane that is not there takes for ever") {
 TEST_CASE("an update waits once per optimizer step, a micro-batch as often as there are") {
   const Graph graph = one_addition();
   Program program = program_of({addition(Lane::kCompute), copy(9000), addition(Lane::kCompute, {1})});
-  program.sections = {{Phase::kForward, 0, 1}, {Phase::kUpdate, 1, 3}};
+  program.sections = {{Repeats::kMicroBatch, 0, 1}, {Repeats::kStep, 1, 3}};
   const CostModel costs(graph, slow_machine(graph, 0));
   const Simulation waiting_update = simulate(program, costs);
   CHECK(waiting_update.stall_seconds(16) == doctest::Approx(9));
   CHECK(waiting_update.step_seconds(16) - waiting_update.stall_seconds(16) == doctest::Approx(17 * kSeconds));
-  program.sections = {{Phase::kUpdate, 0, 1}, {Phase::kForward, 1, 3}};
+  program.sections = {{Repeats::kStep, 0, 1}, {Repeats::kMicroBatch, 1, 3}};
   CHECK(simulate(program, costs).stall_seconds(16) == doctest::Approx(16 * 9));
 }

@@ -172,11 +172,21 @@ std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& sch
   return usage;
 }
 
+namespace {
+
+const Section& section_at(const Graph& graph, const Schedule& schedule, int32_t step) {
+  const auto range = std::find_if(schedule.sections.begin(), schedule.sections.end(),
+                                  [&](const SectionRange& one) { return step < one.end; });
+  return graph.sections[static_cast<size_t>(range - schedule.sections.begin())];
+}
+
+}  // namespace
+
 std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step) {
   const Step& s = schedule.steps[static_cast<size_t>(step)];
   if (s.op == kNone) return fmt::format("{} of {}", name_of(s.lane), graph.value(s.moved).name);
   const Operation& op = graph.op(s.op);
-  std::string text(name_of(s.recompute ? Phase::kBackward : op.phase));
+  std::string text = section_at(graph, schedule, step).name;
   if (op.block != kNone) text += ", " + graph.blocks[static_cast<size_t>(op.block)].name;
   text += fmt::format(", {}{}", op.def->name, s.recompute ? " again" : "");
   return text;

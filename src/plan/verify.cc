@@ -35,12 +35,9 @@ class ProgramVerifier {
     for (int step = 0; step < 2; ++step) {
       for (int micro_step = 0; micro_step < 2; ++micro_step) {
         begin_micro_step();
-        replay(Phase::kForward);
-        replay(Phase::kBackward);
-        check_homes(Phase::kBackward);
+        replay(Repeats::kMicroBatch);
       }
-      replay(Phase::kUpdate);
-      check_homes(Phase::kUpdate);
+      replay(Repeats::kStep);
     }
     return std::move(violations_);
   }
@@ -57,6 +54,9 @@ class ProgramVerifier {
     return fmt::format("instruction {} ({}{})", i, graph_.op(instruction.op).def->name,
                        instruction.recompute ? ", again" : "");
   }
+  [[nodiscard]] const std::string& section_name(SectionId id) const {
+    return graph_.sections[static_cast<size_t>(id)].name;
+  }
   [[nodiscard]] const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_arenas(const Budget& budget) {
@@ -71,8 +71,12 @@ class ProgramVerifier {
 
   // Ids, places and the correspondence with the graph.
   void check_form() {
+    if (program_.sections.size() != graph_.sections.size()) {
+      report("{} sections instead of {}", program_.sections.size(), graph_.sections.size());
+      return;
+    }
     int32_t expected_begin = 0;
-    for (const Section& section : program_.sections) {
+    for (const SectionRange& section : program_.sections) {
       if (section.begin != expected_begin || section.end < section.begin)
         report("sections do not cover the instructions in order");
       expected_begin = section.end;
@@ -86,15 +90,18 @@ class ProgramVerifier {
     if (program_.results.size() != graph_.results.size())
       report("{} results instead of {}", program_.results.size(), graph_.results.size());
     std::vector<int> runs(graph_.ops.size(), 0);
-    for (const Section& section : program_.sections) {
-      for (int32_t i = section.begin; i < section.end; ++i) check_instruction(i, section.phase, runs);
+    for (size_t k = 0; k < graph_.sections.size(); ++k) {
+      const SectionRange& range = program_.sections[k];
+      if (range.repeats != graph_.sections[k].repeats)
+        report("the {} section repeats otherwise than in the graph", graph_.sections[k].name);
+      for (int32_t i = range.begin; i < range.end; ++i) check_instruction(i, static_cast<SectionId>(k), runs);
     }
     for (size_t op = 0; op < runs.size(); ++op) {
       if (runs[op] != 1) report("operation {} ({}) runs {} times", op, graph_.ops[op].def->name, runs[op]);
     }
   }
 
-  void check_instruction(int32_t i, Phase phase, std::vector<int>& runs) {
+  void check_instruction(int32_t i, SectionId section, std::vector<int>& runs) {
     const Instruction& instruction = at(i);
     for (const int32_t other : instruction.waits) {
       if (other < 0 || other >= i) report("instruction {} waits for {}, which is not before it", i, other);
@@ -110,14 +117,14 @@ class ProgramVerifier {
     }
     const Operation& op = graph_.op(instruction.op);
     if (instruction.recompute) {
-      if (op.phase != Phase::kForward || phase != Phase::kBackward)
-        report("{} recomputes what is not forward, or not in the backward section", describe(i));
+      if (!graph_.section_of(op).recomputable || section <= op.section)
+        report("{} recomputes what may not be, or not in a later section", describe(i));
       for (const ValueId v : op.outputs) {
         if (graph_.value(v).updates != kNone) report("{} updates {} a second time", describe(i), name(v));
       }
     } else {
       ++runs[static_cast<size_t>(instruction.op)];
-      if (op.phase != phase) report("{} stands in the {} section", describe(i), name_of(phase));
+      if (op.section != section) report("{} stands in the {} section", describe(i), section_name(section));
     }
     check_operands(i, instruction.inputs, op.inputs);
     check_operands(i, instruction.outputs, op.outputs);
@@ -234,7 +241,7 @@ class ProgramVerifier {
   void order_instructions() {
     clocks_.resize(program_.instructions.size());
     positions_.resize(program_.instructions.size());
-    for (const Section& section : program_.sections) {
+    for (const SectionRange& section : program_.sections) {
       std::array<Clock, kLanes> lanes{};
       std::array<int32_t, kLanes> counts{};
       for (int32_t i = section.begin; i < section.end; ++i) {
@@ -277,12 +284,14 @@ class ProgramVerifier {
     for (const auto& [id, place] : homes_) (void)memory(place).write(place.offset, place.bytes, id, kNone);
   }
 
-  void replay(Phase phase) {
-    for (const Section& section : program_.sections) {
-      if (section.phase != phase) continue;
+  void replay(Repeats repeats) {
+    for (SectionId section = 0; section < static_cast<SectionId>(graph_.sections.size()); ++section) {
+      const SectionRange& range = program_.sections[static_cast<size_t>(section)];
+      if (range.repeats != repeats) continue;
       for (ByteMap& map : memory_) map.forget_accesses();
-      for (int32_t i = section.begin; i < section.end; ++i) execute(i);
-      for (size_t k = 0; k < program_.results.size(); ++k) check_result(k, phase);
+      for (int32_t i = range.begin; i < range.end; ++i) execute(i);
+      for (size_t k = 0; k < program_.results.size(); ++k) check_result(k, section);
+      check_homes(section);
     }
   }
 
@@ -330,29 +339,29 @@ class ProgramVerifier {
     (void)memory(place).write(place.offset, place.bytes, value, i);
   }
 
-  void check_result(size_t k, Phase phase) {
+  void check_result(size_t k, SectionId section) {
     const Operand& result = program_.results[k];
     if (result.value != graph_.results[k]) {
       report("result {} is another value than the graph's", k);
-    } else if (graph_.op(graph_.value(result.value).producer).phase == phase &&
+    } else if (graph_.op(graph_.value(result.value).producer).section == section &&
                !memory(result.place).read(result.place.offset, result.place.bytes, result.value, kNone).whole) {
       report("result {} is gone at the end of its section", name(result.value));
     }
   }
 
-  // After the sections up to `phase`, each home must hold the last version of its value that they make.
-  void check_homes(Phase phase) {
+  // After the sections up to this one, each home must hold the last version of its value that they make.
+  void check_homes(SectionId section) {
     std::map<ValueId, ValueId> last;
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
       const OpId producer = graph_.value(id).producer;
-      if (producer != kNone && graph_.op(producer).phase > phase) continue;
+      if (producer != kNone && graph_.op(producer).section > section) continue;
       if (const ValueId root = graph_.persistent_root(id); root != kNone) last[root] = id;
     }
     for (const auto& [root, version] : last) {
       const auto home = homes_.find(root);
       if (home == homes_.end()) continue;  // reported by place_homes
       if (!memory(home->second).read(home->second.offset, home->second.bytes, version, kNone).whole) {
-        report("{} is not at home at the end of the {} section", name(version), name_of(phase));
+        report("{} is not at home at the end of the {} section", name(version), section_name(section));
       }
     }
   }

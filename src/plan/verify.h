@@ -1,13 +1,13 @@
 // Replays a Program byte by byte and reports what would go wrong. It shares no code with the planner and trusts nothing
 // but the Graph: not lifetimes, not the order in which a plan was made.
 //
-// Checked: every operation runs exactly once in its phase, on the operands that the graph names; every read finds the
+// Checked: every operation runs exactly once in its section, on the operands that the graph names; every read finds the
 // whole value it expects, written earlier and not overwritten since, in a first and in a later micro-batch and step;
 // operands of one instruction overlap only where the operation allows in-place; whatever touches the same bytes on two
 // lanes is ordered by waits, unless both only read; copies go along their lane, those from and to the scratch file in
 // whole blocks; operations compute on the memory of their lane; every place is inside its arena, every arena inside its
-// budget; nothing writes to the user's files; persistent values are at home, in their last version, when a step ends;
-// results are where the program says.
+// budget; nothing writes to the user's files; persistent values are at home, in their last version, when a section
+// ends; results are where the program says.
 #pragma once
 
 #include <string>

@@ -52,7 +52,7 @@ const Breakage kBreakages[] = {
      }},
     {"two neighbours change places",
      [](Program& p, RandomStream& r) {
-       const Section& s = p.sections[r.below(3)];
+       const SectionRange& s = p.sections[r.below(3)];
        if (s.end - s.begin < 2) return false;
        const auto i = static_cast<size_t>(s.begin) + r.below(static_cast<uint32_t>(s.end - s.begin - 1));
        std::swap(p.instructions[i], p.instructions[i + 1]);

@@ -105,7 +105,7 @@ class WaitFinder {
   }
 
   Waits run() {
-    for (const Section& section : schedule_.sections) {
+    for (const SectionRange& section : schedule_.sections) {
       for (size_t tier = 0; tier < kTiers; ++tier) tiers_[tier].start(fixed_[tier]);
       known_.fill(kNobody);
       for (int32_t i = section.begin; i < section.end; ++i) add_waits(i);

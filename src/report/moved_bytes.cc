@@ -4,8 +4,8 @@ namespace spillway {
 
 MovedBytes moved_bytes(const Graph& graph, const Program& program, int64_t accumulation) {
   MovedBytes result{};
-  for (const Section& section : program.sections) {
-    const int64_t times = section.phase == Phase::kUpdate ? 1 : accumulation;
+  for (const SectionRange& section : program.sections) {
+    const int64_t times = section.repeats == Repeats::kStep ? 1 : accumulation;
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
       if (instruction.kind != Instruction::Kind::kCopy) continue;

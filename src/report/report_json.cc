@@ -113,8 +113,8 @@ ordered_json losses_json(const std::vector<LossPoint>& curve) {
 // The arithmetic of matrix products that one micro-batch costs by its operations' own account.
 double flops_per_micro_step(const Graph& graph, const Program& program) {
   double sum = 0;
-  for (const Section& section : program.sections) {
-    if (section.phase == Phase::kUpdate) continue;
+  for (const SectionRange& section : program.sections) {
+    if (section.repeats == Repeats::kStep) continue;
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
       if (instruction.kind != Instruction::Kind::kRun) continue;

@@ -20,7 +20,7 @@ class StallFinder {
   StallFinder(const Program& program, Timeline& timeline) : program_(program), timeline_(timeline) {}
 
   void run() {
-    for (const Section& section : program_.sections) {
+    for (const SectionRange& section : program_.sections) {
       if (section.begin == section.end) continue;
       int32_t last = section.begin;  // the instruction that finishes last
       double begin = kNever;
@@ -63,7 +63,7 @@ void finish(const Program& program, Timeline& timeline) {
 }
 
 // The lane whose instructions mark the time in a section.
-Lane leading_lane(const Program& program, const Section& section) {
+Lane leading_lane(const Program& program, const SectionRange& section) {
   std::array<int32_t, kLanes> instructions{};
   for (int32_t i = section.begin; i < section.end; ++i) ++instructions[static_cast<size_t>(at(program, i).lane)];
   if (instructions[0] > 0) return Lane::kCompute;
@@ -77,7 +77,7 @@ Timeline predicted_timeline(const Program& program, const CostModel& costs) {
   (void)simulate(program, costs, &timeline.times);
   // The simulator counts from the beginning of each section.
   double begin = 0;
-  for (const Section& section : program.sections) {
+  for (const SectionRange& section : program.sections) {
     double end = begin;
     for (int32_t i = section.begin; i < section.end; ++i) {
       LaneTime& time = timeline.times[static_cast<size_t>(i)];

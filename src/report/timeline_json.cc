@@ -59,7 +59,7 @@ class TimelineWriter {
     std::array<int32_t, kLanes> open;
     open.fill(kNone);
     for (int32_t section = 0; section < std::ssize(program_.sections); ++section) {
-      const Section& range = program_.sections[static_cast<size_t>(section)];
+      const SectionRange& range = program_.sections[static_cast<size_t>(section)];
       for (int32_t i = range.begin; i < range.end; ++i) {
         int32_t& group = open[static_cast<size_t>(at(static_cast<size_t>(i)).lane)];
         if (group == kNone || !joins(i, section, groups_[static_cast<size_t>(group)], limit)) {
@@ -114,8 +114,8 @@ class TimelineWriter {
     if (instruction.kind == Instruction::Kind::kCopy)
       return static_cast<int>(class_of_moved(graph_.value(instruction.inputs[0].value)));
     if (instruction.recompute) return kMemoryClasses + 2;
-    const Phase phase = program_.sections[static_cast<size_t>(section)].phase;
-    return kMemoryClasses + (phase == Phase::kUpdate ? 3 : static_cast<int>(phase));
+    const Section& kind = graph_.sections[static_cast<size_t>(section)];
+    return kMemoryClasses + (kind.repeats == Repeats::kStep ? 3 : kind.recomputable ? 0 : 1);
   }
 
   [[nodiscard]] int64_t bytes_of(int32_t i) const {

@@ -14,22 +14,22 @@ constexpr int64_t kStepsBefore = 5;
 // device's.
 constexpr size_t kMaxKept = 4;
 
-bool is_kernels_alone(const Program& program, const Section& section) {
+bool is_kernels_alone(const Program& program, const SectionRange& section) {
   const auto begin = program.instructions.begin() + section.begin, end = program.instructions.begin() + section.end;
   return begin != end && std::all_of(begin, end, [](const Instruction& i) {
            return i.lane == Lane::kCompute && i.kind == Instruction::Kind::kRun;
          });
 }
 
-int64_t runs_before(const Section& section, const LaneProfile& profile) {
-  return kStepsBefore * (section.phase == Phase::kUpdate ? 1 : std::max<int64_t>(1, profile.traced_micro_steps()));
+int64_t runs_before(const SectionRange& section, const LaneProfile& profile) {
+  return kStepsBefore * (section.repeats == Repeats::kStep ? 1 : std::max<int64_t>(1, profile.traced_micro_steps()));
 }
 
 }  // namespace
 
 CapturedSections::CapturedSections(LoadedProgram& loaded, LaneProfile& profile) : loaded_(loaded), profile_(profile) {
   if (!loaded.is_asynchronous(Lane::kCompute)) return;
-  for (const Section& section : loaded.program().sections) {
+  for (const SectionRange& section : loaded.program().sections) {
     if (!is_kernels_alone(loaded.program(), section)) continue;
     Candidate& candidate = candidates_.emplace_back();
     candidate.section = section;
@@ -41,7 +41,7 @@ CapturedSections::CapturedSections(LoadedProgram& loaded, LaneProfile& profile) 
   end_ = loaded.device().make_event();
 }
 
-bool CapturedSections::run(const Section& section) {
+bool CapturedSections::run(const SectionRange& section) {
   const auto candidate = std::find_if(candidates_.begin(), candidates_.end(),
                                       [&](const Candidate& one) { return one.section.begin == section.begin; });
   if (candidate == candidates_.end()) return false;

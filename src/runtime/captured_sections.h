@@ -23,7 +23,7 @@ class CapturedSections {
 
   // Replays the section and returns when it has finished, capturing it where it is time to. False: it is to be run
   // otherwise. Throws MachineError where its work fails.
-  [[nodiscard]] bool run(const Section& section);
+  [[nodiscard]] bool run(const SectionRange& section);
 
  private:
   struct Kept {
@@ -31,7 +31,7 @@ class CapturedSections {
     std::unique_ptr<CapturedWork> work;
   };
   struct Candidate {
-    Section section;
+    SectionRange section;
     bool follows_tokens = false;
     int64_t runs_before = 0;  // it is captured
     int64_t tokens = -1;      // of the last runs that were not replayed,

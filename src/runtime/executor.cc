@@ -19,14 +19,12 @@ TensorView Executor::result(size_t index) const {
   return mirror_ ? mirror_->result(index) : loaded_.view(loaded_.program().results[index]);
 }
 
-void Executor::run(Phase phase) {
+void Executor::run(SectionId section) {
   if (error_) std::rethrow_exception(error_);
   try {
-    if (mirror_) mirror_->send_batch(phase);
-    for (const Section& section : loaded_.program().sections) {
-      if (section.phase == phase) lanes_->run(section);
-    }
-    if (mirror_) mirror_->fetch_results(phase);
+    if (mirror_) mirror_->send_batch(section);
+    lanes_->run(loaded_.program().sections[static_cast<size_t>(section)]);
+    if (mirror_) mirror_->fetch_results(section);
   } catch (...) {
     error_ = std::current_exception();
     throw;

@@ -45,7 +45,7 @@ class Executor {
   void set_tokens(int64_t tokens) { loaded_.set_tokens(tokens); }
   // Returns when all lanes have finished the section. Throws MachineError where a transfer fails, when nothing is in
   // flight any more; what the tiers hold is lost then, and every later call throws the same.
-  void run(Phase phase);
+  void run(SectionId section);
 
   // Notes the times of every instruction from here on, for one step.
   void start_trace() { profile_.start_trace(); }

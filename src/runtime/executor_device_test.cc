@@ -166,7 +166,7 @@ TEST_CASE("captured work is replayed for its own number of rows only, and reads 
     executor.set_tokens(tokens);
     const TensorView home = executor.home(batch);
     std::fill_n(home.as<uint8_t>(), home.bytes(), static_cast<uint8_t>(++filler));
-    executor.run(Phase::kForward);
+    executor.run(0);
     const auto* result = executor.result(0).as<int32_t>();
     CHECK(result[0] == tokens);
     CHECK(result[1] == tokens * filler);
@@ -208,7 +208,7 @@ TEST_CASE("a batch value is sent again where it has been asked for again, and on
   const TensorView home = executor.home(batch);
   const auto sum_of = [&](uint8_t filler) {
     std::fill_n(home.as<uint8_t>(), home.bytes(), filler);
-    executor.run(Phase::kForward);
+    executor.run(0);
     return executor.result(0).as<int32_t>()[1];
   };
   CHECK(sum_of(1) == 4);

@@ -27,11 +27,11 @@ constexpr RandomGraphOptions kLarge = {.max_bytes = 30000};
 
 int64_t copied_bytes(const Program& program, Lane lane, int64_t micro_steps) {
   int64_t sum = 0;
-  for (const Section& section : program.sections) {
+  for (const SectionRange& section : program.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
       if (instruction.kind == Instruction::Kind::kCopy && instruction.lane == lane)
-        sum += instruction.inputs[0].place.bytes * (section.phase == Phase::kUpdate ? 1 : micro_steps);
+        sum += instruction.inputs[0].place.bytes * (section.repeats == Repeats::kStep ? 1 : micro_steps);
     }
   }
   return sum;
@@ -191,10 +191,10 @@ TEST_CASE("each lane's time, bytes and trace are measured, and the peaks are tho
       if (job.program.instructions[i].lane == lane) sum += profile.instructions()[i].seconds;
     CHECK(profile.totals(lane).busy_seconds == doctest::Approx(sum));
     size_t expected_events = 0;
-    for (const Section& section : job.program.sections) {
+    for (const SectionRange& section : job.program.sections) {
       for (int32_t i = section.begin; i < section.end; ++i) {
         if (job.program.instructions[static_cast<size_t>(i)].lane == lane)
-          expected_events += section.phase == Phase::kUpdate ? 1 : 2;
+          expected_events += section.repeats == Repeats::kStep ? 1 : 2;
       }
     }
     const std::span<const LaneEvent> events = profile.trace(lane);
@@ -267,14 +267,14 @@ TEST_CASE("copies move the rows of the stream, and all of what stays") {
                            .lane = Lane::kHostToDevice,
                            .inputs = {at(cache, Tier::kHost, 64)},
                            .outputs = {at(cache, Tier::kDevice, 32)}}};
-  program.sections = {{Phase::kForward, 0, 2}};
+  program.sections = {{Repeats::kMicroBatch, 0, 2}};
   ThreadPool pool(1);
   Executor executor(graph, program, pool);
   executor.set_tokens(5);
-  executor.run(Phase::kForward);
+  executor.run(0);
   CHECK(executor.lanes().totals(Lane::kDeviceToHost).bytes == 5 * 3);
   CHECK(executor.lanes().totals(Lane::kHostToDevice).bytes == 8 * 3);
   executor.set_tokens(0);
-  executor.run(Phase::kForward);
+  executor.run(0);
   CHECK(executor.lanes().totals(Lane::kDeviceToHost).bytes == 5 * 3);
 }

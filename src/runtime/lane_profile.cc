@@ -17,10 +17,10 @@ LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps
   }
   if (traced_micro_steps == 0) return;
   std::array<int64_t, kLanes> events{};
-  for (const Section& section : program.sections) {
+  for (const SectionRange& section : program.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
       events[static_cast<size_t>(program.instructions[static_cast<size_t>(i)].lane)] +=
-          section.phase == Phase::kUpdate ? 1 : traced_micro_steps;
+          section.repeats == Repeats::kStep ? 1 : traced_micro_steps;
     }
   }
   for (size_t lane = 0; lane < kLanes; ++lane) lanes_[lane].events.reserve(static_cast<size_t>(events[lane]));

@@ -14,7 +14,7 @@ class LaneRunner {
   virtual ~LaneRunner() = default;
   // Returns when all instructions of the section have finished. Where one fails, throws its error when none is running
   // any more, and must not be called again.
-  virtual void run(const Section& section) = 0;
+  virtual void run(const SectionRange& section) = 0;
 };
 
 // The arguments outlive the runner.

@@ -81,7 +81,7 @@ void LaneThreads::stop() {
   }
 }
 
-void LaneThreads::run(const Section& section) {
+void LaneThreads::run(const SectionRange& section) {
   if (captured_.run(section)) return;
   int32_t running = 0;
   for (LaneState& state : lanes_) {
@@ -129,7 +129,7 @@ void LaneThreads::finish_queues() {
 }
 
 // A queue's instruction starts when the one before it has finished and all that it waits for has.
-void LaneThreads::record_times(const Section& section) {
+void LaneThreads::record_times(const SectionRange& section) {
   if (!begin_) return;
   std::array<double, kLanes> last;
   last.fill(begin_seconds_);

@@ -38,7 +38,7 @@ class LaneThreads final : public LaneRunner {
   LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook before_each = {});
   ~LaneThreads() override;
 
-  void run(const Section& section) override;
+  void run(const SectionRange& section) override;
 
  private:
   struct alignas(64) LaneState {
@@ -76,7 +76,7 @@ class LaneThreads final : public LaneRunner {
   [[nodiscard]] bool is_asynchronous(int32_t i) const { return events_[static_cast<size_t>(i)] != nullptr; }
   void begin_queues();
   void finish_queues();
-  void record_times(const Section& section);
+  void record_times(const SectionRange& section);
   void fail(std::exception_ptr error);
 
   LoadedProgram& loaded_;

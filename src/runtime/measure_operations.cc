@@ -84,7 +84,7 @@ class OperationBench {
     std::set<std::string> seen;
     for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
       if (!graph.op(op).def->kernel(device.kind())) continue;
-      if (lanes == BenchLanes::kHost && graph.op(op).phase != Phase::kUpdate) continue;
+      if (lanes == BenchLanes::kHost && graph.section_of(op).repeats != Repeats::kStep) continue;
       std::string signature = signature_of(graph, op);
       const auto known = machine.operations.find(signature);
       if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
@@ -372,7 +372,8 @@ class OperationBench {
   void measure(Sample& sample) {
     if (lanes_ != BenchLanes::kHost) sample.compute_seconds.push_back(run_once(sample, pool_));
     if (lanes_ == BenchLanes::kCompute) return;
-    if (operation(sample).phase == Phase::kUpdate) sample.host_seconds.push_back(run_once(sample, host_pool_));
+    if (graph_.section_of(sample.op).repeats == Repeats::kStep)
+      sample.host_seconds.push_back(run_once(sample, host_pool_));
   }
 
   void forget() {

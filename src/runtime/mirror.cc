@@ -25,7 +25,8 @@ int64_t bytes_for(const LoadedProgram& loaded) {
 Mirror::Mirror(LoadedProgram& loaded) : loaded_(loaded), memory_("host", bytes_for(loaded)) {
   pinned_ = loaded.device().pin({memory_.at(0), static_cast<size_t>(memory_.bytes())});
   for (const Operand& home : loaded.program().homes) {
-    if (loaded.graph().value(home.value).kind == ValueKind::kBatch) batch_.push_back({next_copy(home)});
+    if (loaded.graph().value(home.value).kind == ValueKind::kBatch)
+      batch_.push_back({next_copy(home), std::vector<bool>(loaded.program().sections.size())});
   }
   for (const Operand& result : loaded.program().results) results_.push_back(next_copy(result));
   find_readers();
@@ -40,12 +41,12 @@ Mirror::Copy Mirror::next_copy(const Operand& operand) {
 
 void Mirror::find_readers() {
   const Program& program = loaded_.program();
-  for (const Section& section : program.sections) {
-    for (int32_t i = section.begin; i < section.end; ++i) {
+  for (size_t section = 0; section < program.sections.size(); ++section) {
+    for (int32_t i = program.sections[section].begin; i < program.sections[section].end; ++i) {
       for (const Operand& input : program.instructions[static_cast<size_t>(i)].inputs) {
         const auto batch =
             std::find_if(batch_.begin(), batch_.end(), [&](const Batch& one) { return one.copy.value == input.value; });
-        if (batch != batch_.end()) batch->is_read[static_cast<size_t>(section.phase)] = true;
+        if (batch != batch_.end()) batch->is_read[section] = true;
       }
     }
   }
@@ -59,11 +60,11 @@ TensorView Mirror::home(ValueId id) {
   return found->copy.host;
 }
 
-void Mirror::send_batch(Phase phase) {
+void Mirror::send_batch(SectionId section) {
   DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
   bool has_sent = false;
   for (auto& [copy, is_read, has_changed] : batch_) {
-    if (!has_changed || !is_read[static_cast<size_t>(phase)]) continue;
+    if (!has_changed || !is_read[static_cast<size_t>(section)]) continue;
     queue.copy(copy.device, copy.host.data, copy.host.bytes());
     has_changed = false;
     has_sent = true;
@@ -72,11 +73,11 @@ void Mirror::send_batch(Phase phase) {
   if (has_sent) queue.finish();
 }
 
-void Mirror::fetch_results(Phase phase) {
+void Mirror::fetch_results(SectionId section) {
   const Graph& graph = loaded_.graph();
   DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
   for (const Copy& copy : results_) {
-    if (graph.op(graph.value(copy.value).producer).phase == phase)
+    if (graph.op(graph.value(copy.value).producer).section == section)
       queue.copy(copy.host.data, copy.device, copy.host.bytes());
   }
   queue.finish();

@@ -4,7 +4,6 @@
 // After construction nothing is allocated.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "backend/arena.h"
@@ -21,10 +20,10 @@ class Mirror {
   [[nodiscard]] TensorView home(ValueId id);
   [[nodiscard]] TensorView result(size_t index) const { return results_[index].host; }
 
-  // Sends the batch values that have changed since they were sent last and that a section of this phase reads.
-  void send_batch(Phase phase);
+  // Sends the batch values that have changed since they were sent last and that this section reads.
+  void send_batch(SectionId section);
   // Fetches the results of a section that has finished.
-  void fetch_results(Phase phase);
+  void fetch_results(SectionId section);
 
  private:
   struct Copy {
@@ -34,7 +33,7 @@ class Mirror {
   };
   struct Batch {
     Copy copy;
-    std::array<bool, 3> is_read{};  // by phase
+    std::vector<bool> is_read;  // by section
     bool has_changed = true;
   };
   [[nodiscard]] Copy next_copy(const Operand& operand);

@@ -116,7 +116,7 @@ std::span<const float> Generator::run(std::span<const int32_t> tokens, int64_t s
   std::iota(positions, positions + count, narrow<int32_t>(start));
   *executor_->home(decoder_.start).as<int32_t>() = narrow<int32_t>(start);
   *executor_->home(decoder_.last).as<int32_t>() = narrow<int32_t>(count - 1);
-  executor_->run(Phase::kForward);
+  executor_->run(0);
   return {executor_->result(0).as<float>(), static_cast<size_t>(config_.vocab_size)};
 }
 

@@ -61,20 +61,20 @@ double TrainingSession::micro_step(const Stream& stream, float scale, int64_t mi
   // 62 bits, since a negative seed switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   fill(stream, scale, static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
-  executor_.run(Phase::kForward);
+  executor_.run(training().forward);
   const double result = loss();
-  executor_.run(Phase::kBackward);
+  executor_.run(training().backward);
   return result;
 }
 
 double TrainingSession::update() {
-  executor_.run(Phase::kUpdate);
+  executor_.run(training().update);
   return *executor_.result(training().norm_result).as<float>();
 }
 
 Evaluation TrainingSession::evaluate(const Stream& stream) {
   fill(stream, 1.0f, -1);
-  executor_.run(Phase::kForward);
+  executor_.run(training().forward);
   return {loss(), *executor_.result(training().correct_result).as<int32_t>()};
 }
 

@@ -88,7 +88,6 @@ class TrainingGraphBuilder {
   }
 
   ValueId add_loss() {
-    b_.set_phase(Phase::kForward);
     const ops::LossGradients wanted =
         is_trained(result_.decoder.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
     const ops::CrossEntropy entropy = ops::linear_cross_entropy(b_, result_.decoder.hidden, result_.decoder.head,
@@ -100,12 +99,12 @@ class TrainingGraphBuilder {
     return entropy.loss;
   }
 
-  // What a micro-batch can do right behind its gradients is appended to the backward phase and then placed there.
+  // What a micro-batch can do right behind its gradients is appended to the backward section and then placed there.
   void add_update() {
     const bool early_norms = !options_.accumulates;
     const bool early_updates = early_norms && options_.max_grad_norm == 0;
     const auto first = static_cast<OpId>(graph().ops.size());
-    if (!early_norms) b_.set_phase(Phase::kUpdate);
+    if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;
     for (const WeightGradient& g : gradients_) {
       b_.set_block(graph().value(g.weight).block);
@@ -114,7 +113,7 @@ class TrainingGraphBuilder {
     if (early_updates) add_updates(kNone);
     const auto end = static_cast<OpId>(graph().ops.size());
 
-    b_.set_phase(Phase::kUpdate);
+    if (early_norms) b_.begin_section(update_section());
     b_.set_block(kNone);
     const ops::ClipFactor clip = ops::clip_factor(b_, squares, options_.max_grad_norm);
     result_.norm_result = graph().results.size();

@@ -52,14 +52,15 @@ struct TrainingGraph {
   ValueId loss_scale = kNone;     // f32 [1]: 1 / targets of the whole step
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId step = kNone;           // i32 [1]: 1 in the first step
+  SectionId forward = 0, backward = 1, update = 2;
   // Into Graph::results.
   size_t loss_result = 0;     // f32 [1] after the forward section: the micro-batch's share of the step's mean loss
   size_t correct_result = 0;  // i32 [1] after the forward section: targets whose token is the likeliest
   size_t norm_result = 0;     // f32 [1] after the update section: the gradients' norm before clipping
 };
 
-// Without accumulation a gradient's norm is taken in the backward phase as soon as the gradient is there; without
-// clipping besides, so are the optimizer's operations, and nothing but the norm of all is left for the update phase.
+// Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without
+// clipping besides, so are the optimizer's operations, and nothing but the norm of all is left for the update section.
 [[nodiscard]] TrainingGraph build_training_graph(const ModelConfig& model, const TrainingGraphOptions& options);
 
 }  // namespace spillway::train

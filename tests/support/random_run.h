@@ -113,10 +113,9 @@ class RandomRun {
   void train(Outcome* outcome, int micro_steps = 2) {
     for (int micro_step = 0; micro_step < micro_steps; ++micro_step) {
       for (const ValueId id : job_.batch) fill_initial(id, micro_step, bytes_of(executor_->home(id)));
-      run(Phase::kForward, outcome);
-      run(Phase::kBackward, outcome);
+      run(Repeats::kMicroBatch, outcome);
     }
-    run(Phase::kUpdate, outcome);
+    run(Repeats::kStep, outcome);
   }
 
   [[nodiscard]] Executor& executor() { return *executor_; }
@@ -126,12 +125,18 @@ class RandomRun {
     return {view.as<uint8_t>(), static_cast<size_t>(view.bytes())};
   }
 
-  void run(Phase phase, Outcome* outcome) {
-    executor_->run(phase);
+  void run(Repeats repeats, Outcome* outcome) {
+    for (size_t i = 0; i < job_.graph.sections.size(); ++i) {
+      if (job_.graph.sections[i].repeats == repeats) run(static_cast<SectionId>(i), outcome);
+    }
+  }
+
+  void run(SectionId section, Outcome* outcome) {
+    executor_->run(section);
     if (!outcome) return;
     for (size_t i = 0; i < job_.graph.results.size(); ++i) {
       const ValueId id = job_.graph.results[i];
-      if (job_.graph.op(job_.graph.value(id).producer).phase == phase)
+      if (job_.graph.op(job_.graph.value(id).producer).section == section)
         (*outcome)[id] = outcome_of(bytes_of(executor_->result(i)));
     }
   }

@@ -77,7 +77,7 @@ const OpDef kMix = {.name = "mix",
                     .workspace_bytes = workspace_mix,
                     .in_place = {{0, 0}},
                     .cpu = run_mix};
-// The same without a gradient, for the backward and update phases; its addend may be added into.
+// The same without a gradient, for the backward and update sections; its addend may be added into.
 const OpDef kGrad = {.name = "grad",
                      .infer = infer_mix,
                      .cost = cost_mix,
@@ -161,7 +161,7 @@ class Interpreter {
  private:
   // Any instruction whose lane predecessors and waits are done may come next.
   bool run_section(size_t index) {
-    const Section& section = program_.sections[index];
+    const SectionRange& section = program_.sections[index];
     std::vector<bool> done(program_.instructions.size(), false);
     for (int32_t i = 0; i < section.begin; ++i) done[static_cast<size_t>(i)] = true;
     for (int32_t left = section.end - section.begin; left > 0; --left) {
@@ -182,7 +182,7 @@ class Interpreter {
     }
     for (size_t k = 0; k < program_.results.size(); ++k) {
       const Operand& result = program_.results[k];
-      if (graph_.op(graph_.value(graph_.results[k]).producer).phase != section.phase) continue;
+      if (graph_.op(graph_.value(graph_.results[k]).producer).section != static_cast<SectionId>(index)) continue;
       if (!memory_.contains(result.place)) return false;
       outcome_[graph_.results[k]] = hash_bytes(memory_.at(result.place), result.place.bytes, 0);
     }
@@ -300,7 +300,7 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   const ValueId loss = b.append_one(kMix, {x}, next_attributes(b, 8, 0, 0, 1));
   b.result(loss);
   append_backward(b, loss, weights, sum);
-  b.set_phase(Phase::kUpdate);
+  b.begin_section(update_section());
   for (const WeightGradient& w : weights) {
     // As with real accumulation, only accumulators carry gradients from several micro-batches to the update.
     const int64_t bytes = b.type(w.weight).bytes();
@@ -324,10 +324,10 @@ Outcome expected_outcome(const Graph& graph) {
   const auto hash = [&](ValueId id) {
     return hash_bytes(values[id].data(), static_cast<int64_t>(values[id].size()), 0);
   };
-  const auto run = [&](Phase phase) {
+  const auto run = [&](SectionId section) {
     for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
       const Operation& op = graph.op(id);
-      if (op.phase != phase) continue;
+      if (op.section != section) continue;
       std::vector<uint64_t> hashes;
       for (const ValueId v : op.inputs)
         if (v != kNone) hashes.push_back(hash(v));
@@ -336,10 +336,11 @@ Outcome expected_outcome(const Graph& graph) {
         if (std::count(graph.results.begin(), graph.results.end(), v)) outcome[v] = hash(v);
     }
   };
-  const auto bring_home = [&](Phase phase) {
+  const auto bring_home = [&](SectionId section) {
     for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
       const ValueId root = graph.persistent_root(id);
-      if (root != kNone && root != id && graph.op(graph.value(id).producer).phase <= phase) values[root] = values[id];
+      if (root != kNone && root != id && graph.op(graph.value(id).producer).section <= section)
+        values[root] = values[id];
     }
   };
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
@@ -348,12 +349,12 @@ Outcome expected_outcome(const Graph& graph) {
     for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
       if (graph.value(id).producer == kNone && !graph.is_persistent(id)) fill(id, initial_seed(id, micro_step));
     }
-    run(Phase::kForward);
-    run(Phase::kBackward);
-    bring_home(Phase::kBackward);
+    run(0);
+    run(1);
+    bring_home(1);
   }
-  run(Phase::kUpdate);
-  bring_home(Phase::kUpdate);
+  run(2);
+  bring_home(2);
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
     if (graph.is_persistent(id)) outcome[id] = hash(id);
   return outcome;
@@ -365,7 +366,7 @@ std::optional<Outcome> execute(const Graph& graph, const Program& program, Rando
 
 Program spread_over_lanes(const Graph&, const Program& program, RandomStream& random) {
   Program result = program;
-  for (const Section& section : result.sections) {
+  for (const SectionRange& section : result.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
       Instruction& instruction = result.instructions[static_cast<size_t>(i)];
       instruction.lane = random.below(3) == 0 ? Lane::kPeer : Lane::kCompute;

@@ -22,7 +22,7 @@ bool ScriptedLanes::is_ready(int32_t instruction) const {
   });
 }
 
-void ScriptedLanes::run(const Section& section) {
+void ScriptedLanes::run(const SectionRange& section) {
   done_.fill(section.begin);
   for (size_t lane = 0; lane < kLanes; ++lane) {
     const std::vector<int32_t>& all = instructions_[lane];

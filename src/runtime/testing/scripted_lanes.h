@@ -17,7 +17,7 @@ class ScriptedLanes final : public LaneRunner {
   // `random` makes the choices and outlives the runner; it may be set to another seed between sections.
   ScriptedLanes(LoadedProgram& loaded, LaneProfile& profile, RandomStream& random);
 
-  void run(const Section& section) override;
+  void run(const SectionRange& section) override;
 
  private:
   // What waits for lane L says: each instruction of L below done_[L] has finished.
