@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 #include "io/safetensors.h"
-#include "runtime/loaded_program.h"
+#include "runtime/memory.h"
 
 namespace spillway {
 

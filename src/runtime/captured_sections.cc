@@ -59,7 +59,7 @@ const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
   candidate.tokens = tokens;
   if (candidate.kept.size() == kMaxKept || candidate.runs++ < candidate.runs_before) return nullptr;
   // Where the device cannot, null is kept, so that it is not tried again.
-  candidate.kept.push_back({tokens, loaded_.device_queue(Lane::kCompute).capture([&] {
+  candidate.kept.push_back({tokens, loaded_.memory().device_queue(Lane::kCompute).capture([&] {
                               for (int32_t i = candidate.section.begin; i < candidate.section.end; ++i)
                                 loaded_.execute(i);
                             })});
@@ -67,7 +67,7 @@ const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
 }
 
 void CapturedSections::replay(const CapturedWork& work) {
-  DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
+  DeviceQueue& queue = loaded_.memory().device_queue(Lane::kCompute);
   queue.record(*begin_);
   const double start = now_seconds();  // the queue is empty, so this is when it happens
   queue.replay(work);

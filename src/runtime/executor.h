@@ -19,16 +19,18 @@
 namespace spillway {
 
 struct ExecutorOptions {
-  TierOptions tiers;
+  TierOptions tiers;               // of an executor with memory of its own
   int64_t traced_micro_steps = 0;  // for start_trace: how many a step has; 0: nothing will be traced
   MakeLaneRunner lanes = make_lane_threads;
 };
 
 class Executor {
  public:
-  // Allocates the arenas, opens the files and starts the lanes' threads. The graph, the program and the pool are
-  // borrowed and must outlive the executor; the compute lane uses the pool. Throws as LoadedProgram does.
-  // REQUIRES: verify(graph, program) is empty, and the pool has no more threads than the program was made for.
+  // Starts the lanes' threads. All are borrowed and must outlive the executor; the memory may be that of other
+  // executors, too, of which one runs at a time. Throws as LoadedProgram does.
+  // REQUIRES: verify(graph, program) is empty, and the memory was made for the program.
+  Executor(const Graph& graph, const Program& program, Memory& memory, const ExecutorOptions& options = {});
+  // The same with memory of its own. Throws as Memory does, too.
   Executor(const Graph& graph, const Program& program, ThreadPool& pool, const ExecutorOptions& options = {});
 
   // Host memory in which a batch value is filled, between sections, with all tokens; to be asked for again each time,
@@ -57,6 +59,9 @@ class Executor {
   [[nodiscard]] const std::vector<InstructionProfile>& profile() const { return profile_.instructions(); }
 
  private:
+  Executor(const Graph& graph, const Program& program, std::unique_ptr<Memory> own, const ExecutorOptions& options);
+
+  std::unique_ptr<Memory> own_memory_;
   LoadedProgram loaded_;
   LaneProfile profile_;
   std::unique_ptr<Mirror> mirror_;  // where the host does not share the device's memory

@@ -110,7 +110,7 @@ void LaneThreads::run(const SectionRange& section) {
 
 void LaneThreads::begin_queues() {
   if (!begin_) return;
-  loaded_.device_queue(Lane::kCompute).record(*begin_);
+  loaded_.memory().device_queue(Lane::kCompute).record(*begin_);
   begin_seconds_ = now_seconds();  // the queues are empty, so this is when it happens
 }
 
@@ -121,7 +121,7 @@ void LaneThreads::finish_queues() {
     const bool is_used = !state.todo.empty() || state.lane == Lane::kCompute;
     if (!is_used || !loaded_.is_asynchronous(state.lane)) continue;
     try {
-      loaded_.device_queue(state.lane).finish();
+      loaded_.memory().device_queue(state.lane).finish();
     } catch (...) {
       if (!error_) error_ = std::current_exception();
     }
@@ -171,7 +171,7 @@ void LaneThreads::run_lane(LaneState& self) {
     }
   } catch (...) {
     // The disk must have let go of the memory when the caller learns of the error.
-    if (LoadedProgram::is_disk_lane(self.lane)) drain(loaded_.queue(self.lane));
+    if (Memory::is_disk_lane(self.lane)) drain(loaded_.memory().disk_queue(self.lane));
     fail(std::current_exception());
   }
 }
@@ -201,7 +201,7 @@ void LaneThreads::run_in_order(LaneState& self) {
 }
 
 void LaneThreads::put_in_queue(LaneState& self, int32_t instruction) {
-  DeviceQueue& queue = loaded_.device_queue(self.lane);
+  DeviceQueue& queue = loaded_.memory().device_queue(self.lane);
   for (const int32_t other : at(instruction).waits) {
     if (is_asynchronous(other)) queue.wait(event_of(other));
   }
@@ -221,7 +221,7 @@ void LaneThreads::run_ahead(LaneState& self) {
     double seconds = 0;
   };
   std::array<Started, kAhead> started;
-  DiskQueue& queue = loaded_.queue(self.lane);
+  DiskQueue& queue = loaded_.memory().disk_queue(self.lane);
   const std::span<const int32_t> todo = self.todo;
   size_t first = 0, next = 0;  // the oldest in flight, and the next to be started
   const auto may_start_now = [&] {

@@ -15,80 +15,15 @@ void raise(std::array<int64_t, kTiers>& tops, const Place& place, int64_t unit) 
   if (place.bytes > 0) top = std::max(top, place.offset + align_up(place.bytes, unit));
 }
 
-// What the program uses, so that nothing is opened or started in vain.
-bool uses_lane(const Program& program, Lane lane) {
-  return std::any_of(program.instructions.begin(), program.instructions.end(),
-                     [&](const Instruction& i) { return i.lane == lane; });
-}
-// Whether a disk lane reaches into the device tier.
-bool meets_device(const Program& program, Lane lane) {
-  return std::any_of(program.instructions.begin(), program.instructions.end(), [&](const Instruction& i) {
-    return i.lane == lane && (i.inputs[0].place.tier == Tier::kDevice || i.outputs[0].place.tier == Tier::kDevice);
-  });
-}
-bool has_home_in(const Program& program, Tier tier) {
-  return std::any_of(program.homes.begin(), program.homes.end(),
-                     [&](const Operand& home) { return home.place.tier == tier; });
-}
-
 }  // namespace
 
-LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, ThreadPool& pool, const TierOptions& options)
-    : graph_(graph),
-      program_(program),
-      pool_(pool),
-      compute_(options.device ? options.device : &cpu_device()),
-      device_(compute_->allocate("device", program.arena_bytes[static_cast<size_t>(Tier::kDevice)])),
-      host_("host", program.arena_bytes[static_cast<size_t>(Tier::kHost)]),
-      staging_("host", options.direct_files && has_home_in(program, Tier::kFiles) ? TierOptions::staging_bytes() : 0),
-      in_files_(options.in_files),
-      homes_(graph.values.size(), kNone),
-      tokens_(graph.tokens) {
-  SPILLWAY_CHECK(pool.threads() <= program.threads, "{} threads in a plan for {}", pool.threads(), program.threads);
-  SPILLWAY_CHECK(options.host_threads <= program.threads, "{} threads on the host in a plan for {}",
-                 options.host_threads, program.threads);
-  if (uses_lane(program, Lane::kHostCompute)) host_pool_.emplace(options.host_threads);
+LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory& memory)
+    : graph_(graph), program_(program), memory_(memory), homes_(graph.values.size(), kNone), tokens_(graph.tokens) {
   for (size_t i = 0; i < program.homes.size(); ++i) {
     homes_[static_cast<size_t>(program.homes[i].value)] = static_cast<int32_t>(i);
   }
-  if (host_.bytes() > 0) pinned_host_ = compute_->pin({host_.at(0), static_cast<size_t>(host_.bytes())});
-  open_queues(options);
-  for (const Lane lane : {Lane::kCompute, Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute}) {
-    Device& worker = lane == Lane::kHostCompute ? cpu_device() : *compute_;
-    device_queues_[static_cast<size_t>(lane)] = worker.make_queue();
-  }
   steps_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) resolve(instruction);
-}
-
-void LoadedProgram::open_queues(const TierOptions& options) {
-  const int64_t disk_bytes = program_.arena_bytes[static_cast<size_t>(Tier::kDisk)];
-  SPILLWAY_CHECK(disk_bytes == 0 || (options.scratch && options.scratch->bytes() >= disk_bytes),
-                 "no scratch space for a disk tier of {} bytes", disk_bytes);
-  const bool reads_files = has_home_in(program_, Tier::kFiles);
-  DiskQueueOptions queue{.backend = options.disk_backend};
-  const auto add_memory = [&](std::byte* base, int64_t bytes) {
-    if (bytes > 0) queue.memory.emplace_back(base, static_cast<size_t>(bytes));
-  };
-  if (compute_->shares_host_memory()) {
-    add_memory(device_.get(), program_.arena_bytes[static_cast<size_t>(Tier::kDevice)]);
-  } else {
-    for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) {
-      if (!meets_device(program_, lane)) continue;
-      std::unique_ptr<DiskBridge>& bridge = bridges_[static_cast<size_t>(lane)];
-      bridge = std::make_unique<DiskBridge>(*compute_);
-      add_memory(bridge->memory().data(), std::ssize(bridge->memory()));
-    }
-  }
-  add_memory(host_.at(0), host_.bytes());
-  if (disk_bytes > 0) writes_ = std::make_unique<DiskQueue>(options.scratch, queue);
-  if (reads_files) {
-    queue.read_files = options.files;
-    if (staging_.bytes() > 0) queue.staging = {staging_.at(0), static_cast<size_t>(staging_.bytes())};
-  }
-  if (disk_bytes > 0 || reads_files) {
-    reads_ = std::make_unique<DiskQueue>(disk_bytes > 0 ? options.scratch : nullptr, queue);
-  }
 }
 
 void LoadedProgram::resolve(const Instruction& instruction) {
@@ -99,7 +34,7 @@ void LoadedProgram::resolve(const Instruction& instruction) {
   } else {
     resolve_copy(instruction, step);
   }
-  const bool in_blocks = is_disk_lane(step.lane) && step.from_place.tier != Tier::kFiles;
+  const bool in_blocks = Memory::is_disk_lane(step.lane) && step.from_place.tier != Tier::kFiles;
   const int64_t unit = in_blocks ? kDiskAlignment : 1;
   raise(step.top_bytes, instruction.workspace, unit);
   for (const Operand& operand : instruction.inputs) raise(step.top_bytes, operand.place, unit);
@@ -110,13 +45,13 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
   const Operation& op = graph_.op(instruction.op);
   SPILLWAY_CHECK(step.lane == Lane::kCompute || step.lane == Lane::kHostCompute, "{} on lane {}", op.def->name,
                  name_of(step.lane));
-  const DeviceKind kind = step.lane == Lane::kCompute ? compute_->kind() : DeviceKind::kCpu;
+  const DeviceKind kind = step.lane == Lane::kCompute ? device().kind() : DeviceKind::kCpu;
   step.kernel = op.def->kernel(kind);
   if (!step.kernel)
     throw input_error("device", "expected operations that run on {}, got {}; write device: cpu", name_of(kind),
                       op.def->name);
   step.attributes = &op.attributes;
-  step.pool = step.lane == Lane::kCompute ? &pool_ : &*host_pool_;
+  step.pool = &memory_.pool(step.lane);
   for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
   for (const Operand& operand : instruction.outputs) step.outputs.push_back(view(operand));
   for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -125,7 +60,7 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     if (graph_.value(op.outputs[i]).type.per_token) step.per_token.push_back(&step.outputs[i]);
   }
-  if (instruction.workspace.bytes > 0) step.workspace = address(instruction.workspace);
+  if (instruction.workspace.bytes > 0) step.workspace = memory_.address(instruction.workspace);
 }
 
 void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) const {
@@ -133,28 +68,19 @@ void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) con
   const ValueType& type = graph_.value(from.value).type;
   step.from_place = from.place;
   step.to_place = to.place;
-  step.from = address(from.place);
-  step.to = address(to.place);
+  step.from = memory_.address(from.place);
+  step.to = memory_.address(to.place);
   step.bytes = type.bytes();
   // A persistent value keeps its content from one stream to the next, whatever their lengths.
   if (type.per_token && graph_.persistent_root(from.value) == kNone && type.shape[0] > 0)
     step.row_bytes = type.bytes() / type.shape[0];
-  if (from.place.tier == Tier::kFiles) {
-    const auto found = in_files_.find(from.value);
-    SPILLWAY_CHECK(found != in_files_.end(), "{} is in no file", graph_.value(from.value).name);
-    step.file = found->second;
-  }
-}
-
-std::byte* LoadedProgram::address(const Place& place) const {
-  if (place.tier == Tier::kDevice) return device_.get() + place.offset;
-  return place.tier == Tier::kHost ? host_.at(place.offset) : nullptr;
+  if (from.place.tier == Tier::kFiles) step.file = memory_.file_place(from.place);
 }
 
 TensorView LoadedProgram::view(const Operand& operand) const {
   if (operand.value == kNone) return {};
   const ValueType& type = graph_.value(operand.value).type;
-  std::byte* const data = address(operand.place);
+  std::byte* const data = memory_.address(operand.place);
   SPILLWAY_CHECK(data, "{} is used where it lies, in the {} tier", graph_.value(operand.value).name,
                  name_of(operand.place.tier));
   return {data, type.dtype, type.shape};
@@ -178,23 +104,23 @@ void LoadedProgram::set_tokens(int64_t tokens) {
 void LoadedProgram::execute(int32_t instruction) {
   const Step& step = at(instruction);
   if (step.kernel) {
-    device_queue(step.lane).run(step.kernel, {.inputs = step.inputs,
-                                              .outputs = step.outputs,
-                                              .workspace = step.workspace,
-                                              .attributes = *step.attributes,
-                                              .threads = step.pool});
-  } else if (!is_disk_lane(step.lane)) {
-    device_queue(step.lane).copy(step.to, step.from, step.bytes);
+    memory_.device_queue(step.lane).run(step.kernel, {.inputs = step.inputs,
+                                                      .outputs = step.outputs,
+                                                      .workspace = step.workspace,
+                                                      .attributes = *step.attributes,
+                                                      .threads = step.pool});
+  } else if (!Memory::is_disk_lane(step.lane)) {
+    memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);
   } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {
-    queue(step.lane).wait(start(instruction));
+    memory_.disk_queue(step.lane).wait(start(instruction));
   } else {
     move_over_bridge(step);
   }
 }
 
 void LoadedProgram::move_over_bridge(const Step& step) {
-  DiskQueue& disk = queue(step.lane);
-  DiskBridge& bridge = *bridges_[static_cast<size_t>(step.lane)];
+  DiskQueue& disk = memory_.disk_queue(step.lane);
+  DiskBridge& bridge = *memory_.bridge(step.lane);
   const auto blocks = [](std::byte* host, int64_t bytes) {
     return std::span(host, static_cast<size_t>(align_up(bytes, kDiskAlignment)));
   };
@@ -213,19 +139,14 @@ void LoadedProgram::move_over_bridge(const Step& step) {
   }
 }
 
-void LoadedProgram::copy_now(void* to, const void* from, int64_t bytes) {
-  device_queue(Lane::kCompute).copy(to, from, bytes);
-  device_queue(Lane::kCompute).finish();
-}
-
 DiskQueue::Ticket LoadedProgram::start(int32_t instruction) {
   const Step& step = at(instruction);
-  if (step.from_place.tier == Tier::kFiles) {
-    return reads_->read_file(step.file.file, step.file.offset, {step.to, static_cast<size_t>(step.bytes)});
-  }
+  DiskQueue& disk = memory_.disk_queue(step.lane);
+  if (step.from_place.tier == Tier::kFiles)
+    return disk.read_file(step.file.file, step.file.offset, {step.to, static_cast<size_t>(step.bytes)});
   const auto blocks = static_cast<size_t>(align_up(step.bytes, kDiskAlignment));
-  return step.from_place.tier == Tier::kDisk ? reads_->read_scratch(step.from_place.offset, {step.to, blocks})
-                                             : writes_->write_scratch(step.to_place.offset, {step.from, blocks});
+  return step.from_place.tier == Tier::kDisk ? disk.read_scratch(step.from_place.offset, {step.to, blocks})
+                                             : disk.write_scratch(step.to_place.offset, {step.from, blocks});
 }
 
 bool LoadedProgram::write_same_bytes(int32_t a, int32_t b) const {

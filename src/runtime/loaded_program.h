@@ -1,5 +1,4 @@
-// A Program with memory behind its places: arenas for the device and the host tier, queues to the disk and to the
-// user's files, and every operand resolved to an address once.
+// A Program with memory behind its places: every operand resolved to an address once.
 //
 // It executes one instruction at a time; in which order and on which thread is a LaneRunner's business. Different
 // instructions may be executed by different threads at once, except that those of one lane belong to one thread at a
@@ -9,51 +8,19 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
 #include <vector>
 
-#include "backend/arena.h"
-#include "backend/device.h"
 #include "backend/kernel.h"
-#include "base/parallel.h"
-#include "io/disk_queue.h"
-#include "plan/program.h"
-#include "runtime/disk_bridge.h"
+#include "runtime/memory.h"
 
 namespace spillway {
 
-// Where a value's bytes lie in the user's files.
-struct FilePlace {
-  int32_t file = 0;  // index into TierOptions::files
-  int64_t offset = 0;
-};
-
-struct TierOptions {
-  Device* device = nullptr;    // of the device tier and its lanes; null: the CPU
-  int host_threads = 1;        // of the host_compute lane; at most Program::threads
-  Scratch* scratch = nullptr;  // for programs that use the disk tier: at least its arena's bytes
-  // For programs with values in Tier::kFiles.
-  std::vector<std::filesystem::path> files;
-  std::map<ValueId, FilePlace> in_files;
-  // Reads the user's files past the page cache, by way of staging_bytes() of memory beside the arenas.
-  bool direct_files = false;
-  MakeDiskBackend disk_backend = make_disk_backend;
-
-  [[nodiscard]] static int64_t staging_bytes() { return DiskQueue::staging_bytes({}); }
-  // Host memory beside the arenas by which both disk lanes reach a device that has memory of its own.
-  [[nodiscard]] static int64_t bridge_bytes() { return 2 * DiskBridge::bytes(); }
-};
-
 class LoadedProgram {
  public:
-  // Allocates the arenas and opens the files. Graph, program, pool, device and scratch are borrowed and must outlive
-  // this. Throws MachineError where the system refuses the memory, InputError for a file that cannot be opened or an
+  // All are borrowed and must outlive this; `memory` was made for the program, among others. Throws InputError for an
   // operation that the device has no kernel for.
   // REQUIRES: verify(graph, program) is empty.
-  LoadedProgram(const Graph& graph, const Program& program, ThreadPool& pool, const TierOptions& options);
+  LoadedProgram(const Graph& graph, const Program& program, Memory& memory);
   LoadedProgram(LoadedProgram&&) = delete;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
@@ -64,7 +31,6 @@ class LoadedProgram {
   // The memory of a place with the value's shape, which in the device tier is the device's. REQUIRES: it is in the
   // device or the host tier.
   [[nodiscard]] TensorView view(const Operand& operand) const;
-  [[nodiscard]] FilePlace file_place_of(ValueId id) const { return in_files_.at(id); }
 
   // The number of rows that per-token values have from now on.
   void set_tokens(int64_t tokens);
@@ -78,24 +44,19 @@ class LoadedProgram {
   // into the lane's queue. Throws MachineError where a transfer fails.
   void execute(int32_t instruction);
 
-  [[nodiscard]] Device& device() const { return *compute_; }
+  [[nodiscard]] Memory& memory() const { return memory_; }
+  [[nodiscard]] Device& device() const { return memory_.device(); }
   // The lanes whose work the device does on its own time.
   [[nodiscard]] bool is_asynchronous(Lane lane) const {
-    return compute_->is_asynchronous() &&
+    return device().is_asynchronous() &&
            (lane == Lane::kCompute || lane == Lane::kHostToDevice || lane == Lane::kDeviceToHost);
   }
-  // REQUIRES: not a disk lane.
-  [[nodiscard]] DeviceQueue& device_queue(Lane lane) { return *device_queues_[static_cast<size_t>(lane)]; }
-  // Copies between host and device memory and returns when that is done. Between sections.
-  void copy_now(void* to, const void* from, int64_t bytes);
 
-  // Transfers of the disk lanes can be started ahead: queue(lane).wait() finishes them. REQUIRES: is_disk_lane(lane)
-  // of the instruction, and runs_ahead(lane).
-  [[nodiscard]] static bool is_disk_lane(Lane lane) { return lane == Lane::kDiskRead || lane == Lane::kDiskWrite; }
-  // Not where device memory is beyond the disk's reach: execute() takes such transfers over a bridge.
-  [[nodiscard]] bool runs_ahead(Lane lane) const { return is_disk_lane(lane) && !bridges_[static_cast<size_t>(lane)]; }
+  // Transfers of the disk lanes can be started ahead: the lane's disk_queue().wait() finishes them. REQUIRES: the
+  // instruction is of a disk lane, and runs_ahead(lane).
   [[nodiscard]] DiskQueue::Ticket start(int32_t instruction);
-  [[nodiscard]] DiskQueue& queue(Lane lane) { return lane == Lane::kDiskRead ? *reads_ : *writes_; }
+  // Not where device memory is beyond the disk's reach: execute() takes such transfers over a bridge.
+  [[nodiscard]] bool runs_ahead(Lane lane) const { return Memory::is_disk_lane(lane) && !memory_.bridge(lane); }
   // Whether two transfers of one disk lane write the same bytes, so that the first must finish before the second
   // starts.
   [[nodiscard]] bool write_same_bytes(int32_t a, int32_t b) const;
@@ -129,8 +90,6 @@ class LoadedProgram {
   };
 
   [[nodiscard]] const Step& at(int32_t i) const { return steps_[static_cast<size_t>(i)]; }
-  [[nodiscard]] std::byte* address(const Place& place) const;
-  void open_queues(const TierOptions& options);
   void move_over_bridge(const Step& step);
   void resolve(const Instruction& instruction);
   void resolve_operation(const Instruction& instruction, Step& step);
@@ -138,20 +97,10 @@ class LoadedProgram {
 
   const Graph& graph_;
   const Program& program_;
-  ThreadPool& pool_;
-  std::optional<ThreadPool> host_pool_;  // where the program uses the host_compute lane
-  Device* compute_;
-  Device::Memory device_;
-  Arena host_, staging_;
-  Device::Pinned pinned_host_;
-  std::map<ValueId, FilePlace> in_files_;
+  Memory& memory_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
   int64_t tokens_;
-  // Of disk lanes that meet memory of a device's own. Before the disk queues, whose requests name its memory.
-  std::array<std::unique_ptr<DiskBridge>, kLanes> bridges_;
-  std::unique_ptr<DiskQueue> reads_, writes_;                       // one a disk lane
-  std::array<std::unique_ptr<DeviceQueue>, kLanes> device_queues_;  // last: nothing goes while they work on it
 };
 
 }  // namespace spillway

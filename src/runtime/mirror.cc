@@ -61,7 +61,7 @@ TensorView Mirror::home(ValueId id) {
 }
 
 void Mirror::send_batch(SectionId section) {
-  DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
+  DeviceQueue& queue = loaded_.memory().device_queue(Lane::kCompute);
   bool has_sent = false;
   for (auto& [copy, is_read, has_changed] : batch_) {
     if (!has_changed || !is_read[static_cast<size_t>(section)]) continue;
@@ -75,7 +75,7 @@ void Mirror::send_batch(SectionId section) {
 
 void Mirror::fetch_results(SectionId section) {
   const Graph& graph = loaded_.graph();
-  DeviceQueue& queue = loaded_.device_queue(Lane::kCompute);
+  DeviceQueue& queue = loaded_.memory().device_queue(Lane::kCompute);
   for (const Copy& copy : results_) {
     if (graph.op(graph.value(copy.value).producer).section == section)
       queue.copy(copy.host.data, copy.device, copy.host.bytes());

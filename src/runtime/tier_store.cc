@@ -38,12 +38,12 @@ void TierStore::for_each_piece(ValueId id, bool reads, const Visitor& visit) {
     const int64_t first_elem = begin / size_of(type.dtype);
     if (in_device) {
       std::byte* const device = static_cast<std::byte*>(loaded_.view({id, home}).data) + begin;
-      if (reads) loaded_.copy_now(buffer.at(0), device, bytes);
+      if (reads) loaded_.memory().copy_now(buffer.at(0), device, bytes);
       visit(piece, first_elem);
-      if (!reads) loaded_.copy_now(device, buffer.at(0), bytes);
+      if (!reads) loaded_.memory().copy_now(device, buffer.at(0), bytes);
       continue;
     }
-    DiskQueue& queue = loaded_.queue(reads ? Lane::kDiskRead : Lane::kDiskWrite);
+    DiskQueue& queue = loaded_.memory().disk_queue(reads ? Lane::kDiskRead : Lane::kDiskWrite);
     if (!reads) {
       visit(piece, first_elem);
       queue.wait(queue.write_scratch(home.offset + begin, blocks));
@@ -51,7 +51,7 @@ void TierStore::for_each_piece(ValueId id, bool reads, const Visitor& visit) {
       queue.wait(queue.read_scratch(home.offset + begin, blocks));
       visit(piece, first_elem);
     } else {
-      const FilePlace place = loaded_.file_place_of(id);
+      const FilePlace place = loaded_.memory().file_place(home);
       queue.wait(queue.read_file(place.file, place.offset + begin, wanted));
       visit(piece, first_elem);
     }
