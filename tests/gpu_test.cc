@@ -127,7 +127,7 @@ Result train_on(Device& device, const TinySetup& setup, const std::optional<uint
   TinyTraining training(job, machine, [&](train::PlannedJob& planned) {
     if (seed) {
       RandomStream random(*seed, 31);
-      planned.plan = plan_for(planned.training.graph, machine, random_choices(planned.training.graph, random));
+      plan_again(planned, random_choices(planned.training.graph, random), machine);
     }
     tiers = std::make_unique<train::JobTiers>(job, planned, device);
     return tiers->options();

@@ -37,11 +37,13 @@ class RandomlyPlanned {
       : training_(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads},
                   [&](train::PlannedJob& planned) {
                     RandomStream random(seed, 31);
-                    planned.plan = plan_at_random(planned.training.graph, setup.threads, random);
+                    Machine machine{.threads = setup.threads};
+                    machine.link_bytes_per_second.fill(1e9);
+                    plan_again(planned, random_choices(planned.training.graph, random), machine);
                     ExecutorOptions options{.tiers = {.device = device}, .lanes = std::move(lanes)};
                     options.tiers.disk_backend =
                         with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
-                    const int64_t bytes = planned.plan.program.arena_bytes[static_cast<size_t>(Tier::kDisk)];
+                    const int64_t bytes = arena_bytes(planned, Tier::kDisk);
                     if (bytes > 0) {
                       scratch_.emplace(ScratchOptions{
                           .folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment), .checksums = true});
@@ -53,12 +55,6 @@ class RandomlyPlanned {
   TinyTraining& training() { return training_; }
 
  private:
-  static Plan plan_at_random(const Graph& graph, int threads, RandomStream& random) {
-    Machine machine{.threads = threads};
-    machine.link_bytes_per_second.fill(1e9);
-    return plan_for(graph, machine, random_choices(graph, random));
-  }
-
   const TemporaryFolder folder_;
   MemoryDisk disk_;
   std::optional<Scratch> scratch_;

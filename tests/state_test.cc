@@ -217,7 +217,9 @@ TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues 
       for (const int64_t slice_elems : {kOneSlice, kSmallSlice, int64_t{1000}}) {
         TinyTraining training(job(slice_elems), 2);
         train::load_optimizer_state(file("sliced"), training.training(), training.session().store());
-        TinyOutcome got{.losses = {want.losses[0], want.losses[1]}, .norms = {want.norms[0], want.norms[1]}};
+        TinyOutcome got{.losses = {want.losses[0], want.losses[1]},
+                        .norms = {want.norms[0], want.norms[1]},
+                        .evaluations = {want.evaluations.begin(), want.evaluations.begin() + 4}};
         train_steps(training, 2, kSteps, 1, got);
         collect_state(training, got);
         CHECK(got == want);

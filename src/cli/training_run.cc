@@ -177,16 +177,17 @@ class TrainingRun {
   }
 
   void on_evaluation(const EvaluationRecord& r) {
-    if (metrics_) {
-      metrics_->write({{"step", r.step},
-                       {"epoch", r.epoch},
-                       {"eval_loss", r.loss},
-                       {"eval_perplexity", r.perplexity},
-                       {"eval_mean_token_accuracy", r.token_accuracy}});
+    std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
+    std::string text;
+    for (const train::Metric& metric : r.metrics) {
+      line.push_back({metric.key, metric.value});
+      text += text.empty() ? "" : ", ";
+      text += metric.is_share ? fmt::format("{} {:.1f} %", metric.label, 100 * metric.value)
+                              : fmt::format("{} {:.4f}", metric.label, metric.value);
     }
-    record_.add_evaluation(r.step, r.loss);
-    log_info("step {}: eval_loss {:.4f}, perplexity {:.2f}, token accuracy {:.1f} %", r.step, r.loss, r.perplexity,
-             100 * r.token_accuracy);
+    if (metrics_) metrics_->write(line);
+    record_.add_evaluation(r.step, r.metrics.front().value);
+    log_info("step {}: {}", r.step, text);
   }
 
   void write_report(const train::TrainingOutcome& outcome) {

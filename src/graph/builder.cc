@@ -4,7 +4,24 @@
 
 namespace spillway {
 
+void Builder::adopt(const Graph& other) {
+  SPILLWAY_CHECK(graph_.values.empty() && graph_.blocks.empty(), "{} is not empty", graph_.name);
+  graph_.blocks = other.blocks;
+  for (const Block& block : graph_.blocks)
+    adopted_blocks_.emplace(block.name, static_cast<BlockId>(adopted_blocks_.size()));
+  for (ValueId id = 0; id < static_cast<ValueId>(other.values.size()); ++id) {
+    if (!other.is_persistent(id)) continue;
+    adopted_values_.emplace(other.value(id).name, static_cast<ValueId>(graph_.values.size()));
+    graph_.values.push_back(other.value(id));
+  }
+}
+
 ValueId Builder::input(std::string name, const ValueType& type, ValueKind kind) {
+  if (const auto adopted = adopted_values_.find(name); adopted != adopted_values_.end()) {
+    const ValueType& known = graph_.value(adopted->second).type;
+    SPILLWAY_CHECK(known == type, "{} is {} elsewhere in the job, not {}", name, to_string(known), to_string(type));
+    return adopted->second;
+  }
   graph_.values.push_back({.name = std::move(name), .type = type, .kind = kind, .block = block_});
   return static_cast<ValueId>(graph_.values.size() - 1);
 }
@@ -49,6 +66,8 @@ SectionId Builder::begin_section(Section section) {
 }
 
 BlockId Builder::begin_block(std::string name) {
+  if (const auto adopted = adopted_blocks_.find(name); adopted != adopted_blocks_.end())
+    return block_ = adopted->second;
   graph_.blocks.push_back({std::move(name)});
   return block_ = static_cast<BlockId>(graph_.blocks.size() - 1);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,12 @@ class Builder {
   // Operations go to the section `first`, until another begins.
   explicit Builder(Graph& graph, Section first = forward_section()) : graph_(graph) { begin_section(std::move(first)); }
 
-  // A weight, a state or a batch value. REQUIRES: the name is new. A weight belongs to the block that is open.
+  // Takes over the blocks of another graph of the same job and its persistent values, in their order, so that both
+  // may have them in the same places. REQUIRES: this graph is empty.
+  void adopt(const Graph& other);
+
+  // A weight, a state or a batch value. A weight belongs to the block that is open. A name that was adopted gives the
+  // value adopted. REQUIRES: it has that type; any other name is new.
   ValueId input(std::string name, const ValueType& type, ValueKind kind);
 
   // Appends an operation to the last section, in the block of the moment; types come from def.infer. Outputs are named
@@ -35,6 +41,7 @@ class Builder {
   void update(ValueId value, ValueId next);
   void result(ValueId value) { graph_.results.push_back(value); }
 
+  // Of an adopted name: goes on with that block.
   BlockId begin_block(std::string name);
   void end_block() { block_ = kNone; }
   void set_block(BlockId block) { block_ = block; }
@@ -45,6 +52,8 @@ class Builder {
 
  private:
   Graph& graph_;
+  std::map<std::string, ValueId> adopted_values_;
+  std::map<std::string, BlockId> adopted_blocks_;
   BlockId block_ = kNone;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/math.h"
 #include "graph/operation.h"
@@ -12,8 +13,9 @@
 namespace spillway {
 namespace {
 
-// Fixed buffers stand at the bottom, in the order of the graph's values, so that their places do not depend on the
-// treatment of activations; all others are packed above them. Each begins at a multiple of `alignment`, or of more.
+// Fixed buffers stand at the bottom, in their order, so that their places depend neither on the treatment of
+// activations nor on which of a job's graphs it is; all others are packed above them. Each begins at a multiple of
+// `alignment`, or of more.
 void place_tier(Plan& plan, Tier tier, PackEffort effort, int64_t alignment) {
   const std::vector<Buffer>& buffers = plan.schedule.buffers;
   int64_t bottom = 0, end = 0;
@@ -51,6 +53,15 @@ double both_seconds(double work, double share, double other_work, double other_s
 }
 
 }  // namespace
+
+void compare_with(Plan& plan, const Budget& budget) {
+  plan.fits = true;
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    const std::optional<int64_t> allowed = budget.of(static_cast<Tier>(tier));
+    plan.missing_bytes[tier] = allowed ? std::max<int64_t>(0, plan.peaks[tier].bytes - *allowed) : 0;
+    plan.fits = plan.fits && plan.missing_bytes[tier] == 0;
+  }
+}
 
 PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
     : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), facts_(facts_of(graph)) {

@@ -12,6 +12,9 @@ namespace spillway {
 // By section: how long each lane is busy.
 using LaneWork = std::vector<std::array<double, kLanes>>;
 
+// Fills in what the plan misses of the budget, and whether it fits.
+void compare_with(Plan& plan, const Budget& budget);
+
 class PlanBuilder {
  public:
   // Computes once what every plan of the graph needs. The graph is borrowed.

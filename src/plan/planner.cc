@@ -89,6 +89,21 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
   return PlanBuilder(graph, machine, in_files).build(choices);
 }
 
+Plan make_plan_beside(const Choices& first, const Graph& graph, const Machine& machine, const Budget& budget,
+                      const std::vector<bool>& in_files) {
+  const PlanBuilder builder(graph, machine, in_files);
+  Choices choices = first;
+  for (BlockChoice& block : choices.blocks) block.saved.fill(Treatment::kKeep);
+  Plan plan;
+  for (const Overlap overlap : {Overlap::kWide, Overlap::kNarrow, Overlap::kSynchronous}) {
+    choices.overlap = overlap;
+    plan = builder.build(choices);
+    compare_with(plan, budget);
+    if (plan.fits) break;
+  }
+  return plan;
+}
+
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                int64_t accumulation, std::vector<FrontierPoint>* frontier) {
   const PlanBuilder builder(graph, machine, policy.in_files);

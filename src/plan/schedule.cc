@@ -113,16 +113,22 @@ class BufferAssigner {
     buffers_.assign(2 * graph_.values.size(), kNone);
     homes_.assign(graph_.values.size(), kNone);
     schedule_.persistent.assign(graph_.values.size(), kNone);
-    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
-      if (!facts(id).given) continue;
-      const BufferId b = new_buffer({.tier = home(id),
-                                     .fixed = true,
-                                     .meets_disk = home(id) == Tier::kDisk,
-                                     .bytes = facts(id).bytes,
-                                     .begin = 0,
-                                     .end = steps()});
-      buffer_of(original(id)) = homes_[static_cast<size_t>(id)] = schedule_.persistent[static_cast<size_t>(id)] = b;
+    // Batch values last: other graphs of the job have the same persistent values, and batch values of their own.
+    for (const bool persistent : {true, false}) {
+      for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+        if (facts(id).given && facts(id).persistent == persistent) place_fixed(id);
+      }
     }
+  }
+
+  void place_fixed(ValueId id) {
+    const BufferId b = new_buffer({.tier = home(id),
+                                   .fixed = true,
+                                   .meets_disk = home(id) == Tier::kDisk,
+                                   .bytes = facts(id).bytes,
+                                   .begin = 0,
+                                   .end = steps()});
+    buffer_of(original(id)) = homes_[static_cast<size_t>(id)] = schedule_.persistent[static_cast<size_t>(id)] = b;
   }
 
   // When the present buffer of an instance is needed for the last time: of what moves, in its present stay.

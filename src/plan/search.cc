@@ -96,12 +96,7 @@ class PlanSearch {
 Plan PlanSearch::run(std::span<const Choices> starts) {
   find(starts);
   Plan plan = packed_well();
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    const auto budget = budget_.of(static_cast<Tier>(tier));
-    if (!budget) continue;
-    plan.missing_bytes[tier] = std::max<int64_t>(0, plan.peaks[tier].bytes - *budget);
-    plan.fits = plan.fits && plan.missing_bytes[tier] == 0;
-  }
+  compare_with(plan, budget_);
   return plan;
 }
 

@@ -49,8 +49,10 @@ class TransferPlanner {
   [[nodiscard]] const Execution& execution(int32_t i) const { return sequence_.executions[static_cast<size_t>(i)]; }
   [[nodiscard]] Tier site(int32_t i) const { return placement_.sites[static_cast<size_t>(execution(i).op)]; }
   [[nodiscard]] Tier home(ValueId v) const { return placement_.homes[static_cast<size_t>(v)]; }
-  [[nodiscard]] int section_of(int32_t i) const {
-    return i < sequence_.bounds[1] ? 0 : i < sequence_.bounds[2] ? 1 : 2;
+  // Where it runs, which is not its operation's own section where it recomputes.
+  [[nodiscard]] SectionId section_of(int32_t i) const {
+    const auto next = std::upper_bound(sequence_.bounds.begin(), sequence_.bounds.end(), i);
+    return static_cast<SectionId>(next - sequence_.bounds.begin() - 1);
   }
   [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return facts(stay.storage).bytes; }
 
@@ -101,7 +103,8 @@ class TransferPlanner {
     const BlockId next_block = graph_.op(execution(next).op).block;
     if (section_of(stay.last) == section_of(next))
       return (block == next_block && block != kNone) || next - stay.last <= kCloseUses;
-    return section_of(next) == 1 && facts(storage).persistent && !stay.stores && block == next_block &&
+    return graph_.sections[static_cast<size_t>(section_of(next))].repeats == Repeats::kMicroBatch &&
+           facts(storage).persistent && !stay.stores && block == next_block &&
            static_cast<size_t>(block) + 1 == graph_.blocks.size();
   }
 
@@ -181,13 +184,14 @@ class TransferPlanner {
     const auto group = [&](int32_t at, Tier from, Tier to) {
       return section_of(at) * kLanes + static_cast<int32_t>(lane_between(from, to));
     };
-    const Groups loads(3 * kLanes, stays.size(), [&](size_t i) {
+    const size_t sections = graph_.sections.size();
+    const Groups loads(sections * kLanes, stays.size(), [&](size_t i) {
       return stays[i].loads ? group(stays[i].first, home(stays[i].storage), stays[i].tier) : kNone;
     });
-    const Groups stores(3 * kLanes, stays.size(), [&](size_t i) {
+    const Groups stores(sections * kLanes, stays.size(), [&](size_t i) {
       return stays[i].stores ? group(stays[i].store_after, stays[i].tier, home(stays[i].storage)) : kNone;
     });
-    for (size_t section = 0; section < 3; ++section) {
+    for (size_t section = 0; section < sections; ++section) {
       for (size_t lane = 0; lane < kLanes; ++lane) {
         place_loads(section, static_cast<Lane>(lane), stays_of(loads[section * kLanes + lane]));
         place_stores(section, static_cast<Lane>(lane), stays_of(stores[section * kLanes + lane]));

@@ -385,4 +385,19 @@ std::vector<std::string> verify(const Graph& graph, const Program& program, cons
   return ProgramVerifier(graph, program).run(budget);
 }
 
+std::vector<std::string> verify_shared_homes(const Graph& first_graph, const Program& first, const Graph& graph,
+                                             const Program& program) {
+  std::map<std::string_view, Place> places;
+  for (const Operand& home : program.homes) places[graph.value(home.value).name] = home.place;
+  std::vector<std::string> violations;
+  for (const Operand& home : first.homes) {
+    if (!first_graph.is_persistent(home.value)) continue;
+    const std::string& name = first_graph.value(home.value).name;
+    const auto found = places.find(name);
+    if (found == places.end() || found->second != home.place)
+      violations.push_back(fmt::format("{} has its home elsewhere in {}", name, graph.name));
+  }
+  return violations;
+}
+
 }  // namespace spillway

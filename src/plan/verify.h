@@ -22,4 +22,9 @@ namespace spillway {
 // Every violation found, one sentence each; empty for a good program. REQUIRES: verify(graph) is empty.
 [[nodiscard]] std::vector<std::string> verify(const Graph& graph, const Program& program, const Budget& budget = {});
 
+// The same for two programs that share memory: every persistent value of the first has its home there in the other,
+// too. Each is verified alone besides.
+[[nodiscard]] std::vector<std::string> verify_shared_homes(const Graph& first_graph, const Program& first,
+                                                           const Graph& graph, const Program& program);
+
 }  // namespace spillway

@@ -154,11 +154,11 @@ bool Calibration::improve(Machine& machine) const {
     if (seconds <= 0) continue;
     if (group.signature.empty()) {
       if (group.amount < kMinBytesOfLane) continue;
-      if (LoadedProgram::is_disk_lane(group.lane) && machine.disks != disks_) continue;
+      if (Memory::is_disk_lane(group.lane) && machine.disks != disks_) continue;
       const auto lane = static_cast<size_t>(group.lane);
       double& rate = machine.link_bytes_per_second[lane];
       if (rate <= 0) continue;
-      const bool is_disk = LoadedProgram::is_disk_lane(group.lane);
+      const bool is_disk = Memory::is_disk_lane(group.lane);
       if ((is_disk ? machine.cpu_shares.disks : machine.cpu_shares.rates) < kMinCpuShare) {
         rate = 1 / seconds;
       } else {

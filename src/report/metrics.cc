@@ -60,14 +60,14 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resumed_
   line_.reserve(4096);
 }
 
-void MetricsWriter::write(std::initializer_list<Metric> metrics) {
+void MetricsWriter::write(std::span<const MetricField> fields) {
   line_.clear();
-  for (const Metric& metric : metrics) {
-    fmt::format_to(std::back_inserter(line_), "{}\"{}\": ", line_.size() == 0 ? "{" : ", ", metric.name);
-    if (const auto* integer = std::get_if<int64_t>(&metric.value)) {
+  for (const MetricField& field : fields) {
+    fmt::format_to(std::back_inserter(line_), "{}\"{}\": ", line_.size() == 0 ? "{" : ", ", field.name);
+    if (const auto* integer = std::get_if<int64_t>(&field.value)) {
       fmt::format_to(std::back_inserter(line_), "{}", *integer);
     } else {
-      append_number(std::get<double>(metric.value), line_);
+      append_number(std::get<double>(field.value), line_);
     }
   }
   fmt::format_to(std::back_inserter(line_), "}}\n");

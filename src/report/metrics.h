@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -17,7 +18,7 @@
 
 namespace spillway {
 
-struct Metric {
+struct MetricField {
   std::string_view name;  // as TRL has it: step, epoch, loss, grad_norm, ...
   std::variant<int64_t, double> value;
 };
@@ -34,7 +35,8 @@ class MetricsWriter {
   MetricsWriter(const std::filesystem::path& path, int64_t resumed_step);
 
   // Writes one line; allocates nothing. Throws MachineError where the disk is full.
-  void write(std::initializer_list<Metric> metrics);
+  void write(std::span<const MetricField> fields);
+  void write(std::initializer_list<MetricField> fields) { write(std::span(fields.begin(), fields.size())); }
   // Brings all lines to the disk: before a checkpoint takes its name, so that none after it is missing.
   void sync();
 

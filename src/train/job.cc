@@ -143,6 +143,24 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
   return policy;
 }
 
+// By value of a graph that adopted those of `first`.
+std::vector<bool> adopted(const std::vector<bool>& by_value, const Graph& first, const Graph& graph) {
+  std::vector<bool> result;
+  for (ValueId id = 0; id < static_cast<ValueId>(first.values.size()); ++id) {
+    if (!by_value.empty() && first.is_persistent(id)) result.push_back(by_value[static_cast<size_t>(id)]);
+  }
+  if (!by_value.empty()) result.resize(graph.values.size());
+  return result;
+}
+
+void plan_evaluation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                     PlannedJob& planned) {
+  planned.evaluation.graph = build_evaluation_graph(job.model, job.graph, planned.training);
+  const Graph& graph = planned.evaluation.graph.graph;
+  planned.evaluation.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
+                                             adopted(policy.in_files, planned.training.graph, graph));
+}
+
 // What is trained must not replace what it was read from, which may be read again in every step.
 void check_output_dir(const config::Config& config) {
   std::error_code no_such_folder;
@@ -177,6 +195,11 @@ Job make_job(const config::Config& config, const Machine& machine) {
   return job;
 }
 
+int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
+  const auto bytes = [&](const Plan& plan) { return plan.program.arena_bytes[static_cast<size_t>(tier)]; };
+  return std::max(bytes(planned.plan), bytes(planned.evaluation.plan));
+}
+
 PlannedJob plan_job(const Job& job, const Machine& machine) {
   return plan_job(job, machine, build_training_graph(job.model, job.graph));
 }
@@ -192,8 +215,10 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
     const int64_t ram = ram_bytes(machine);
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }
-  result.plan = make_plan(graph, machine, arena_budget(job, result.direct_files), policy_of(job, result),
-                          result.context.accumulation, frontier);
+  const Budget budget = arena_budget(job, result.direct_files);
+  const Policy policy = policy_of(job, result);
+  result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
+  plan_evaluation(job, machine, budget, policy, result);
   return result;
 }
 

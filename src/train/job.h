@@ -9,6 +9,7 @@
 #include "model/config.h"
 #include "model/stored_weights.h"
 #include "plan/print.h"
+#include "train/evaluation_graph.h"
 #include "train/training_graph.h"
 
 namespace spillway::train {
@@ -30,11 +31,17 @@ struct Job {
 // The plan of a job and what is printed with it.
 struct PlannedJob {
   TrainingGraph training;
+  struct {
+    EvaluationGraph graph;
+    Plan plan;  // beside that of training
+  } evaluation;
   StoredWeights stored;       // where the plan may use the disk
   bool direct_files = false;  // they are read past the page cache, which could not hold them
   Plan plan;
   PlanContext context;
 };
+// The memory of a tier that all programs of the job share.
+[[nodiscard]] int64_t arena_bytes(const PlannedJob& planned, Tier tier);
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
 // `training` is build_training_graph of the job, where that is at hand. `frontier` as in make_plan; it is not in the
 // context yet.

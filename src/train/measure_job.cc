@@ -19,7 +19,8 @@ class TypicalBatch {
   void fill(ValueId id, const TensorView& view, int64_t tokens) const {
     const StreamInputs& in = training_.decoder.inputs;
     const int64_t usual = job_.graph.decoder.sequence_len, length = usual > 0 ? usual : tokens;
-    if (id == in.ids || id == training_.labels) {
+    const std::vector<ValueId>& columns = training_.objective.columns;
+    if (id == in.ids || std::find(columns.begin(), columns.end(), id) != columns.end()) {
       RandomStream random(1, 0);
       const auto vocabulary = static_cast<uint32_t>(job_.model.vocab_size);
       fill_with<int32_t>(view, [&](int64_t) { return static_cast<int32_t>(random.below(vocabulary)); });
@@ -33,7 +34,7 @@ class TypicalBatch {
       *view.as<int32_t>() = 1;
     } else if (id == in.dropout_seed) {
       *view.as<int64_t>() = 1;
-    } else if (id == training_.loss_scale) {
+    } else if (id == training_.objective.scale) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);
     } else {
       SPILLWAY_CHECK(id == training_.learning_rate, "{}", training_.graph.value(id).name);

@@ -9,11 +9,18 @@
 namespace spillway::train {
 namespace {
 
-const Program& checked_program(const PlannedJob& planned) {
-  const std::vector<std::string> violations =
-      verify(planned.training.graph, planned.plan.program, planned.context.budget);
+void check(const std::vector<std::string>& violations) {
   SPILLWAY_CHECK(violations.empty(), "the plan's program is wrong: {}", violations.front());
-  return planned.plan.program;
+}
+
+// All that run in the session's memory, each of them verified.
+std::vector<const Program*> checked_programs(const PlannedJob& planned) {
+  const Graph &training = planned.training.graph, &evaluation = planned.evaluation.graph.graph;
+  const Program &first = planned.plan.program, &second = planned.evaluation.plan.program;
+  check(verify(training, first, planned.context.budget));
+  check(verify(evaluation, second, planned.context.budget));
+  check(verify_shared_homes(training, first, evaluation, second));
+  return {&first, &second};
 }
 
 template <typename T>
@@ -21,35 +28,43 @@ void set_scalar(const TensorView& view, T value) {
   *view.as<T>() = value;
 }
 
-}  // namespace
-
-TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
-                                 const ExecutorOptions& options)
-    : planned_(planned),
-      seed_(static_cast<uint64_t>(job.config.seed)),
-      executor_(planned.training.graph, checked_program(planned), pool, options) {}
-
-void TrainingSession::fill(const Stream& stream, float scale, int64_t dropout_seed) {
-  const TrainingGraph& t = training();
-  const StreamInputs& in = t.decoder.inputs;
-  executor_.set_tokens(static_cast<int64_t>(stream.ids.size()));
+void fill(Executor& executor, const StreamInputs& in, const AppendedObjective& objective, const Stream& stream,
+          float scale) {
+  executor.set_tokens(static_cast<int64_t>(stream.ids.size()));
   const auto copy = [&](std::span<const int32_t> from, ValueId to) {
-    std::copy(from.begin(), from.end(), home(to).as<int32_t>());
+    std::copy(from.begin(), from.end(), executor.home(to).as<int32_t>());
   };
   copy(stream.ids, in.ids);
-  copy(stream.labels, t.labels);
   copy(stream.positions, in.positions);
-  const TensorView offsets = home(in.seq_offsets);
+  for (size_t i = 0; i < objective.columns.size(); ++i)
+    copy(stream.column(objective.objective->columns[i].name), objective.columns[i]);
+  const TensorView offsets = executor.home(in.seq_offsets);
   SPILLWAY_CHECK(static_cast<int64_t>(stream.seq_offsets.size()) <= offsets.elems(), "{} sequences in a plan for {}",
                  stream.seq_offsets.size() - 1, offsets.elems() - 1);
   copy(stream.seq_offsets, in.seq_offsets);
   std::fill(offsets.as<int32_t>() + stream.seq_offsets.size(), offsets.as<int32_t>() + offsets.elems(),
             static_cast<int32_t>(stream.ids.size()));
-  set_scalar(home(t.loss_scale), scale);
-  if (in.dropout_seed != kNone) set_scalar(home(in.dropout_seed), dropout_seed);
+  set_scalar(executor.home(objective.scale), scale);
 }
 
-double TrainingSession::loss() const { return *executor_.result(training().loss_result).as<float>(); }
+double number(const TensorView& view) {
+  return view.dtype == DType::kI32 ? static_cast<double>(*view.as<int32_t>()) : *view.as<float>();
+}
+
+}  // namespace
+
+std::span<const int32_t> Stream::column(std::string_view name) const {
+  SPILLWAY_CHECK(name == "labels", "rows have no column {}", name);
+  return labels;
+}
+
+TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
+                                 const ExecutorOptions& options)
+    : planned_(planned),
+      seed_(static_cast<uint64_t>(job.config.seed)),
+      options_(options),
+      memory_(checked_programs(planned), pool, options.tiers),
+      executor_(planned.training.graph, planned.plan.program, memory_, options) {}
 
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;
@@ -60,22 +75,30 @@ void TrainingSession::begin_step(double learning_rate, int64_t step) {
 double TrainingSession::micro_step(const Stream& stream, float scale, int64_t micro_step) {
   // 62 bits, since a negative seed switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
-  fill(stream, scale, static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
-  executor_.run(training().forward);
-  const double result = loss();
-  executor_.run(training().backward);
+  const TrainingGraph& t = training();
+  fill(executor_, t.decoder.inputs, t.objective, stream, scale);
+  if (const ValueId seed = t.decoder.inputs.dropout_seed; seed != kNone)
+    set_scalar(home(seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
+  executor_.run(t.forward);
+  const double result = number(executor_.result(t.objective.loss_result));
+  executor_.run(t.backward);
   return result;
 }
 
 double TrainingSession::update() {
   executor_.run(training().update);
-  return *executor_.result(training().norm_result).as<float>();
+  return number(executor_.result(training().norm_result));
 }
 
 Evaluation TrainingSession::evaluate(const Stream& stream) {
-  fill(stream, 1.0f, -1);
-  executor_.run(training().forward);
-  return {loss(), *executor_.result(training().correct_result).as<int32_t>()};
+  const auto& [graph, inputs, objective] = planned_.evaluation.graph;
+  if (!evaluation_) evaluation_.emplace(graph, planned_.evaluation.plan.program, memory_, options_);
+  fill(*evaluation_, inputs, objective, stream, 1.0f);
+  evaluation_->run(0);
+  Evaluation result{.loss = number(evaluation_->result(objective.loss_result))};
+  for (size_t i = 1; i <= objective.sums; ++i)
+    result.sums.push_back(number(evaluation_->result(objective.loss_result + i)));
+  return result;
 }
 
 }  // namespace spillway::train

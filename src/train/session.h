@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/parallel.h"
 #include "runtime/executor.h"
@@ -16,12 +19,15 @@ namespace spillway::train {
 struct Stream {
   std::span<const int32_t> ids, labels, positions;  // [n] each; labels[i] is what token i predicts, negative: nothing
   std::span<const int32_t> seq_offsets;             // where each sequence begins, and n at the end
+
+  // By a column's name.
+  [[nodiscard]] std::span<const int32_t> column(std::string_view name) const;
 };
 
 // Sums over the targets of a stream.
 struct Evaluation {
   double loss = 0;
-  int64_t correct = 0;  // targets that the model holds for the likeliest token
+  std::vector<double> sums;  // as the objective says
 };
 
 class TrainingSession {
@@ -37,7 +43,7 @@ class TrainingSession {
   double micro_step(const Stream& stream, float scale, int64_t micro_step);
   // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
   double update();
-  // Without dropout and gradients.
+  // Without dropout and gradients. The first call starts the lanes of another program.
   Evaluation evaluate(const Stream& stream);
 
   // As Executor::home.
@@ -51,13 +57,13 @@ class TrainingSession {
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
 
  private:
-  void fill(const Stream& stream, float scale, int64_t dropout_seed);
-  [[nodiscard]] double loss() const;
-
   const PlannedJob& planned_;
   uint64_t seed_;
   int64_t step_ = 0;
+  ExecutorOptions options_;
+  Memory memory_;
   Executor executor_;
+  std::optional<Executor> evaluation_;
 };
 
 }  // namespace spillway::train

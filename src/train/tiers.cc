@@ -38,27 +38,25 @@ Machine machine_of(const config::Config& config, Device& device) {
 }
 
 int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine) {
-  const auto& arenas = planned.plan.program.arena_bytes;
-  int64_t bytes = current_rss_bytes() + arenas[static_cast<size_t>(Tier::kHost)];
-  if (machine.device == DeviceKind::kCpu) bytes += arenas[static_cast<size_t>(Tier::kDevice)];
-  if (planned.direct_files && arenas[static_cast<size_t>(Tier::kFiles)] > 0) bytes += TierOptions::staging_bytes();
-  if (job.config.memory.disk_checksum) bytes += BlockChecksums::table_bytes(arenas[static_cast<size_t>(Tier::kDisk)]);
+  int64_t bytes = current_rss_bytes() + arena_bytes(planned, Tier::kHost);
+  if (machine.device == DeviceKind::kCpu) bytes += arena_bytes(planned, Tier::kDevice);
+  if (planned.direct_files && arena_bytes(planned, Tier::kFiles) > 0) bytes += TierOptions::staging_bytes();
+  if (job.config.memory.disk_checksum) bytes += BlockChecksums::table_bytes(arena_bytes(planned, Tier::kDisk));
   return std::max(bytes, peak_rss_bytes());
 }
 
 JobTiers::JobTiers(const Job& job, const PlannedJob& planned, Device& device) {
-  const Program& program = planned.plan.program;
   TierOptions& tiers = options_.tiers;
   tiers.device = &device;
-  tiers.host_threads = program.threads;
-  if (const int64_t bytes = program.arena_bytes[static_cast<size_t>(Tier::kDisk)]; bytes > 0) {
+  tiers.host_threads = planned.plan.program.threads;
+  if (const int64_t bytes = arena_bytes(planned, Tier::kDisk); bytes > 0) {
     const std::vector<std::string> folders = config::disk_paths(job.config);
     scratch_ = std::make_unique<Scratch>(ScratchOptions{.folders = {folders.begin(), folders.end()},
                                                         .bytes = align_up(bytes, kDiskAlignment),
                                                         .checksums = job.config.memory.disk_checksum});
     tiers.scratch = scratch_.get();
   }
-  if (program.arena_bytes[static_cast<size_t>(Tier::kFiles)] == 0) return;
+  if (arena_bytes(planned, Tier::kFiles) == 0) return;
   tiers.files = planned.stored.files;
   tiers.in_files = planned.stored.places;
   tiers.direct_files = planned.direct_files;

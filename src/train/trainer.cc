@@ -134,25 +134,23 @@ StepRecord Trainer::train_step() {
 
 void Trainer::evaluate() {
   if (data_.validation.empty()) return;
-  Evaluation sum;
+  const Objective& objective = *session_.training().objective.objective;
+  double loss = 0;
+  std::vector<double> sums;
   int64_t targets = 0;
   const data::EpochPlan plan = plan_epoch(data_.validation, evaluation_batch_options(job_.config), 0);
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     data::fill_micro_batch(batch_, data_.validation, plan.micro_batch(i));
     const Evaluation part = session_.evaluate(stream_of(batch_));
-    sum.loss += part.loss;
-    sum.correct += part.correct;
+    loss += part.loss;
+    sums.resize(part.sums.size());
+    std::transform(sums.begin(), sums.end(), part.sums.begin(), sums.begin(), std::plus<>());
     targets += batch_.targets;
   }
-  const auto count = static_cast<double>(std::max<int64_t>(1, targets));
-  const double loss = sum.loss / count;
-  if (listeners_.evaluation) {
-    listeners_.evaluation({.step = position_.step,
-                           .epoch = epoch_at(position_.step),
-                           .loss = loss,
-                           .perplexity = std::exp(loss),
-                           .token_accuracy = static_cast<double>(sum.correct) / count});
-  }
+  if (!listeners_.evaluation) return;
+  listeners_.evaluation({.step = position_.step,
+                         .epoch = epoch_at(position_.step),
+                         .metrics = objective.metrics(loss, sums, static_cast<double>(std::max<int64_t>(1, targets)))});
 }
 
 void Trainer::save() {

@@ -28,9 +28,8 @@ struct StepRecord {
 };
 struct EvaluationRecord {
   int64_t step = 0;
-  double epoch = 0, loss = 0;
-  double perplexity = 0;      // exp(loss)
-  double token_accuracy = 0;  // share of the targets that the model holds for the likeliest token
+  double epoch = 0;
+  std::vector<Metric> metrics;  // the loss first
 };
 
 // Whom to tell. Absent functions are not called.

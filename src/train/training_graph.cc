@@ -5,7 +5,6 @@
 #include "model/modules.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/zero/zero.h"
 
@@ -37,8 +36,6 @@ class TrainingGraphBuilder {
   ValueId scalar(const char* name, DType dtype) { return b_.input(name, {dtype, {1}}, ValueKind::kBatch); }
 
   void add_batch_values() {
-    result_.labels = b_.input("batch.labels", {DType::kI32, {options_.decoder.tokens}, true}, ValueKind::kBatch);
-    result_.loss_scale = scalar("batch.loss_scale", DType::kF32);
     result_.learning_rate = scalar("batch.learning_rate", DType::kF32);
     result_.step = scalar("batch.step", DType::kI32);
   }
@@ -90,13 +87,8 @@ class TrainingGraphBuilder {
   ValueId add_loss() {
     const ops::LossGradients wanted =
         is_trained(result_.decoder.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
-    const ops::CrossEntropy entropy = ops::linear_cross_entropy(b_, result_.decoder.hidden, result_.decoder.head,
-                                                                result_.labels, result_.loss_scale, wanted);
-    result_.loss_result = graph().results.size();
-    b_.result(entropy.loss);
-    result_.correct_result = graph().results.size();
-    b_.result(entropy.correct);
-    return entropy.loss;
+    result_.objective = append_objective(b_, *options_.objective, result_.decoder, wanted);
+    return result_.objective.loss;
   }
 
   // What a micro-batch can do right behind its gradients is appended to the backward section and then placed there.

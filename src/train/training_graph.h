@@ -10,6 +10,7 @@
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
+#include "train/objectives/text.h"
 
 namespace spillway::train {
 
@@ -19,6 +20,7 @@ constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
 struct TrainingGraphOptions {
   DecoderOptions decoder;
+  const Objective* objective = &kText;
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   ops::OptimizerOptions optimizer_options;  // weight_decay is that of the parameters that transformers decays
   double max_grad_norm = 1;                 // 0: no clipping
@@ -47,16 +49,13 @@ struct TrainingGraph {
   Decoder decoder;
   std::vector<std::string_view> states;  // the optimizer's, by name
   std::vector<TrainedWeight> trained;
-  // Batch values beside decoder.inputs.
-  ValueId labels = kNone;         // i32 [T]: what each token predicts; negative: nothing
-  ValueId loss_scale = kNone;     // f32 [1]: 1 / targets of the whole step
+  AppendedObjective objective;
+  // Batch values beside decoder.inputs and the objective's.
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId step = kNone;           // i32 [1]: 1 in the first step
   SectionId forward = 0, backward = 1, update = 2;
-  // Into Graph::results.
-  size_t loss_result = 0;     // f32 [1] after the forward section: the micro-batch's share of the step's mean loss
-  size_t correct_result = 0;  // i32 [1] after the forward section: targets whose token is the likeliest
-  size_t norm_result = 0;     // f32 [1] after the update section: the gradients' norm before clipping
+  size_t norm_result =
+      0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
 };
 
 // Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without

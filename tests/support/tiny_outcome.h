@@ -12,6 +12,7 @@ namespace spillway::testing {
 
 struct TinyOutcome {
   std::vector<double> losses, norms;                    // by step
+  std::vector<double> evaluations;                      // after each: loss and sums of a micro-batch
   std::map<std::string, std::vector<std::byte>> state;  // by the name that a file gives it
   bool operator==(const TinyOutcome&) const = default;
 };
@@ -24,6 +25,9 @@ inline void train_steps(TinyTraining& training, int64_t first, int64_t last, siz
     const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
     outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
     outcome.norms.push_back(training.update());
+    const train::Evaluation evaluation = training.session().evaluate(kMicroBatches.front().stream());
+    outcome.evaluations.push_back(evaluation.loss);
+    outcome.evaluations.insert(outcome.evaluations.end(), evaluation.sums.begin(), evaluation.sums.end());
   }
 }
 

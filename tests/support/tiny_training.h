@@ -99,6 +99,12 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   return job;
 }
 
+// Gives a job the plan of these choices.
+inline void plan_again(train::PlannedJob& planned, const Choices& choices, const Machine& machine) {
+  planned.plan = plan_for(planned.training.graph, machine, choices);
+  planned.evaluation.plan = make_plan_beside(choices, planned.evaluation.graph.graph, machine, {});
+}
+
 // A planned job with its weights loaded.
 class TinyTraining {
  public:

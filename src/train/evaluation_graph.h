@@ -1,0 +1,19 @@
+// Evaluation as a program of its own beside training: the model's forward operations and the loss alone. It saves
+// nothing for a backward pass, so nothing is moved or recomputed for one, and it computes no gradients.
+#pragma once
+
+#include "train/training_graph.h"
+
+namespace spillway::train {
+
+struct EvaluationGraph {
+  Graph graph;
+  StreamInputs inputs;
+  AppendedObjective objective;
+};
+
+// Of the same weights as the training graph, in the same places (Builder::adopt), without dropout.
+[[nodiscard]] EvaluationGraph build_evaluation_graph(const ModelConfig& model, const TrainingGraphOptions& options,
+                                                     const TrainingGraph& training);
+
+}  // namespace spillway::train
