@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -77,9 +76,7 @@ class Job {
 
 void check_refused(const Job& job, const std::vector<std::string>& args, const std::string& where) {
   const std::set<fs::path> before = job.files();
-  const auto start = std::chrono::steady_clock::now();
   const Finished run = run_spillway(args);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
   INFO(run.err);
   CHECK(run.status == 2);
   CHECK(run.out == "");
