@@ -3,8 +3,9 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
-#include "ops/linear_cross_entropy/chunks.h"
-#include "ops/linear_cross_entropy/cuda_chunks.h"
+#include "ops/linear_cross_entropy/cuda_layout.h"
+#include "ops/linear_cross_entropy/layout.h"
+#include "ops/logits/cost.h"
 
 namespace spillway::ops {
 
@@ -46,24 +47,22 @@ void vjp(VjpContext& context) {
   }
 }
 
-Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
+LogitShape shape_of(TypeList inputs, TypeList outputs) {
   const ValueType &x = *inputs[0], &w = *inputs[1];
-  const double product = 2.0 * static_cast<double>(x.shape.elems()) * static_cast<double>(w.shape[0]);
-  const int64_t chunks = div_ceil(x.shape[0], loss_chunk_rows(x.shape[0], w.shape[0]));
-  const auto passes = static_cast<double>(1 + gradient_count(outputs.size()));
-  return {.flops = passes * product,
-          .bytes = passes * static_cast<double>(chunks * w.bytes()) + 2.0 * static_cast<double>(x.bytes()),
-          .matrix_product = true};
+  const int gradients = gradient_count(outputs.size());
+  return {x.dtype, x.shape[0], x.shape[1], w.shape[0], gradients >= 1, gradients >= 2};
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
+  return logit_cost(shape_of(inputs, outputs), 1 + gradient_count(outputs.size()));
 }
 
 int64_t workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&, int threads) {
-  const ValueType &x = *inputs[0], &w = *inputs[1];
-  return LossWorkspace(x.dtype, x.shape[0], x.shape[1], w.shape[0], gradient_count(outputs.size()), threads).bytes;
+  return LossWorkspace(shape_of(inputs, outputs), threads).bytes;
 }
 
 int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&) {
-  const ValueType &x = *inputs[0], &w = *inputs[1];
-  return CudaLossWorkspace(x.dtype, x.shape[0], w.shape[0], gradient_count(outputs.size()) > 0).bytes;
+  return CudaLossWorkspace(shape_of(inputs, outputs)).bytes;
 }
 
 const OpDef kLinearCrossEntropy{.name = kName,

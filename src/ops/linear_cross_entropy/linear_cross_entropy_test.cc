@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "graph/autodiff.h"
 #include "ops/add/add.h"
-#include "ops/linear_cross_entropy/chunks.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -132,12 +131,6 @@ TEST_CASE("the fused loss has the same bits on one thread and on three") {
   const Fixture f = make_fixture({33, 24, 77, DType::kBF16});
   const Run one(f.graph, f.inputs, {.threads = 1}), three(f.graph, f.inputs, {.threads = 3});
   CHECK((one == three));
-}
-
-TEST_CASE("chunks of logits stay within their bytes whatever the vocabulary") {
-  for (const int64_t vocabulary : {int64_t{32}, int64_t{49152}, int64_t{151936}}) {
-    CHECK(loss_chunk_rows(4096, vocabulary) * vocabulary * 4 <= kLogitsBytes);
-  }
 }
 
 TEST_CASE("a gradient that was not asked for is named") {

@@ -1,0 +1,24 @@
+// The end of a language model where a loss wants more of it than a sum: each token's log-probability of its label and
+// the entropy of its distribution, with gradients, chunked, so that [tokens, vocabulary] never exists. Where the loss
+// is their mean, linear_cross_entropy is the same in one pass less.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace spillway::ops {
+
+struct LogProb {
+  ValueId log_prob = kNone;  // f32 [T], per token: log softmax(x w^T / temperature)[label]
+  ValueId entropy = kNone;   // f32 [T], per token: -sum of p log p over the vocabulary
+};
+
+//   x       [T, D] f32 or bf16, per token
+//   w       [V, D] of the same dtype
+//   labels  i32 [T], per token; -100 (any negative number): both are 0, and the row costs nothing on the CPU
+//
+// The backward pass computes the logits again, from one saved number per token beside the outputs. Logits, their
+// maximum and sum of exponentials are f32; the gradient of the logits has x's dtype, that of w is f32. REQUIRES:
+// temperature is above zero.
+[[nodiscard]] LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature = 1);
+
+}  // namespace spillway::ops

@@ -1,0 +1,117 @@
+#include "ops/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/linear_log_prob/linear_log_prob_cpu.cc"
+#include <hwy/foreach_target.h>
+
+#include "ops/linear_log_prob/operands.h"
+#include "ops/logits/chunked_logits-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+void divide_row(float* logits, int64_t count, float inverse) {
+  if (inverse == 1) return;
+  map(
+      0, count, [inverse](Vector v) HWY_ATTR { return hn::Mul(v, constant(inverse)); }, logits, logits);
+}
+
+float inverse_temperature(const KernelArgs& args) {
+  return static_cast<float>(1 / args.attributes.real("temperature"));
+}
+
+struct RowNumbers {
+  float log_prob, entropy, log_sum;
+};
+
+// The entropy is log(total) - mean of (logit - largest), which is exact where one token has all of the probability.
+RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, float inverse) {
+  divide_row(logits, vocabulary, inverse);
+  const LogSum sum = log_sum_of(logits, vocabulary);
+  const Vector top = constant(sum.largest);
+  const double weighted = sum_of(
+      logits, vocabulary,
+      [&](Vector v) HWY_ATTR {
+        const Vector below = hn::Sub(v, top);
+        return hn::Mul(hn::Exp(Floats(), below), below);
+      },
+      [&](float v) { return std::exp(v - sum.largest) * (v - sum.largest); });
+  const float log_sum = sum.value();
+  return {logits[label] - log_sum, static_cast<float>(std::log(sum.total) - weighted / sum.total), log_sum};
+}
+
+void linear_log_prob(const KernelArgs& args) {
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
+  const float inverse = inverse_temperature(args);
+  for (const TensorView& output : args.outputs) std::memset(output.data, 0, static_cast<size_t>(output.bytes()));
+  with_real(x.dtype, [&]<typename T>(T*) {
+    ChunkedLogits<T>(args, {.x = x, .w = w, .labels = labels}).run([&](float* logits, int64_t, int64_t token) {
+      const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], inverse);
+      args.outputs[kLogProbOut].as<float>()[token] = row.log_prob;
+      args.outputs[kEntropyOut].as<float>()[token] = row.entropy;
+      args.outputs[kLogSumOut].as<float>()[token] = row.log_sum;
+    });
+  });
+}
+
+// What the gradient of a row of logits is made of: with p = exp(logit - log_sum),
+//   d logit[v] = log_prob * (1 at the label) - p (log_prob + entropy (log p + entropy of the row)).
+struct RowCotangents {
+  float log_prob = 0, entropy = 0;  // cotangents
+  float row_entropy = 0, log_sum = 0;
+};
+
+// The narrower gradient never overtakes the logits that are still to be read.
+template <typename T>
+void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const RowCotangents& c, float inverse) {
+  divide_row(logits, vocabulary, inverse);
+  const Vector log_sum = constant(c.log_sum), of_entropy = constant(c.entropy * inverse);
+  const Vector of_all = constant((c.log_prob + c.entropy * c.row_entropy) * inverse);
+  const auto gradient_of = [&](Vector logit) HWY_ATTR {
+    const Vector log_p = hn::Sub(logit, log_sum);
+    return hn::Neg(hn::Mul(hn::Exp(Floats(), log_p), hn::MulAdd(of_entropy, log_p, of_all)));
+  };
+  const float log_p = logits[label] - c.log_sum;
+  const float at_label = (c.log_prob - std::exp(log_p) * (c.log_prob + c.entropy * (log_p + c.row_entropy))) * inverse;
+  T* gradient = reinterpret_cast<T*>(logits);
+  int64_t i = 0;
+  for (; i + lanes() <= vocabulary; i += lanes()) store(gradient_of(load(logits + i)), gradient + i);
+  if (i < vocabulary) store_some(gradient_of(load_some(logits + i, vocabulary - i)), gradient + i, vocabulary - i);
+  gradient[label] = from_float<T>(at_label);
+}
+
+void linear_log_prob_grad(const KernelArgs& args) {
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
+  const float inverse = inverse_temperature(args);
+  const bool wants_x = args.attributes.integer("x_gradient") != 0, wants_w = args.attributes.integer("w_gradient") != 0;
+  const auto number = [&](LogProbInput input, int64_t token) {
+    return args.inputs[input].data ? args.inputs[input].as<float>()[token] : 0.0f;
+  };
+  with_real(x.dtype, [&]<typename T>(T*) {
+    ChunkedLogits<T> chunks(args, {.x = x,
+                                   .w = w,
+                                   .labels = labels,
+                                   .dx = wants_x ? &args.outputs[0] : nullptr,
+                                   .dw = wants_w ? &args.outputs[wants_x ? 1 : 0] : nullptr});
+    chunks.run([&](float* logits, int64_t, int64_t token) {
+      gradient_of_row<T>(logits, w.shape[0], labels.as<int32_t>()[token],
+                         {.log_prob = number(kLogProbCotangent, token),
+                          .entropy = number(kEntropyCotangent, token),
+                          .row_entropy = number(kEntropy, token),
+                          .log_sum = number(kLogSum, token)},
+                         inverse);
+    });
+  });
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+HWY_EXPORT(linear_log_prob);
+HWY_EXPORT(linear_log_prob_grad);
+void linear_log_prob_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(linear_log_prob)(args); }
+void linear_log_prob_grad_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(linear_log_prob_grad)(args); }
+}  // namespace spillway::ops
+#endif

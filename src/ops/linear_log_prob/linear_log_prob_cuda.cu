@@ -1,0 +1,130 @@
+// As linear_cross_entropy's: products of cuBLASLt, and a block for each row of logits between them. Not yet measured.
+#include "ops/linear_log_prob/operands.h"
+#include "ops/logits/chunked_logits.cuh"
+#include "ops/real.h"
+
+namespace spillway::ops {
+namespace {
+
+constexpr int kThreads = 512;
+
+float inverse_temperature(const KernelArgs& args) {
+  return static_cast<float>(1 / args.attributes.real("temperature"));
+}
+
+// Numbers of one token each, from the chunk's first on.
+struct RowResults {
+  float *log_prob, *entropy, *log_sum;
+};
+
+template <int kWidth>
+__device__ void divide_row(float* row, int64_t vocabulary, float inverse) {
+  if (inverse == 1) return;
+  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    cuda::Floats<kWidth> x = cuda::load(row, span);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) x[i] *= inverse;
+    cuda::store(x, row, span);
+  });
+  __syncthreads();
+}
+
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    log_prob_kernel(float* logits, const int32_t* labels, int64_t vocabulary, float inverse, RowResults results) {
+  float* row = logits + int64_t{blockIdx.x} * vocabulary;
+  const int32_t label = labels[blockIdx.x];
+  if (label < 0) {
+    if (threadIdx.x == 0) results.log_prob[blockIdx.x] = results.entropy[blockIdx.x] = results.log_sum[blockIdx.x] = 0;
+    return;
+  }
+  cuda::require(label < vocabulary);
+  divide_row<kWidth>(row, vocabulary, inverse);
+  const auto [maximum, log_sum] = log_sum_of<kThreads, kWidth>(row, vocabulary);
+  // The mean of log p, of which the entropy is the negative.
+  float mean = 0;
+  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    const cuda::Floats<kWidth> x = cuda::load(row, span);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) mean += i < span.count ? expf(x[i] - log_sum) * (x[i] - log_sum) : 0.0f;
+  });
+  mean = cuda::block_sum<kThreads>(mean);
+  if (threadIdx.x != 0) return;
+  results.log_prob[blockIdx.x] = row[label] - log_sum;
+  results.entropy[blockIdx.x] = -mean;
+  results.log_sum[blockIdx.x] = log_sum;
+}
+
+// Of the chunk's tokens; a cotangent that is absent is null.
+struct RowCotangents {
+  const float *log_sum, *row_entropy, *log_prob, *entropy;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    log_prob_grad_kernel(const float* logits, const int32_t* labels, int64_t vocabulary, float inverse, RowCotangents c,
+                         T* gradient) {
+  constexpr int kWidth = cuda::kVector<T>;
+  const int64_t row = int64_t{blockIdx.x} * vocabulary;
+  const int32_t label = labels[blockIdx.x];
+  const float log_prob = label < 0 || c.log_prob == nullptr ? 0.0f : c.log_prob[blockIdx.x];
+  const float entropy = label < 0 || c.entropy == nullptr ? 0.0f : c.entropy[blockIdx.x];
+  const float log_sum = c.log_sum[blockIdx.x], row_entropy = c.row_entropy[blockIdx.x];
+  cuda::require(label < vocabulary);
+  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    cuda::Floats<kWidth> g{};
+    if (label >= 0) {
+      g = cuda::load(logits + row, span);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        const float log_p = g[i] * inverse - log_sum;
+        const float at_label = span.begin + i == label ? log_prob : 0.0f;
+        g[i] = (at_label - expf(log_p) * (log_prob + entropy * (log_p + row_entropy))) * inverse;
+      }
+    }
+    cuda::store(g, gradient + row, span);
+  });
+}
+
+template <typename T>
+void run_log_prob(const KernelArgs& args) {
+  const auto* labels = args.inputs[kLabels].as<int32_t>();
+  const auto out = [&](LogProbOutput output, int64_t begin) { return args.outputs[output].as<float>() + begin; };
+  CudaChunkedLogits<T> chunks(args, {.x = args.inputs[kX], .w = args.inputs[kW]});
+  chunks.run([&](float* logits, T*, int64_t begin, int64_t count) {
+    const RowResults results{out(kLogProbOut, begin), out(kEntropyOut, begin), out(kLogSumOut, begin)};
+    cuda::launch(log_prob_kernel<cuda::kVector<T>>, {count, kThreads}, args.stream, logits, labels + begin,
+                 chunks.shape().vocabulary, inverse_temperature(args), results);
+  });
+}
+
+template <typename T>
+void run_log_prob_grad(const KernelArgs& args) {
+  const bool wants_x = args.attributes.integer("x_gradient") != 0, wants_w = args.attributes.integer("w_gradient") != 0;
+  const auto* labels = args.inputs[kLabels].as<int32_t>();
+  const auto in = [&](LogProbInput input, int64_t begin) -> const float* {
+    return args.inputs[input].data ? args.inputs[input].as<float>() + begin : nullptr;
+  };
+  CudaChunkedLogits<T> chunks(args, {.x = args.inputs[kX],
+                                     .w = args.inputs[kW],
+                                     .dx = wants_x ? &args.outputs[0] : nullptr,
+                                     .dw = wants_w ? &args.outputs[wants_x ? 1 : 0] : nullptr});
+  chunks.run([&](const float* logits, T* gradient, int64_t begin, int64_t count) {
+    const RowCotangents c{in(kLogSum, begin), in(kEntropy, begin), in(kLogProbCotangent, begin),
+                          in(kEntropyCotangent, begin)};
+    cuda::launch(log_prob_grad_kernel<T>, {count, kThreads}, args.stream, logits, labels + begin,
+                 chunks.shape().vocabulary, inverse_temperature(args), c, gradient);
+  });
+}
+
+}  // namespace
+
+void linear_log_prob_cuda(const KernelArgs& args) {
+  with_real(args.inputs[kX].dtype, [&]<typename T>(T*) { run_log_prob<T>(args); });
+}
+
+void linear_log_prob_grad_cuda(const KernelArgs& args) {
+  with_real(args.inputs[kX].dtype, [&]<typename T>(T*) { run_log_prob_grad<T>(args); });
+}
+
+}  // namespace spillway::ops

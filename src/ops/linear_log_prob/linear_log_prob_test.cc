@@ -1,0 +1,153 @@
+#include "ops/linear_log_prob/linear_log_prob.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "graph/autodiff.h"
+#include "ops/add/add.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops;
+using namespace spillway::ops::testing;
+
+namespace {
+
+struct Case {
+  int64_t tokens, width, vocabulary;
+  DType dtype = DType::kF32;
+  double temperature = 1;
+};
+
+// Log-probability of the label and entropy of each token: {log_prob, entropy} by token.
+std::vector<std::pair<double, double>> distributions(const Case& c, const std::vector<Numbers>& in) {
+  const auto rows = static_cast<int64_t>(in[2].size());
+  std::vector<std::pair<double, double>> result;
+  for (int64_t t = 0; t < rows; ++t) {
+    const auto label = static_cast<int64_t>(in[2][static_cast<size_t>(t)]);
+    if (label < 0) {
+      result.emplace_back(0, 0);
+      continue;
+    }
+    Numbers logits(static_cast<size_t>(c.vocabulary), 0);
+    double total = 0;
+    for (int64_t v = 0; v < c.vocabulary; ++v) {
+      double& logit = logits[static_cast<size_t>(v)];
+      for (int64_t d = 0; d < c.width; ++d)
+        logit += in[0][static_cast<size_t>(t * c.width + d)] * in[1][static_cast<size_t>(v * c.width + d)];
+      logit /= c.temperature;
+      total += std::exp(logit);
+    }
+    double entropy = 0;
+    for (const double logit : logits) entropy -= std::exp(logit) / total * (logit - std::log(total));
+    result.emplace_back(logits[static_cast<size_t>(label)] - std::log(total), entropy);
+  }
+  return result;
+}
+
+enum class Wanted { kLogProb, kEntropy, kBoth };
+
+OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
+  Numbers labels = random_integers(c.tokens, 3, c.vocabulary);
+  for (size_t i = 0; i < labels.size(); i += 3) labels[i] = -100;
+  const bool is_bf16 = c.dtype == DType::kBF16;
+  return {.tokens = c.tokens,
+          .inputs = {{{c.dtype, {c.tokens, c.width}, true}, random_numbers(c.tokens * c.width, 1)},
+                     {{c.dtype, {c.vocabulary, c.width}}, random_numbers(c.vocabulary * c.width, 2), weight},
+                     {{DType::kI32, {c.tokens}, true}, labels, false}},
+          .build =
+              [c, wanted](Builder& b, const std::vector<ValueId>& in) {
+                const LogProb result = linear_log_prob(b, in[0], in[1], in[2], c.temperature);
+                if (wanted == Wanted::kBoth) return add(b, result.log_prob, result.entropy);
+                return wanted == Wanted::kLogProb ? result.log_prob : result.entropy;
+              },
+          .reference =
+              [c, wanted](const std::vector<Numbers>& in) {
+                Numbers result;
+                for (const auto& [log_prob, entropy] : distributions(c, in)) {
+                  result.push_back(wanted == Wanted::kBoth      ? log_prob + entropy
+                                   : wanted == Wanted::kLogProb ? log_prob
+                                                                : entropy);
+                }
+                return result;
+              },
+          .tolerance = 4e-6,
+          .gradient_tolerance = is_bf16 ? 1e-2 : 2e-5};
+}
+
+}  // namespace
+
+TEST_CASE("log-probabilities, entropies and their gradients equal those in float64") {
+  for (const Wanted wanted : {Wanted::kLogProb, Wanted::kEntropy, Wanted::kBoth}) {
+    CAPTURE(static_cast<int>(wanted));
+    check_operation(make_case({7, 5, 11}, wanted));
+    check_operation(make_case({9, 6, 37, DType::kF32, 0.7}, wanted));
+    check_operation(make_case({9, 8, 40, DType::kBF16}, wanted, false));
+  }
+  check_operation(make_case({600, 3, 5}, Wanted::kBoth));  // several chunks on a GPU
+}
+
+TEST_CASE("several chunks of logits give what one gives") {
+  const Case c{40, 4, 1'000'003};
+  const OperationCase test = make_case(c, Wanted::kBoth);
+  Graph graph{.tokens = c.tokens};
+  Builder b(graph);
+  std::map<ValueId, Numbers> inputs;
+  std::vector<ValueId> ids;
+  for (const OperandCase& operand : test.inputs) {
+    ids.push_back(b.input(fmt::format("input {}", ids.size()), operand.type, ValueKind::kFrozenWeight));
+    inputs[ids.back()] = operand.numbers;
+  }
+  const LogProb result = linear_log_prob(b, ids[0], ids[1], ids[2]);
+  const Run run(graph, inputs, {.threads = 2});
+  Numbers log_probs, entropies;
+  for (const auto& [log_prob, entropy] :
+       distributions(c, {test.inputs[0].numbers, test.inputs[1].numbers, test.inputs[2].numbers})) {
+    log_probs.push_back(log_prob);
+    entropies.push_back(entropy);
+  }
+  check_close(run.numbers(result.log_prob), log_probs, DType::kF32, 2e-6);
+  check_close(run.numbers(result.entropy), entropies, DType::kF32, 2e-5);
+}
+
+TEST_CASE("the fused cross-entropy is the special case of equal weights: loss and gradients are the same") {
+  const Case c{33, 24, 77};
+  const OperationCase test = make_case(c, Wanted::kLogProb);
+  Graph graph{.tokens = c.tokens};
+  Builder b(graph);
+  const ValueId x = b.input("x", test.inputs[0].type, ValueKind::kTrainableWeight);
+  const ValueId w = b.input("w", test.inputs[1].type, ValueKind::kTrainableWeight);
+  const ValueId labels = b.input("labels", test.inputs[2].type, ValueKind::kBatch);
+  const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
+  const ValueId minus_scale = b.input("minus", {DType::kF32, {c.tokens}, true}, ValueKind::kBatch);
+  const std::map<ValueId, Numbers> inputs = {{x, test.inputs[0].numbers},
+                                             {w, test.inputs[1].numbers},
+                                             {labels, test.inputs[2].numbers},
+                                             {scale, {0.125}},
+                                             {minus_scale, Numbers(static_cast<size_t>(c.tokens), -0.125)}};
+  Graph other = graph;
+  Builder separate(other);
+  const ValueId fused_loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight).loss;
+  const ValueId loss = weighted_sum(separate, linear_log_prob(separate, x, w, labels).log_prob, minus_scale);
+  std::vector<WeightGradient> fused = {{.weight = x}, {.weight = w}}, own = fused;
+  append_backward(b, fused_loss, fused, add);
+  append_backward(separate, loss, own, add);
+  const Run want(graph, inputs), got(other, inputs);
+  check_close(got.numbers(loss), want.numbers(fused_loss), DType::kF32, 2e-6);
+  for (size_t i = 0; i < fused.size(); ++i)
+    check_close(got.numbers(own[i].gradient), want.numbers(fused[i].gradient), DType::kF32, 4e-6);
+}
+
+TEST_CASE("a token that is certain has an entropy of zero, and no infinity") {
+  Graph graph{.tokens = 1};
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kF32, {1, 1}, true}, ValueKind::kFrozenWeight);
+  const ValueId w = b.input("w", {DType::kF32, {3, 1}}, ValueKind::kFrozenWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {1}, true}, ValueKind::kBatch);
+  const LogProb result = linear_log_prob(b, x, w, labels);
+  const Run run(graph, {{x, {100}}, {w, {10, 0, -10}}, {labels, {0}}});
+  CHECK(run.numbers(result.log_prob) == Numbers{0});
+  CHECK(run.numbers(result.entropy) == Numbers{0});
+}

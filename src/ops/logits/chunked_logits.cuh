@@ -1,0 +1,130 @@
+// The loop over chunks of logits on a GPU, for any kernel of rows. Which tokens are targets is known on the GPU only,
+// so rows without a label go through the products, too; their gradient is zero.
+#pragma once
+
+#include <limits>
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/product.h"
+#include "backend/cuda/reduce.cuh"
+#include "backend/cuda/vector.cuh"
+#include "backend/kernel.h"
+#include "ops/logits/cuda_chunks.h"
+
+namespace spillway::ops {
+
+// A running maximum, and the sum of exp(x - maximum) of what it has seen.
+struct Exponentials {
+  float maximum = -std::numeric_limits<float>::infinity(), sum = 0;
+
+  template <int N>
+  __device__ void add(const cuda::Floats<N>& x, int count) {
+    float largest = maximum;
+#pragma unroll
+    for (int i = 0; i < N; ++i) largest = i < count ? fmaxf(largest, x[i]) : largest;
+    sum *= expf(maximum - largest);
+    maximum = largest;
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum += i < count ? expf(x[i] - maximum) : 0.0f;
+  }
+};
+
+// Of a row of logits, by a block of kThreads: maximum and logarithm of the sum of exponentials, in all of its threads.
+struct LogSum {
+  float maximum, value;
+};
+template <int kThreads, int kWidth>
+__device__ LogSum log_sum_of(const float* row, int64_t vocabulary) {
+  Exponentials mine;
+  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads,
+                                [&](cuda::Span<kWidth> span) { mine.add(cuda::load(row, span), span.count); });
+  const float maximum =
+      cuda::block_reduce<kThreads>(mine.maximum, -std::numeric_limits<float>::infinity(), cuda::Max());
+  // Threads beyond a short row have seen nothing.
+  const float sum = cuda::block_sum<kThreads>(mine.sum > 0 ? mine.sum * expf(mine.maximum - maximum) : 0.0f);
+  return {maximum, maximum + logf(sum)};
+}
+
+struct CudaLogitOperands {
+  const TensorView& x;             // [T, D]
+  const TensorView& w;             // [V, D]
+  const TensorView* dx = nullptr;  // like x
+  const TensorView* dw = nullptr;  // f32, like w
+};
+
+template <typename T>
+class CudaChunkedLogits {
+ public:
+  CudaChunkedLogits(const KernelArgs& args, const CudaLogitOperands& operands)
+      : args_(args),
+        o_(operands),
+        shape_{o_.x.dtype, o_.x.shape[0], o_.x.shape[1], o_.w.shape[0], o_.dx != nullptr, o_.dw != nullptr},
+        layout_(shape_) {}
+
+  [[nodiscard]] const LogitShape& shape() const { return shape_; }
+  template <typename U>
+  [[nodiscard]] U* at(int64_t offset) const {
+    return reinterpret_cast<U*>(args_.workspace + offset);
+  }
+
+  // launch(logits, gradient, begin, count) has a kernel work on the rows of tokens [begin, begin + count); gradient is
+  // null where none is wanted.
+  template <typename Launch>
+  void run(const Launch& launch) {
+    if (o_.dw && shape_.tokens == 0) cuda::zero_bytes(o_.dw->data, o_.dw->bytes(), args_.stream);
+    for (int64_t begin = 0; begin < shape_.tokens; begin += layout_.chunk_rows)
+      chunk(begin, std::min(layout_.chunk_rows, shape_.tokens - begin), launch);
+  }
+
+ private:
+  template <typename Launch>
+  void chunk(int64_t begin, int64_t count, const Launch& launch) {
+    const T* x = o_.x.as<T>() + begin * shape_.width;
+    auto* logits = at<float>(layout_.logits);
+    T* gradient = o_.dx || o_.dw ? at<T>(layout_.gradient) : nullptr;
+    multiply({.m = count,
+              .n = shape_.vocabulary,
+              .k = shape_.width,
+              .transpose_b = true,
+              .out = DType::kF32,
+              .a = x,
+              .b = o_.w.data,
+              .d = logits});
+    launch(logits, gradient, begin, count);
+    if (o_.dx) {
+      multiply({.m = count,
+                .n = shape_.width,
+                .k = shape_.vocabulary,
+                .out = shape_.dtype,
+                .a = gradient,
+                .b = o_.w.data,
+                .d = o_.dx->as<T>() + begin * shape_.width});
+    }
+    if (o_.dw) {
+      void* dw = o_.dw->data;
+      multiply({.m = shape_.vocabulary,
+                .n = shape_.width,
+                .k = count,
+                .transpose_a = true,
+                .out = DType::kF32,
+                .a = gradient,
+                .b = x,
+                .c = begin > 0 ? dw : nullptr,
+                .d = dw});
+    }
+  }
+
+  void multiply(cuda::Product product) {
+    product.in = shape_.dtype;
+    product.workspace = at<std::byte>(layout_.product);
+    product.workspace_bytes = CudaLogitWorkspace::kProductBytes;
+    cuda::multiply(product, args_);
+  }
+
+  const KernelArgs& args_;
+  CudaLogitOperands o_;
+  LogitShape shape_;
+  CudaLogitWorkspace layout_;
+};
+
+}  // namespace spillway::ops
