@@ -2,21 +2,18 @@
 // longest continuations reach beyond every sliding window.
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "graph/builder.h"
 #include "io/file.h"
-#include "model/transformer.h"
 #include "model/weights.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
+#include "train/generation/generate.h"
 
 using namespace spillway;
 using nlohmann::json;
@@ -26,63 +23,69 @@ namespace {
 const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
 constexpr const char* kModels[] = {"llama2", "llama32",    "llama_linear", "llama_bias", "mistral",
                                    "qwen2",  "qwen2_tied", "qwen3",        "qwen3_tied"};
-constexpr int64_t kContext = 16;
 
-// The decoder of generation, planned for pieces of at most two tokens, in f32.
+// The programs of generation in f32, with prompts in pieces of at most two tokens.
 class CachedModel {
  public:
-  explicit CachedModel(const std::filesystem::path& folder) : config_(read_model_config(folder)) {
-    Builder builder(graph_);
-    decoder_ = build_cached_decoder(builder, config_, {.dtype = DType::kF32, .tokens = 2}, kContext);
-    plan_ = make_plan(graph_, Machine{.threads = pool_.threads()}, {}, {});
-    executor_.emplace(graph_, plan_.program, pool_);
-    load_base_weights(graph_, config_, open_model_weights(folder, config_), executor_->values());
+  explicit CachedModel(const std::filesystem::path& folder)
+      : config_(read_model_config(folder)),
+        graphs_(train::build_generation_graphs(config_, {.dtype = DType::kF32},
+                                               {.sequences = 2, .cache_rows = 128, .longest = 16, .prompt_tokens = 2})),
+        decode_plan_(make_plan(graphs_.decode.graph, machine_, {}, {})),
+        prompt_plan_(make_plan_beside(decode_plan_.choices, graphs_.prompt.graph, machine_, {})),
+        memory_(std::array<const Program*, 2>{&decode_plan_.program, &prompt_plan_.program}, pool_, {}),
+        decode_(graphs_.decode.graph, decode_plan_.program, memory_),
+        prompt_(graphs_.prompt.graph, prompt_plan_.program, memory_) {
+    load_base_weights(graphs_.decode.graph, config_, open_model_weights(folder, config_), decode_.values());
   }
 
-  // The logits after `ids`, which follow those of earlier calls.
-  std::vector<float> feed(std::span<const int32_t> ids) {
-    const auto count = static_cast<int64_t>(ids.size());
-    executor_->set_tokens(count);
-    std::copy(ids.begin(), ids.end(), executor_->home(decoder_.ids).as<int32_t>());
-    auto* positions = executor_->home(decoder_.positions).as<int32_t>();
-    std::iota(positions, positions + count, start_);
-    *executor_->home(decoder_.start).as<int32_t>() = start_;
-    *executor_->home(decoder_.last).as<int32_t>() = static_cast<int32_t>(count) - 1;
-    executor_->run(0);
-    start_ += static_cast<int32_t>(count);
-    const auto* logits = executor_->result(0).as<float>();
-    return {logits, logits + config_.vocab_size};
+  std::vector<train::Generated> generate(std::span<const train::Prompt> prompts) {
+    return train::generate({graphs_, decode_, prompt_, pool_}, prompts, {.logprobs = true});
+  }
+  // Of the token after the last prompt's last generated one.
+  [[nodiscard]] std::span<const float> logits() const {
+    return {decode_.result(0).as<float>(), static_cast<size_t>(config_.vocab_size)};
   }
 
  private:
   ThreadPool pool_{2};
+  Machine machine_{.threads = 2};
   ModelConfig config_;
-  Graph graph_;
-  CachedDecoder decoder_;
-  Plan plan_;
-  std::optional<Executor> executor_;
-  int32_t start_ = 0;
+  train::GenerationGraphs graphs_;
+  Plan decode_plan_, prompt_plan_;
+  Memory memory_;
+  Executor decode_, prompt_;
 };
 
 }  // namespace
 
-TEST_CASE("greedy generation through the cache equals that of transformers") {
+TEST_CASE("greedy generation equals that of transformers, alone and beside other prompts") {
   for (const std::string model : kModels) {
     CAPTURE(model);
     const json golden = json::parse(read_file(kGolden / model / "golden.json", 1 << 20))["greedy"];
     const auto prompt = golden["prompt"].get<std::vector<int32_t>>();
     REQUIRE(prompt.size() == 3);
+    const auto ids = golden["ids"].get<std::vector<int32_t>>();
     CachedModel cached(kGolden / model);
-    (void)cached.feed(std::span(prompt).first(2));
-    std::vector<float> logits = cached.feed(std::span(prompt).subspan(2));
-    for (size_t i = 0; i < logits.size(); ++i) {
-      REQUIRE(logits[i] == doctest::Approx(golden["first_logits"][i].get<double>()).epsilon(1e-5));
+    (void)cached.generate(std::array<train::Prompt, 1>{{{prompt, {.max_new_tokens = 1}}}});
+    for (size_t i = 0; i < cached.logits().size(); ++i)
+      REQUIRE(cached.logits()[i] == doctest::Approx(golden["first_logits"][i].get<double>()).epsilon(1e-5));
+
+    const train::Prompt whole{prompt, {.max_new_tokens = std::ssize(ids)}};
+    const std::vector<train::Generated> alone = cached.generate(std::array<train::Prompt, 1>{whole});
+    CHECK(alone[0].ids == ids);
+    // Beside others, some of which begin when another ends.
+    const std::array<train::Prompt, 4> prompts = {{{{5}, {.max_new_tokens = 3}},
+                                                   {{7, 3, 9, 1, 4, 2, 8}, {.max_new_tokens = 5, .temperature = 1}},
+                                                   whole,
+                                                   {{1, 2}, {.max_new_tokens = 12}}}};
+    const std::vector<train::Generated> together = cached.generate(prompts);
+    CHECK(together[2].ids == ids);
+    CHECK(together[2].logprobs == alone[0].logprobs);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const train::Generated one = cached.generate(std::span(prompts).subspan(i, 1))[0];
+      CHECK(together[i].ids == one.ids);
+      CHECK(together[i].logprobs == one.logprobs);
     }
-    std::vector<int32_t> ids;
-    while (ids.size() < golden["ids"].size()) {
-      ids.push_back(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
-      logits = cached.feed(std::span(ids).last(1));
-    }
-    CHECK(ids == golden["ids"].get<std::vector<int32_t>>());
   }
 }

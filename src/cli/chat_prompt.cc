@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/json_lines.h"
 #include "io/file.h"
 
 namespace spillway {
@@ -72,25 +73,26 @@ text::ChatTemplates chat_templates_of(const text::Tokenizer& tokenizer, const st
   return text::ChatTemplates::compile(*source, tokenizer.chat_template("tool_use"), "chat template of " + model);
 }
 
+std::string render_prompt(std::string_view text, const text::ChatTemplates& chats, const text::Tokenizer& tokenizer,
+                          std::string_view where) {
+  const text::ChatInput input = chat_input(text, tokenizer, true, where);
+  return render_chat(chats.for_tools(input.tools), input).text;
+}
+
 std::vector<std::string> render_prompts(const std::string& path, bool json_lines, const text::Tokenizer& tokenizer,
                                         const std::string& model) {
   const text::ChatTemplates chats = chat_templates_of(tokenizer, model);
-  const std::string content = read_file(path, kMaxFileBytes);
   std::vector<std::string> prompts;
   const auto add = [&](std::string_view text, const std::string& where) {
-    const text::ChatInput input = chat_input(text, tokenizer, true, where);
-    prompts.push_back(render_chat(chats.for_tools(input.tools), input).text);
+    prompts.push_back(render_prompt(text, chats, tokenizer, where));
   };
   if (!json_lines) {
-    add(content, path);
+    add(read_file(path, kMaxFileBytes), path);
     return prompts;
   }
-  std::string_view rest = content;
-  for (int64_t number = 1; !rest.empty(); ++number) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    if (end > 0) add(rest.substr(0, end), fmt::format("{}:{}", path, number));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  each_line(path, [&](std::string_view line, const std::string& where) {
+    if (!line.empty()) add(line, where);
+  });
   return prompts;
 }
 

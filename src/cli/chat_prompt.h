@@ -19,6 +19,10 @@ namespace spillway {
 // The templates of a tokenizer; `model` is its folder. Throws InputError where there are none.
 [[nodiscard]] text::ChatTemplates chat_templates_of(const text::Tokenizer& tokenizer, const std::string& model);
 
+// A conversation, as for chat_input, ready to be answered. Throws InputError at `where`.
+[[nodiscard]] std::string render_prompt(std::string_view text, const text::ChatTemplates& chats,
+                                        const text::Tokenizer& tokenizer, std::string_view where);
+
 // The prompts of a JSON file of one conversation, or of a JSON-lines file of many, ready to be answered. Throws
 // InputError; `model` is the folder whose tokenizer it is.
 [[nodiscard]] std::vector<std::string> render_prompts(const std::string& path, bool json_lines,

@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "backend/device.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_field.h"
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/json_lines.h"
 #include "text/tokenizer.h"
-#include "train/generator.h"
+#include "train/generation/generator.h"
 
 namespace spillway {
 namespace {
@@ -21,10 +24,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, adapter, prompt, messages, device = "auto";
+  std::string model, adapter, prompt, messages, lines, device = "auto";
   bool json = false, json_lines = false, logprobs = false;
   train::Sampling sampling;
 };
+
+constexpr int64_t kMostNewTokens = 1 << 20, kMostTopK = 1 << 30;
+constexpr double kMostTemperature = 100;
 
 // An adapter may have brought tokens and a chat template along.
 std::filesystem::path tokenizer_folder(const Options& options) {
@@ -33,18 +39,48 @@ std::filesystem::path tokenizer_folder(const Options& options) {
   return brings_one ? options.adapter : options.model;
 }
 
-// The token ids of each prompt to answer.
-std::vector<std::vector<int32_t>> read_prompts(const Options& options, const text::Tokenizer& tokenizer) {
-  std::vector<std::vector<int32_t>> prompts;
-  if (options.messages.empty()) {
-    prompts.push_back(tokenizer.encode(options.prompt, true));
-  } else {
-    for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model)) {
-      prompts.push_back(tokenizer.encode(text, false));
+// An object a line: `prompt` or `messages`, and what differs from the options.
+std::vector<train::Prompt> read_lines(const Options& options, const text::Tokenizer& tokenizer) {
+  std::optional<text::ChatTemplates> chats;
+  std::vector<train::Prompt> prompts;
+  each_line(options.lines, [&](std::string_view text, const std::string& where) {
+    if (text.empty()) return;
+    const JsonDocument document(text, where);
+    const JsonField line = document.root();
+    if (line.has("prompt") == line.has("messages"))
+      throw input_error(where, "expected either 'prompt' or 'messages', got {}; give one of them",
+                        line.has("prompt") ? "both" : "neither");
+    train::Prompt prompt;
+    if (line.has("prompt")) {
+      prompt.ids = tokenizer.encode(line["prompt"].string(), true);
+    } else {
+      if (!chats) chats.emplace(chat_templates_of(tokenizer, options.model));
+      prompt.ids = tokenizer.encode(render_prompt(text, *chats, tokenizer, where), false);
     }
+    const train::Sampling& sampling = options.sampling;
+    prompt.sampling = {
+        .max_new_tokens = line["max_new_tokens"].integer_or(sampling.max_new_tokens, 1, kMostNewTokens),
+        .temperature = line["temperature"].real_or(sampling.temperature, 0, kMostTemperature),
+        .top_p = line["top_p"].real_or(sampling.top_p, 0, 1),
+        .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMostTopK),
+        .seed = static_cast<uint64_t>(line["seed"].integer_or(static_cast<int64_t>(sampling.seed), 0, INT64_MAX))};
+    prompts.push_back(std::move(prompt));
+  });
+  return prompts;
+}
+
+std::vector<train::Prompt> read_prompts(const Options& options, const text::Tokenizer& tokenizer) {
+  std::vector<train::Prompt> prompts;
+  if (!options.lines.empty()) {
+    prompts = read_lines(options, tokenizer);
+  } else if (options.messages.empty()) {
+    prompts.push_back({tokenizer.encode(options.prompt, true), options.sampling});
+  } else {
+    for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model))
+      prompts.push_back({tokenizer.encode(text, false), options.sampling});
   }
-  for (const std::vector<int32_t>& prompt : prompts) {
-    if (prompt.empty())
+  for (const train::Prompt& prompt : prompts) {
+    if (prompt.ids.empty())
       throw input_error("spillway generate", "expected a prompt of at least one token, got none; write something");
   }
   return prompts;
@@ -60,28 +96,30 @@ Json to_json(const Options& options, const text::Tokenizer& tokenizer, const std
   return json;
 }
 
-// Answers one prompt and writes the result; a terminal sees the text as it grows.
-void answer(const Options& options, const text::Tokenizer& tokenizer, train::Generator& generator,
-            const std::vector<int32_t>& prompt) {
+void print_json(const Options& options, const text::Tokenizer& tokenizer, train::Generator& generator,
+                std::span<const train::Prompt> prompts) {
+  const auto print = [&](size_t i, const train::Generated& answer) {
+    fmt::print("{}\n", json_text(to_json(options, tokenizer, prompts[i].ids, answer), options.json ? 2 : -1));
+    std::fflush(stdout);
+  };
+  (void)generator.generate(prompts,
+                           {.stop_ids = tokenizer.stop_ids(), .logprobs = options.logprobs, .on_answer = print});
+}
+
+// A terminal sees the text as it grows.
+void print_text(const text::Tokenizer& tokenizer, train::Generator& generator, const train::Prompt& prompt) {
   text::Tokenizer::StreamDecoder decoder(tokenizer, true);
-  const bool streams = !options.json && !options.json_lines;
-  const auto on_token = [&](int32_t id) {
-    if (!streams) return;
+  const auto print = [&](size_t, int32_t id) {
     fmt::print("{}", decoder.push(id));
     if (isatty(STDOUT_FILENO)) std::fflush(stdout);
   };
-  const train::Generated result = generator.generate(prompt, tokenizer.stop_ids(), options.sampling, on_token);
-  if (streams) {
-    fmt::print("{}\n", decoder.finish());
-  } else {
-    fmt::print("{}\n", json_text(to_json(options, tokenizer, prompt, result), options.json ? 2 : -1));
-    std::fflush(stdout);
-  }
+  (void)generator.generate({&prompt, 1}, {.stop_ids = tokenizer.stop_ids(), .on_token = print});
+  fmt::print("{}\n", decoder.finish());
 }
 
-void check_tokens(const std::vector<std::vector<int32_t>>& prompts, int64_t vocab_size, const std::string& model) {
-  for (const std::vector<int32_t>& prompt : prompts) {
-    const int32_t largest = *std::max_element(prompt.begin(), prompt.end());
+void check_tokens(const std::vector<train::Prompt>& prompts, int64_t vocab_size, const std::string& model) {
+  for (const train::Prompt& prompt : prompts) {
+    const int32_t largest = *std::max_element(prompt.ids.begin(), prompt.ids.end());
     if (largest < vocab_size) continue;
     throw input_error(model,
                       "expected token ids below vocab_size {}, got {}; use the tokenizer that belongs to the model",
@@ -101,32 +139,43 @@ int cmd_generate(std::span<const std::string> args) {
   line.section("Exactly one of");
   line.option("--prompt TEXT", options.prompt, "the text to continue");
   line.option("--messages FILE.json", options.messages, "a list of messages, or an object with messages, tools, ...");
-  line.exactly_one_of({"--prompt", "--messages"});
+  line.option("--lines FILE.jsonl", options.lines,
+              "many prompts: objects with prompt or messages, and what differs from the options; with --json-lines");
+  line.exactly_one_of({"--prompt", "--messages", "--lines"});
   line.section("Sampling");
-  line.option("--max-new-tokens N", options.sampling.max_new_tokens, "stop after so many", 1, 1 << 20);
-  line.option("--temperature T", options.sampling.temperature, "0 takes the most likely token", 0.0, 100.0);
+  line.option("--max-new-tokens N", options.sampling.max_new_tokens, "stop after so many", 1, kMostNewTokens);
+  line.option("--temperature T", options.sampling.temperature, "0 takes the most likely token", 0.0, kMostTemperature);
   line.option("--top-p P", options.sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
-  line.option("--top-k K", options.sampling.top_k, "only from the K most likely tokens; 0 from all", 0, 1 << 30);
+  line.option("--top-k K", options.sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMostTopK);
   line.option("--seed N", options.sampling.seed, "another one samples another text");
   line.section("Output");
   line.flag("--json", options.json, "print one JSON document");
   line.flag("--json-lines", options.json_lines,
-            "--messages holds one conversation a line; print one JSON document for each");
+            "a file of prompts holds one a line; print one JSON document for each, as if it were alone");
   line.flag("--logprobs", options.logprobs, "with --json: the log-probability of each token");
   line.example("spillway generate ./base --adapter ./model-out --prompt 'The capital of France is'");
+  line.example("spillway generate ./model --lines prompts.jsonl --json-lines");
   line.example("spillway generate ./model --messages chat.json --temperature 0.7 --top-p 0.9");
   if (!line.parse(args)) return kDone;
 
+  if (!options.lines.empty() && !options.json_lines)
+    throw input_error("--lines", "expected it with --json-lines, got it alone; give both");
+
   const text::Tokenizer tokenizer = text::Tokenizer::load(tokenizer_folder(options));
-  const std::vector<std::vector<int32_t>> prompts = read_prompts(options, tokenizer);
-  size_t longest = 0;
-  for (const std::vector<int32_t>& prompt : prompts) longest = std::max(longest, prompt.size());
+  const std::vector<train::Prompt> prompts = read_prompts(options, tokenizer);
+  if (prompts.empty()) return kDone;
+  std::vector<int64_t> lengths;
+  for (const train::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
   ThreadPool pool(available_cpus());
   const std::shared_ptr<Device> device = open_device(options.device);
-  train::Generator generator(options.model, options.adapter,
-                             static_cast<int64_t>(longest) + options.sampling.max_new_tokens, pool, *device);
+  train::Generator generator(options.model, options.adapter, train::generation_sizes(std::move(lengths)), pool,
+                             *device);
   check_tokens(prompts, generator.config().vocab_size, options.model);
-  for (const std::vector<int32_t>& prompt : prompts) answer(options, tokenizer, generator, prompt);
+  if (options.json || options.json_lines) {
+    print_json(options, tokenizer, generator, prompts);
+  } else {
+    print_text(tokenizer, generator, prompts.front());
+  }
   return kDone;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/json_lines.h"
 #include "io/file.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -30,18 +31,6 @@ struct Options {
   std::string model, text, file, lines, messages;
   bool json = false, json_lines = false, no_special = false, skip_special = false;
 };
-
-// Calls use(line, where) for each line of a file.
-template <typename Use>
-void each_line(const std::string& path, const Use& use) {
-  const std::string content = read_file(path, kMaxInputBytes);
-  std::string_view rest = content;
-  for (int64_t number = 1; !rest.empty(); ++number) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    use(rest.substr(0, end), fmt::format("{}:{}", path, number));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-}
 
 // One JSON string a line in, one {"ids", "text"} a line out.
 void tokenize_lines(const text::Tokenizer& tokenizer, const Options& options) {

@@ -68,7 +68,9 @@ TEST_CASE("every command explains itself") {
 TEST_CASE("help lists options below their titles, with their defaults, in one column") {
   const std::string out = run({"generate", "--help"}).out;
   CAPTURE(out);
-  CHECK(out.starts_with("usage: spillway generate MODEL (--prompt TEXT | --messages FILE.json) [OPTION ...]\n\n"));
+  CHECK(
+      out.starts_with("usage: spillway generate MODEL (--prompt TEXT | --messages FILE.json | --lines FILE.jsonl) "
+                      "[OPTION\n       ...]\n\n"));
   CHECK(out.find("\n  MODEL                 the model folder\n") != std::string::npos);
   CHECK(out.find("\nExactly one of\n  --prompt TEXT         the text to continue\n") != std::string::npos);
   CHECK(out.find("\nSampling\n  --max-new-tokens N    stop after so many (default 256)\n") != std::string::npos);
@@ -189,7 +191,7 @@ TEST_CASE("what is wrong with the arguments themselves is said in one line") {
         "[spillway merge] expected arguments as in `spillway merge --help`, got 'x'; remove it\n");
   CHECK(run({"generate", "m"}).err ==
         "[spillway generate] expected arguments as in `spillway generate --help`, got: Exactly 1 option from "
-        "[--prompt,--messages] is required; correct them\n");
+        "[--prompt,--messages,--lines] is required; correct them\n");
   CHECK(run({"plan", config.path, "--max_steps", "-1", "--check-config"}).status == 0);
 }
 

@@ -6,18 +6,18 @@
 #include "base/error.h"
 #include "model/decoder_parts.h"
 #include "ops/attention/attention.h"
+#include "ops/attention/cached_attention.h"
 #include "ops/cache_append/cache_append.h"
-#include "ops/cached_attention/cached_attention.h"
-#include "ops/gather_rows/gather_rows.h"
 #include "ops/matmul/matmul.h"
 
 namespace spillway {
 namespace {
 
-// What a layer attends to: the sequences of the stream, or a cache. Returns [T, heads * head_dim].
+// What a layer attends to: the sequences of the stream, or a cache. Returns [T, heads * head_dim], or kNone where
+// nothing after the keys and values is wanted.
 using Attend = std::function<ValueId(int64_t layer, const AttentionHeads& heads)>;
 
-// One decoder layer: appends its operations and returns the stream after it, [T, hidden_size].
+// One decoder layer: appends its operations and returns the stream after it, [T, hidden_size], or kNone.
 using Layer = ValueId (*)(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend);
 
 // Llama, Mistral and Qwen2 differ in biases, windows and rope, which the config says.
@@ -25,7 +25,9 @@ ValueId llama_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend&
   const std::string prefix = layer_prefix(layer);
   AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
   parts.rotate_heads(heads);
-  x = parts.project_output(layer, attend(layer, heads), x);
+  const ValueId attended = attend(layer, heads);
+  if (attended == kNone) return kNone;
+  x = parts.project_output(layer, attended, x);
   return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
 }
 
@@ -34,7 +36,9 @@ ValueId qwen3_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend&
   AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
   parts.normalise_heads(layer, heads);
   parts.rotate_heads(heads);
-  x = parts.project_output(layer, attend(layer, heads), x);
+  const ValueId attended = attend(layer, heads);
+  if (attended == kNone) return kNone;
+  x = parts.project_output(layer, attended, x);
   return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
 }
 
@@ -60,7 +64,7 @@ ValueId append_layers(Builder& builder, const ModelConfig& config, DecoderParts&
     x = layer(parts, i, x, attend);
     builder.end_block();
   }
-  return parts.norm(x, kFinalNorm);
+  return x == kNone ? kNone : parts.norm(x, kFinalNorm);
 }
 
 ops::AttentionOptions attention_options(const ModelConfig& config, int64_t layer) {
@@ -71,16 +75,21 @@ ops::AttentionOptions attention_options(const ModelConfig& config, int64_t layer
           .scale = 1 / std::sqrt(static_cast<double>(config.head_dim))};
 }
 
-// Appends the keys and values of new tokens to a layer's caches and attends to all of them.
-ValueId attend_to_cache(Builder& builder, const ModelConfig& config, const DecoderOptions& options, int64_t context,
-                        ValueId start, int64_t layer, const AttentionHeads& heads) {
-  const ValueType type{options.dtype, {context, config.num_key_value_heads * config.head_dim}};
+// Appends the keys and values of new tokens to a layer's caches and attends to them.
+ValueId attend_to_cache(Builder& builder, const ModelConfig& config, const DecoderOptions& options,
+                        const CachedDecoder& inputs, int64_t rows, CacheUse use, int64_t layer,
+                        const AttentionHeads& heads) {
+  const ValueType type{options.dtype, {rows, config.num_key_value_heads * config.head_dim}};
   const auto append = [&](const char* name, ValueId x) {
     const ValueId cache = builder.input(fmt::format("cache.layers.{}.{}", layer, name), type, ValueKind::kCache);
-    return ops::cache_append(builder, cache, x, start);
+    return ops::cache_append(builder, cache, x, inputs.own);
   };
-  const ValueId keys = append("key", heads.k), values = append("value", heads.v);
-  return ops::cached_attention(builder, heads.q, keys, values, start, attention_options(config, layer));
+  const ops::CacheOperands cache{append("key", heads.k), append("value", heads.v), inputs.first, inputs.own};
+  ops::AttentionOptions attention = attention_options(config, layer);
+  attention.sequence_len = options.sequence_len;
+  if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention);
+  if (layer + 1 == config.num_hidden_layers) return kNone;
+  return ops::cached_attention(builder, heads.q, cache, attention);
 }
 
 }  // namespace
@@ -112,23 +121,24 @@ Decoder build_decoder(Builder& builder, const ModelConfig& config, const Decoder
 }
 
 CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options,
-                                   int64_t context) {
+                                   int64_t rows, CacheUse use) {
   builder.graph().tokens = options.tokens;
   const ValueType per_token{DType::kI32, {options.tokens}, true};
   CachedDecoder decoder;
   decoder.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);
   decoder.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
-  decoder.start = builder.input("batch.start", {DType::kI32, {1}}, ValueKind::kBatch);
-  decoder.last = builder.input("batch.last", {DType::kI32, {1}}, ValueKind::kBatch);
+  decoder.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
+  decoder.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
   DecoderParts parts(builder, config, options);
   parts.set_stream(decoder.positions, kNone);
   const ValueId hidden =
       append_layers(builder, config, parts, decoder.ids, [&](int64_t layer, const AttentionHeads& heads) {
-        return attend_to_cache(builder, config, options, context, decoder.start, layer, heads);
+        return attend_to_cache(builder, config, options, decoder, rows, use, layer, heads);
       });
-  const ValueId row = ops::gather_rows(builder, hidden, decoder.last);
-  decoder.logits = ops::matmul(builder, row, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
-  builder.result(decoder.logits);
+  if (use == CacheUse::kDecode) {
+    decoder.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
+    builder.result(decoder.logits);
+  }
   decoder.inv_freq = parts.inv_freq();
   decoder.weights = parts.weights();
   return decoder;

@@ -44,18 +44,25 @@ struct Decoder {
 // Appends the inputs, the weights and the forward operations up to the final norm. Sets graph.tokens.
 [[nodiscard]] Decoder build_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options);
 
-// The same for generation: keys and values of all positions before stay in caches of `context` rows (kCache,
-// "cache.layers.0.key"), and a run appends its tokens at row `start`.
+// For generation: keys and values of all tokens before stay in caches (kCache, "cache.layers.0.key") that several
+// sequences share, each with consecutive rows of its own. A run takes a stream of new tokens of any of them.
+enum class CacheUse : uint8_t {
+  kPrompt,  // many tokens of a sequence at a time, for their keys and values alone
+  kDecode,  // one token a sequence, and the logits of what follows it
+};
+
 struct CachedDecoder {
   ValueId ids = kNone;        // i32 [T]
   ValueId positions = kNone;  // i32 [T]
-  ValueId start = kNone;      // i32 [1]: the number of tokens in the caches
-  ValueId last = kNone;       // i32 [1]: the row whose logits are wanted
-  ValueId logits = kNone;     // f32 [1, vocab_size]
+  ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
+  ValueId own = kNone;        // i32 [T]: the token's own row
+  ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
   ValueId inv_freq = kNone;
   std::vector<ValueId> weights;
 };
+
+// `rows` of each cache. A graph for kPrompt adopts one for kDecode, which has all weights.
 [[nodiscard]] CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config,
-                                                 const DecoderOptions& options, int64_t context);
+                                                 const DecoderOptions& options, int64_t rows, CacheUse use);
 
 }  // namespace spillway

@@ -109,13 +109,24 @@ TEST_CASE("the decoder of generation keeps keys and values of every layer") {
   const ModelConfig config = read_model_config(kGolden / "llama32");
   Graph graph;
   Builder builder(graph);
-  const CachedDecoder decoder = build_cached_decoder(builder, config, {.tokens = 8}, 64);
+  const CachedDecoder decoder = build_cached_decoder(builder, config, {.tokens = 8}, 64, CacheUse::kDecode);
   CHECK(verify(graph).empty());
-  CHECK(graph.value(decoder.logits).type == ValueType{DType::kF32, {1, 96}});
+  CHECK(graph.value(decoder.logits).type == ValueType{DType::kF32, {8, 96}, true});
   for (const char* name : {"cache.layers.0.key", "cache.layers.1.value"}) {
     const ValueId cache = graph.find(name);
     REQUIRE(cache != kNone);
     CHECK(graph.value(cache).kind == ValueKind::kCache);
     CHECK(graph.value(cache).type == ValueType{DType::kF32, {64, 16}});
   }
+}
+
+TEST_CASE("the decoder of prompts ends with the last layer's keys and values") {
+  const ModelConfig config = read_model_config(kGolden / "llama32");
+  Graph graph;
+  Builder builder(graph);
+  (void)build_cached_decoder(builder, config, {.tokens = 8}, 64, CacheUse::kPrompt);
+  CHECK(verify(graph).empty());
+  CHECK(graph.results.empty());
+  CHECK(graph.ops.back().def->name == "cache_append");
+  CHECK(graph.find(kHead) == kNone);
 }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/cpu/attention_kernels.h"
 #include "backend/cuda/library_attention.h"
+#include "ops/attention/cpu/passes.h"
 
 namespace spillway::cuda {
 namespace {

@@ -23,18 +23,27 @@ struct Problem {
   int tokens, heads, kv_heads, head_size, window;
   float scale;
   const T *q, *k, *v;
-  // Row i sees the keys from first_key[i] to i; ~first_key[i] says the same of a row that is left out. Or, where there
-  // is a cache, it sees them from the window's first to *start + i.
-  const int32_t *first_key, *start;
+  // Row i sees the keys from first_key[i] to i; ~first_key[i] says the same of a row that is left out. Null where there
+  // is a cache.
+  const int32_t* first_key;
+  CachedKeys cache;
 
   [[nodiscard]] __device__ int64_t q_pitch() const { return int64_t{heads} * head_size; }
   [[nodiscard]] __device__ int64_t k_pitch() const { return int64_t{kv_heads} * head_size; }
   [[nodiscard]] __device__ int kv_head(int head) const { return head / (heads / kv_heads); }
-  [[nodiscard]] __device__ int last_key(int row) const { return start != nullptr ? *start + row : row; }
-  // Never falls from one row to the next.
+  [[nodiscard]] __device__ int last_key(int row) const { return first_key == nullptr ? cache.own[row] : row; }
+  // Never falls from one row to the next of a segment.
   [[nodiscard]] __device__ int first_key_of(int row) const {
     if (first_key != nullptr) return first_key[row] < 0 ? ~first_key[row] : first_key[row];
-    return window > 0 ? std::max(0, last_key(row) - window + 1) : 0;
+    return window > 0 ? std::max(cache.first[row], last_key(row) - window + 1) : cache.first[row];
+  }
+  // Rows [row, the result) of a tile that ends at `end` walk over their keys together: all, but on a cache only those
+  // of one sequence, whose rows of the cache may be anywhere.
+  [[nodiscard]] __device__ int segment_end(int row, int end) const {
+    if (first_key != nullptr) return end;
+    int next = row + 1;
+    while (next < end && cache.first[next] == cache.first[row]) ++next;
+    return next;
   }
   // A row of a tile that is past the last token is left out, too.
   [[nodiscard]] __device__ bool has(int row) const {
@@ -169,18 +178,21 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
 
   Features<typename Sizes::Queries> sums = {};
   Softmax<kMine> softmax(p, first);
-  const int end = p.last_key(first + rows - 1) + 1;
-  for (int key = p.first_key_of(first) / kKeys * kKeys; key < end; key += kKeys) {
-    __syncthreads();
-    const int64_t at = key * p.k_pitch() + p.kv_head(head) * p.head_size;
-    const int count = std::min(kKeys, end - key);
-    load_tile(p.k + at, p.k_pitch(), count, p.head_size, keys);
-    load_tile(p.v + at, p.k_pitch(), count, p.head_size, values);
-    __syncthreads();
-    auto scores = multiply(queries, keys);
-    softmax.add(scores, key, p.scale, weights, sums);
-    __syncwarp();  // a row's weights are written and read by one warp
-    sums.add_product(weights, values);
+  for (int segment = first; segment < first + rows;) {
+    const int next = p.segment_end(segment, first + rows), end = p.last_key(next - 1) + 1;
+    for (int key = p.first_key_of(segment) / kKeys * kKeys; key < end; key += kKeys) {
+      __syncthreads();
+      const int64_t at = key * p.k_pitch() + p.kv_head(head) * p.head_size;
+      const int count = std::min(kKeys, end - key);
+      load_tile(p.k + at, p.k_pitch(), count, p.head_size, keys);
+      load_tile(p.v + at, p.k_pitch(), count, p.head_size, values);
+      __syncthreads();
+      auto scores = multiply(queries, keys);
+      softmax.add(scores, key, p.scale, weights, sums);
+      __syncwarp();  // a row's weights are written and read by one warp
+      sums.add_product(weights, values);
+    }
+    segment = next;
   }
 
 #pragma unroll
@@ -338,7 +350,7 @@ void with_head(const AttentionArgs& args, const Function& f) {
 }
 
 template <typename T>
-Problem<T> problem_of(const AttentionArgs& args, const int32_t* first_key, const int32_t* start) {
+Problem<T> problem_of(const AttentionArgs& args, const int32_t* first_key, const CachedKeys& cache) {
   return {.tokens = narrow<int>(args.tokens),
           .heads = narrow<int>(args.heads),
           .kv_heads = narrow<int>(args.kv_heads),
@@ -349,15 +361,15 @@ Problem<T> problem_of(const AttentionArgs& args, const int32_t* first_key, const
           .k = static_cast<const T*>(args.k),
           .v = static_cast<const T*>(args.v),
           .first_key = first_key,
-          .start = start};
+          .cache = cache};
 }
 
-void forward(const AttentionArgs& args, const int32_t* first_key, const int32_t* start, void* stream) {
+void forward(const AttentionArgs& args, const int32_t* first_key, const CachedKeys& cache, void* stream) {
   with_head(args, [&]<typename T>(auto head, T*) {
     using Sizes = Forward<head>;
     launch(forward_kernel<head, T>,
            {div_ceil(args.tokens, Sizes::kRows) * args.heads, kTileThreads, Sizes::kSharedBytes}, stream,
-           problem_of<T>(args, first_key, start), static_cast<T*>(args.o), args.lse);
+           problem_of<T>(args, first_key, cache), static_cast<T*>(args.o), args.lse);
   });
 }
 
@@ -378,11 +390,11 @@ void expect_head_fits(int64_t head_size) {
 void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {
   auto* first_key = reinterpret_cast<int32_t*>(workspace);
   find_first_keys(args, sequences, first_key, stream);
-  forward(args, first_key, nullptr, stream);
+  forward(args, first_key, {}, stream);
 }
 
-void attention_on_cache(const AttentionArgs& args, const int32_t* start, void* stream) {
-  forward(args, nullptr, start, stream);
+void attention_on_cache(const AttentionArgs& args, const CachedKeys& cache, void* stream) {
+  forward(args, nullptr, cache, stream);
 }
 
 void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {
@@ -393,7 +405,7 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
   with_head(forward, [&]<typename T>(auto head, T*) {
     using Sizes = Backward<head>;
     const int64_t rows = forward.tokens * forward.heads, tiles = div_ceil(forward.tokens, Sizes::kRows);
-    const Problem<T> problem = problem_of<T>(forward, first_key, nullptr);
+    const Problem<T> problem = problem_of<T>(forward, first_key, {});
     launch(delta_kernel<T>, {div_ceil(rows, kRowThreads / kWarp), kRowThreads}, stream, problem,
            static_cast<const T*>(forward.o), static_cast<const T*>(args.d_o), delta);
     const GradProblem<T> grad{.forward = problem,

@@ -65,8 +65,14 @@ struct AttentionWorkspace {
 void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
 void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
 
-// Keys are those of a cache: token t is number *start + t of a sequence and sees the rows up to itself. Needs no
-// workspace.
-void attention_on_cache(const AttentionArgs& args, const int32_t* start, void* stream);
+// Of each token its own row of the cache and that of its sequence's first token: i32 [T] each. Token t sees the rows
+// [first[t], own[t]]; tokens of one sequence are neighbours, in their order.
+struct CachedKeys {
+  const int32_t* first = nullptr;
+  const int32_t* own = nullptr;
+};
+
+// Keys are those of a cache. Needs no workspace.
+void attention_on_cache(const AttentionArgs& args, const CachedKeys& cache, void* stream);
 
 }  // namespace spillway::cuda

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "backend/cpu/attention_kernels.h"
 #include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/attention/attention_attributes.h"
+#include "ops/attention/cpu/passes.h"
 #include "ops/check.h"
 
 namespace spillway::ops {

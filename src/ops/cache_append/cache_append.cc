@@ -18,7 +18,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   expect_real("cache_append", "x", x);
   expect_rank("cache_append", "x", x, 2);
   expect_same("cache_append", "x", x, {x.dtype, {x.shape[0], cache.shape[1]}, x.per_token});
-  expect_scalar("cache_append", "start", *inputs[2], DType::kI32);
+  expect_same("cache_append", "rows", *inputs[2], {DType::kI32, {x.shape[0]}, x.per_token});
   return {cache};
 }
 
@@ -36,8 +36,8 @@ const OpDef kCacheAppend{.name = "cache_append",
 
 }  // namespace
 
-ValueId cache_append(Builder& builder, ValueId cache, ValueId x, ValueId start) {
-  const ValueId next = builder.append_one(kCacheAppend, {cache, x, start});
+ValueId cache_append(Builder& builder, ValueId cache, ValueId x, ValueId rows) {
+  const ValueId next = builder.append_one(kCacheAppend, {cache, x, rows});
   builder.update(cache, next);
   return next;
 }

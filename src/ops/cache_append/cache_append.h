@@ -5,8 +5,8 @@
 
 namespace spillway::ops {
 
-// The next version of `cache` [C, N] (kCache, f32 or bf16; or its latest version): rows [start, start + T) are those of
-// x [T, N], f32 or bf16, the others stay. start i32 [1], with start + T <= C. Takes the place of the cache.
-[[nodiscard]] ValueId cache_append(Builder& builder, ValueId cache, ValueId x, ValueId start);
+// The next version of `cache` [C, N] (kCache, f32 or bf16; or its latest version): row rows[t] is row t of x [T, N],
+// f32 or bf16, the others stay. rows i32 [T], per token, all different and below C. Takes the place of the cache.
+[[nodiscard]] ValueId cache_append(Builder& builder, ValueId cache, ValueId x, ValueId rows);
 
 }  // namespace spillway::ops

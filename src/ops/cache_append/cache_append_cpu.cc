@@ -13,15 +13,17 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 void cache_append(const KernelArgs& args) {
   const TensorView &cache = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
-  const int64_t start = *args.inputs[2].as<int32_t>(), width = x.shape[1];
-  SPILLWAY_CHECK(start >= 0 && start + x.shape[0] <= out.shape[0], "rows [{}, {}) of a cache of {}", start,
-                 start + x.shape[0], out.shape[0]);
+  const auto* rows = args.inputs[2].as<int32_t>();
+  const int64_t width = x.shape[1], capacity = out.shape[0];
   copy_tensor(cache, out, *args.threads);
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(out.dtype, [&]<typename C>(C*) {
-      args.threads->parallel_for(x.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-        map(
-            begin, end, [](Vector v) HWY_ATTR { return v; }, out.as<C>() + start * width, x.as<X>());
+      args.threads->parallel_for(x.shape[0], row_grain(width), [&](int64_t begin, int64_t end, int) HWY_ATTR {
+        for (int64_t i = begin; i < end; ++i) {
+          SPILLWAY_CHECK(rows[i] >= 0 && rows[i] < capacity, "row {} of a cache of {}", rows[i], capacity);
+          map(
+              0, width, [](Vector v) HWY_ATTR { return v; }, out.as<C>() + rows[i] * width, x.as<X>() + i * width);
+        }
       });
     });
   });

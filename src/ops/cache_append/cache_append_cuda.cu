@@ -12,13 +12,17 @@ struct CacheAppend {
   static constexpr int kWidth = cuda::kVector<X, C>;
   const X* x;
   C* cache;
-  const int32_t* start;
-  int64_t rows, capacity, width;
+  const int32_t* rows;
+  int64_t capacity, width;
 
   __device__ void operator()(cuda::Span<kWidth> span) const {
-    const int64_t row = *start;
-    cuda::require(row >= 0 && row + rows <= capacity);
-    cuda::store(cuda::load(x, span), cache + row * width, span);
+    const cuda::Floats<kWidth> values = cuda::load(x, span);
+#pragma unroll
+    for (int i = 0; i < span.count; ++i) {
+      const int64_t elem = span.begin + i, row = rows[elem / width];
+      cuda::require(row >= 0 && row < capacity);
+      cache[row * width + elem % width] = cuda::from_float<C>(values[i]);
+    }
   }
 };
 
@@ -31,8 +35,7 @@ void cache_append_cuda(const KernelArgs& args) {
     with_real(out.dtype, [&]<typename C>(C*) {
       const CacheAppend<X, C> body{.x = x.as<X>(),
                                    .cache = out.as<C>(),
-                                   .start = args.inputs[2].as<int32_t>(),
-                                   .rows = x.shape[0],
+                                   .rows = args.inputs[2].as<int32_t>(),
                                    .capacity = out.shape[0],
                                    .width = x.shape[1]};
       cuda::map(x.elems(), body, args.stream);

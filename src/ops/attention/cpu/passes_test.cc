@@ -1,4 +1,4 @@
-#include "backend/cpu/attention_kernels.h"
+#include "ops/attention/cpu/passes.h"
 
 #include <doctest/doctest.h>
 

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/attention_kernels.h"
-#include "backend/cpu/attention_rows.h"
 #include "backend/cpu/matmul_kernels.h"
 #include "base/error.h"
 #include "base/math.h"
+#include "ops/attention/cpu/passes.h"
+#include "ops/attention/cpu/rows.h"
 
 namespace spillway::cpu::attention {
 
@@ -43,9 +43,34 @@ class Pieces {
   float *next_, *end_;
 };
 
+// Neighbouring tokens of the stream that are queries of one sequence. Rows and columns of tiles count from that
+// sequence's start: the queries are [past, past + length), and key i is row key + i of k and v.
 struct Sequence {
-  int64_t token, length;
+  int64_t token = 0, length = 0;
+  int64_t key = 0, past = 0;
+
+  // Where the query of a row stands in the stream.
+  [[nodiscard]] int64_t token_of(int64_t row) const { return token + row - past; }
+  [[nodiscard]] int64_t end() const { return past + length; }
 };
+
+// Calls visit(sequence) until it returns false.
+template <typename Visit>
+void for_each_sequence(const AttentionArgs& args, const Visit& visit) {
+  if (args.cache.own == nullptr) {
+    for (int64_t s = 0; s < args.sequences; ++s) {
+      const int64_t begin = args.seq_offsets[s];
+      if (!visit(Sequence{begin, args.seq_offsets[s + 1] - begin, begin, 0})) return;
+    }
+    return;
+  }
+  const auto [first, own] = args.cache;
+  for (int64_t begin = 0, end = 0; begin < args.tokens; begin = end) {
+    for (end = begin + 1; end < args.tokens && first[end] == first[begin] && own[end] == own[end - 1] + 1; ++end) {
+    }
+    if (!visit(Sequence{begin, end - begin, first[begin], own[begin] - first[begin]})) return;
+  }
+}
 
 // One head of a tensor, from one token on.
 struct HeadView {
@@ -140,9 +165,6 @@ struct Job {
   const AttentionArgs& args;
 
   [[nodiscard]] int64_t group() const { return args.heads / args.kv_heads; }
-  [[nodiscard]] Sequence sequence(int64_t index) const {
-    return {args.seq_offsets[index], args.seq_offsets[index + 1] - args.seq_offsets[index]};
-  }
   [[nodiscard]] HeadView view(const void* data, int64_t stride, int64_t token, int64_t head) const {
     const int64_t elem = token * stride + head * args.head_size;
     return {static_cast<const char*>(data) + elem * size_of(args.dtype), args.dtype, stride};
@@ -166,7 +188,7 @@ struct Job {
 // A tile of rows of one sequence, of heads [head, head_end) of one key head.
 struct Item {
   Sequence sequence;
-  int64_t kv_head, head, head_end, row, row_end;
+  int64_t kv_head = 0, head = 0, head_end = 0, row = 0, row_end = 0;
 };
 
 // Items of all sequences; within a sequence, later tiles, which see more keys, come first.

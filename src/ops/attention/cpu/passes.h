@@ -1,5 +1,5 @@
-// Causal attention over a flat stream of sequences, forward and backward, in tiles that never hold a whole score matrix
-// (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023).
+// Causal attention over a flat stream of sequences, forward and backward, or forward over a cache of keys, in tiles
+// that never hold a whole score matrix (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023).
 //
 // Query heads share key heads in groups (heads / kv_heads); sequences never see each other. Data is f32 or bf16; sums,
 // softmax and its gradient are f32. Where products take pairs of bf16 (Bf16Path::kNativeDot), probabilities and the
@@ -17,6 +17,13 @@
 
 namespace spillway::cpu {
 
+// Of each token its own row of the cache and that of its sequence's first token: i32 [T] each. Token t sees the rows
+// [first[t], own[t]]. Neighbours whose rows are neighbours, too, are worked on together.
+struct CachedKeys {
+  const int32_t* first = nullptr;
+  const int32_t* own = nullptr;
+};
+
 // T tokens, H heads, K kv_heads, S head_size. Strides are elements between tokens, so that q, k and v may be parts of
 // one matrix.
 struct AttentionArgs {
@@ -24,18 +31,21 @@ struct AttentionArgs {
   // [sequences + 1], from 0 upwards, at most tokens. Tokens after the last sequence get zeros.
   const int32_t* seq_offsets = nullptr;
   int64_t sequences = 0;
+  // Instead of these, where k and v are a cache: see CachedKeys.
+  CachedKeys cache;
   float scale = 1;     // of the scores, usually 1 / sqrt(S)
   int64_t window = 0;  // a query sees the last `window` keys, itself included; 0: all
   DType dtype = DType::kF32;
   const void* q = nullptr;  // [T, H * S]
-  const void* k = nullptr;  // [T, K * S]
-  const void* v = nullptr;  // [T, K * S]
+  const void* k = nullptr;  // [T, K * S], or of a cache [rows, K * S]
+  const void* v = nullptr;  // the same
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   void* o = nullptr;     // [T, H * S], stride H * S
-  float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row
+  float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
 };
 
-// The inputs and results of the forward pass (o and lse are read), and the gradients, with the strides of q, k and v.
+// The inputs and results of the forward pass (o and lse are read; no cache), and the gradients, with the strides of q,
+// k and v.
 struct AttentionGradArgs {
   AttentionArgs forward;
   const void* d_o = nullptr;  // [T, H * S], stride H * S

@@ -1,13 +1,13 @@
-// Many tokens, a prompt, go through the tiles of backend/cuda/attention_kernels.h. Few tokens are bound by memory: the
-// keys and values that they see are read once for each query head, of which all but the first of a group hit the cache.
-// Not yet measured.
+// A prompt goes through the tiles of backend/cuda/attention_kernels.h. Decoding is bound by memory: the keys and values
+// that a token sees are read once for each query head, of which all but the first of a group hit the cache. Not yet
+// measured.
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
 #include "base/error.h"
-#include "ops/cached_attention/decode_splits.h"
+#include "ops/attention/decode_splits.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
@@ -21,13 +21,14 @@ constexpr int kTeams = kThreads / kTeam;
 template <typename T>
 struct Decode {
   const T *q, *k, *v;
-  const int32_t* start;
+  const int32_t *first, *own;
   T* o;
-  float* parts;  // [tokens * heads, splits]: maximum and sum, then weighted values f32 [tokens * heads, splits, size]
-  int heads, kv_heads, size, window, splits;
+  float* parts;  // [rows, splits]: maximum and sum, then weighted values f32 [rows, splits, size]
+  int heads, kv_heads, size, window;
   float scale;
   int64_t rows;  // tokens * heads
 
+  static constexpr int splits = DecodeSplits::kCount;
   [[nodiscard]] __device__ float* state(int64_t part) const { return parts + 2 * part; }
   [[nodiscard]] __device__ float* values(int64_t part) const { return parts + 2 * rows * splits + part * size; }
 };
@@ -55,8 +56,8 @@ __global__ void __launch_bounds__(kThreads) decode_part_kernel(Decode<T> p) {
   const int64_t row = blockIdx.x / static_cast<unsigned>(p.splits);
   const int token = static_cast<int>(row / p.heads), head = static_cast<int>(row % p.heads);
   const int split = static_cast<int>(blockIdx.x) % p.splits, team = static_cast<int>(threadIdx.x) / kTeam;
-  const int end_of_all = *p.start + token + 1;
-  const int first_of_all = p.window > 0 ? std::max(0, end_of_all - p.window) : 0;
+  const int end_of_all = p.own[token] + 1;
+  const int first_of_all = p.window > 0 ? std::max(p.first[token], end_of_all - p.window) : p.first[token];
   const int length = div_ceil(end_of_all - first_of_all, p.splits);
   const int first = first_of_all + split * length, end = std::min(end_of_all, first + length);
   const int64_t pitch = int64_t{p.kv_heads} * p.size;
@@ -154,35 +155,39 @@ void decode(const Decode<T>& p, void* stream) {
 }  // namespace
 
 void cached_attention_cuda(const KernelArgs& args) {
+  const TensorView& q = args.inputs[0];
+  cuda::attention_on_cache({.tokens = q.shape[0],
+                            .heads = args.attributes.integer("heads"),
+                            .kv_heads = args.attributes.integer("kv_heads"),
+                            .head_size = args.attributes.integer("head_size"),
+                            .scale = static_cast<float>(args.attributes.real("scale")),
+                            .window = args.attributes.integer("sliding_window"),
+                            .dtype = q.dtype,
+                            .q = q.data,
+                            .k = args.inputs[1].data,
+                            .v = args.inputs[2].data,
+                            .o = args.outputs[0].data},
+                           {args.inputs[3].as<int32_t>(), args.inputs[4].as<int32_t>()}, args.stream);
+}
+
+void decode_attention_cuda(const KernelArgs& args) {
   const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2];
-  const auto* start = args.inputs[3].as<int32_t>();
-  const cuda::AttentionArgs attention{.tokens = q.shape[0],
-                                      .heads = args.attributes.integer("heads"),
-                                      .kv_heads = args.attributes.integer("kv_heads"),
-                                      .head_size = args.attributes.integer("head_size"),
-                                      .scale = static_cast<float>(args.attributes.real("scale")),
-                                      .window = args.attributes.integer("sliding_window"),
-                                      .dtype = q.dtype,
-                                      .q = q.data,
-                                      .k = k.data,
-                                      .v = v.data,
-                                      .o = args.outputs[0].data};
-  if (attention.tokens > DecodeSplits::kMaxTokens) return cuda::attention_on_cache(attention, start, args.stream);
-  cuda::expect_head_fits(attention.head_size);
+  const int64_t heads = args.attributes.integer("heads"), head_size = args.attributes.integer("head_size");
+  cuda::expect_head_fits(head_size);
   with_real(q.dtype, [&]<typename T>(T*) {
     decode(Decode<T>{.q = q.as<T>(),
                      .k = k.as<T>(),
                      .v = v.as<T>(),
-                     .start = start,
+                     .first = args.inputs[3].as<int32_t>(),
+                     .own = args.inputs[4].as<int32_t>(),
                      .o = args.outputs[0].as<T>(),
                      .parts = reinterpret_cast<float*>(args.workspace),
-                     .heads = static_cast<int>(attention.heads),
-                     .kv_heads = static_cast<int>(attention.kv_heads),
-                     .size = static_cast<int>(attention.head_size),
-                     .window = static_cast<int>(attention.window),
-                     .splits = static_cast<int>(DecodeSplits(attention.tokens, k.shape[0]).count),
-                     .scale = attention.scale,
-                     .rows = attention.tokens * attention.heads},
+                     .heads = static_cast<int>(heads),
+                     .kv_heads = static_cast<int>(args.attributes.integer("kv_heads")),
+                     .size = static_cast<int>(head_size),
+                     .window = static_cast<int>(args.attributes.integer("sliding_window")),
+                     .scale = static_cast<float>(args.attributes.real("scale")),
+                     .rows = q.shape[0] * heads},
            args.stream);
   });
 }

@@ -1,12 +1,12 @@
 // Work items of the forward pass: a tile of queries of a few heads that share a key head walks over the keys they see.
-#include "backend/cpu/attention_kernels.h"
+#include "ops/attention/cpu/passes.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "backend/cpu/attention_tiles.h"
 #include "backend/cpu/for_each.h"
+#include "ops/attention/cpu/tiles.h"
 
 namespace spillway::cpu::attention {
 namespace {
@@ -22,17 +22,17 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
   auto* states = reinterpret_cast<SoftmaxState*>(pieces.take(2 * kItemHeads * kRowTile));
 
   Tile tile = make_tile(job, item, true);
-  const int64_t token = item.sequence.token;
+  const int64_t token = item.sequence.token_of(item.row);
   for (int64_t h = 0; h < heads; ++h) {
-    pack_rows(tile, job.query(token + item.row, item.head + h), queries + h * kRowTile * args.head_size);
+    pack_rows(tile, job.query(token, item.head + h), queries + h * kRowTile * args.head_size);
   }
   std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
   std::fill_n(states, kItemHeads * kRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
 
   for (tile.column = job.first_key_tile(item.row); tile.column < item.row_end; tile.column += kColumnTile) {
     tile.columns = std::min(kColumnTile, item.row_end - tile.column);
-    pack_tokens(tile, job.key(token + tile.column, item.kv_head), keys);
-    pack_features(tile, job.value(token + tile.column, item.kv_head), values);
+    pack_tokens(tile, job.key(item.sequence.key + tile.column, item.kv_head), keys);
+    pack_features(tile, job.value(item.sequence.key + tile.column, item.kv_head), values);
     for (int64_t h = 0; h < heads; ++h) {
       float* head_sums = sums + h * kRowTile * width;
       multiply_scores(tile, queries + h * kRowTile * args.head_size, keys, scores);
@@ -49,9 +49,10 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const SoftmaxState& state = states[h * kRowTile + row];
       scale_row(sums + (h * kRowTile + row) * width, width, 1 / state.sum);
-      args.lse[(token + item.row + row) * args.heads + item.head + h] = state.maximum + std::log(state.sum);
+      if (args.lse != nullptr)
+        args.lse[(token + row) * args.heads + item.head + h] = state.maximum + std::log(state.sum);
     }
-    write_rows(tile, sums + h * kRowTile * width, job.output(args.o, token + item.row, item.head + h));
+    write_rows(tile, sums + h * kRowTile * width, job.output(args.o, token, item.head + h));
   }
 }
 
@@ -75,6 +76,7 @@ void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const A
   for_each(pool, items.count(), [&](int64_t index, int thread) {
     attention::forward_item(job, items[index], attention::Pieces(scratch + thread * floats, floats));
   });
+  if (args.cache.own != nullptr) return;
   attention::clear_rest(args, args.o, args.heads * args.head_size, args.heads * args.head_size);
   const int64_t used = args.seq_offsets[args.sequences] * args.heads;
   std::fill_n(args.lse + used, args.tokens * args.heads - used, 0.0f);

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/attention_kernels.h"
-#include "backend/cpu/attention_tiles.h"
 #include "backend/cpu/for_each.h"
+#include "ops/attention/cpu/passes.h"
+#include "ops/attention/cpu/tiles.h"
 
 namespace spillway::cpu::attention {
 namespace {
@@ -266,8 +266,9 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
   const attention::Job job{kernels, attention::format_of(args, path), args};
   if (items == BackwardItems::kSequences) {
     for_each(pool, args.sequences * args.kv_heads, [&](int64_t index, int thread) {
-      attention::sequence_grad_item(job, grad, delta, job.sequence(index / args.kv_heads), index % args.kv_heads,
-                                    pieces(thread));
+      const int32_t* offsets = args.seq_offsets + index / args.kv_heads;
+      const attention::Sequence sequence{offsets[0], offsets[1] - offsets[0], offsets[0], 0};
+      attention::sequence_grad_item(job, grad, delta, sequence, index % args.kv_heads, pieces(thread));
     });
   } else {
     const attention::Items query_items(job, std::min(job.group(), attention::kItemHeads)), key_items(job, job.group());

@@ -1,4 +1,4 @@
-#include "backend/cpu/attention_tiles.h"
+#include "ops/attention/cpu/tiles.h"
 
 #include <cstring>
 
@@ -89,34 +89,38 @@ void write_rows(const Tile& tile, const float* sums, const HeadView& out) {
 
 int64_t Items::count() const {
   int64_t tiles = 0;
-  for (int64_t s = 0; s < job_.args.sequences; ++s) tiles += div_ceil(job_.sequence(s).length, kRowTile);
+  for_each_sequence(job_.args, [&](const Sequence& sequence) {
+    tiles += div_ceil(sequence.length, kRowTile);
+    return true;
+  });
   return tiles * per_tile();
 }
 
 Item Items::operator[](int64_t index) const {
-  int64_t tile = index / per_tile(), s = 0;
-  for (;; ++s) {
-    const int64_t tiles = div_ceil(job_.sequence(s).length, kRowTile);
-    if (tile < tiles) {
-      tile = tiles - 1 - tile;
-      break;
+  int64_t tile = index / per_tile();
+  Item item;
+  for_each_sequence(job_.args, [&](const Sequence& sequence) {
+    const int64_t tiles = div_ceil(sequence.length, kRowTile);
+    if (tile >= tiles) {
+      tile -= tiles;
+      return true;
     }
-    tile -= tiles;
-  }
-  Item item{.sequence = job_.sequence(s)};
+    item.sequence = sequence;
+    item.row = sequence.past + (tiles - 1 - tile) * kRowTile;
+    item.row_end = std::min(sequence.end(), item.row + kRowTile);
+    return false;
+  });
   item.kv_head = index % per_tile() / chunks_;
   const int64_t first = item.kv_head * job_.group();
   item.head = first + index % chunks_ * heads_per_item_;
   item.head_end = std::min(first + job_.group(), item.head + heads_per_item_);
-  item.row = tile * kRowTile;
-  item.row_end = std::min(item.sequence.length, item.row + kRowTile);
   return item;
 }
 
 Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
   return {.kernels = job.kernels,
           .format = job.format,
-          .mask = {rows_are_queries, job.args.window, item.sequence.length},
+          .mask = {rows_are_queries, job.args.window, item.sequence.end()},
           .head_size = job.args.head_size,
           .row = item.row,
           .rows = item.row_end - item.row,
@@ -139,8 +143,9 @@ void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::b
   SPILLWAY_CHECK(args.kv_heads > 0 && args.heads % args.kv_heads == 0, "{} heads, {} key heads", args.heads,
                  args.kv_heads);
   SPILLWAY_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16, "attention of {}", name_of(args.dtype));
-  SPILLWAY_CHECK(args.seq_offsets[0] == 0 && args.seq_offsets[args.sequences] <= args.tokens,
-                 "sequences up to {} of {}", args.seq_offsets[args.sequences], args.tokens);
+  SPILLWAY_CHECK(
+      args.cache.own != nullptr || (args.seq_offsets[0] == 0 && args.seq_offsets[args.sequences] <= args.tokens),
+      "sequences up to {} of {}", args.seq_offsets[args.sequences], args.tokens);
   SPILLWAY_CHECK(kRowTile % kernels.rows == 0 && kScoreGranule % kernels.columns == 0, "tiles of {} x {}", kernels.rows,
                  kernels.columns);
   SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");

@@ -1,4 +1,4 @@
-#include "backend/cpu/attention_rows.h"
+#include "ops/attention/cpu/rows.h"
 
 #include <cmath>
 #include <limits>
@@ -6,7 +6,7 @@
 
 // Highway reads this file once for each target, which must come before its other headers.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/attention_rows.cc"
+#define HWY_TARGET_INCLUDE "ops/attention/cpu/rows.cc"
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

@@ -1,0 +1,28 @@
+// Files of one JSON document a line.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "io/file.h"
+
+namespace spillway {
+
+// Calls use(line, where) for each line of a file of at most 1 GiB; `where` is "FILE:NUMBER". Throws InputError for
+// what cannot be read.
+template <typename Use>
+void each_line(const std::string& path, const Use& use) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 30;
+  const std::string content = read_file(path, kMaxBytes);
+  std::string_view rest = content;
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    use(rest.substr(0, end), fmt::format("{}:{}", path, number));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+}  // namespace spillway

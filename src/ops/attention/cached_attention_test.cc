@@ -1,0 +1,200 @@
+#include "ops/attention/cached_attention.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "graph/verify.h"
+#include "ops/cache_append/cache_append.h"
+#include "ops/gather_rows/gather_rows.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops::testing;
+
+namespace {
+
+constexpr int64_t kCapacity = 320;
+
+using Attend = ValueId (*)(Builder&, ValueId, const ops::CacheOperands&, const ops::AttentionOptions&);
+
+// What a decoder does with its cache for some new tokens.
+struct Generation {
+  Graph graph;
+  ValueId q, k, v, k_cache, v_cache, first, own, k_next, v_next, out;
+
+  Generation(Attend attend, int64_t tokens, const ops::AttentionOptions& options, DType dtype) {
+    graph.tokens = tokens;
+    Builder b(graph);
+    const int64_t wide = options.heads * options.head_size, narrow = options.kv_heads * options.head_size;
+    q = b.input("q", {dtype, {tokens, wide}, true}, ValueKind::kBatch);
+    k = b.input("k", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
+    v = b.input("v", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
+    k_cache = b.input("k_cache", {dtype, {kCapacity, narrow}}, ValueKind::kCache);
+    v_cache = b.input("v_cache", {dtype, {kCapacity, narrow}}, ValueKind::kCache);
+    first = b.input("first", {DType::kI32, {tokens}, true}, ValueKind::kBatch);
+    own = b.input("own", {DType::kI32, {tokens}, true}, ValueKind::kBatch);
+    k_next = ops::cache_append(b, k_cache, k, own);
+    v_next = ops::cache_append(b, v_cache, v, own);
+    out = attend(b, q, {k_next, v_next, first, own}, options);
+    for (const std::string& violation : verify(graph)) FAIL_CHECK(violation);
+  }
+};
+
+Numbers part(const Numbers& all, int64_t width, int64_t begin, int64_t end) {
+  return {all.begin() + begin * width, all.begin() + end * width};
+}
+
+// A sequence of random numbers, and what attention gives on the whole of it.
+struct Sequence {
+  int64_t tokens, wide, narrow;
+  Numbers q, k, v, want;
+
+  Sequence(int64_t length, const ops::AttentionOptions& options, uint64_t seed, DType dtype = DType::kF32)
+      : tokens(length),
+        wide(options.heads * options.head_size),
+        narrow(options.kv_heads * options.head_size),
+        q(rounded(random_numbers(tokens * wide, seed), dtype)),
+        k(rounded(random_numbers(tokens * narrow, seed + 1), dtype)),
+        v(rounded(random_numbers(tokens * narrow, seed + 2), dtype)) {
+    Graph whole{.tokens = tokens};
+    Builder b(whole);
+    const ValueId wq = b.input("q", {dtype, {tokens, wide}, true}, ValueKind::kBatch);
+    const ValueId wk = b.input("k", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
+    const ValueId wv = b.input("v", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
+    const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
+    const ValueId out = ops::attention(b, wq, wk, wv, offsets, options);
+    want = Run(whole, {{wq, q}, {wk, k}, {wv, v}, {offsets, {0, static_cast<double>(tokens)}}}).numbers(out);
+  }
+};
+
+// Tokens [begin, end) of a sequence that has rows of the cache from `first` on.
+struct Piece {
+  const Sequence* sequence;
+  int64_t first, begin, end;
+};
+
+// A cache over several runs.
+struct Cache {
+  Numbers k, v;
+  explicit Cache(int64_t narrow) : k(static_cast<size_t>(kCapacity * narrow), 0.0), v(k) {}
+
+  // What each piece's tokens get; new keys and values are in the cache from now on.
+  std::vector<Numbers> run(const Generation& step, const std::vector<Piece>& pieces) {
+    Numbers q, new_k, new_v, first, own;
+    const auto append = [](Numbers& to, const Numbers& more) { to.insert(to.end(), more.begin(), more.end()); };
+    for (const auto& [sequence, row, begin, end] : pieces) {
+      append(q, part(sequence->q, sequence->wide, begin, end));
+      append(new_k, part(sequence->k, sequence->narrow, begin, end));
+      append(new_v, part(sequence->v, sequence->narrow, begin, end));
+      for (int64_t i = begin; i < end; ++i) {
+        first.push_back(static_cast<double>(row));
+        own.push_back(static_cast<double>(row + i));
+      }
+    }
+    const auto run_with = [&](const RunOptions& options) {
+      return Run(step.graph,
+                 {{step.q, q},
+                  {step.k, new_k},
+                  {step.v, new_v},
+                  {step.k_cache, k},
+                  {step.v_cache, v},
+                  {step.first, first},
+                  {step.own, own}},
+                 options);
+    };
+    const auto rows = static_cast<int64_t>(own.size());
+    const Run result = run_with({.rows = rows});
+    const bool same_bits = result == run_with({.threads = 3, .rows = rows, .in_place = true});
+    CHECK(same_bits);
+    k = result.numbers(step.k_next);
+    v = result.numbers(step.v_next);
+    const Numbers all = result.numbers(step.out);
+    std::vector<Numbers> out;
+    int64_t row = 0;
+    for (const auto& [sequence, at, begin, end] : pieces) {
+      out.push_back(part(all, sequence->wide, row, row + end - begin));
+      row += end - begin;
+    }
+    return out;
+  }
+};
+
+const ops::AttentionOptions kSettings[] = {
+    {4, 2, 6, 0, 0.6}, {4, 2, 6, 7, 0.6}, {6, 1, 32, 70, 0.2}, {2, 1, 72, 0, 0.1}, {1, 1, 136, 0, 0.1}};
+
+}  // namespace
+
+TEST_CASE("a prompt in pieces and then token by token gives what attention gives on the whole sequence") {
+  for (const ops::AttentionOptions& options : kSettings) {
+    const Sequence sequence(80, options, 1);
+    const Generation prompt(ops::cached_attention, 70, options, DType::kF32);
+    const Generation decode(ops::decode_attention, 3, options, DType::kF32);
+    Cache cache(sequence.narrow);
+    Numbers got;
+    int64_t start = 0;
+    for (const int64_t rows : {69, 1, 1, 5, 1, 3}) {
+      const Numbers piece = cache.run(rows == 1 ? decode : prompt, {{&sequence, 64, start, start + rows}})[0];
+      got.insert(got.end(), piece.begin(), piece.end());
+      start += rows;
+    }
+    check_close(got, sequence.want, DType::kF32, 2e-6);
+  }
+}
+
+TEST_CASE(
+    "what a sequence's tokens get depends on no other sequence, on no place in the cache and on no cut, to the bit") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const ops::AttentionOptions& options : kSettings) {
+      const Sequence a(130, options, 1, dtype), b(9, options, 5, dtype), c(40, options, 9, dtype);
+      const Generation prompt(ops::cached_attention, 180, options, dtype);
+      const Generation decode(ops::decode_attention, 3, options, dtype);
+      Cache alone(a.narrow), together(a.narrow);
+      const Numbers prompt_alone = alone.run(prompt, {{&a, 0, 0, 129}})[0];
+      const Numbers token_alone = alone.run(decode, {{&a, 0, 129, 130}})[0];
+
+      const auto first = together.run(prompt, {{&b, 256, 0, 8}, {&a, 64, 0, 50}, {&c, 0, 0, 39}});
+      const auto second = together.run(prompt, {{&a, 64, 50, 129}});
+      Numbers pieces = first[1];
+      pieces.insert(pieces.end(), second[0].begin(), second[0].end());
+      const auto tokens = together.run(decode, {{&c, 0, 39, 40}, {&a, 64, 129, 130}, {&b, 256, 8, 9}});
+      const bool same = pieces == prompt_alone && tokens[1] == token_alone;
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("a cache in bf16 holds what is left of f32 keys, and other rows stay") {
+  Graph graph{.tokens = 2};
+  Builder b(graph);
+  const ValueId cache = b.input("cache", {DType::kBF16, {4, 2}}, ValueKind::kCache);
+  const ValueId x = b.input("x", {DType::kF32, {2, 2}, true}, ValueKind::kBatch);
+  const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId next = ops::cache_append(b, cache, x, rows);
+  const Run run(graph, {{cache, {1, 2, 3, 4, 5, 6, 7, 8}}, {x, {0.1, 0.2, 0.3, 0.4}}, {rows, {3, 1}}});
+  const Numbers new_rows = rounded({0.1, 0.2, 0.3, 0.4}, DType::kBF16);
+  CHECK(run.numbers(next) == Numbers{1, 2, new_rows[2], new_rows[3], 5, 6, new_rows[0], new_rows[1]});
+}
+
+TEST_CASE("rows are gathered by their index") {
+  Graph graph{.tokens = 3};
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kBF16, {3, 2}, true}, ValueKind::kBatch);
+  const ValueId index = b.input("index", {DType::kI32, {2}}, ValueKind::kBatch);
+  const ValueId y = ops::gather_rows(b, x, index);
+  CHECK(b.type(y) == ValueType{DType::kBF16, {2, 2}});
+  CHECK(Run(graph, {{x, {1, 2, 3, 4, 5, 6}}, {index, {2, 0}}}).numbers(y) == Numbers{5, 6, 1, 2});
+  CHECK_THROWS_WITH((void)ops::gather_rows(b, x, x),
+                    "[gather_rows] expected index with 1 axes, got bf16[3t, 2]; reshape it");
+}
+
+TEST_CASE("the operations of generation refuse caches of another width") {
+  Graph graph{.tokens = 2};
+  Builder b(graph);
+  const ValueId cache = b.input("cache", {DType::kF32, {4, 6}}, ValueKind::kCache);
+  const ValueId x = b.input("x", {DType::kF32, {2, 4}, true}, ValueKind::kBatch);
+  const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  CHECK_THROWS_WITH((void)ops::cache_append(b, cache, x, rows),
+                    "[cache_append] expected x as f32[2t, 6], got f32[2t, 4]; cast it or check the model's sizes");
+  CHECK_THROWS_WITH((void)ops::cached_attention(b, x, {cache, cache, rows, rows}, {2, 1, 2}),
+                    "[cached_attention] expected keys as f32[4, 2], got f32[4, 6]; cast it or check the model's sizes");
+}

@@ -1,0 +1,198 @@
+// A token with the query heads of one key head walks over tiles of the keys that it sees, with an online softmax
+// (Milakov and Gimelshein, 2018). Tiles count from the sequence's first key, so that the bits of a token depend on
+// nothing but its own sequence.
+#include "ops/attention/cpu/decode.h"
+
+#include "ops/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/attention/cpu/decode.cc"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "ops/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// One thread's part of the workspace.
+struct DecodeSpace {
+  float *queries, *sums;          // [group, width], zeros beyond the head
+  float* scores;                  // [group, kDecodeKeys]
+  float *largest, *denominators;  // [group]
+
+  DecodeSpace(const DecodeSizes& sizes, float* memory)
+      : queries(memory),
+        sums(queries + sizes.group * sizes.width),
+        scores(sums + sizes.group * sizes.width),
+        largest(scores + sizes.group * kDecodeKeys),
+        denominators(largest + sizes.group) {}
+};
+
+// Elements [i, i + lanes()) of a head, zeros beyond it.
+template <typename T>
+HWY_INLINE Vector load_part(const T* head, int64_t i, int64_t size) {
+  if (i + lanes() <= size) return load(head + i);
+  return i < size ? load_some(head + i, size - i) : zero();
+}
+
+// scores [kRows, kDecodeKeys], one column = queries [kRows, width] times one key.
+template <int kRows, typename T>
+void score_key(const DecodeSizes& sizes, const float* queries, const T* key, float* scores) {
+  Vector sums[kRows];
+  for (Vector& sum : sums) sum = zero();
+  for (int64_t i = 0; i < sizes.head_size; i += lanes()) {
+    const Vector of_key = load_part(key, i, sizes.head_size);
+    for (int row = 0; row < kRows; ++row)
+      sums[row] = hn::MulAdd(load(queries + row * sizes.width + i), of_key, sums[row]);
+  }
+  for (int row = 0; row < kRows; ++row) scores[row * kDecodeKeys] = hn::GetLane(hn::SumOfLanes(Floats(), sums[row]));
+}
+
+// sums [kRows, width] += weights [kRows, kDecodeKeys] times values, of keys [begin, end) of the tile.
+template <int kRows, typename T>
+void add_values(const DecodeSizes& sizes, const float* weights, const T* values, int64_t begin, int64_t end,
+                float* sums) {
+  const int64_t pitch = sizes.kv_heads * sizes.head_size;
+  for (int64_t i = 0; i < sizes.head_size; i += 2 * lanes()) {
+    Vector left[kRows], right[kRows];
+    for (int row = 0; row < kRows; ++row) {
+      left[row] = load(sums + row * sizes.width + i);
+      right[row] = load(sums + row * sizes.width + i + lanes());
+    }
+    for (int64_t key = begin; key < end; ++key) {
+      const Vector of_left = load_part(values + key * pitch, i, sizes.head_size);
+      const Vector of_right = load_part(values + key * pitch, i + lanes(), sizes.head_size);
+      for (int row = 0; row < kRows; ++row) {
+        const Vector weight = constant(weights[row * kDecodeKeys + key]);
+        left[row] = hn::MulAdd(weight, of_left, left[row]);
+        right[row] = hn::MulAdd(weight, of_right, right[row]);
+      }
+    }
+    for (int row = 0; row < kRows; ++row) {
+      store(left[row], sums + row * sizes.width + i);
+      store(right[row], sums + row * sizes.width + i + lanes());
+    }
+  }
+}
+
+// Calls f with the number of rows as a constant for blocks of them, and with the first row of each.
+template <typename Function>
+void for_rows(int64_t rows, const Function& f) {
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) f(std::integral_constant<int, 4>(), row);
+  if (rows - row == 3) return f(std::integral_constant<int, 3>(), row);
+  if (rows - row == 2) return f(std::integral_constant<int, 2>(), row);
+  if (rows - row == 1) return f(std::integral_constant<int, 1>(), row);
+}
+
+// Adds a tile of scores to the softmax of one row: turns them into weights relative to the largest score so far, and
+// returns by how much what has been summed before must shrink.
+inline float absorb_scores(float* scores, float* largest, float* denominator) {
+  Vector most = constant(*largest);
+  for (int64_t i = 0; i < kDecodeKeys; i += lanes()) most = hn::Max(most, load(scores + i));
+  const float now = hn::GetLane(hn::MaxOfLanes(Floats(), most));
+  Vector total = zero();
+  for (int64_t i = 0; i < kDecodeKeys; i += lanes()) {
+    const Vector weight = hn::Exp(Floats(), hn::Sub(load(scores + i), constant(now)));
+    store(weight, scores + i);
+    total = hn::Add(total, weight);
+  }
+  const float shrink = std::exp(*largest - now);
+  *denominator = *denominator * shrink + hn::GetLane(hn::SumOfLanes(Floats(), total));
+  *largest = now;
+  return shrink;
+}
+
+// The softmax and the sums go on over keys [begin, end) of a tile, whose rows of the cache start at k and v.
+template <typename T>
+void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin, int64_t end, DecodeSpace& space) {
+  const int64_t pitch = sizes.kv_heads * sizes.head_size;
+  std::fill(space.scores, space.scores + sizes.group * kDecodeKeys, kNever);
+  for (int64_t key = begin; key < end; ++key) {
+    for_rows(sizes.group, [&](auto rows, int64_t row) {
+      score_key<rows>(sizes, space.queries + row * sizes.width, k + key * pitch,
+                      space.scores + row * kDecodeKeys + key);
+    });
+  }
+  for (int64_t row = 0; row < sizes.group; ++row) {
+    const float shrink = absorb_scores(space.scores + row * kDecodeKeys, space.largest + row, space.denominators + row);
+    float* sum = space.sums + row * sizes.width;
+    if (shrink != 1)
+      map(
+          0, sizes.width, [=](Vector s) HWY_ATTR { return hn::Mul(s, constant(shrink)); }, sum, sum);
+  }
+  for_rows(sizes.group, [&](auto rows, int64_t row) {
+    add_values<rows>(sizes, space.scores + row * kDecodeKeys, v, begin, end, space.sums + row * sizes.width);
+  });
+}
+
+// One token with the query heads of one key head. q and o: of its first query head; k and v: of the key head in its
+// sequence's first row.
+template <typename T>
+void decode_heads(const DecodeSizes& sizes, float scale, int64_t position, const T* q, const T* k, const T* v,
+                  DecodeSpace space, T* o) {
+  std::fill(space.queries, space.queries + sizes.group * sizes.width, 0.0f);
+  for (int64_t row = 0; row < sizes.group; ++row) {
+    map(
+        0, sizes.head_size, [scale](Vector x) HWY_ATTR { return hn::Mul(x, constant(scale)); },
+        space.queries + row * sizes.width, q + row * sizes.head_size);
+  }
+  std::fill(space.sums, space.sums + sizes.group * sizes.width, 0.0f);
+  std::fill(space.largest, space.largest + sizes.group, kNever);
+  std::fill(space.denominators, space.denominators + sizes.group, 0.0f);
+
+  const int64_t pitch = sizes.kv_heads * sizes.head_size;
+  const int64_t first = sizes.window > 0 ? std::max<int64_t>(0, position - sizes.window + 1) : 0;
+  for (int64_t tile = first / kDecodeKeys * kDecodeKeys; tile <= position; tile += kDecodeKeys) {
+    absorb_tile(sizes, k + tile * pitch, v + tile * pitch, std::max<int64_t>(0, first - tile),
+                std::min(kDecodeKeys, position + 1 - tile), space);
+  }
+  for (int64_t row = 0; row < sizes.group; ++row) {
+    const float factor = 1 / space.denominators[row];
+    map(
+        0, sizes.head_size, [=](Vector s) HWY_ATTR { return hn::Mul(s, constant(factor)); }, o + row * sizes.head_size,
+        space.sums + row * sizes.width);
+  }
+}
+
+template <typename T>
+void decode_all(const KernelArgs& args) {
+  const DecodeSizes sizes(args.attributes);
+  const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2];
+  const auto *first = args.inputs[3].as<int32_t>(), *own = args.inputs[4].as<int32_t>();
+  const auto scale = static_cast<float>(args.attributes.real("scale"));
+  const int64_t pitch = sizes.kv_heads * sizes.head_size;
+  args.threads->parallel_for(q.shape[0] * sizes.kv_heads, 1, [&](int64_t begin, int64_t end, int thread) {
+    const DecodeSpace space(sizes, reinterpret_cast<float*>(args.workspace) + thread * sizes.thread_floats());
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t token = item / sizes.kv_heads, head = item % sizes.kv_heads;
+      SPILLWAY_CHECK(first[token] >= 0 && first[token] <= own[token] && own[token] < k.shape[0],
+                     "rows [{}, {}] of a cache of {}", first[token], own[token], k.shape[0]);
+      const int64_t key = first[token] * pitch + head * sizes.head_size;
+      const int64_t query = (token * sizes.heads + head * sizes.group) * sizes.head_size;
+      decode_heads(sizes, scale, own[token] - first[token], q.as<T>() + query, k.as<T>() + key, v.as<T>() + key, space,
+                   args.outputs[0].as<T>() + query);
+    }
+  });
+}
+
+void decode_attention(const KernelArgs& args) {
+  with_real(args.inputs[0].dtype, [&]<typename T>(T*) { decode_all<T>(args); });
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+HWY_EXPORT(decode_attention);
+void decode_attention_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(decode_attention)(args); }
+}  // namespace spillway::ops
+#endif

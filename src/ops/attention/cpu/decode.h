@@ -1,0 +1,31 @@
+// The workspace of decode_attention on the CPU.
+#pragma once
+
+#include <cstdint>
+
+#include "base/math.h"
+#include "graph/attributes.h"
+
+namespace spillway::ops {
+
+constexpr int64_t kDecodeKeys = 64;  // of a tile; part of the numerics: a row's sums are added up tile by tile
+
+struct DecodeSizes {
+  int64_t heads, kv_heads, head_size, group, window;
+  int64_t width;  // head_size, rounded up to pairs of whole vectors of any instruction set
+
+  explicit DecodeSizes(const Attributes& attributes)
+      : heads(attributes.integer("heads")),
+        kv_heads(attributes.integer("kv_heads")),
+        head_size(attributes.integer("head_size")),
+        group(heads / kv_heads),
+        window(attributes.integer("sliding_window")),
+        width(align_up(head_size, 32)) {}
+
+  // Floats of one thread: queries and sums, scores, and two numbers per query head.
+  [[nodiscard]] int64_t thread_floats() const {
+    return 2 * group * width + group * kDecodeKeys + align_up(2 * group, 16);
+  }
+};
+
+}  // namespace spillway::ops

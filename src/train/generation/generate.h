@@ -1,0 +1,54 @@
+// Answers many prompts at once: as many sequences as fit are decoded together, and one that ends makes room for the
+// next. What a prompt is answered depends on nothing but the prompt and its sampling, to the bit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "runtime/executor.h"
+#include "train/generation/generation_graphs.h"
+#include "train/generation/sampling.h"
+
+namespace spillway::train {
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  Sampling sampling;
+
+  // With all that may follow it.
+  [[nodiscard]] int64_t sequence_tokens() const { return std::ssize(ids) + sampling.max_new_tokens; }
+};
+
+struct Generated {
+  std::vector<int32_t> ids;      // the new tokens, without the one that stopped
+  std::vector<double> logprobs;  // of each, under the model's own distribution (temperature 1, no penalty), if wanted
+  bool stopped = false;          // by a stop token, not by the length
+};
+
+struct GenerationOptions {
+  std::span<const int32_t> stop_ids;
+  double repetition_penalty = 1;
+  bool logprobs = false;
+  // Gets each new token of a prompt as it is chosen.
+  std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
+  // Gets each answer when it and all before it are done.
+  std::function<void(size_t prompt, const Generated&)> on_answer = nullptr;
+};
+
+// Executors of the two graphs over one memory, with weights in place. All is borrowed.
+struct GenerationPrograms {
+  const GenerationGraphs& graphs;
+  Executor& decode;
+  Executor& prompt;
+  ThreadPool& pool;
+};
+
+// The answers in the order of the prompts. REQUIRES: no prompt is empty, its ids are in the vocabulary, and each fits
+// the caches of the graphs.
+[[nodiscard]] std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
+                                              const GenerationOptions& options);
+
+}  // namespace spillway::train
