@@ -108,14 +108,12 @@ TEST_CASE("ten steps of the trainer, batches and metrics included, allocate noth
       CAPTURE(packing);
       const TemporaryFolder folder;
       train::Job job = tiny_job(kGoldenModels / "qwen3", setup);
-      job.config.output_dir = folder.path().string();
-      job.config.adapter = setup.adapter.empty() ? config::Adapter::kNone : config::Adapter::kLora;
-      job.config.sample_packing = packing;
-      job.config.sequence_len = 24;
-      job.config.micro_batch_size = packing ? 1 : 2;
-      job.config.max_steps = kWarmUp + kCounted + 1;
-      job.config.learning_rate = 0.01;
-      job.config.save_strategy = config::IntervalStrategy::kNo;
+      job.config.output.output_dir = folder.path().string();
+      job.config.output.save = {.kind = config::Interval::Kind::kNever};
+      job.config.data.batches = {.rows = packing ? 1 : 2, .sequence_len = 24};
+      if (packing) job.config.data.batches.packing = data::PackingStrategy::kFirstFit;
+      job.config.schedule.max_steps = kWarmUp + kCounted + 1;
+      job.config.schedule.learning_rate = 0.01;
       TinyTraining training(std::move(job), setup.threads);
       MetricsWriter metrics(folder.path() / "metrics.jsonl", 0);
 

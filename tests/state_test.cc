@@ -234,7 +234,7 @@ TEST_CASE("state that passes through a small buffer is loaded and saved to the b
     train::Job job = job_of(kGoldenModels / "qwen3_tied",
                             {.adapter = adapter == "fresh" ? "adapter" : adapter, .dtype = DType::kBF16},
                             {.slice_elems = kSmallSlice});
-    if (adapter == "fresh") job.config.lora_model_dir.clear();
+    if (adapter == "fresh") job.config.adapter->model_dir.clear();
     TinyTraining direct(job, 1);
     const train::TrainingGraph& training = direct.training();
     PiecewiseStore store(training.graph, 37);

@@ -37,12 +37,12 @@ void train_job(const config::Config& config) {
   const train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
 
-  const train::TrainingData data = train::load_training_data(config, job.model);
+  const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, job.model);
   const train::InitialState initial(job);
   ThreadPool pool(machine.threads);
   const train::JobTiers tiers(job, planned, *device);
   train::TrainingSession session(job, planned, pool, tiers.options());
-  train::Trainer trainer(job, session, data, train::choose_start(config), train::identify_base(initial.base()),
+  train::Trainer trainer(job, session, data, train::choose_start(config.output), train::identify_base(initial.base()),
                          {.step = [](const train::StepRecord& step) {
                            fmt::print("step {}: loss {:.4f}, {:.0f} tokens/s\n", step.step, step.loss,
                                       step.tokens_per_second);
@@ -50,7 +50,7 @@ void train_job(const config::Config& config) {
   initial.load(job, planned.training, session.store());
   trainer.load_checkpoint();
   const FinishFirst finish;  // an interrupt ends the run between two steps
-  std::filesystem::create_directories(config.output_dir);
+  std::filesystem::create_directories(config.output.output_dir);
   trainer.run();
 }
 

@@ -122,7 +122,7 @@ int cmd_plan(std::span<const std::string> args) {
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   planned.context.frontier = std::move(frontier);
   if (!planned.plan.fits) {
-    if (!elsewhere) measure_new_disks(machine, config::disk_paths(loaded.config), *device);
+    if (!elsewhere) measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
     progress.hint("looking for what would fit");
     train::add_nearest_changes(loaded, job, machine, planned);
   } else if (!elsewhere) {

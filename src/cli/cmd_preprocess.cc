@@ -79,7 +79,8 @@ ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data
   data::LineFile file(path);
   LineCounts counts;
   int64_t rows = 0;
-  const int64_t wanted = *config.max_steps * config.gradient_accumulation_steps * config.micro_batch_size;
+  const int64_t wanted =
+      *config.schedule.max_steps * config.batches.gradient_accumulation_steps * config.batches.micro_batch_size;
   while (counts.lines < wanted) {
     const data::RowBlock block = stream.next();
     const std::vector<int64_t> beginnings = beginnings_of(block.rows);
@@ -94,7 +95,7 @@ ordered_json write_stream(const fs::path& path, const std::shared_ptr<const data
   }
   file.commit();
   ordered_json summary = to_json(stream.summary());
-  summary.update(counts.json(rows, config.sequence_len));
+  summary.update(counts.json(rows, config.batches.sequence_len));
   return summary;
 }
 
@@ -105,12 +106,12 @@ ordered_json write_all(const fs::path& folder, const config::Config& config, con
     summary = write_stream(folder / "train.jsonl", data.stream, config);
   } else {
     summary = to_json(data.training_summary);
-    summary.update(write_epoch(folder / "train.jsonl", data.training, train::batch_options(config), progress));
+    summary.update(write_epoch(folder / "train.jsonl", data.training, config.data.batches, progress));
   }
   if (!data.validation.empty()) {
     ordered_json& eval = summary["eval"] = ordered_json::object();
     if (data.validation_summary) eval = to_json(*data.validation_summary);
-    eval.update(write_epoch(folder / "eval.jsonl", data.validation, train::evaluation_batch_options(config), progress));
+    eval.update(write_epoch(folder / "eval.jsonl", data.validation, config.data.evaluation_batches, progress));
   }
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
@@ -132,7 +133,7 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
 }
 
 ordered_json preprocess(const fs::path& out, const config::Config& config) {
-  const ModelConfig model = read_model_config(config.base_model);
+  const ModelConfig model = read_model_config(config.model.base_model);
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
   const auto write = [&](const auto& write_rows) {
@@ -141,11 +142,11 @@ ordered_json preprocess(const fs::path& out, const config::Config& config) {
     folder.publish();
     return summary;
   };
-  if (has_completions(config::objective_of(config))) {
-    const train::PreferenceData data = train::load_preference_data(config, model, count);
+  if (has_completions(config.data.rows.objective)) {
+    const train::PreferenceData data = train::load_preference_data(config.data, config.tokenizer, model, count);
     return write([&](const fs::path& folder) { return write_preferences_all(folder, data); });
   }
-  const train::TrainingData data = train::load_training_data(config, model, count);
+  const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, model, count);
   return write([&](const fs::path& folder) { return write_all(folder, config, data, progress); });
 }
 
@@ -156,8 +157,8 @@ int cmd_preprocess(std::span<const std::string> args) {
   if (!arguments) return kDone;
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kPreprocess);
   const config::Config& config = loaded.config;
-  const fs::path folder =
-      arguments->has("--out") ? fs::path(arguments->value("--out")) : fs::path(config.output_dir) / "preprocessed";
+  const fs::path folder = arguments->has("--out") ? fs::path(arguments->value("--out"))
+                                                  : fs::path(config.output.output_dir) / "preprocessed";
   const std::string_view key = arguments->has("--out") ? "--out" : "output_dir";
   check_apart(key, folder, train::inputs_of(config));
   check_replaceable(key, folder, kCommand.name);

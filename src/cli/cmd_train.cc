@@ -70,10 +70,11 @@ class OutputFolder {
 // Reads the data, with `now` as the time that templates show.
 train::TrainingData read_data(const config::Config& config, const train::Job& job, const std::optional<std::tm>& now,
                               Progress& progress) {
-  train::check_data_files(config);
+  train::check_data_files(config.data);
   progress.say("reading the data");
   return train::load_training_data(
-      config, job.model, [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
+      config.data, config.tokenizer, job.model,
+      [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
 }
 
 constexpr std::string_view kExamples[] = {"spillway train config.yml",
@@ -90,7 +91,7 @@ int cmd_train(std::span<const std::string> args) {
   apply_isa_flag(*arguments);
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
   SharedOutput shared = train::training_output(loaded.config);
-  Progress progress({.steps_per_line = std::max<int64_t>(1, static_cast<int64_t>(loaded.config.logging_steps))});
+  Progress progress({.steps_per_line = loaded.config.output.logging_steps});
   progress.hint("planning");
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
   BusyNotes busy;
@@ -102,7 +103,7 @@ int cmd_train(std::span<const std::string> args) {
   std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   if (!planned.plan.fits) {
-    measure_new_disks(machine, config::disk_paths(loaded.config), *device);
+    measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
     progress.hint("looking for what would fit");
     train::add_nearest_changes(loaded, job, machine, planned);
   }
@@ -110,11 +111,11 @@ int cmd_train(std::span<const std::string> args) {
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   busy.say();
   log_text(print_plan(planned.training.graph, planned.plan, planned.context));
-  const OutputFolder output(loaded.config.output_dir, std::move(shared));
+  const OutputFolder output(loaded.config.output.output_dir, std::move(shared));
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
   std::signal(SIGPIPE, SIG_IGN);
   planned.context.frontier = std::move(frontier);
-  train::RunStart start = train::choose_start(loaded.config);
+  train::RunStart start = train::choose_start(loaded.config.output);
   const train::TrainingData data = read_data(loaded.config, job, time_from_text(start.run.started), progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);

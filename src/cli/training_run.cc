@@ -66,7 +66,7 @@ class TrainingRun {
         machine_(machine),
         device_(device),
         progress_(progress),
-        output_(job.config.output_dir),
+        output_(job.config.output.output_dir),
         identity_(start.run),
         initial_(job),
         pool_(machine.threads),
@@ -80,7 +80,7 @@ class TrainingRun {
   }
 
   int run() {
-    if (trainer_.length().lines > 0 && train::batch_options(job_.config).packing) say_how_full();
+    if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
     load();
     // From here on there is something to lose: a signal is heard between steps, and all files are finished.
     const FinishFirst finish;
@@ -88,7 +88,8 @@ class TrainingRun {
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
-    if (job_.config.metrics) metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
+    if (job_.config.output.metrics)
+      metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     const train::TrainingOutcome outcome = trainer_.run();
     if (metrics_) metrics_->sync();
@@ -124,8 +125,8 @@ class TrainingRun {
 
   void say_how_full() const {
     const train::TrainingLength& epoch = trainer_.length();
-    const int64_t room = epoch.lines * job_.config.sequence_len;
-    log_info("packed into {} lines of {} tokens, {:.1f} % full", epoch.lines, job_.config.sequence_len,
+    const int64_t room = epoch.lines * job_.config.batches.sequence_len;
+    log_info("packed into {} lines of {} tokens, {:.1f} % full", epoch.lines, job_.config.batches.sequence_len,
              100 * static_cast<double>(epoch.tokens) / static_cast<double>(room));
   }
 

@@ -30,9 +30,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!key.message.empty()) check_message(key.message);
     }
     if (const std::string problem = config::first_problem(loaded); !problem.empty()) check_message(problem);
-    (void)config::save_interval(loaded.config, 1000, 100);
-    (void)config::eval_interval(loaded.config, 1000, 100);
-    (void)config::warmup_interval(loaded.config, 1000);
+    (void)loaded.config.output.save.steps(1000, 100);
+    (void)loaded.config.output.evaluate.steps(1000, 100);
+    (void)loaded.config.schedule.warmup.of(1000);
   } catch (const InputError& error) {
     check_message(error.what());
   }

@@ -39,22 +39,22 @@ std::string error_of(std::string_view more, std::vector<ConfigOverride> override
 
 TEST_CASE("what a config leaves out has axolotl's default") {
   const Config config = load().config;
-  CHECK(config.learning_rate == 2e-4);
-  CHECK(config.sequence_len == 512);
-  CHECK(config.length_rules == LengthRules::kAxolotl);
-  CHECK(config.micro_batch_size == 1);
-  CHECK(config.gradient_accumulation_steps == 1);
-  CHECK(config.num_epochs == 1);
-  CHECK(config.lr_scheduler == LrScheduler::kCosine);
-  CHECK(config.optimizer == Optimizer{"adamw"});
-  CHECK(config.bf16 == AutoBool::kAuto);
-  CHECK(config.max_grad_norm == 1);
-  CHECK(!config.shuffle_merged_datasets);
-  CHECK(config.packing_scope == PackingScope::kBatch);
-  CHECK(config.output_dir == "./model-out");
-  CHECK(config.adapter == Adapter::kNone);
-  CHECK(config.datasets.at(0).type.name == "alpaca");
-  CHECK(config.datasets[0].roles_to_train == std::vector<std::string>{"assistant"});
+  CHECK(config.schedule.learning_rate == 2e-4);
+  CHECK(config.batches.sequence_len == 512);
+  CHECK(config.data.rows.length_rules == LengthRules::kAxolotl);
+  CHECK(config.batches.micro_batch_size == 1);
+  CHECK(config.batches.gradient_accumulation_steps == 1);
+  CHECK(config.schedule.num_epochs == 1);
+  CHECK(config.schedule.lr_scheduler == LrScheduler::kCosine);
+  CHECK(config.optimizer.optimizer == Optimizer{"adamw"});
+  CHECK(config.model.bf16);
+  CHECK(config.optimizer.max_grad_norm == 1);
+  CHECK(!config.data.batches.shuffle_before_packing);
+  CHECK(config.data.batches.packing_scope_rows == 1000);
+  CHECK(config.output.output_dir == "./model-out");
+  CHECK_FALSE(config.adapter);
+  CHECK(config.data.datasets.at(0).type.name == "alpaca");
+  CHECK(config.data.datasets[0].roles_to_train == std::vector<std::string>{"assistant"});
 }
 
 TEST_CASE("numbers, booleans and empty values are read as people write them") {
@@ -63,17 +63,17 @@ TEST_CASE("numbers, booleans and empty values are read as people write them") {
                             "weight_decay:\nval_set_size: .05\nseed: 1_000\nadam_epsilon: 1E-6\nmicro_batch_size: 2.0\n"
                             "save_strategy: no\nbf16: Off\n")
                             .config;
-  CHECK(config.lora_r == 8);
-  CHECK(config.lora_alpha == 16);
-  CHECK(config.lora_target_linear);
-  CHECK(config.sample_packing);
-  CHECK(config.weight_decay == 0);
-  CHECK(config.val_set_size == 0.05);
+  CHECK(config.adapter->r == 8);
+  CHECK(config.adapter->alpha == 16);
+  CHECK(config.adapter->target_linear);
+  CHECK(config.data.batches.packing == PackingStrategy::kFirstFit);
+  CHECK(config.optimizer.weight_decay == 0);
+  CHECK(config.data.val_set_size == 0.05);
   CHECK(config.seed == 1000);
-  CHECK(config.adam_epsilon == 1e-6);
-  CHECK(config.micro_batch_size == 2);
-  CHECK(config.save_strategy == IntervalStrategy::kNo);
-  CHECK(config.bf16 == AutoBool::kFalse);
+  CHECK(config.optimizer.adam_epsilon == 1e-6);
+  CHECK(config.batches.micro_batch_size == 2);
+  CHECK(config.output.save.kind == Interval::Kind::kNever);
+  CHECK_FALSE(config.model.bf16);
 }
 
 TEST_CASE("TRL's names mean the same as axolotl's") {
@@ -82,25 +82,26 @@ TEST_CASE("TRL's names mean the same as axolotl's") {
       "num_train_epochs: 3\noptim: adamw_torch\nlr_scheduler_type: linear\nmax_length: 1024\nuse_rslora: true\n"
       "per_device_eval_batch_size: 2\n";
   const Config config = load_config(text, "c.yml", {}, ConfigUse::kTrain).config;
-  CHECK(config.base_model == "./m");
-  CHECK(config.datasets.at(0).path == "a.jsonl");
-  CHECK_FALSE(config.datasets[0].type.given);
-  CHECK(config.micro_batch_size == 4);
-  CHECK(config.num_epochs == 3);
-  CHECK(config.lr_scheduler == LrScheduler::kLinear);
-  CHECK(config.sequence_len == 1024);
-  CHECK(config.length_rules == LengthRules::kTrl);
-  CHECK(config.eval_batch_size == 2);
+  CHECK(config.model.base_model == "./m");
+  CHECK(config.data.datasets.at(0).path == "a.jsonl");
+  CHECK_FALSE(config.data.datasets[0].type.given);
+  CHECK(config.batches.micro_batch_size == 4);
+  CHECK(config.schedule.num_epochs == 3);
+  CHECK(config.schedule.lr_scheduler == LrScheduler::kLinear);
+  CHECK(config.batches.sequence_len == 1024);
+  CHECK(config.data.rows.length_rules == LengthRules::kTrl);
+  CHECK(config.data.evaluation_batches.rows == 2);
   CHECK(load_config(text + "dataset_train_split: 'train[:10%]'\n", "c.yml", {}, ConfigUse::kTrain)
-            .config.datasets.at(0)
+            .config.data.datasets.at(0)
             .split == "train[:10%]");
   CHECK(load("dataset_train_split: x\n").ignored == std::vector<std::string>{"dataset_train_split"});
-  CHECK(load_config(text + "dataset_config: en\n", "c.yml", {}, ConfigUse::kTrain).config.datasets.at(0).name == "en");
+  CHECK(load_config(text + "dataset_config: en\n", "c.yml", {}, ConfigUse::kTrain).config.data.datasets.at(0).name ==
+        "en");
 }
 
 TEST_CASE("the type of weights is TRL's word for bf16") {
-  CHECK(load("dtype: bfloat16\n").config.bf16 == AutoBool::kTrue);
-  CHECK(load("torch_dtype: float32\n").config.bf16 == AutoBool::kAuto);
+  CHECK(load("dtype: bfloat16\n").config.model.bf16);
+  CHECK(load("torch_dtype: float32\n").config.model.bf16);
   CHECK(error_of("dtype: bfloat16\nbf16: false\n") ==
         "[c.yml:6: dtype] expected bf16: true beside dtype: bfloat16, got false; remove one");
   CHECK(error_of("dtype: float16\n").find("f16 weights are not yet supported") != std::string::npos);
@@ -108,15 +109,15 @@ TEST_CASE("the type of weights is TRL's word for bf16") {
 
 TEST_CASE("TRL's switch for adapters brings TRL's defaults") {
   const Config plain = load("use_peft: true\n").config;
-  CHECK(plain.adapter == Adapter::kLora);
-  CHECK(plain.lora_r == 16);
-  CHECK(plain.lora_alpha == 32);
-  CHECK(plain.lora_dropout == 0.05);
+  REQUIRE(plain.adapter);
+  CHECK(plain.adapter->r == 16);
+  CHECK(plain.adapter->alpha == 32);
+  CHECK(plain.adapter->dropout == 0.05);
   const Config given = load("use_peft: true\nlora_r: 4\nlora_alpha: 8\nlora_dropout: 0\n").config;
-  CHECK(given.lora_r == 4);
-  CHECK(given.lora_alpha == 8);
-  CHECK(given.lora_dropout == 0);
-  CHECK(load("use_peft: true\nadapter: lora\nlora_r: 4\n").config.lora_alpha == 4);
+  CHECK(given.adapter->r == 4);
+  CHECK(given.adapter->alpha == 8);
+  CHECK(given.adapter->dropout == 0);
+  CHECK(load("use_peft: true\nadapter: lora\nlora_r: 4\n").config.adapter->alpha == 4);
   CHECK(load("use_peft: false\nlora_r: 4\n").ignored == std::vector<std::string>{"lora_r"});
   CHECK(error_of("use_peft: false\nadapter: lora\nlora_r: 4\n") ==
         "[c.yml:6: use_peft] expected the same as adapter, got false and lora; remove one");
@@ -131,7 +132,7 @@ TEST_CASE("a dataset takes its own keys") {
           "    roles: {assistant: [gpt, model], user: human}\n    train_on_eos: last\n"
           "    chat_template_jinja: '{{ messages }}'\n")
           .config;
-  const DatasetConfig& dataset = config.test_datasets.at(0);
+  const DatasetConfig& dataset = config.data.test_datasets.at(0);
   CHECK(dataset.field_messages == "conversations");
   CHECK(dataset.message_property_mappings.at("content") == "value");
   CHECK(dataset.roles.at("assistant") == std::vector<std::string>{"gpt", "model"});
@@ -161,14 +162,14 @@ TEST_CASE("an unknown key names the nearest known one and where it stands") {
 }
 
 TEST_CASE("two spellings of a key must agree") {
-  CHECK(load("micro_batch_size: 2\nper_device_train_batch_size: 2.0\n").config.micro_batch_size == 2);
-  CHECK(load("micro_batch_size:\nper_device_train_batch_size: 4\n").config.micro_batch_size == 4);
+  CHECK(load("micro_batch_size: 2\nper_device_train_batch_size: 2.0\n").config.batches.micro_batch_size == 2);
+  CHECK(load("micro_batch_size:\nper_device_train_batch_size: 4\n").config.batches.micro_batch_size == 4);
   CHECK(error_of("micro_batch_size: 2\nper_device_train_batch_size: 4\n") ==
         "[c.yml:7: per_device_train_batch_size] expected one value for micro_batch_size and "
         "per_device_train_batch_size, which are the same key, got '2' and '4'; remove one");
   CHECK(error_of("sequence_len: 512\nmax_length: 1024\n") ==
         "[c.yml:7: max_length] expected the length of sequence_len, 512, got 1024; remove sequence_len or max_length");
-  CHECK(load("sequence_len: 256\nmax_length: 256\n").config.length_rules == LengthRules::kAxolotl);
+  CHECK(load("sequence_len: 256\nmax_length: 256\n").config.data.rows.length_rules == LengthRules::kAxolotl);
   CHECK(error_of("", {{"micro_batch_size", "2"}, {"per-device-train-batch-size", "4"}}).find("are the same key") !=
         std::string::npos);
 }
@@ -296,7 +297,8 @@ TEST_CASE("keys that exclude each other are named together") {
 
 TEST_CASE("modules of an adapter are a list of names, or a pattern that whole paths match, as PEFT takes them") {
   const auto targets = [](std::string_view value) {
-    return load(fmt::format("adapter: lora\nlora_r: 4\nlora_target_modules: {}\n", value)).config.lora_target_modules;
+    return load(fmt::format("adapter: lora\nlora_r: 4\nlora_target_modules: {}\n", value))
+        .config.adapter->target_modules;
   };
   CHECK(targets("[q_proj]").names == std::vector<std::string>{"q_proj"});
   CHECK(targets("['.*q_proj']").pattern == ".*q_proj");
@@ -330,15 +332,15 @@ TEST_CASE("a device with no memory at all is refused") {
 }
 
 TEST_CASE("values that follow from others are filled in or refused") {
-  CHECK(load("micro_batch_size: 2\nbatch_size: 8\n").config.gradient_accumulation_steps == 4);
+  CHECK(load("micro_batch_size: 2\nbatch_size: 8\n").config.batches.gradient_accumulation_steps == 4);
   CHECK(error_of("micro_batch_size: 3\nbatch_size: 8\n") ==
         "[c.yml:7: batch_size] expected a multiple of micro_batch_size, 3, got 8; change one of them");
   CHECK(error_of("batch_size: 8\n") ==
         "[c.yml:6: batch_size] expected micro_batch_size beside it, got neither that nor gradient_accumulation_steps; "
         "set micro_batch_size");
-  CHECK(load("deepspeed: {train_batch_size: 8}\n").config.gradient_accumulation_steps == 8);
-  CHECK(load("adapter: lora\nlora_r: 4\n").config.lora_alpha == 4);
-  CHECK(load("adapter: lora\nlora_r: 4\nlora_target_modules: all-linear\n").config.lora_target_linear);
+  CHECK(load("deepspeed: {train_batch_size: 8}\n").config.batches.gradient_accumulation_steps == 8);
+  CHECK(load("adapter: lora\nlora_r: 4\n").config.adapter->alpha == 4);
+  CHECK(load("adapter: lora\nlora_r: 4\nlora_target_modules: all-linear\n").config.adapter->target_linear);
   CHECK(error_of("adapter: lora\n") ==
         "[c.yml:6: adapter] expected lora_r beside adapter: lora, got none; set lora_r, for example 16");
   CHECK(error_of("lora_model_dir: x\n").find("expected adapter: lora beside lora_model_dir, got none") !=
@@ -351,11 +353,11 @@ TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(error_of("chat_template: command_a\n").find("tokenizer_default takes") != std::string::npos);
   CHECK(error_of("chat_template: tokenizer_default_fallback_lama3\n").find("did you mean llama3?") !=
         std::string::npos);
-  CHECK(load("chat_template: tokenizer_default_fallback_chatml\n").config.chat_template ==
+  CHECK(load("chat_template: tokenizer_default_fallback_chatml\n").config.data.rows.chat_template ==
         "tokenizer_default_fallback_chatml");
   const Config pattern = load("adapter: lora\nlora_r: 4\nlora_target_modules: '.*_proj'\n").config;
-  CHECK(pattern.lora_target_modules.pattern == ".*_proj");
-  CHECK(pattern.lora_target_modules.names.empty());
+  CHECK(pattern.adapter->target_modules.pattern == ".*_proj");
+  CHECK(pattern.adapter->target_modules.names.empty());
   CHECK(error_of("min_sample_len: 1000\n").find("expected at most sequence_len, 512, got 1000") != std::string::npos);
   CHECK(error_of("truncation_mode: keep_end\n").find("expected max_length beside truncation_mode, got none") !=
         std::string::npos);
@@ -364,9 +366,9 @@ TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(error_of("save_steps: 2.5\n").find("expected an integer or a share below 1, got 2.5") != std::string::npos);
   CHECK(error_of("optim_args: {momentum: 0.9}\n").find("expected optimizer: sgd, got another; remove the momentum") !=
         std::string::npos);
-  CHECK(load("optimizer: sgd\noptim_args: {momentum: 0.9}\n").config.sgd_momentum == 0.9);
-  CHECK_FALSE(load("max_steps: -1\n").config.max_steps);
-  CHECK(load("resume_from_checkpoint: true\n").config.auto_resume_from_checkpoints);
+  CHECK(load("optimizer: sgd\noptim_args: {momentum: 0.9}\n").config.optimizer.sgd_momentum == 0.9);
+  CHECK_FALSE(load("max_steps: -1\n").config.schedule.max_steps);
+  CHECK(load("resume_from_checkpoint: true\n").config.output.auto_resume_from_checkpoints);
   CHECK(error_of("", {{"output_dir", ""}}).empty());
   CHECK(error_of("output_dir: ''\n").find("expected a folder, got nothing") != std::string::npos);
   CHECK(error_of("test_datasets: [{path: a, message_field_role: x, message_property_mappings: {role: y}}]\n")
@@ -400,27 +402,24 @@ TEST_CASE("a config file that is missing or no regular file is refused at once")
 }
 
 TEST_CASE("saving, evaluating and warming up come out in steps") {
-  Config config = load("val_set_size: 0.1\n").config;
-  CHECK(save_interval(config, 100, 25) == 25);
-  CHECK(eval_interval(config, 100, 25) == 25);
-  CHECK(warmup_interval(config, 100) == 0);
-  config.saves_per_epoch = 2;
-  config.eval_steps = 0.101;
-  config.warmup_ratio = 0.031;
-  CHECK(save_interval(config, 100, 25) == 13);
-  CHECK(eval_interval(config, 100, 25) == 11);
-  CHECK(warmup_interval(config, 100) == 4);
-  config.warmup_steps = 0.05;
-  CHECK(warmup_interval(config, 100) == 5);
-  config.warmup_steps = 7;
-  CHECK(warmup_interval(config, 100) == 7);
-  config.saves_per_epoch.reset();
-  config.save_strategy = IntervalStrategy::kSteps;
-  CHECK(save_interval(config, 1000, 25) == 500);
-  config.save_strategy = IntervalStrategy::kNo;
-  CHECK(save_interval(config, 100, 25) == 0);
-  config.val_set_size = 0;
-  CHECK(eval_interval(config, 100, 25) == 0);
+  const auto output = [](std::string_view keys) { return load(keys).config.output; };
+  const auto warmup = [](std::string_view keys) { return load(keys).config.schedule.warmup.of(100); };
+  CHECK(output("").save.steps(100, 25) == 25);
+  CHECK(output("val_set_size: 0.1\n").evaluate.steps(100, 25) == 25);
+  CHECK(output("saves_per_epoch: 2\n").save.steps(100, 25) == 13);
+  CHECK(output("saves_per_epoch: 0\n").save.steps(100, 25) == 0);
+  CHECK(output("val_set_size: 0.1\neval_steps: 0.101\n").evaluate.steps(100, 25) == 11);
+  CHECK(output("val_set_size: 0.1\nlogging_steps: 7\neval_strategy: steps\n").evaluate.steps(100, 25) == 7);
+  CHECK(output("save_strategy: steps\n").save.steps(1000, 25) == 500);
+  CHECK(output("save_strategy: no\n").save.steps(100, 25) == 0);
+  CHECK(output("val_set_size: 0\nevals_per_epoch: 2\n").evaluate.steps(100, 25) == 0);
+  CHECK(warmup("") == 0);
+  CHECK(warmup("warmup_ratio: 0.031\n") == 4);
+  CHECK(warmup("warmup_ratio: 1\n") == 100);
+  CHECK(warmup("warmup_steps: 0.05\n") == 5);
+  CHECK(warmup("warmup_steps: 7\n") == 7);
+  CHECK(warmup("warmup_steps: 1\n") == 1);
+  CHECK(warmup("warmup_steps: 7\nlr_scheduler: constant\n") == 0);
 }
 
 TEST_CASE("every key of the table has a meaning and is found by each of its names") {

@@ -16,10 +16,10 @@ TEST_CASE("an empty dataset type means tokenised rows, none means TRL's rules") 
                             "  - {path: c, type: ''}\n",
                             "c.yml", {}, ConfigUse::kTrain)
                             .config;
-  CHECK(config.datasets.at(0).type.given);
-  CHECK(config.datasets[0].type.name.empty());
-  CHECK_FALSE(config.datasets[1].type.given);
-  CHECK(config.datasets[2].type.given);
+  CHECK(config.data.datasets.at(0).type.given);
+  CHECK(config.data.datasets[0].type.name.empty());
+  CHECK_FALSE(config.data.datasets[1].type.given);
+  CHECK(config.data.datasets[2].type.given);
 }
 
 TEST_CASE("text to pretrain on is a path or a list, and stands in for datasets") {
@@ -27,20 +27,20 @@ TEST_CASE("text to pretrain on is a path or a list, and stands in for datasets")
     return load_config("base_model: m\nlearning_rate: 1\nmax_steps: 5\n" + keys, "c.yml", {}, ConfigUse::kTrain).config;
   };
   const Config path = load("pretraining_dataset: text.jsonl\n");
-  REQUIRE(path.datasets.size() == 1);
-  CHECK(path.datasets[0].path == "text.jsonl");
-  CHECK(path.datasets[0].type.name == "pretrain");
+  REQUIRE(path.data.datasets.size() == 1);
+  CHECK(path.data.datasets[0].path == "text.jsonl");
+  CHECK(path.data.datasets[0].type.name == "pretrain");
   const Config list =
       load("pretraining_dataset:\n  - {path: a, text_column: body, skip: 7}\n  - {path: b, type: completion}\n");
-  REQUIRE(list.datasets.size() == 2);
-  CHECK(list.datasets[0].text_column == "body");
-  CHECK(list.datasets[0].skip == 7);
-  CHECK(list.datasets[1].type.name == "completion");
-  CHECK(list.streaming);
+  REQUIRE(list.data.datasets.size() == 2);
+  CHECK(list.data.datasets[0].text_column == "body");
+  CHECK(list.data.datasets[0].skip == 7);
+  CHECK(list.data.datasets[1].type.name == "completion");
+  CHECK(list.data.stream);
   const Config both = load("pretraining_dataset: a\ndatasets: [{path: b}]\n");
-  REQUIRE(both.datasets.size() == 1);
-  CHECK(both.datasets[0].path == "a");
-  CHECK_FALSE(load("datasets: [{path: b}]\n").streaming);
+  REQUIRE(both.data.datasets.size() == 1);
+  CHECK(both.data.datasets[0].path == "a");
+  CHECK_FALSE(load("datasets: [{path: b}]\n").data.stream);
 }
 
 TEST_CASE("what chat templates see and how rows share a line are as the config's YAML reads in Python") {
@@ -53,12 +53,12 @@ TEST_CASE("what chat templates see and how rows share a line are as the config's
       "chat_template_kwargs: {thinking: no, n: -1_000, x: 1.5, big: 1.0e+3, word: 1e3, quoted: '7', none: null, list: "
       "[on, a]}\n");
   CHECK(first_problem(loaded).empty());
-  CHECK(loaded.config.chat_template_kwargs.json ==
+  CHECK(loaded.config.data.rows.chat_template_kwargs.json ==
         R"({"thinking":false,"n":-1000,"x":1.5,"big":1000.0,"word":"1e3","quoted":"7","none":null,"list":[true,"a"]})");
   CHECK(error("chat_template_kwargs: 3\n").find("expected a mapping") != std::string::npos);
 
-  CHECK(check("").config.sample_packing_bin_size == 200);
-  CHECK(check("sample_packing_bin_size: 3\n").config.sample_packing_bin_size == 3);
+  CHECK(check("").config.data.batches.line_rows == 200);
+  CHECK(check("sample_packing_bin_size: 3\n").config.data.batches.line_rows == 3);
   CHECK(
       error("sample_packing_bin_size: -3\n").find("expected an integer of at least 0 and at most 16777216, got '-3'") !=
       std::string::npos);
@@ -73,8 +73,8 @@ TEST_CASE("TRL's names of tokens are those of special_tokens") {
                         ConfigUse::kTrain);
   };
   const Config config = check("eos_token: <e>\npad_token: <p>\n").config;
-  CHECK(config.special_tokens.eos_token == "<e>");
-  CHECK(config.special_tokens.pad_token == "<p>");
+  CHECK(config.tokenizer.special_tokens.eos_token == "<e>");
+  CHECK(config.tokenizer.special_tokens.pad_token == "<p>");
   CHECK(first_problem(check("eos_token: <e>\nspecial_tokens: {eos_token: <e>}\n")).empty());
   CHECK(first_problem(check("eos_token: <e>\nspecial_tokens: {eos_token: <f>}\n"))
             .find("eos_token] expected the token of special_tokens.eos_token, '<f>', got '<e>'; remove one") !=

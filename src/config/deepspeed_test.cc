@@ -60,20 +60,20 @@ constexpr std::string_view kZero3 =
 
 void check_zero3(const LoadedConfig& loaded) {
   const Config& config = loaded.config;
-  CHECK(config.parameter_offload == Offload::kHost);
-  CHECK(config.optimizer_offload == Offload::kDisk);
-  CHECK(config.gradient_offload == Offload::kDisk);
+  CHECK(config.offload.trainable_weights == Offload::kHost);
+  CHECK(config.offload.optimizer_state == Offload::kDisk);
+  CHECK(config.offload.gradients == Offload::kDisk);
   CHECK(config.memory.disk_paths == std::vector<std::string>{"/nvme"});
-  CHECK(config.bf16 == AutoBool::kTrue);
-  CHECK(config.micro_batch_size == 2);
-  CHECK(config.max_grad_norm == 0.5);
-  CHECK(config.learning_rate == 1e-4);
-  CHECK(config.adam_beta1 == 0.8);
-  CHECK(config.adam_beta2 == 0.95);
-  CHECK(config.adam_epsilon == 1e-6);
-  CHECK(config.weight_decay == 0.1);
-  CHECK(config.lr_scheduler == LrScheduler::kLinear);
-  CHECK(config.warmup_steps == 7);
+  CHECK(config.model.bf16);
+  CHECK(config.batches.micro_batch_size == 2);
+  CHECK(config.optimizer.max_grad_norm == 0.5);
+  CHECK(config.schedule.learning_rate == 1e-4);
+  CHECK(config.optimizer.adam_beta1 == 0.8);
+  CHECK(config.optimizer.adam_beta2 == 0.95);
+  CHECK(config.optimizer.adam_epsilon == 1e-6);
+  CHECK(config.optimizer.weight_decay == 0.1);
+  CHECK(config.schedule.lr_scheduler == LrScheduler::kLinear);
+  CHECK(config.schedule.warmup.of(100) == 7);
   CHECK(ignored_line(loaded) ==
         "ignored: deepspeed.zero_optimization.stage (on one rank there is nothing to shard); "
         "deepspeed.zero_optimization.overlap_comm, "
@@ -101,17 +101,17 @@ TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a se
 TEST_CASE("ZeRO's offload sections and flags become offload keys") {
   const auto keys = [](std::string_view sections) { return load(sections).config; };
   const Config both = keys(zero("stage: 3, offload_param: {device: nvme}, offload_optimizer: {device: cpu}"));
-  CHECK(both.parameter_offload == Offload::kDisk);
-  CHECK(both.optimizer_offload == Offload::kHost);
-  CHECK(both.gradient_offload == Offload::kHost);
+  CHECK(both.offload.trainable_weights == Offload::kDisk);
+  CHECK(both.offload.optimizer_state == Offload::kHost);
+  CHECK(both.offload.gradients == Offload::kHost);
   const Config neither = keys(zero("stage: 2, offload_optimizer: {device: none}"));
-  CHECK(neither.optimizer_offload == Offload::kNone);
-  CHECK(neither.gradient_offload == Offload::kNone);
-  CHECK(keys(zero("stage: 2, cpu_offload: true")).optimizer_offload == Offload::kHost);
-  CHECK_FALSE(keys(zero("stage: 2, cpu_offload: false")).optimizer_offload);
-  CHECK(keys(zero("stage: 3, offload_optimizer: {device: cpu}") + "gradient_offload: none\n").gradient_offload ==
+  CHECK(neither.offload.optimizer_state == Offload::kNone);
+  CHECK(neither.offload.gradients == Offload::kNone);
+  CHECK(keys(zero("stage: 2, cpu_offload: true")).offload.optimizer_state == Offload::kHost);
+  CHECK_FALSE(keys(zero("stage: 2, cpu_offload: false")).offload.optimizer_state);
+  CHECK(keys(zero("stage: 3, offload_optimizer: {device: cpu}") + "gradient_offload: none\n").offload.gradients ==
         Offload::kNone);
-  CHECK(keys("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n").activation_offloading ==
+  CHECK(keys("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n").offload.activations ==
         ActivationOffloading::kHiddenStates);
   const Config paths =
       load(zero("stage: 3, offload_param: {device: nvme, nvme_path: /a}, offload_optimizer: {device: nvme, nvme_path: "
@@ -122,10 +122,10 @@ TEST_CASE("ZeRO's offload sections and flags become offload keys") {
 
 TEST_CASE("a ratio below one leaves the share to the plan, with a host tier to put it") {
   const LoadedConfig loaded = load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 0.3}"));
-  CHECK(loaded.config.optimizer_offload == Offload::kAuto);
-  CHECK(loaded.config.memory.uses_host);
+  CHECK(loaded.config.offload.optimizer_state == Offload::kAuto);
+  CHECK(loaded.config.memory.host.is_asked);
   CHECK(loaded.notes.size() == 1);
-  CHECK(load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}")).config.optimizer_offload ==
+  CHECK(load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}")).config.offload.optimizer_state ==
         Offload::kHost);
   CHECK(error_of(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 2}"))
             .find("expected a number of at least 0 and at most 1, got '2'") != std::string::npos);
@@ -136,23 +136,23 @@ TEST_CASE("two spellings that differ are named, equal ones are fine, and the com
   CHECK(error_of("optimizer_offload: disk\n" + section) ==
         "[c.yml:5: deepspeed.zero_optimization.offload_optimizer.device] expected one value for optimizer_offload and "
         "zero_optimization.offload_optimizer.device, which mean the same, got 'disk' and 'host'; remove one");
-  CHECK(load("optimizer_offload: host\n" + section).config.optimizer_offload == Offload::kHost);
-  CHECK(load("optimizer_offload: auto\n" + section).config.optimizer_offload == Offload::kHost);
-  CHECK(load(section, {{"optimizer_offload", "disk"}}).config.optimizer_offload == Offload::kDisk);
+  CHECK(load("optimizer_offload: host\n" + section).config.offload.optimizer_state == Offload::kHost);
+  CHECK(load("optimizer_offload: auto\n" + section).config.offload.optimizer_state == Offload::kHost);
+  CHECK(load(section, {{"optimizer_offload", "disk"}}).config.offload.optimizer_state == Offload::kDisk);
   CHECK(error_of("deepspeed: {optimizer: {type: AdamW, params: {lr: 2e-4}}}\n")
             .find("expected one value for learning_rate and optimizer.params.lr, which mean the same") !=
         std::string::npos);
   CHECK(load("optimizer: adamw_torch_fused\ndeepspeed: {optimizer: {type: AdamW, params: {lr: 1.0e-4}}}\n")
-            .config.learning_rate == 1e-4);
+            .config.schedule.learning_rate == 1e-4);
   CHECK(error_of("memory: {disk_paths: [/x]}\n" + zero("stage: 3, offload_param: {device: nvme, nvme_path: /y}"))
             .find("expected one value for memory.disk_paths") != std::string::npos);
 }
 
 TEST_CASE("DeepSpeed's batch sizes must agree") {
   CHECK(load("deepspeed: {train_batch_size: 8, train_micro_batch_size_per_gpu: 2}\n")
-            .config.gradient_accumulation_steps == 4);
+            .config.batches.gradient_accumulation_steps == 4);
   CHECK(load("gradient_accumulation_steps: 4\nmicro_batch_size: 2\ndeepspeed: {train_batch_size: 8}\n")
-            .config.gradient_accumulation_steps == 4);
+            .config.batches.gradient_accumulation_steps == 4);
   CHECK(error_of("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 8}\n")
             .find("expected micro_batch_size x gradient_accumulation_steps, 1 x 3, got 8") != std::string::npos);
 }
@@ -205,18 +205,18 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
                            "fsdp_version: 2\nfsdp: [full_shard]\nfsdp_config: {fsdp_offload_params: true}\n"}) {
     CAPTURE(std::string(keys));
     const Config config = load(keys).config;
-    CHECK(config.parameter_offload == Offload::kHost);
-    CHECK(config.gradient_offload == Offload::kHost);
-    CHECK(config.optimizer_offload == Offload::kHost);
+    CHECK(config.offload.trainable_weights == Offload::kHost);
+    CHECK(config.offload.gradients == Offload::kHost);
+    CHECK(config.offload.optimizer_state == Offload::kHost);
   }
   const LoadedConfig plain =
       load("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
-  CHECK_FALSE(plain.config.parameter_offload);
+  CHECK_FALSE(plain.config.offload.trainable_weights);
   CHECK(load("gradient_checkpointing: false\nfsdp_config: {activation_checkpointing: true}\n")
-            .config.gradient_checkpointing == Checkpointing::kOn);
-  CHECK(plain.config.gradient_checkpointing == Checkpointing::kOn);
+            .config.offload.gradient_checkpointing == true);
+  CHECK(plain.config.offload.gradient_checkpointing == true);
   CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
-  CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.gradient_offload == Offload::kDisk);
+  CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.offload.gradients == Offload::kDisk);
   CHECK(load("fsdp: []\nfsdp_config: {}\n").ignored.empty());
   CHECK(error_of("fsdp: [full_shard]\ndeepspeed: false\n").empty());
   CHECK(error_of("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);

@@ -92,7 +92,7 @@ std::optional<YamlNode> translated(const ForeignSetting& foreign) {
 
 // Whether two values of a key mean the same: `true` and `host` of layer_offloading, 2 and 2.0.
 bool same_meaning(const ConfigKey& key, const Setting& a, const Setting& b) {
-  Config one, other;
+  Spelled one, other;
   key.binding.read(a.value, a.place, key.range, &one);
   key.binding.read(b.value, b.place, key.range, &other);
   return key.binding.print(&one) == key.binding.print(&other);

@@ -59,11 +59,11 @@ std::string default_text(const ConfigKey& row, const void* defaults) {
 // What stands between the sections and their owners' defaults.
 template <typename Print>
 std::string print_sections(const Print& print) {
-  const Config config;
-  const DatasetConfig dataset;
+  const Spelled keys;
+  const SpelledDataset dataset;
   std::string out;
   for (const KeySection& section : config_sections()) {
-    print(out, section, &config);
+    print(out, section, &keys);
     if (section.title == "Data") print(out, dataset_section(), &dataset);
   }
   return out;

@@ -20,7 +20,7 @@ enum class KeyStatus {
   kRefused,  // its effect will not come; `meaning` says why. The off value is accepted
 };
 
-// A member of Config or DatasetConfig behind functions of one shape.
+// A member of Spelled or SpelledDataset behind functions of one shape.
 struct KeyBinding {
   void (*read)(const YamlNode& node, const KeyPlace& place, const Range& range, void* owner) = nullptr;
   std::string (*print)(const void* owner) = nullptr;
@@ -36,7 +36,7 @@ struct ConfigKey {
   KeyBinding binding{};                     // of a supported key
   Range range{};
   // Of a key whose value is a list of datasets: where they go. Each entry's keys have a table of their own.
-  std::vector<DatasetConfig>& (*entries)(void* owner) = nullptr;
+  std::vector<SpelledDataset>& (*entries)(void* owner) = nullptr;
   // Values that may be given to a key that is not yet done or refused, beside null, false and none.
   std::vector<std::string_view> harmless{};
   // What to do about a value that is not supported; empty where leaving the key out would train something else.
@@ -118,7 +118,7 @@ inline constexpr std::string_view kDatasetSection = "Entries of datasets and tes
 [[nodiscard]] std::vector<KeySection> memory_sections();
 [[nodiscard]] std::vector<KeySection> preference_sections();
 
-// key<&Config::memory, &MemoryConfig::device>("memory.device", "...") binds a name to a member.
+// key<&Spelled::memory, &SpelledMemory::device>("memory.device", "...") binds a name to a member.
 template <auto First, auto... Rest>
 [[nodiscard]] ConfigKey key(std::string_view name, std::string_view meaning);
 
@@ -147,8 +147,8 @@ ConfigKey key(std::string_view name, std::string_view meaning) {
     read_value(node, place, range, Path::reach(*static_cast<Owner*>(owner)));
   };
   row.binding.print = [](const void* owner) { return print_value(Path::reach(*static_cast<const Owner*>(owner))); };
-  if constexpr (std::is_same_v<Member, std::vector<DatasetConfig>>) {
-    row.entries = [](void* owner) -> std::vector<DatasetConfig>& { return Path::reach(*static_cast<Owner*>(owner)); };
+  if constexpr (std::is_same_v<Member, std::vector<SpelledDataset>>) {
+    row.entries = [](void* owner) -> std::vector<SpelledDataset>& { return Path::reach(*static_cast<Owner*>(owner)); };
   }
   row.binding.type = [](const void* owner) { return type_of(Path::reach(*static_cast<const Owner*>(owner))); };
   return row;

@@ -7,49 +7,50 @@ namespace {
 KeySection data_section() {
   KeySection section{"Data", {}};
   section.keys = {
-      key<&Config::datasets>("datasets", "the rows to train on; the keys of an entry have their own table").required(),
-      key<&Config::test_datasets>("test_datasets", "the rows to evaluate on"),
-      key<&Config::pretraining_dataset>("pretraining_dataset",
-                                        "a path or a list: text to pretrain on, streamed, in place of datasets")
+      key<&Spelled::datasets>("datasets", "the rows to train on; the keys of an entry have their own table").required(),
+      key<&Spelled::test_datasets>("test_datasets", "the rows to evaluate on"),
+      key<&Spelled::pretraining_dataset>("pretraining_dataset",
+                                         "a path or a list: text to pretrain on, streamed, in place of datasets")
           .or_path(),
-      key<&Config::pretraining_sample_concatenation>(
+      key<&Spelled::pretraining_sample_concatenation>(
           "pretraining_sample_concatenation", "without packing: texts to pretrain on share rows and see each other"),
-      key<&Config::streaming>("streaming", "rows are read as training goes, in bounded memory; needs max_steps")
+      key<&Spelled::streaming>("streaming", "rows are read as training goes, in bounded memory; needs max_steps")
           .alias({"dataset_streaming"}),
-      key<&Config::streaming_multipack_buffer_size>("streaming_multipack_buffer_size",
-                                                    "rows of a stream that are shuffled together, and packed together")
+      key<&Spelled::streaming_multipack_buffer_size>("streaming_multipack_buffer_size",
+                                                     "rows of a stream that are shuffled together, and packed together")
           .alias({"pretrain_multipack_buffer_size"})
           .least(1)
           .most(1 << 24),
-      key<&Config::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
-      key<&Config::dataset_config>("dataset_config", "TRL's: the config of that dataset, where it has several"),
-      key<&Config::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
-      key<&Config::val_set_size>("val_set_size", "rows of `datasets` kept for evaluation: a share below 1, or a number")
+      key<&Spelled::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
+      key<&Spelled::dataset_config>("dataset_config", "TRL's: the config of that dataset, where it has several"),
+      key<&Spelled::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
+      key<&Spelled::val_set_size>("val_set_size",
+                                  "rows of `datasets` kept for evaluation: a share below 1, or a number")
           .least(0),
-      key<&Config::chat_template>("chat_template",
-                                  "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
-      key<&Config::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
+      key<&Spelled::chat_template>("chat_template",
+                                   "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
+      key<&Spelled::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
           .alias({"chat_template_path"}),
-      key<&Config::chat_template_kwargs>("chat_template_kwargs",
-                                         "variables that chat templates see, such as enable_thinking"),
-      key<&Config::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
-      key<&Config::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
-      key<&Config::completion_only_loss>("completion_only_loss",
-                                         "TRL's: only completions are targets; left out: where rows have them"),
-      key<&Config::assistant_only_loss>("assistant_only_loss",
-                                        "TRL's: only what the template marks as generated is a target"),
-      key<&Config::dataset_text_field>("dataset_text_field", "TRL's: the column of plain text"),
-      key<&Config::dataset_exact_deduplication>("dataset_exact_deduplication",
-                                                "of rows with equal tokens and labels only the first stays"),
-      key<&Config::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
+      key<&Spelled::chat_template_kwargs>("chat_template_kwargs",
+                                          "variables that chat templates see, such as enable_thinking"),
+      key<&Spelled::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
+      key<&Spelled::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
+      key<&Spelled::completion_only_loss>("completion_only_loss",
+                                          "TRL's: only completions are targets; left out: where rows have them"),
+      key<&Spelled::assistant_only_loss>("assistant_only_loss",
+                                         "TRL's: only what the template marks as generated is a target"),
+      key<&Spelled::dataset_text_field>("dataset_text_field", "TRL's: the column of plain text"),
+      key<&Spelled::dataset_exact_deduplication>("dataset_exact_deduplication",
+                                                 "of rows with equal tokens and labels only the first stays"),
+      key<&Spelled::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
           .alias({"shuffle_dataset"}),
-      key<&Config::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
-      key<&Config::group_by_length>("group_by_length", "the rows of a step are of like length"),
-      key<&Config::train_sampling_strategy>("train_sampling_strategy",
-                                            "TRL's: the order of rows; sequential is curriculum_sampling"),
-      key<&Config::dataset_prepared_path>("dataset_prepared_path",
-                                          "a folder that keeps tokenised rows from run to run"),
-      key<&Config::dataset_processes>("dataset_processes", "threads that tokenise; left out: one a core")
+      key<&Spelled::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
+      key<&Spelled::group_by_length>("group_by_length", "the rows of a step are of like length"),
+      key<&Spelled::train_sampling_strategy>("train_sampling_strategy",
+                                             "TRL's: the order of rows; sequential is curriculum_sampling"),
+      key<&Spelled::dataset_prepared_path>("dataset_prepared_path",
+                                           "a folder that keeps tokenised rows from run to run"),
+      key<&Spelled::dataset_processes>("dataset_processes", "threads that tokenise; left out: one a core")
           .alias({"dataset_num_proc"})
           .least(1)
           .most(1024),
@@ -60,47 +61,47 @@ KeySection data_section() {
 KeySection length_section() {
   KeySection section{"Length and batches", {}};
   section.keys = {
-      key<&Config::sequence_len>("sequence_len",
-                                 "tokens of the longest row; by axolotl's rules longer rows are dropped")
+      key<&Spelled::sequence_len>("sequence_len",
+                                  "tokens of the longest row; by axolotl's rules longer rows are dropped")
           .least(2)
           .most(1 << 24),
-      key<&Config::max_length>("max_length", "TRL's: longer rows are cut, rows left without targets dropped")
+      key<&Spelled::max_length>("max_length", "TRL's: longer rows are cut, rows left without targets dropped")
           .alias({"max_seq_length"})
           .least(2)
           .most(1 << 24),
-      key<&Config::excess_length_strategy>("excess_length_strategy", "what becomes of rows over sequence_len"),
-      key<&Config::truncation_mode>("truncation_mode", "which end of a row over max_length stays"),
-      key<&Config::min_sample_len>("min_sample_len", "shorter rows are dropped").least(1),
-      key<&Config::sample_packing>("sample_packing", "several rows share a sequence and never see each other"),
-      key<&Config::eval_sample_packing>("eval_sample_packing", "the same for evaluation; left out: as for training")
+      key<&Spelled::excess_length_strategy>("excess_length_strategy", "what becomes of rows over sequence_len"),
+      key<&Spelled::truncation_mode>("truncation_mode", "which end of a row over max_length stays"),
+      key<&Spelled::min_sample_len>("min_sample_len", "shorter rows are dropped").least(1),
+      key<&Spelled::sample_packing>("sample_packing", "several rows share a sequence and never see each other"),
+      key<&Spelled::eval_sample_packing>("eval_sample_packing", "the same for evaluation; left out: as for training")
           .alias({"eval_packing"}),
-      key<&Config::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
+      key<&Spelled::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
           .alias({"batch_flattening"}),
-      key<&Config::micro_batch_size>("micro_batch_size", "rows per micro-batch")
+      key<&Spelled::micro_batch_size>("micro_batch_size", "rows per micro-batch")
           .alias({"per_device_train_batch_size"})
           .least(1)
           .most(1 << 20),
-      key<&Config::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")
+      key<&Spelled::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")
           .least(1)
           .most(1 << 20),
-      key<&Config::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")
+      key<&Spelled::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")
           .least(1)
           .most(1 << 30),
-      key<&Config::eval_batch_size>("eval_batch_size", "rows of an evaluation step; left out: micro_batch_size")
+      key<&Spelled::eval_batch_size>("eval_batch_size", "rows of an evaluation step; left out: micro_batch_size")
           .alias({"per_device_eval_batch_size"})
           .least(1)
           .most(1 << 20),
-      key<&Config::sample_packing_sequentially>("sample_packing_sequentially",
-                                                "sample_packing in the order of the rows"),
-      key<&Config::sample_packing_bin_size>("sample_packing_bin_size",
-                                            "rows that sample_packing puts into a sequence at most; 0: any number")
+      key<&Spelled::sample_packing_sequentially>("sample_packing_sequentially",
+                                                 "sample_packing in the order of the rows"),
+      key<&Spelled::sample_packing_bin_size>("sample_packing_bin_size",
+                                             "rows that sample_packing puts into a sequence at most; 0: any number")
           .least(0)
           .most(1 << 24),
-      key<&Config::packing>("packing", "TRL's packing: the lines that trl makes, in place of sample_packing"),
-      key<&Config::packing_strategy>("packing_strategy",
-                                     "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
-                                     "wrapped joins all rows and cuts where a line is full"),
-      key<&Config::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
+      key<&Spelled::packing>("packing", "TRL's packing: the lines that trl makes, in place of sample_packing"),
+      key<&Spelled::packing_strategy>("packing_strategy",
+                                      "what TRL's packing does with long rows: bfd cuts them, bfd_split splits them, "
+                                      "wrapped joins all rows and cuts where a line is full"),
+      key<&Spelled::packing_scope>("packing_scope", "rows that TRL's packing looks at together: 1000, as trl, or all"),
   };
   return section;
 }
@@ -111,57 +112,69 @@ std::vector<KeySection> data_sections() { return {data_section(), length_section
 
 const KeySection& dataset_section() {
   static const KeySection kSection = [] {
-    using D = DatasetConfig;
+    using D = SpelledDataset;
+    using C = DatasetConfig;
     KeySection section{kDatasetSection, {}};
     section.keys = {
-        key<&D::path>("path", "a file, a folder, a pattern, or a data set in the Hugging Face cache").required(),
-        key<&D::type>("type", "see docs/data/formats.md; empty: rows are tokenised; left out: by the columns")
+        key<&D::config, &C::path>("path", "a file, a folder, a pattern, or a data set in the Hugging Face cache")
+            .required(),
+        key<&D::config, &C::type>("type",
+                                  "see docs/data/formats.md; empty: rows are tokenised; left out: by the columns")
             .with_null(),
-        key<&D::name>("name", "the config of a data set that has several"),
-        key<&D::revision>("revision", "the snapshot of a data set in the Hugging Face cache; left out: main"),
-        key<&D::ds_type>("ds_type", "json, csv, text, parquet or arrow; left out: by the file's name"),
-        key<&D::data_files>("data_files", "files inside the folder, or patterns"),
-        key<&D::split>("split", "the split, or a part such as train[:10%]"),
-        key<&D::field>("field", "column of a completion; left out: text"),
-        key<&D::field_system>("field_system", "column of the system prompt"),
-        key<&D::field_instruction>("field_instruction", "column of the instruction"),
-        key<&D::field_input>("field_input", "column of the input"),
-        key<&D::field_output>("field_output", "column of the answer"),
-        key<&D::text_column>("text_column", "column of a pretraining text; left out: text"),
-        key<&D::field_messages>("field_messages", "column of the conversation"),
-        key<&D::field_prompt>("field_prompt", "column of a preference row's prompt"),
-        key<&D::field_chosen>("field_chosen", "column of the chosen completion"),
-        key<&D::field_rejected>("field_rejected", "column of the rejected completion"),
-        key<&D::field_completion>("field_completion", "column of an unpaired row's completion"),
-        key<&D::field_label>("field_label", "column that says whether an unpaired row's completion is wanted"),
-        key<&D::field_tools>("field_tools", "column of the tools that a conversation may call"),
-        key<&D::field_thinking>("field_thinking", "a message's property with its reasoning")
+        key<&D::config, &C::name>("name", "the config of a data set that has several"),
+        key<&D::config, &C::revision>("revision",
+                                      "the snapshot of a data set in the Hugging Face cache; left out: main"),
+        key<&D::config, &C::ds_type>("ds_type", "json, csv, text, parquet or arrow; left out: by the file's name"),
+        key<&D::config, &C::data_files>("data_files", "files inside the folder, or patterns"),
+        key<&D::config, &C::split>("split", "the split, or a part such as train[:10%]"),
+        key<&D::config, &C::field>("field", "column of a completion; left out: text"),
+        key<&D::config, &C::field_system>("field_system", "column of the system prompt"),
+        key<&D::config, &C::field_instruction>("field_instruction", "column of the instruction"),
+        key<&D::config, &C::field_input>("field_input", "column of the input"),
+        key<&D::config, &C::field_output>("field_output", "column of the answer"),
+        key<&D::config, &C::text_column>("text_column", "column of a pretraining text; left out: text"),
+        key<&D::config, &C::field_messages>("field_messages", "column of the conversation"),
+        key<&D::config, &C::field_prompt>("field_prompt", "column of a preference row's prompt"),
+        key<&D::config, &C::field_chosen>("field_chosen", "column of the chosen completion"),
+        key<&D::config, &C::field_rejected>("field_rejected", "column of the rejected completion"),
+        key<&D::config, &C::field_completion>("field_completion", "column of an unpaired row's completion"),
+        key<&D::config, &C::field_label>("field_label",
+                                         "column that says whether an unpaired row's completion is wanted"),
+        key<&D::config, &C::field_tools>("field_tools", "column of the tools that a conversation may call"),
+        key<&D::config, &C::field_thinking>("field_thinking", "a message's property with its reasoning")
             .alias({"template_thinking_key"}),
-        key<&D::message_property_mappings>("message_property_mappings",
-                                           "property that the template reads: property of the row's messages"),
+        key<&D::config, &C::message_property_mappings>(
+            "message_property_mappings", "property that the template reads: property of the row's messages"),
         key<&D::message_field_role>("message_field_role", "older spelling of message_property_mappings.role"),
         key<&D::message_field_content>("message_field_content", "older spelling of message_property_mappings.content"),
-        key<&D::roles>("roles", "role that the template knows: names that the rows use for it"),
-        key<&D::roles_to_train>("roles_to_train", "roles whose turns are targets"),
-        key<&D::train_on_eos>("train_on_eos",
-                              "which end-of-text tokens are targets: of trained turns, all, the last, none"),
-        key<&D::train_on_eot>("train_on_eot", "which end-of-turn tokens are targets; left out: as train_on_eos"),
-        key<&D::message_field_training>("message_field_training",
-                                        "a message's property that says whether it is a target"),
-        key<&D::message_field_training_detail>("message_field_training_detail",
-                                               "a message's property with the spans that are targets"),
-        key<&D::drop_system_message>("drop_system_message", "leave system messages out"),
-        key<&D::split_thinking>("split_thinking", "take reasoning out of the content into its own property"),
-        key<&D::chat_template>("chat_template", "this dataset's own template"),
-        key<&D::chat_template_jinja>("chat_template_jinja", "this dataset's own template: a file, or its text"),
-        key<&D::shards>("shards", "deal the rows out to so many parts").least(1),
-        key<&D::shards_idx>("shards_idx", "the part that is taken, from 0").least(0),
-        key<&D::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice").above(0).most(1000),
-        key<&D::skip>("skip", "leave out so many first rows of the split").least(0),
-        key<&D::step_separator>("step_separator", "stepwise_supervised: text behind each step; left out: a line end"),
-        key<&D::max_completion_length>("max_completion_length", "stepwise_supervised: tokens of all steps").least(1),
-        key<&D::train_on_last_step_only>("train_on_last_step_only",
-                                         "stepwise_supervised: only the last step has a label"),
+        key<&D::config, &C::roles>("roles", "role that the template knows: names that the rows use for it"),
+        key<&D::config, &C::roles_to_train>("roles_to_train", "roles whose turns are targets"),
+        key<&D::config, &C::train_on_eos>(
+            "train_on_eos", "which end-of-text tokens are targets: of trained turns, all, the last, none"),
+        key<&D::config, &C::train_on_eot>("train_on_eot",
+                                          "which end-of-turn tokens are targets; left out: as train_on_eos"),
+        key<&D::config, &C::message_field_training>("message_field_training",
+                                                    "a message's property that says whether it is a target"),
+        key<&D::config, &C::message_field_training_detail>("message_field_training_detail",
+                                                           "a message's property with the spans that are targets"),
+        key<&D::config, &C::drop_system_message>("drop_system_message", "leave system messages out"),
+        key<&D::config, &C::split_thinking>("split_thinking",
+                                            "take reasoning out of the content into its own property"),
+        key<&D::config, &C::chat_template>("chat_template", "this dataset's own template"),
+        key<&D::config, &C::chat_template_jinja>("chat_template_jinja",
+                                                 "this dataset's own template: a file, or its text"),
+        key<&D::config, &C::shards>("shards", "deal the rows out to so many parts").least(1),
+        key<&D::config, &C::shards_idx>("shards_idx", "the part that is taken, from 0").least(0),
+        key<&D::config, &C::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice")
+            .above(0)
+            .most(1000),
+        key<&D::config, &C::skip>("skip", "leave out so many first rows of the split").least(0),
+        key<&D::config, &C::step_separator>("step_separator",
+                                            "stepwise_supervised: text behind each step; left out: a line end"),
+        key<&D::config, &C::max_completion_length>("max_completion_length", "stepwise_supervised: tokens of all steps")
+            .least(1),
+        key<&D::config, &C::train_on_last_step_only>("train_on_last_step_only",
+                                                     "stepwise_supervised: only the last step has a label"),
     };
     add_unsupported(section);
     return section;

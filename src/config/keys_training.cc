@@ -6,37 +6,40 @@ namespace {
 KeySection optimisation_section() {
   KeySection section{"Optimisation", {}};
   section.keys = {
-      key<&Config::num_epochs>("num_epochs", "passes over the rows").alias({"num_train_epochs"}).above(0).most(1e6),
-      key<&Config::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them").least(-1).most(1e12),
-      key<&Config::optimizer>("optimizer", "the rule of the update").alias({"optim"}),
-      key<&Config::sgd_momentum>("optim_args.momentum", "momentum of sgd").least(0).most(0.9999),
-      key<&Config::learning_rate>("learning_rate", "the highest learning rate of the schedule")
+      key<&Spelled::num_epochs>("num_epochs", "passes over the rows").alias({"num_train_epochs"}).above(0).most(1e6),
+      key<&Spelled::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them").least(-1).most(1e12),
+      key<&Spelled::optimizer>("optimizer", "the rule of the update").alias({"optim"}),
+      key<&Spelled::sgd_momentum>("optim_args.momentum", "momentum of sgd").least(0).most(0.9999),
+      key<&Spelled::learning_rate>("learning_rate", "the highest learning rate of the schedule")
           .least(0)
           .most(1e3)
           .required(),
-      key<&Config::lr_scheduler>("lr_scheduler", "how the learning rate falls").alias({"lr_scheduler_type"}),
-      key<&Config::warmup_steps>("warmup_steps",
-                                 "steps over which the learning rate rises; below 1 a share of all steps")
+      key<&Spelled::lr_scheduler>("lr_scheduler", "how the learning rate falls").alias({"lr_scheduler_type"}),
+      key<&Spelled::warmup_steps>("warmup_steps",
+                                  "steps over which the learning rate rises; below 1 a share of all steps")
           .least(0)
           .most(1e12),
-      key<&Config::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
-      key<&Config::weight_decay>("weight_decay", "decay of all weights but norms and biases").least(0).most(1e3),
-      key<&Config::adam_beta1>("adam_beta1", "decay of the mean of gradients").least(0).most(0.999999),
-      key<&Config::adam_beta2>("adam_beta2", "decay of the mean of squared gradients").least(0).most(0.99999999),
-      key<&Config::adam_epsilon>("adam_epsilon", "added to the root of the squared gradients")
+      key<&Spelled::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
+      key<&Spelled::weight_decay>("weight_decay", "decay of all weights but norms and biases").least(0).most(1e3),
+      key<&Spelled::adam_beta1>("adam_beta1", "decay of the mean of gradients").least(0).most(0.999999),
+      key<&Spelled::adam_beta2>("adam_beta2", "decay of the mean of squared gradients").least(0).most(0.99999999),
+      key<&Spelled::adam_epsilon>("adam_epsilon", "added to the root of the squared gradients")
           .alias({"adam_eps"})
           .above(0)
           .most(1),
-      key<&Config::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never").least(0),
-      key<&Config::bf16>("bf16", "keep frozen weights, working copies and activations in bf16; false is f32 throughout")
+      key<&Spelled::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never")
+          .least(0),
+      key<&Spelled::bf16>("bf16",
+                          "keep frozen weights, working copies and activations in bf16; false is f32 throughout")
           .alias({"bfloat16"}),
-      key<&Config::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 in any case").alias({"torch_dtype"}),
-      key<&Config::seed>("seed", "of everything random").least(0),
-      key<&Config::gradient_checkpointing>("gradient_checkpointing",
-                                           "compute activations again in the backward pass; auto: the plan decides; "
-                                           "offload and offload_disk: with activation_offloading true and disk")
+      key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 in any case")
+          .alias({"torch_dtype"}),
+      key<&Spelled::seed>("seed", "of everything random").least(0),
+      key<&Spelled::gradient_checkpointing>("gradient_checkpointing",
+                                            "compute activations again in the backward pass; auto: the plan decides; "
+                                            "offload and offload_disk: with activation_offloading true and disk")
           .alias({"activation_checkpointing"}),
-      key<&Config::selective_checkpointing>(
+      key<&Spelled::selective_checkpointing>(
           "selective_checkpointing",
           "checkpointing that keeps the outputs of attention; a mapping says which ({save: [attention, matmul]}) and "
           "whether they leave device memory ({offload: true})"),
@@ -47,21 +50,21 @@ KeySection optimisation_section() {
 KeySection output_section() {
   KeySection section{"Output, checkpoints and evaluation", {}};
   section.keys = {
-      key<&Config::output_dir>("output_dir", "the folder of everything that a run leaves"),
-      key<&Config::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
+      key<&Spelled::output_dir>("output_dir", "the folder of everything that a run leaves"),
+      key<&Spelled::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
           .above(0),
-      key<&Config::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps").above(0),
-      key<&Config::saves_per_epoch>("saves_per_epoch", "checkpoints per epoch").least(0),
-      key<&Config::save_strategy>("save_strategy", "when checkpoints are written; left out: every epoch"),
-      key<&Config::save_total_limit>("save_total_limit", "checkpoints that are kept").least(1),
-      key<&Config::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
-      key<&Config::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
-      key<&Config::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
+      key<&Spelled::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps").above(0),
+      key<&Spelled::saves_per_epoch>("saves_per_epoch", "checkpoints per epoch").least(0),
+      key<&Spelled::save_strategy>("save_strategy", "when checkpoints are written; left out: every epoch"),
+      key<&Spelled::save_total_limit>("save_total_limit", "checkpoints that are kept").least(1),
+      key<&Spelled::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
+      key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
+      key<&Spelled::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
-      key<&Config::auto_resume_from_checkpoints>(
+      key<&Spelled::auto_resume_from_checkpoints>(
           "auto_resume_from_checkpoints", "go on from the last checkpoint of the run that last began in output_dir"),
-      key<&Config::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),
-      key<&Config::metrics>("metrics", "write metrics.jsonl"),
+      key<&Spelled::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),
+      key<&Spelled::metrics>("metrics", "write metrics.jsonl"),
   };
   return section;
 }

@@ -10,10 +10,10 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "config/check.h"
 #include "config/deepspeed.h"
 #include "config/foreign_section.h"
 #include "config/fsdp.h"
+#include "config/resolve.h"
 #include "config/settings.h"
 #include "config/yaml.h"
 #include "io/file.h"
@@ -43,7 +43,7 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
     if (row.status != KeyStatus::kNotYet || !row.spares_rows) return false;
     loaded.verdicts.attempt(setting.place.path, row.name, [&] {
       if (row.binding.read && !setting.value.is_null())
-        row.binding.read(setting.value, setting.place, row.range, &loaded.config);
+        row.binding.read(setting.value, setting.place, row.range, &loaded.keys);
       loaded.verdicts.add(setting.place.path, row.name, row.binding.read ? Verdict::kSupported : Verdict::kIgnored,
                           "rows do not depend on it");
     });
@@ -75,7 +75,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
   sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
   if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
-  read_settings(settings, &loaded.config, loaded.verdicts);
+  read_settings(settings, &loaded.keys, loaded.verdicts);
   loaded.verdicts.append(std::move(sections));
   for (const Setting& setting : settings) {
     if (setting.value.is_null()) continue;
@@ -85,7 +85,8 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   // A value that could not be read would make a conflict out of nothing.
   if (!loaded.verdicts.has(Verdict::kWrong)) {
     try {
-      complete_config(loaded, use);
+      take_defaults(loaded);
+      loaded.config = resolve(loaded, use);
     } catch (const InputError& error) {
       loaded.conflict = error.what();
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/spelled.h"
 #include "config/verdict.h"
 
 namespace spillway::config {
@@ -29,6 +30,8 @@ struct ConfigSource {
 
 struct LoadedConfig {
   Config config;
+  // What `config` was resolved from: every key as it was said, else its default; of TRL's configs TRL's default.
+  Spelled keys;
   ConfigSource source;
   // Every key with a value, as the file and the command line say it; then those of sections like `deepspeed`.
   Verdicts verdicts;

@@ -18,7 +18,7 @@ LoadedConfig load(std::string_view more, std::vector<ConfigOverride> overrides) 
 }  // namespace
 
 TEST_CASE("the command line overrides any key") {
-  const Config config = load("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\n",
+  const Config config = load("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\nadapter: lora\nlora_r: 4\n",
                              {{"micro-batch-size", "2"},
                               {"datasets.0.path", "x.jsonl"},
                               {"datasets.1.path", "y.jsonl"},
@@ -28,13 +28,13 @@ TEST_CASE("the command line overrides any key") {
                               {"seed", "1"},
                               {"seed", "7"}})
                             .config;
-  CHECK(config.micro_batch_size == 2);
-  CHECK(config.datasets.at(0).path == "x.jsonl");
-  CHECK(config.datasets[0].type.name == "alpaca");
-  CHECK(config.datasets[0].message_property_mappings.at("role") == "from");
-  CHECK(config.datasets.at(1).path == "y.jsonl");
-  CHECK(config.memory.device == "400MiB");
-  CHECK(config.lora_target_modules.names == std::vector<std::string>{"q_proj", "v_proj"});
+  CHECK(config.batches.micro_batch_size == 2);
+  CHECK(config.data.datasets.at(0).path == "x.jsonl");
+  CHECK(config.data.datasets[0].type.name == "alpaca");
+  CHECK(config.data.datasets[0].message_property_mappings.at("role") == "from");
+  CHECK(config.data.datasets.at(1).path == "y.jsonl");
+  CHECK(config.memory.device.size == "400MiB");
+  CHECK(config.adapter->target_modules.names == std::vector<std::string>{"q_proj", "v_proj"});
   CHECK(config.seed == 7);
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("a spelling on the command line takes the place of the file's in entri
     const Config config = load_config("base_model: m\nlearning_rate: 1\n" + keys, "c.yml",
                                       std::vector<ConfigOverride>{{key + ".0.field_thinking", "b"}}, ConfigUse::kTrain)
                               .config;
-    CHECK((key == "test_datasets" ? config.test_datasets : config.datasets).at(0).field_thinking == "b");
+    CHECK((key == "test_datasets" ? config.data.test_datasets : config.data.datasets).at(0).field_thinking == "b");
   }
 }
 

@@ -193,11 +193,11 @@ bool is_harmless(const ConfigKey& row, const YamlNode& value) {
 }
 
 // `- path: FILE` entries, each with its own owner.
-void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<DatasetConfig>& value, Verdicts& verdicts,
+void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<SpelledDataset>& value, Verdicts& verdicts,
                   bool takes_path = false) {
   if (takes_path && node.kind == YamlNode::Kind::kScalar) {
     value.assign(1, {});
-    return read_value(node, place, {}, value.front().path);
+    return read_value(node, place, {}, value.front().config.path);
   }
   if (node.kind != YamlNode::Kind::kList) {
     throw input_error(place.text(), "expected a list, got {}; write `- path: FILE` lines", node.shown());
@@ -206,7 +206,7 @@ void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<Datas
   for (size_t i = 0; i < node.items.size() && !verdicts.is_full(); ++i) {
     const YamlNode& item = node.items[i];
     const KeyPlace here = place.at(i);
-    DatasetConfig& dataset = value.emplace_back();
+    SpelledDataset& dataset = value.emplace_back();
     verdicts.attempt(here.path, here.path, [&] {
       if (item.kind != YamlNode::Kind::kMap) {
         throw input_error(here.text(), "expected a mapping with a path, got {}; write `- path: FILE`", item.shown());
@@ -298,7 +298,7 @@ void read_settings(std::span<const Setting> settings, void* owner, Verdicts& ver
   }
 }
 
-void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<DatasetConfig>& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::vector<SpelledDataset>& value) {
   Verdicts verdicts;
   read_entries(node, place, value, verdicts);
   if (const std::string problem = verdicts.first_problem(); !problem.empty()) throw InputError(problem);

@@ -30,7 +30,7 @@ struct Setting {
 // Puts what the command line says in place of what the file says.
 void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides, Verdicts& verdicts);
 
-// Reads every supported setting into `owner` (a Config or a DatasetConfig), with a verdict on each.
+// Reads every supported setting into `owner` (a Spelled or a SpelledDataset), with a verdict on each.
 void read_settings(std::span<const Setting> settings, void* owner, Verdicts& verdicts);
 
 }  // namespace spillway::config

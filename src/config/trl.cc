@@ -29,39 +29,51 @@ constexpr Default kDefaults[] = {
 constexpr Default kLearningRate = {"learning_rate", "2e-5"};
 
 // Returns "key value" where the default was taken; empty where the config says something.
-std::string take(Checks& c, const Default& one) {
-  const auto is_given = [&](std::string_view key) { return !key.empty() && c.given(key); };
+std::string take(LoadedConfig& loaded, const Default& one) {
+  const auto is_given = [&](std::string_view key) { return !key.empty() && loaded.given.contains(key); };
   if (is_given(one.key) || std::any_of(one.beside.begin(), one.beside.end(), is_given)) return "";
   const ConfigKey* row = find_key(one.key);
-  row->binding.read(YamlNode::scalar(std::string(one.value)), {"", 0, std::string(one.key)}, row->range, &c.config);
+  row->binding.read(YamlNode::scalar(std::string(one.value)), {"", 0, std::string(one.key)}, row->range, &loaded.keys);
   return fmt::format("{} {}", one.key, one.value);
 }
 
 }  // namespace
 
-bool is_trl_config(const Checks& c) {
-  if (c.given("dataset_name")) return true;
-  const auto model = c.loaded.spelled.find("base_model");
-  const auto& datasets = c.config.datasets;
-  return model != c.loaded.spelled.end() && model->second == "model_name_or_path" && !datasets.empty() &&
-         !c.given("pretraining_dataset") &&
-         std::none_of(datasets.begin(), datasets.end(), [](const DatasetConfig& one) { return one.type.given; });
+bool is_trl_config(const LoadedConfig& loaded) {
+  if (loaded.given.contains("dataset_name")) return true;
+  const auto model = loaded.spelled.find("base_model");
+  const auto& datasets = loaded.keys.datasets;
+  return model != loaded.spelled.end() && model->second == "model_name_or_path" && !datasets.empty() &&
+         !loaded.given.contains("pretraining_dataset") &&
+         std::none_of(datasets.begin(), datasets.end(),
+                      [](const SpelledDataset& one) { return one.config.type.given; });
 }
 
-void take_trl_defaults(Checks& c) {
-  if (!is_trl_config(c)) return;
+void take_trl_defaults(LoadedConfig& loaded) {
+  if (!is_trl_config(loaded)) return;
   std::vector<std::string> taken;
   const auto add = [&](const Default& one) {
-    if (std::string text = take(c, one); !text.empty()) taken.push_back(std::move(text));
+    if (std::string text = take(loaded, one); !text.empty()) taken.push_back(std::move(text));
   };
   // The other objectives of TRL have learning rates of their own.
-  if (objective_of(c.config) == data::Objective::kText) {
+  if (objective_of(loaded.keys) == data::Objective::kText) {
     add(kLearningRate);
-    c.loaded.given.emplace("learning_rate", "learning_rate");
+    loaded.given.emplace("learning_rate", "learning_rate");
   }
   for (const Default& one : kDefaults) add(one);
   if (taken.empty()) return;
-  c.loaded.notes.push_back(fmt::format("left out, so as TRL has it: {}", fmt::join(taken, ", ")));
+  loaded.notes.push_back(fmt::format("left out, so as TRL has it: {}", fmt::join(taken, ", ")));
+}
+
+void take_peft_defaults(LoadedConfig& loaded) {
+  Spelled& keys = loaded.keys;
+  if (!keys.use_peft.value_or(false) || keys.adapter != Adapter::kNone || loaded.given.contains("adapter")) return;
+  keys.adapter = Adapter::kLora;
+  const std::string where = loaded.given.find("use_peft")->second;
+  loaded.given.emplace("adapter", where);
+  if (loaded.given.emplace("lora_r", where).second) keys.lora_r = 16;
+  if (loaded.given.emplace("lora_alpha", where).second) keys.lora_alpha = 32;
+  if (!loaded.given.contains("lora_dropout")) keys.lora_dropout = 0.05;
 }
 
 }  // namespace spillway::config

@@ -32,9 +32,9 @@ LoadedConfig load_trl(const std::string& more = "") { return load_config(kTrl + 
 
 // A value as its key prints it.
 std::string printed(const ConfigKey& key, const json& value) {
-  Config config;
-  key.binding.read(parse_yaml(value.dump(), "golden"), {"golden", 1, std::string(key.name)}, key.range, &config);
-  return key.binding.print(&config);
+  Spelled keys;
+  key.binding.read(parse_yaml(value.dump(), "golden"), {"golden", 1, std::string(key.name)}, key.range, &keys);
+  return key.binding.print(&keys);
 }
 
 std::set<std::string> kinds_of(std::string_view key) {
@@ -56,8 +56,9 @@ std::string problem_of(std::string_view key, std::string_view value) {
 }  // namespace
 
 TEST_CASE("what a TRL config leaves out has the default of trl sft") {
-  Config config = load_trl().config;
-  const Config peft = load_trl("use_peft: true\n").config;
+  const LoadedConfig loaded = load_trl();
+  const Config& config = loaded.config;
+  const Spelled keys = loaded.keys, peft = load_trl("use_peft: true\n").keys;
   // The plan decides; evaluation needs rows that a key of axolotl's names, and has the batch of training.
   const std::set<std::string, std::less<>> ours = {"gradient_checkpointing", "activation_checkpointing",
                                                    "eval_strategy", "per_device_eval_batch_size"};
@@ -81,13 +82,12 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
     if (key->status != KeyStatus::kSupported || value.is_null() || ours.contains(name)) continue;
     const bool is_lora = name.starts_with("lora_");
     const auto known = same.find(name);
-    CHECK(key->binding.print(is_lora ? &peft : &config) ==
-          (known == same.end() ? printed(*key, value) : known->second));
+    CHECK(key->binding.print(is_lora ? &peft : &keys) == (known == same.end() ? printed(*key, value) : known->second));
     ++compared;
   }
   CHECK(compared > 35);
-  CHECK(config.datasets.at(0).split == "train");
-  CHECK(save_interval(config, 10000, 100) == 500);
+  CHECK(config.data.datasets.at(0).split == "train");
+  CHECK(config.output.save.steps(10000, 100) == 500);
 }
 
 TEST_CASE("each default of trl sft can be written down") {
@@ -102,21 +102,23 @@ TEST_CASE("each default of trl sft can be written down") {
 
 TEST_CASE("a config is TRL's by the way it names its data, and says what it says") {
   const auto load = [](const std::string& text) { return load_config(text, "c.yml", {}, ConfigUse::kTrain).config; };
-  CHECK(load("model_name_or_path: m\ndatasets: [{path: a}]\n").learning_rate == 2e-5);
-  CHECK(load("model_name_or_path: m\nlearning_rate: 1\ndatasets: [{path: a, type: alpaca}]\n").micro_batch_size == 1);
-  CHECK(load("base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\n").num_epochs == 1);
+  CHECK(load("model_name_or_path: m\ndatasets: [{path: a}]\n").schedule.learning_rate == 2e-5);
+  CHECK(
+      load("model_name_or_path: m\nlearning_rate: 1\ndatasets: [{path: a, type: alpaca}]\n").batches.micro_batch_size ==
+      1);
+  CHECK(load("base_model: m\nlearning_rate: 1\ndatasets: [{path: a}]\n").schedule.num_epochs == 1);
   CHECK_THROWS_AS((void)load("base_model: m\ndatasets: [{path: a}]\n"), InputError);
   const Config said = load(kTrl +
                            "learning_rate: 1e-3\nbatch_size: 4\nmicro_batch_size: 2\nsaves_per_epoch: 2\n"
                            "sequence_len: 64\noutput_dir: o\nbf16: false\nlr_scheduler: constant\n");
-  CHECK(said.learning_rate == 1e-3);
-  CHECK(said.gradient_accumulation_steps == 2);
-  CHECK(save_interval(said, 100, 10) == 5);
-  CHECK(said.sequence_len == 64);
-  CHECK(said.length_rules == LengthRules::kAxolotl);
-  CHECK(said.output_dir == "o");
-  CHECK(said.bf16 == AutoBool::kFalse);
-  CHECK(said.lr_scheduler == LrScheduler::kConstant);
+  CHECK(said.schedule.learning_rate == 1e-3);
+  CHECK(said.batches.gradient_accumulation_steps == 2);
+  CHECK(said.output.save.steps(100, 10) == 5);
+  CHECK(said.batches.sequence_len == 64);
+  CHECK(said.data.rows.length_rules == LengthRules::kAxolotl);
+  CHECK(said.output.output_dir == "o");
+  CHECK_FALSE(said.model.bf16);
+  CHECK(said.schedule.lr_scheduler == LrScheduler::kConstant);
 }
 
 TEST_CASE("values of ignored keys have the form that axolotl or TRL takes") {

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
+#include "config/spelled.h"
 #include "config/verdict.h"
 #include "config/yaml.h"
 
@@ -92,7 +92,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value);
 // Keys are ids of tokens.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::map<int64_t, std::string>& value);
-void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<DatasetConfig>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<SpelledDataset>& value);
 
 // A list is one of names, unless its only item is a pattern, as in TRL; a text is a pattern or `all-linear`.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value);
@@ -132,7 +132,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
-[[nodiscard]] inline std::string type_of(const std::vector<DatasetConfig>&) { return "list of mappings"; }
+[[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
 template <typename K, typename T>
 [[nodiscard]] std::string type_of(const std::map<K, T>&) {
   return "mapping";

@@ -124,7 +124,7 @@ EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t 
   const uint64_t stream = is_first_fit(options) ? kBinStream : kEpochStream;
   std::vector<int64_t> order = shuffled(plan.lines.size(), options.seed, stream + static_cast<uint64_t>(epoch));
   if (options.order == RowOrder::kGroupedByLength)
-    group_by_length(order, plan.lines, options.rows * options.group_batches);
+    group_by_length(order, plan.lines, options.rows * options.step_batches);
   plan.lines = plan.lines.in_order(order);
   return plan;
 }

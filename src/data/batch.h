@@ -43,7 +43,7 @@ struct BatchOptions {
   int64_t line_rows = 0;                // of kFirstFit, as in PackOptions
   bool shuffle_before_packing = false;  // of TRL's strategies: other rows share a line than in file order
   RowOrder order = RowOrder::kShuffled;
-  int64_t group_batches = 1;  // kGroupedByLength: micro-batches of a step
+  int64_t step_batches = 1;  // gradient_accumulation_steps: micro-batches of a step, which kGroupedByLength looks at
   uint64_t seed = 42;
 };
 

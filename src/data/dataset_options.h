@@ -1,4 +1,5 @@
-// What a job says about its data, as plain values. Members carry the names of the config's keys.
+// What a job says about its data, as plain values (data_settings.h has all of it). Members carry the names of the
+// config's keys.
 #pragma once
 
 #include <cstdint>
@@ -90,8 +91,6 @@ struct DatasetConfig {
   std::optional<std::string> step_separator;     // of steps: behind each; left out: a line end
   std::optional<int64_t> max_completion_length;  // of all steps of a row
   bool train_on_last_step_only = false;
-  // Older spellings; loading moves them into message_property_mappings.
-  std::string message_field_role, message_field_content;
 };
 
 // What the rows are for.

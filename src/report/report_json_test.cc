@@ -23,7 +23,7 @@ train::Job job_with_host() {
   train::Job job = tiny_job(kGoldenModels / "llama2", {.activations = Treatment::kHost});
   job.title = "llama2 · full";
   job.budget = {.device = int64_t{64} << 20, .host = int64_t{32} << 20};
-  job.config.gradient_accumulation_steps = 2;
+  job.config.batches.gradient_accumulation_steps = 2;
   return job;
 }
 

@@ -15,17 +15,16 @@
 namespace spillway::train {
 namespace {
 
-LoraOptions fresh_lora(const config::Config& config, const ModelConfig& model) {
-  LoraOptions lora{
-      .r = config.lora_r, .alpha = config.lora_alpha, .rslora = config.peft_use_rslora, .dropout = config.lora_dropout};
-  const config::TargetModules& targets = config.lora_target_modules;
+LoraOptions fresh_lora(const config::AdapterSettings& adapter, const ModelConfig& model) {
+  LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
+  const config::TargetModules& targets = adapter.target_modules;
   if (!targets.pattern.empty()) {
     lora.target_modules = modules_matching(model, targets.pattern, "lora_target_modules");
-  } else if (!config.lora_target_linear) {
+  } else if (!adapter.target_linear) {
     lora.target_modules = {targets.names.begin(), targets.names.end()};
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
   }
-  lora.modules_to_save = {config.lora_modules_to_save.begin(), config.lora_modules_to_save.end()};
+  lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
   return lora;
 }
 
@@ -37,57 +36,62 @@ std::set<std::string> names_of(const std::vector<Named>& all) {
 }
 
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
-LoraOptions continued_lora(const config::Config& config, const ModelConfig& model) {
-  LoraOptions lora = read_adapter_options(config.lora_model_dir);
-  const auto differs = [&config](std::string_view key, const auto& expected, const auto& got) {
+LoraOptions continued_lora(const config::AdapterSettings& adapter, const ModelConfig& model) {
+  LoraOptions lora = read_adapter_options(adapter.model_dir);
+  const auto differs = [&adapter](std::string_view key, const auto& expected, const auto& got) {
     return input_error(key, "expected {} as in {}/adapter_config.json, got {}; leave the key out", expected,
-                       config.lora_model_dir, got);
+                       adapter.model_dir, got);
   };
-  if (config.lora_r != 0 && config.lora_r != lora.r) throw differs("lora_r", lora.r, config.lora_r);
-  if (config.lora_alpha != 0 && config.lora_alpha != lora.alpha)
-    throw differs("lora_alpha", lora.alpha, config.lora_alpha);
-  if (config.lora_target_linear || !config.lora_target_modules.empty()) {
-    const std::string_view key = config.lora_target_linear ? "lora_target_linear" : "lora_target_modules";
-    const auto theirs = names_of(lora_targets(model, lora, config.lora_model_dir));
-    const auto ours = names_of(lora_targets(model, fresh_lora(config, model), key));
+  if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
+  if (adapter.alpha != 0 && adapter.alpha != lora.alpha) throw differs("lora_alpha", lora.alpha, adapter.alpha);
+  if (adapter.target_linear || !adapter.target_modules.empty()) {
+    const std::string_view key = adapter.target_linear ? "lora_target_linear" : "lora_target_modules";
+    const auto theirs = names_of(lora_targets(model, lora, adapter.model_dir));
+    const auto ours = names_of(lora_targets(model, fresh_lora(adapter, model), key));
     if (theirs != ours)
       throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
   }
-  if (!config.lora_modules_to_save.empty()) {
-    const auto theirs = names_of(saved_weights(model, lora, config.lora_model_dir));
-    const auto ours = names_of(saved_weights(model, fresh_lora(config, model), "lora_modules_to_save"));
+  if (!adapter.modules_to_save.empty()) {
+    const auto theirs = names_of(saved_weights(model, lora, adapter.model_dir));
+    const auto ours = names_of(saved_weights(model, fresh_lora(adapter, model), "lora_modules_to_save"));
     if (theirs != ours)
       throw differs("lora_modules_to_save", fmt::format("{}", fmt::join(lora.modules_to_save, ", ")), "others");
   }
-  lora.dropout = config.lora_dropout;
+  lora.dropout = adapter.dropout;
   return lora;
 }
 
 // Changes the model where the adapter trains its embedding or head.
-LoraOptions lora_options(const config::Config& config, ModelConfig& model) {
-  if (!config.lora_model_dir.empty()) {
-    fit_to_adapter(model, read_adapter_options(config.lora_model_dir), config.lora_model_dir);
-    return continued_lora(config, model);
+LoraOptions lora_options(const config::AdapterSettings& adapter, ModelConfig& model) {
+  if (!adapter.model_dir.empty()) {
+    fit_to_adapter(model, read_adapter_options(adapter.model_dir), adapter.model_dir);
+    return continued_lora(adapter, model);
   }
-  LoraOptions lora = fresh_lora(config, model);
+  LoraOptions lora = fresh_lora(adapter, model);
   (void)lora_targets(model, lora, "lora_target_modules");
   untie_head(model, lora);
   (void)saved_weights(model, lora, "lora_modules_to_save");
   return lora;
 }
 
-DecoderOptions decoder_options(const config::Config& config, std::optional<LoraOptions> lora) {
-  DecoderOptions options{.dtype = config.bf16 == config::AutoBool::kFalse ? DType::kF32 : DType::kBF16};
-  options.tokens = config.micro_batch_size * config.sequence_len;
-  options.sequence_len = config.sequence_len;
-  // A sequence has two tokens at least, or it has no target. Packing by TRL's rules keeps such rows, and splits off
-  // more.
-  const bool packs = config.packing || config.sample_packing || config.eval_sample_packing.value_or(false);
-  const bool has_single_tokens = packs && (config.packing || config.length_rules == data::LengthRules::kTrl);
-  options.max_sequences = std::max<int64_t>(1, has_single_tokens ? options.tokens : options.tokens / 2);
+DecoderOptions decoder_options(const config::ModelSettings& model, const config::BatchSettings& batches,
+                               std::optional<LoraOptions> lora) {
+  DecoderOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
+  options.tokens = batches.micro_batch_size * batches.sequence_len;
+  options.sequence_len = batches.sequence_len;
+  // A sequence has two tokens at least, or it has no target.
+  options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
   options.train_base = !lora;
   options.lora = std::move(lora);
   return options;
+}
+
+ops::OptimizerOptions optimizer_options(const config::OptimizerSettings& settings) {
+  return {.beta1 = settings.adam_beta1,
+          .beta2 = settings.adam_beta2,
+          .eps = settings.adam_epsilon,
+          .momentum = settings.sgd_momentum,
+          .weight_decay = settings.weight_decay};
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -100,16 +104,17 @@ std::string adapter_text(const TrainingGraphOptions& options) {
 }
 
 std::string make_title(const Job& job, const Machine& machine) {
-  const std::filesystem::path folder = job.config.base_model;
+  const std::filesystem::path folder = job.config.model.base_model;
   const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
   return fmt::format("{} · {} · {} x {} tokens per micro-batch · {} · {}, {} {}", name, adapter_text(job.graph),
-                     job.config.micro_batch_size, job.config.sequence_len, name_of(job.graph.decoder.dtype),
-                     machine.name, machine.threads, machine.threads == 1 ? "core" : "cores");
+                     job.config.batches.micro_batch_size, job.config.batches.sequence_len,
+                     name_of(job.graph.decoder.dtype), machine.name, machine.threads,
+                     machine.threads == 1 ? "core" : "cores");
 }
 
 // A folder without weights can be planned for, too.
 StoredWeights stored_weights(const Job& job, const Graph& graph) {
-  const std::filesystem::path folder = job.config.base_model;
+  const std::filesystem::path folder = job.config.model.base_model;
   if (!std::filesystem::exists(folder / "model.safetensors") &&
       !std::filesystem::exists(folder / "model.safetensors.index.json"))
     return {};
@@ -164,31 +169,30 @@ void plan_evaluation(const Job& job, const Machine& machine, const Budget& budge
 // What is trained must not replace what it was read from, which may be read again in every step.
 void check_output_dir(const config::Config& config) {
   std::error_code no_such_folder;
-  if (!std::filesystem::equivalent(config.output_dir, config.base_model, no_such_folder)) return;
+  if (!std::filesystem::equivalent(config.output.output_dir, config.model.base_model, no_such_folder)) return;
   throw input_error("output_dir", "expected another folder than base_model's, got {} for both; name a new one",
-                    quote(config.output_dir));
+                    quote(config.output.output_dir));
 }
 
 }  // namespace
 
 Job make_job(const config::Config& config, const Machine& machine) {
   check_output_dir(config);
-  Job job{.config = config, .model = read_model_config(config.base_model)};
+  Job job{.config = config, .model = read_model_config(config.model.base_model)};
   std::optional<LoraOptions> lora;
-  if (config.adapter == config::Adapter::kLora) lora = lora_options(config, job.model);
-  job.notes = grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
-  job.graph = {.decoder = decoder_options(config, std::move(lora)),
-               .optimizer = ops::find_optimizer(config.optimizer.name),
-               .optimizer_options = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.sgd_momentum,
-                                     config.weight_decay},
-               .max_grad_norm = config.max_grad_norm,
-               .accumulates = config.gradient_accumulation_steps > 1};
-  job.policy = make_policy(config, job.model);
+  if (config.adapter) lora = lora_options(*config.adapter, job.model);
+  job.notes = grow_vocabulary(job.config.tokenizer, job.model, lora ? &*lora : nullptr);
+  job.graph = {.decoder = decoder_options(config.model, config.batches, std::move(lora)),
+               .optimizer = ops::find_optimizer(config.optimizer.optimizer.name),
+               .optimizer_options = optimizer_options(config.optimizer),
+               .max_grad_norm = config.optimizer.max_grad_norm,
+               .accumulates = config.batches.gradient_accumulation_steps > 1};
+  job.policy = make_policy(config.offload, job.model, config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
-  if (config.sequence_len > job.model.max_position_embeddings) {
+  if (config.batches.sequence_len > job.model.max_position_embeddings) {
     job.notes.push_back(
         fmt::format("{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
-                    config.max_length ? "max_length" : "sequence_len", config.sequence_len, config.base_model,
+                    config.batches.length_key, config.batches.sequence_len, config.model.base_model,
                     job.model.max_position_embeddings));
   }
   job.title = make_title(job, machine);
@@ -208,7 +212,8 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
                     std::vector<FrontierPoint>* frontier) {
   PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
-  result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
+  result.context = {
+      .title = job.title, .budget = job.budget, .accumulation = job.config.batches.gradient_accumulation_steps};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
     result.stored = stored_weights(job, graph);

@@ -42,7 +42,7 @@ class Levers {
   }
 
   void add_plan() {
-    if (config_.memory.plan == config::PlanMode::kFixed)
+    if (config_.offload.plan == config::PlanMode::kFixed)
       levers_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
   }
 
@@ -50,7 +50,7 @@ class Levers {
     const Policy& policy = job_.policy;
     const bool is_open = !policy[SavedGroup::kAttention] && !policy[SavedGroup::kProduct] &&
                          !policy[SavedGroup::kElementwise];  // so the plan has tried it
-    if (is_open || config_.gradient_checkpointing == config::Checkpointing::kOn) return;
+    if (is_open || config_.offload.gradient_checkpointing == true) return;
     levers_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
   }
 
@@ -58,7 +58,7 @@ class Levers {
     const int64_t has = job_.budget.of(tier).value_or(0);
     if (plan_.missing_bytes[static_cast<size_t>(tier)] > 0 || free < has + kMiB) return;
     levers_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
-                       .is_enough_alone = config_.memory.plan == config::PlanMode::kAuto,
+                       .is_enough_alone = config_.offload.plan == config::PlanMode::kAuto,
                        .opens = tier});
   }
 
@@ -77,7 +77,7 @@ class Levers {
 
   void add_homes() {
     const Policy& policy = job_.policy;
-    const bool has_adapter = config_.adapter != config::Adapter::kNone;
+    const bool has_adapter = config_.adapter.has_value();
     add_home("optimizer_offload", policy.optimizer_state, "host");
     add_home("gradient_offload", policy.gradients, "host");
     add_home(has_adapter ? "layer_offloading" : "parameter_offload",
@@ -93,23 +93,24 @@ class Levers {
   // With as much more accumulation: the same step.
   void add_rows() {
     Lever lever;
-    for (int64_t rows = config_.micro_batch_size / 2; rows >= 1; --rows) {
-      if (config_.micro_batch_size % rows != 0) continue;
+    const config::BatchSettings& batches = config_.batches;
+    for (int64_t rows = batches.micro_batch_size / 2; rows >= 1; --rows) {
+      if (batches.micro_batch_size % rows != 0) continue;
       Overrides& change = lever.grades.emplace_back();
       change.push_back({spelled("micro_batch_size"), fmt::format("{}", rows)});
-      if (config_.batch_size) continue;  // of which accumulation follows
-      const int64_t steps = config_.gradient_accumulation_steps * (config_.micro_batch_size / rows);
+      if (loaded_.given.contains("batch_size")) continue;  // of which accumulation follows
+      const int64_t steps = batches.gradient_accumulation_steps * (batches.micro_batch_size / rows);
       change.push_back({spelled("gradient_accumulation_steps"), fmt::format("{}", steps)});
     }
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }
 
   void add_sequences() {
-    std::vector<std::string> keys;
-    if (config_.max_length) keys.push_back(spelled("max_length"));
-    if (!config_.max_length || loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
+    const std::string& key = config_.batches.length_key;
+    std::vector<std::string> keys = {spelled(key)};
+    if (key != "sequence_len" && loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
     Lever lever{.trains_the_same = false};
-    for (int64_t length = config_.sequence_len / 2; length >= kShortestSequence; length /= 2) {
+    for (int64_t length = config_.batches.sequence_len / 2; length >= kShortestSequence; length /= 2) {
       Overrides& change = lever.grades.emplace_back();
       for (const std::string& key : keys) change.push_back({key, fmt::format("{}", length)});
     }

@@ -8,19 +8,19 @@ std::string model_card(const Job& job) {
   const config::Config& c = job.config;
   std::string text =
       fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: text-generation\ntags:\n- spillway\n",
-                  c.base_model, job.graph.decoder.lora ? "peft" : "transformers");
+                  c.model.base_model, job.graph.decoder.lora ? "peft" : "transformers");
   if (job.graph.decoder.lora) text += "- lora\n";
-  text += fmt::format("---\n\n# {}\n\n", c.output_dir);
+  text += fmt::format("---\n\n# {}\n\n", c.output.output_dir);
   text += fmt::format("{} of `{}` by supervised fine-tuning with Spillway.\n\n",
-                      job.graph.decoder.lora ? "A LoRA adapter" : "A fine-tuned copy", c.base_model);
+                      job.graph.decoder.lora ? "A LoRA adapter" : "A fine-tuned copy", c.model.base_model);
   text += "| setting | value |\n| --- | --- |\n";
   const auto row = [&](std::string_view key, const auto& value) { text += fmt::format("| {} | {} |\n", key, value); };
-  row("learning_rate", c.learning_rate);
-  row("micro_batch_size", c.micro_batch_size);
-  row("gradient_accumulation_steps", c.gradient_accumulation_steps);
-  row("sequence_len", c.sequence_len);
-  row("num_epochs", c.num_epochs);
-  if (c.max_steps) row("max_steps", *c.max_steps);
+  row("learning_rate", c.schedule.learning_rate);
+  row("micro_batch_size", c.batches.micro_batch_size);
+  row("gradient_accumulation_steps", c.batches.gradient_accumulation_steps);
+  row("sequence_len", c.batches.sequence_len);
+  row("num_epochs", c.schedule.num_epochs);
+  if (c.schedule.max_steps) row("max_steps", *c.schedule.max_steps);
   row("seed", c.seed);
   if (job.graph.decoder.lora) {
     row("lora_r", job.graph.decoder.lora->r);

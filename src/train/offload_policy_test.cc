@@ -30,7 +30,7 @@ std::string shown(const SavedPolicy& saved) {
 }
 
 std::string saved(std::string_view keys) {
-  const Policy policy = make_policy(load(keys).config);
+  const Policy policy = make_policy(load(keys).config.offload);
   return fmt::format("{}{}{}", shown(policy.saved), policy.synchronous ? " synchronous" : "",
                      policy.may_move_saved ? "" : " unmoved");
 }
@@ -42,13 +42,13 @@ std::vector<std::string> saved_by_layer(std::string_view selective) {
                        kFixed))
           .config;
   const ModelConfig model{.num_hidden_layers = 3, .sliding_window = {0, 8, 16}};
-  const Policy policy = make_policy(config, model);
+  const Policy policy = make_policy(config.offload, model, config.batches.sequence_len);
   return {shown(policy.saved_of(0)), shown(policy.saved_of(1)), shown(policy.saved_of(2))};
 }
 
 // "frozen trainable gradients optimizer"
 std::string homes(std::string_view keys) {
-  const Policy policy = make_policy(load(keys).config);
+  const Policy policy = make_policy(load(keys).config.offload);
   return fmt::format("{} {} {} {} {}", shown(policy.frozen_weights), shown(policy.trainable_weights),
                      shown(policy.outer_weights), shown(policy.gradients), shown(policy.optimizer_state));
 }
@@ -71,7 +71,7 @@ Machine computer(int64_t ram, int64_t device = 0) {
 
 std::string budgets(std::string_view keys, const Machine& machine) {
   const config::Config config = load(keys).config;
-  const Budget budget = make_budget(config.memory, make_policy(config), machine);
+  const Budget budget = make_budget(config.memory, make_policy(config.offload), machine);
   const auto text = [](std::optional<int64_t> bytes) { return bytes ? format_bytes(*bytes) : std::string("-"); };
   return fmt::format("{}, {}, {}", text(budget.device), text(budget.host), text(budget.disk));
 }
@@ -181,7 +181,7 @@ TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
 }
 
 TEST_CASE("ZeRO's offload sections place what they name") {
-  const auto policy = [](std::string_view keys) { return make_policy(load(keys).config); };
+  const auto policy = [](std::string_view keys) { return make_policy(load(keys).config.offload); };
   const auto zero = [](std::string_view keys) {
     return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys);
   };

@@ -45,12 +45,12 @@ void add_datasets(std::string_view key, const std::vector<data::DatasetConfig>& 
 }  // namespace
 
 std::vector<CommandInput> inputs_of(const config::Config& config) {
-  std::vector<CommandInput> inputs = {{"base_model", config.base_model},
-                                      {"tokenizer_config", config.tokenizer_config},
-                                      {"lora_model_dir", config.lora_model_dir},
-                                      {"chat_template_jinja", config.chat_template_jinja}};
-  add_datasets("datasets", config.datasets, inputs);
-  add_datasets("test_datasets", config.test_datasets, inputs);
+  std::vector<CommandInput> inputs = {{"base_model", config.model.base_model},
+                                      {"tokenizer_config", config.tokenizer.folder},
+                                      {"lora_model_dir", config.adapter ? config.adapter->model_dir : ""},
+                                      {"chat_template_jinja", config.data.rows.chat_template_jinja}};
+  add_datasets("datasets", config.data.datasets, inputs);
+  add_datasets("test_datasets", config.data.test_datasets, inputs);
   return inputs;
 }
 
@@ -61,12 +61,12 @@ bool is_training_file(std::string_view name) {
 }
 
 SharedOutput training_output(const config::Config& config) {
-  check_apart("output_dir", config.output_dir, inputs_of(config));
+  check_apart("output_dir", config.output.output_dir, inputs_of(config));
   // Other folders that the config names may be in there.
-  const std::vector<std::string> disks = config::disk_paths(config);
+  const std::vector<std::string>& disks = config.memory.disk_paths;
   std::vector<fs::path> known(disks.begin(), disks.end());
-  known.emplace_back(config.dataset_prepared_path);
-  return {"output_dir", config.output_dir, "train", is_training_file, known};
+  known.emplace_back(config.data.prepared_path);
+  return {"output_dir", config.output.output_dir, "train", is_training_file, known};
 }
 
 }  // namespace spillway::train

@@ -7,7 +7,7 @@ namespace spillway::train {
 namespace {
 
 void add_adapter(RunSettings& settings, const Job& job) {
-  settings["adapter"] = config::print_value(job.config.adapter);
+  settings["adapter"] = config::print_value(job.config.adapter ? config::Adapter::kLora : config::Adapter::kNone);
   if (!job.graph.decoder.lora) return;
   const LoraOptions& lora = *job.graph.decoder.lora;  // of the adapter's folder, where there is one
   settings["lora_alpha"] = config::print_value(lora.alpha);
@@ -15,34 +15,47 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
 }
 
+// Packing by the keys that choose it: axolotl's or TRL's.
+void add_packing(RunSettings& settings, const data::BatchOptions& options) {
+  using data::PackingStrategy;
+  const bool sequential = options.packing == PackingStrategy::kSequential;
+  const bool axolotls = sequential || options.packing == PackingStrategy::kFirstFit;
+  const bool trls = options.packing && !axolotls;
+  const bool by_batch = options.packing_scope_rows > 0;
+  settings["sample_packing"] = config::print_value(axolotls);
+  settings["sample_packing_sequentially"] = config::print_value(sequential);
+  settings["sample_packing_bin_size"] = config::print_value(options.line_rows);
+  settings["packing"] = config::print_value(trls);
+  settings["packing_strategy"] = config::print_value(trls ? *options.packing : PackingStrategy::kBfd);
+  settings["packing_scope"] =
+      config::print_value(by_batch ? config::PackingScope::kBatch : config::PackingScope::kDataset);
+}
+
 void add_batches(RunSettings& settings, const config::Config& config) {
-  settings["sequence_len"] = config::print_value(config.sequence_len);
-  settings["micro_batch_size"] = config::print_value(config.micro_batch_size);
-  settings["gradient_accumulation_steps"] = config::print_value(config.gradient_accumulation_steps);
-  settings["sample_packing"] = config::print_value(config.sample_packing);
-  settings["sample_packing_sequentially"] = config::print_value(config.sample_packing_sequentially);
-  settings["sample_packing_bin_size"] = config::print_value(config.sample_packing_bin_size);
-  settings["packing"] = config::print_value(config.packing);
-  settings["packing_strategy"] = config::print_value(config.packing_strategy);
-  settings["packing_scope"] = config::print_value(config.packing_scope);
-  settings["group_by_length"] = config::print_value(config.group_by_length);
-  settings["train_sampling_strategy"] = config::print_value(config.train_sampling_strategy);
-  settings["curriculum_sampling"] = config::print_value(config.curriculum_sampling);
-  settings["shuffle_merged_datasets"] = config::print_value(config.shuffle_merged_datasets);
+  const data::BatchOptions& options = config.data.batches;
+  settings["sequence_len"] = config::print_value(config.batches.sequence_len);
+  settings["micro_batch_size"] = config::print_value(config.batches.micro_batch_size);
+  settings["gradient_accumulation_steps"] = config::print_value(config.batches.gradient_accumulation_steps);
+  add_packing(settings, options);
+  settings["group_by_length"] = config::print_value(options.order == data::RowOrder::kGroupedByLength);
+  settings["curriculum_sampling"] = config::print_value(options.order == data::RowOrder::kFile);
+  const bool shuffles = config.data.stream ? config.data.stream->shuffles : options.shuffle_before_packing;
+  settings["shuffle_dataset"] = config::print_value(shuffles);
 }
 
 void add_optimisation(RunSettings& settings, const config::Config& config, int64_t total_steps) {
+  const config::OptimizerSettings& optimizer = config.optimizer;
   settings["max_steps"] = config::print_value(total_steps);
-  settings["warmup_steps"] = config::print_value(config::warmup_interval(config, total_steps));
-  settings["optimizer"] = config::print_value(config.optimizer);
-  settings["optim_args.momentum"] = config::print_value(config.sgd_momentum);
-  settings["learning_rate"] = config::print_value(config.learning_rate);
-  settings["lr_scheduler"] = config::print_value(config.lr_scheduler);
-  settings["weight_decay"] = config::print_value(config.weight_decay);
-  settings["adam_beta1"] = config::print_value(config.adam_beta1);
-  settings["adam_beta2"] = config::print_value(config.adam_beta2);
-  settings["adam_epsilon"] = config::print_value(config.adam_epsilon);
-  settings["max_grad_norm"] = config::print_value(config.max_grad_norm);
+  settings["warmup_steps"] = config::print_value(config.schedule.warmup.of(total_steps));
+  settings["optimizer"] = config::print_value(optimizer.optimizer);
+  settings["optim_args.momentum"] = config::print_value(optimizer.sgd_momentum);
+  settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
+  settings["lr_scheduler"] = config::print_value(config.schedule.lr_scheduler);
+  settings["weight_decay"] = config::print_value(optimizer.weight_decay);
+  settings["adam_beta1"] = config::print_value(optimizer.adam_beta1);
+  settings["adam_beta2"] = config::print_value(optimizer.adam_beta2);
+  settings["adam_epsilon"] = config::print_value(optimizer.adam_epsilon);
+  settings["max_grad_norm"] = config::print_value(optimizer.max_grad_norm);
   settings["seed"] = config::print_value(config.seed);
 }
 

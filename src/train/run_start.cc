@@ -52,17 +52,17 @@ void say_what_stays(const std::vector<FoundCheckpoint>& found, const RunIdentity
       others.front(), last);
 }
 
-RunStart choose(const config::Config& config, const std::vector<FoundCheckpoint>& found) {
-  if (!config.resume_from_checkpoint.empty()) return start_from(config.resume_from_checkpoint);
-  if (config.auto_resume_from_checkpoints) return start_from_last(config.output_dir, found);
+RunStart choose(const config::OutputSettings& output, const std::vector<FoundCheckpoint>& found) {
+  if (!output.resume_from_checkpoint.empty()) return start_from(output.resume_from_checkpoint);
+  if (output.auto_resume_from_checkpoints) return start_from_last(output.output_dir, found);
   return {fresh_run(), {}};
 }
 
 }  // namespace
 
-RunStart choose_start(const config::Config& config) {
-  const std::vector<FoundCheckpoint> found = find_checkpoints(config.output_dir);
-  RunStart start = choose(config, found);
+RunStart choose_start(const config::OutputSettings& output) {
+  const std::vector<FoundCheckpoint> found = find_checkpoints(output.output_dir);
+  RunStart start = choose(output, found);
   say_what_stays(found, start.run);
   return start;
 }

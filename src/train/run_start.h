@@ -16,6 +16,6 @@ struct RunStart {
 // The checkpoint of resume_from_checkpoint, or with auto_resume_from_checkpoints the last one of the run that last
 // began in output_dir. Says which checkpoints in output_dir are of earlier runs: they stay, and count for nothing.
 // Throws InputError for a checkpoint that cannot be read. REQUIRES: the caller holds output_dir.
-[[nodiscard]] RunStart choose_start(const config::Config& config);
+[[nodiscard]] RunStart choose_start(const config::OutputSettings& output);
 
 }  // namespace spillway::train

@@ -153,7 +153,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   }
   writer.commit();
   write_file(folder / "adapter_config.json",
-             adapter_config_json(job.model, *job.graph.decoder.lora, job.config.base_model));
+             adapter_config_json(job.model, *job.graph.decoder.lora, job.config.model.base_model));
   return writer.checksums();
 }
 
@@ -167,7 +167,7 @@ void remove_adapter(const std::filesystem::path& folder) {
 TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                            ValueStore& store) {
   const Graph& graph = training.graph;
-  const SafetensorsFolder base(job.config.base_model);
+  const SafetensorsFolder base(job.config.model.base_model);
   std::vector<TensorSpec> specs;
   for (const ValueId id : training.decoder.weights) {
     const Value& weight = graph.value(id);
@@ -183,16 +183,16 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
   }
   writer.commit();
   remove_adapter(folder);
-  write_file(folder / "config.json", model_config_json(job.config.base_model, job.model));
+  write_file(folder / "config.json", model_config_json(job.config.model.base_model, job.model));
   return writer.checksums();
 }
 
 }  // namespace
 
-InitialState::InitialState(const Job& job) : base_(open_model_weights(job.config.base_model, job.model)) {
-  if (!job.config.lora_model_dir.empty()) {
+InitialState::InitialState(const Job& job) : base_(open_model_weights(job.config.model.base_model, job.model)) {
+  if (job.config.adapter && !job.config.adapter->model_dir.empty()) {
     adapter_ = std::make_unique<SafetensorsFolder>(
-        open_adapter_weights(job.config.lora_model_dir, job.model, *job.graph.decoder.lora));
+        open_adapter_weights(job.config.adapter->model_dir, job.model, *job.graph.decoder.lora));
   }
 }
 
@@ -218,7 +218,7 @@ TensorSums save_model(const std::filesystem::path& folder, const Job& job, const
                       ValueStore& store) {
   TensorSums sums = job.graph.decoder.lora ? save_adapter(folder, job, training, store)
                                            : save_full_model(folder, job, training, store);
-  save_tokenizer(job.config, folder);
+  save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
   write_file(folder / "README.md", model_card(job));
   return sums;
 }

@@ -15,11 +15,11 @@ using PackingProgress = std::function<void(int64_t rows, int64_t of)>;
 // Rows that are all there, packed and shuffled for each epoch.
 class EpochFeed : public StepFeed {
  public:
-  EpochFeed(const config::Config& config, const data::RowTable& rows, int64_t steps_per_epoch, int64_t tokens,
+  EpochFeed(const data::BatchOptions& options, const data::RowTable& rows, int64_t steps_per_epoch, int64_t tokens,
             PackingProgress packing)
       : rows_(rows),
-        options_(batch_options(config)),
-        accumulation_(config.gradient_accumulation_steps),
+        options_(options),
+        accumulation_(options.step_batches),
         steps_per_epoch_(steps_per_epoch),
         packing_(std::move(packing)) {
     for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(static_cast<size_t>(tokens));
@@ -57,10 +57,10 @@ class EpochFeed : public StepFeed {
 
 class StreamFeed : public StepFeed {
  public:
-  StreamFeed(const config::Config& config, std::shared_ptr<const data::StreamSource> source,
+  StreamFeed(const data::BatchOptions& options, std::shared_ptr<const data::StreamSource> source,
              const data::StreamPosition& from)
-      : batches_(static_cast<size_t>(config.gradient_accumulation_steps)),
-        stream_(std::move(source), from, config.gradient_accumulation_steps + 1) {}
+      : batches_(static_cast<size_t>(options.step_batches)),
+        stream_(std::move(source), from, options.step_batches + 1) {}
 
   void begin(int64_t /*step*/) override {
     for (data::MicroBatch& batch : batches_) batch = stream_.next();
@@ -83,20 +83,21 @@ class StreamFeed : public StepFeed {
 
 }  // namespace
 
-TrainingLength training_length(const config::Config& config, const TrainingData& data, const PackingProgress& packing) {
-  if (data.stream) return {.steps_per_epoch = *config.max_steps, .total_steps = *config.max_steps};
-  const data::EpochPlan plan = plan_epoch(data.training, batch_options(config), 0, packing);
-  const int64_t per_epoch = div_ceil(plan.micro_batches(), config.gradient_accumulation_steps);
-  const auto total =
-      config.max_steps.value_or(static_cast<int64_t>(std::ceil(config.num_epochs * static_cast<double>(per_epoch))));
+TrainingLength training_length(const config::ScheduleSettings& schedule, const data::BatchOptions& options,
+                               const TrainingData& data, const PackingProgress& packing) {
+  if (data.stream) return {.steps_per_epoch = *schedule.max_steps, .total_steps = *schedule.max_steps};
+  const data::EpochPlan plan = plan_epoch(data.training, options, 0, packing);
+  const int64_t per_epoch = div_ceil(plan.micro_batches(), options.step_batches);
+  const auto total = schedule.max_steps.value_or(
+      static_cast<int64_t>(std::ceil(schedule.num_epochs * static_cast<double>(per_epoch))));
   return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total};
 }
 
-std::unique_ptr<StepFeed> make_step_feed(const config::Config& config, const TrainingData& data,
+std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, const TrainingData& data,
                                          const TrainingLength& length, const std::optional<data::StreamPosition>& from,
                                          int64_t tokens, PackingProgress packing) {
-  if (data.stream) return std::make_unique<StreamFeed>(config, data.stream, from.value_or(data::StreamPosition()));
-  return std::make_unique<EpochFeed>(config, data.training, length.steps_per_epoch, tokens, std::move(packing));
+  if (data.stream) return std::make_unique<StreamFeed>(options, data.stream, from.value_or(data::StreamPosition()));
+  return std::make_unique<EpochFeed>(options, data.training, length.steps_per_epoch, tokens, std::move(packing));
 }
 
 }  // namespace spillway::train

@@ -34,12 +34,13 @@ struct TrainingLength {
   int64_t total_steps = 0;
 };
 // As transformers counts: an epoch ends with a step of however many micro-batches are left.
-[[nodiscard]] TrainingLength training_length(const config::Config& config, const TrainingData& data,
+[[nodiscard]] TrainingLength training_length(const config::ScheduleSettings& schedule,
+                                             const data::BatchOptions& options, const TrainingData& data,
                                              const std::function<void(int64_t rows, int64_t of)>& packing = {});
 
-// For the training rows; borrows config and data. `from` is where a stream begins, and `tokens` what the longest
+// For the training rows; borrows the data. `from` is where a stream begins, and `tokens` what the longest
 // micro-batch may hold. `packing` is told as an epoch's rows are packed.
-[[nodiscard]] std::unique_ptr<StepFeed> make_step_feed(const config::Config& config, const TrainingData& data,
+[[nodiscard]] std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, const TrainingData& data,
                                                        const TrainingLength& length,
                                                        const std::optional<data::StreamPosition>& from, int64_t tokens,
                                                        std::function<void(int64_t rows, int64_t of)> packing);

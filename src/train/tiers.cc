@@ -15,9 +15,9 @@ namespace spillway::train {
 namespace {
 
 // The budget of a disk tier is what its disks have free, which would be nothing here, and no fault of the budget.
-void check_disks(const config::Config& config) {
-  if (!config.memory.disk.empty()) return;
-  for (const std::string& folder : config.memory.disk_paths) {
+void check_disks(const config::MemorySettings& memory) {
+  if (!memory.disk.size.empty() || !memory.disks_are_named) return;
+  for (const std::string& folder : memory.disk_paths) {
     std::error_code error;
     const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
     if (!error && space.capacity > 0) continue;
@@ -29,10 +29,10 @@ void check_disks(const config::Config& config) {
 }  // namespace
 
 Machine machine_of(const config::Config& config, Device& device) {
-  check_disks(config);
-  const std::vector<std::string> folders = config::disk_paths(config);
+  check_disks(config.memory);
+  const std::vector<std::string>& folders = config.memory.disk_paths;
   Machine machine = this_machine(folders, device);
-  const Budget budget = make_budget(config.memory, make_policy(config), machine);
+  const Budget budget = make_budget(config.memory, make_policy(config.offload), machine);
   if (budget.disk.value_or(0) > 0) measure_new_disks(machine, folders, device);
   return machine;
 }
@@ -50,7 +50,7 @@ JobTiers::JobTiers(const Job& job, const PlannedJob& planned, Device& device) {
   tiers.device = &device;
   tiers.host_threads = planned.plan.program.threads;
   if (const int64_t bytes = arena_bytes(planned, Tier::kDisk); bytes > 0) {
-    const std::vector<std::string> folders = config::disk_paths(job.config);
+    const std::vector<std::string>& folders = job.config.memory.disk_paths;
     scratch_ = std::make_unique<Scratch>(ScratchOptions{.folders = {folders.begin(), folders.end()},
                                                         .bytes = align_up(bytes, kDiskAlignment),
                                                         .checksums = job.config.memory.disk_checksum});

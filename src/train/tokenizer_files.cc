@@ -67,17 +67,16 @@ void save_added_tokens(const text::SpecialTokenNames& names, const fs::path& fro
 
 }  // namespace
 
-void save_tokenizer(const config::Config& config, const fs::path& to) {
-  const fs::path from = config::tokenizer_folder(config);
+void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& to) {
+  const fs::path from = settings.folder;
   for (const char* name : {"tokenizer.json", kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
                            "merges.txt", kTemplate, "generation_config.json"}) {
     if (fs::is_regular_file(from / name)) write_file(to / name, read_file(from / name, kMaxBytes));
   }
-  if (config.special_tokens != text::SpecialTokenNames{}) save_added_tokens(config.special_tokens, from, to);
-  if (!config.chat_template.empty() || !config.chat_template_jinja.empty()) {
+  if (settings.special_tokens != text::SpecialTokenNames{}) save_added_tokens(settings.special_tokens, from, to);
+  if (!rows.chat_template.empty() || !rows.chat_template_jinja.empty()) {
     const std::optional<std::string> own = text::Tokenizer::load(from).chat_template();
-    const text::ChosenTemplate chosen =
-        text::choose_chat_template(config.chat_template, config.chat_template_jinja, own);
+    const text::ChosenTemplate chosen = text::choose_chat_template(rows.chat_template, rows.chat_template_jinja, own);
     if (chosen.source != own) write_file(to / kTemplate, chosen.source);
   }
 }

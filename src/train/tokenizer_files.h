@@ -9,7 +9,8 @@ namespace spillway::train {
 
 // Writes the tokenizer that training used to the folder `to`: its files as they are, but with the tokens and roles of
 // `special_tokens` and `tokens`, so that whoever loads the folder tokenizes as training did; the chat template that the
-// config chose; and generation_config.json where there is one. Throws InputError for files that cannot be read.
-void save_tokenizer(const config::Config& config, const std::filesystem::path& to);
+// rows were made with; and generation_config.json where there is one. Throws InputError for files that cannot be read.
+void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows,
+                    const std::filesystem::path& to);
 
 }  // namespace spillway::train

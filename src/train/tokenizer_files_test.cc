@@ -22,17 +22,17 @@ constexpr const char* kTokenizer =
 TEST_CASE("a saved tokenizer has the tokens that training used") {
   const TemporaryFolder from, to;
   const auto saved = [&](const char* name) { return parse_json(read_file(to.path() / name, 1 << 20), name); };
-  config::Config config{.base_model = from.path().string()};
+  config::TokenizerSettings settings{.folder = from.path().string()};
   write_file(from.path() / "tokenizer.json", kTokenizer);
   write_file(from.path() / "tokenizer_config.json",
              R"({"eos_token": {"content": "</s>", "lstrip": false}, "bos_token": "a", "model_max_length": 8})");
-  train::save_tokenizer(config, to.path());
+  train::save_tokenizer(settings, {}, to.path());
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
     CHECK(read_file(to.path() / name, 1 << 20) == read_file(from.path() / name, 1 << 20));
   }
 
-  config.special_tokens = {.eos_token = "</s>", .pad_token = "<pad>", .tokens = {"<x>", "b"}};
-  train::save_tokenizer(config, to.path());
+  settings.special_tokens = {.eos_token = "</s>", .pad_token = "<pad>", .tokens = {"<x>", "b"}};
+  train::save_tokenizer(settings, {}, to.path());
   CHECK(saved("tokenizer_config.json") ==
         nlohmann::json{{"eos_token", "</s>"}, {"bos_token", "a"}, {"model_max_length", 8}, {"pad_token", "<pad>"}});
   CHECK_FALSE(fs::exists(to.path() / "special_tokens_map.json"));
@@ -45,7 +45,7 @@ TEST_CASE("a saved tokenizer has the tokens that training used") {
   CHECK_FALSE(tokenizer.is_special(4));
 
   write_file(from.path() / "special_tokens_map.json", R"({"eos_token": "b"})");
-  train::save_tokenizer(config, to.path());
+  train::save_tokenizer(settings, {}, to.path());
   CHECK(saved("special_tokens_map.json") == nlohmann::json{{"eos_token", "</s>"}, {"pad_token", "<pad>"}});
 }
 
@@ -55,10 +55,10 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
     "unk_token": "a"}, "added_tokens": [{"id": 1, "content": "r\"0", "special": true}, {"id": 3, "content": "r1"}]})");
   write_file(from.path() / "tokenizer_config.json",
              R"({"added_tokens_decoder": {"1": {"content": "r\"0"}, "3": {"content": "r1"}}})");
-  config::Config config{.base_model = from.path().string()};
-  config.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
-  train::save_tokenizer(config, to.path());
-  const text::Tokenizer now = text::Tokenizer::load(from.path(), config.special_tokens);
+  config::TokenizerSettings settings{.folder = from.path().string()};
+  settings.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
+  train::save_tokenizer(settings, {}, to.path());
+  const text::Tokenizer now = text::Tokenizer::load(from.path(), settings.special_tokens);
   const text::Tokenizer saved = text::Tokenizer::load(to.path());
   const std::string text = "<call><\"end\">b";
   CHECK(now.encode(text, false) == std::vector<int32_t>{1, 3, 2});
@@ -68,13 +68,13 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
   const auto decoder = parse_json(read_file(to.path() / "tokenizer_config.json", 1 << 20), "c")["added_tokens_decoder"];
   CHECK(decoder["1"]["content"] == "<call>");
   CHECK(decoder["3"]["content"] == "<\"end\">");
-  config.special_tokens.overrides = {{2, "x"}};
-  CHECK_THROWS_AS(train::save_tokenizer(config, to.path()), InputError);
+  settings.special_tokens.overrides = {{2, "x"}};
+  CHECK_THROWS_AS(train::save_tokenizer(settings, {}, to.path()), InputError);
 }
 
 TEST_CASE("a saved tokenizer has the chat template of the config") {
   const TemporaryFolder from, to;
   write_file(from.path() / "tokenizer.json", kTokenizer);
-  train::save_tokenizer({.base_model = from.path().string(), .chat_template = "chatml"}, to.path());
+  train::save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, to.path());
   CHECK(text::Tokenizer::load(to.path()).chat_template() == std::string(*text::builtin_chat_template("chatml")));
 }

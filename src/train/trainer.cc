@@ -40,9 +40,9 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     : job_(job), session_(session), data_(data), listeners_(std::move(listeners)), from_(std::move(start.checkpoint)) {
   if (!data.stream && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
-  length_ = training_length(job.config, data, listeners_.packing);
-  schedule_ = {job.config.lr_scheduler, job.config.learning_rate,
-               config::warmup_interval(job.config, length_.total_steps), length_.total_steps};
+  length_ = training_length(job.config.schedule, job.config.data.batches, data, listeners_.packing);
+  schedule_ = {job.config.schedule.lr_scheduler, job.config.schedule.learning_rate,
+               job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
   if (data.stream) {
     position_.stream.emplace();
     position_.stream_identity = data::stream_identity(*data.stream);
@@ -138,7 +138,7 @@ void Trainer::evaluate() {
   double loss = 0;
   std::vector<double> sums;
   int64_t targets = 0;
-  const data::EpochPlan plan = plan_epoch(data_.validation, evaluation_batch_options(job_.config), 0);
+  const data::EpochPlan plan = plan_epoch(data_.validation, job_.config.data.evaluation_batches, 0);
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     data::fill_micro_batch(batch_, data_.validation, plan.micro_batch(i));
     const Evaluation part = session_.evaluate(stream_of(batch_));
@@ -155,21 +155,21 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
-  save_checkpoint(job_.config.output_dir, position_, job_, session_.training(), session_.store());
+  save_checkpoint(job_.config.output.output_dir, position_, job_, session_.training(), session_.store());
   remove_old();
 }
 
 void Trainer::remove_old() const {
-  remove_old_checkpoints(job_.config.output_dir, position_.run, job_.config.save_total_limit.value_or(0));
+  remove_old_checkpoints(job_.config.output.output_dir, position_.run, job_.config.output.save_total_limit.value_or(0));
 }
 
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = make_step_feed(job_.config, data_, length_, position_.stream, session_.training().graph.tokens,
+  feed_ = make_step_feed(job_.config.data.batches, data_, length_, position_.stream, session_.training().graph.tokens,
                          listeners_.packing);
-  const int64_t save_every = config::save_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
-  const int64_t evaluate_every = config::eval_interval(job_.config, length_.total_steps, length_.steps_per_epoch);
+  const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
@@ -195,7 +195,7 @@ TrainingOutcome Trainer::run() {
   outcome.tokens = position_.num_tokens - tokens_before;
   outcome.median_step_seconds = median(std::move(seconds));
   if (!outcome.interrupted) {
-    save_model(job_.config.output_dir, job_, session_.training(), session_.store());
+    save_model(job_.config.output.output_dir, job_, session_.training(), session_.store());
   }
   return outcome;
 }

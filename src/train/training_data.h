@@ -24,14 +24,15 @@ struct TrainingData {
 };
 
 // Throws InputError where files of `datasets` or `test_datasets` are not there. Reads none of them.
-void check_data_files(const config::Config& config);
+void check_data_files(const data::DataSettings& settings);
 
-// Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the model's tokenizer. Throws
+// Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the tokenizer of the job. Throws
 // InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
 // `progress`, where there is one, is told now and then how many records have been read. With dataset_prepared_path rows
 // come from there, or go there. With `streaming` training rows are not read but opened. `now` is the time that chat
 // templates show in all rows, by default the clock's at the start.
-[[nodiscard]] TrainingData load_training_data(const config::Config& config, const ModelConfig& model,
+[[nodiscard]] TrainingData load_training_data(const data::DataSettings& settings,
+                                              const config::TokenizerSettings& tokenizer, const ModelConfig& model,
                                               const std::function<void(int64_t records)>& progress = {},
                                               const std::optional<std::tm>& now = {});
 
@@ -39,12 +40,9 @@ struct PreferenceData {
   data::Preferences training, validation;  // in file order; without test_datasets the validation has no summary
 };
 
-// The same for objectives that have a prompt and completions. REQUIRES: has_completions(objective_of(config)).
-[[nodiscard]] PreferenceData load_preference_data(const config::Config& config, const ModelConfig& model,
+// The same for objectives that have a prompt and completions. REQUIRES: has_completions(settings.rows.objective).
+[[nodiscard]] PreferenceData load_preference_data(const data::DataSettings& settings,
+                                                  const config::TokenizerSettings& tokenizer, const ModelConfig& model,
                                                   const std::function<void(int64_t records)>& progress = {});
-
-// How plan_epoch() fills the micro-batches of training and of an evaluation.
-[[nodiscard]] data::BatchOptions batch_options(const config::Config& config);
-[[nodiscard]] data::BatchOptions evaluation_batch_options(const config::Config& config);
 
 }  // namespace spillway::train

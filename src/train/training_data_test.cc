@@ -12,23 +12,37 @@
 using namespace spillway;
 using namespace spillway::train;
 
+namespace {
+
+data::DataSettings tokenised(const std::string& file) {
+  data::DataSettings settings;
+  settings.datasets.emplace_back().path = file;
+  settings.datasets.front().type = {true, ""};
+  return settings;
+}
+
+// With a tokenizer of 420 tokens.
+TrainingData load(const data::DataSettings& settings, int64_t vocab_size, const std::optional<std::tm>& now = {}) {
+  const config::TokenizerSettings tokenizer{.folder = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
+  return load_training_data(settings, tokenizer, {.vocab_size = vocab_size}, {}, now);
+}
+
+}  // namespace
+
 TEST_CASE("rows for evaluation follow the rule of its own packing") {
   const TemporaryFolder folder;
   const std::string rows = (folder.path() / "rows.jsonl").string();
   std::string lines;
   for (int i = 0; i < 8; ++i) lines += "{\"input_ids\": [1, 2], \"labels\": [1, -100]}\n{\"input_ids\": [1, 2]}\n";
   write_file(rows, lines);
-  config::Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
-  config.datasets.emplace_back();
-  config.datasets.front().path = rows;
-  config.datasets.front().type = {true, ""};
-  config.length_rules = data::LengthRules::kTrl;
-  config.packing = true;  // keeps rows without targets
-  config.val_set_size = 12;
-  const int64_t packed = load_training_data(config, {.vocab_size = 500}).validation.size();
+  data::DataSettings settings = tokenised(rows);
+  settings.rows.length_rules = data::LengthRules::kTrl;
+  settings.batches.packing = settings.evaluation_batches.packing = data::PackingStrategy::kBfd;
+  settings.val_set_size = 12;
+  const int64_t packed = load(settings, 500).validation.size();  // which keeps rows without targets
   CHECK(packed == 12);
-  config.eval_sample_packing = false;
-  const int64_t alone = load_training_data(config, {.vocab_size = 500}).validation.size();
+  settings.evaluation_batches.packing.reset();
+  const int64_t alone = load(settings, 500).validation.size();
   CHECK(alone >= 4);
   CHECK(alone <= 8);
 }
@@ -37,16 +51,13 @@ TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids 
   const TemporaryFolder folder;
   const std::string rows = (folder.path() / "rows.jsonl").string();
   write_file(rows, "{\"input_ids\": [1, 2], \"labels\": [1, 300]}\n");
-  config::Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};  // its tokenizer has 420 tokens
-  config.datasets.emplace_back();
-  config.datasets.front().path = rows;
-  config.datasets.front().type = {true, ""};
-  const auto load = [&] { (void)load_training_data(config, {.vocab_size = 256}); };
+  data::DataSettings settings = tokenised(rows);
+  const auto load_small = [&] { (void)load(settings, 256); };
   const char* expected = "expected token ids below the model's vocab_size 256, got 300";
-  CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);
-  config.dataset_prepared_path = (folder.path() / "prepared").string();
-  CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);
-  CHECK_THROWS_WITH_AS(load(), doctest::Contains(expected), InputError);  // rows that are mapped
+  CHECK_THROWS_WITH_AS(load_small(), doctest::Contains(expected), InputError);
+  settings.prepared_path = (folder.path() / "prepared").string();
+  CHECK_THROWS_WITH_AS(load_small(), doctest::Contains(expected), InputError);
+  CHECK_THROWS_WITH_AS(load_small(), doctest::Contains(expected), InputError);  // rows that are mapped
 }
 
 TEST_CASE("all rows show one time, which is the caller's, from the files or from rows that were prepared that day") {
@@ -54,19 +65,15 @@ TEST_CASE("all rows show one time, which is the caller's, from the files or from
   const std::string rows = (folder.path() / "rows.jsonl").string();
   write_file(rows, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
                    "\n");
-  config::Config config{.base_model = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
-  config.datasets.emplace_back();
-  config.datasets.front().path = rows;
-  config.datasets.front().type = {true, "chat_template"};
-  config.train_on_inputs = true;
-  config.datasets.front().chat_template_jinja =
+  data::DataSettings settings = tokenised(rows);
+  settings.datasets.front().type = {true, "chat_template"};
+  settings.rows.train_on_inputs = true;
+  settings.datasets.front().chat_template_jinja =
       "{{ strftime_now('%d %b %Y') }}{% for m in messages %} {{ m.content }}{% endfor %}";
-  const auto checksum = [&](const char* time) {
-    return load_training_data(config, {.vocab_size = 500}, {}, time_from_text(time)).training.checksum();
-  };
+  const auto checksum = [&](const char* time) { return load(settings, 500, time_from_text(time)).training.checksum(); };
   const std::string monday = checksum("2024-01-01T09:00:00"), tuesday = checksum("2024-01-02T09:00:00");
   CHECK(monday != tuesday);
-  config.dataset_prepared_path = (folder.path() / "prepared").string();
+  settings.prepared_path = (folder.path() / "prepared").string();
   for (int again = 0; again < 2; ++again) {
     CHECK(checksum("2024-01-01T10:00:00") == monday);
     CHECK(checksum("2024-01-02T10:00:00") == tuesday);

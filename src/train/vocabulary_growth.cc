@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int64_t kRounded = 32;
 
-text::Tokenizer tokenizer_of(const config::Config& config) {
-  return text::Tokenizer::load(config::tokenizer_folder(config), config.special_tokens);
+text::Tokenizer tokenizer_of(const config::TokenizerSettings& settings) {
+  return text::Tokenizer::load(settings.folder, settings.special_tokens);
 }
 
 // The key that names the first token whose id is not below `rows`; there is one.
@@ -31,39 +32,42 @@ std::string key_of_new_token(const text::SpecialTokenNames& names, const text::T
 
 }  // namespace
 
-void check_named_tokens(const config::Config& config) {
-  if (config.eos_token.empty() && config.pad_token.empty()) return;
-  text::SpecialTokenNames others = config.special_tokens;
+void check_named_tokens(const config::TokenizerSettings& settings) {
+  if (!settings.knows_eos_token && !settings.knows_pad_token) return;
+  text::SpecialTokenNames others = settings.special_tokens;
   others.eos_token = others.pad_token = "";
-  const text::Tokenizer tokenizer = text::Tokenizer::load(config::tokenizer_folder(config), others);
-  for (const auto& [key, token] : {std::pair("eos_token", &config.eos_token), {"pad_token", &config.pad_token}}) {
-    if (token->empty() || tokenizer.token_to_id(*token)) continue;
+  const text::Tokenizer tokenizer = text::Tokenizer::load(settings.folder, others);
+  const auto& [eos, pad] = std::tie(settings.special_tokens.eos_token, settings.special_tokens.pad_token);
+  for (const auto& [key, is_known, token] :
+       {std::tuple("eos_token", settings.knows_eos_token, &eos), {"pad_token", settings.knows_pad_token, &pad}}) {
+    if (!is_known || tokenizer.token_to_id(*token)) continue;
     throw input_error(key, "expected a token of the vocabulary, got {}; name one, or add it with special_tokens.{}",
                       quote(*token), key);
   }
 }
 
-std::vector<std::string> grow_vocabulary(config::Config& config, ModelConfig& model, const LoraOptions* lora) {
+std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelConfig& model,
+                                         const LoraOptions* lora) {
   std::vector<std::string> notes;
-  check_named_tokens(config);
-  if (config.special_tokens == text::SpecialTokenNames{} && !config.resize_token_embeddings_to_32x) return notes;
+  check_named_tokens(settings);
+  if (settings.special_tokens == text::SpecialTokenNames{} && !settings.resize_token_embeddings_to_32x) return notes;
   const bool trains_rows = lora == nullptr || (is_saved_in_full(*lora, kEmbedding) && is_saved_in_full(*lora, kHead));
-  text::Tokenizer tokenizer = tokenizer_of(config);
-  std::string& pad = config.special_tokens.pad_token;
+  text::Tokenizer tokenizer = tokenizer_of(settings);
+  std::string& pad = settings.special_tokens.pad_token;
   if (!trains_rows && tokenizer.pad_id().value_or(0) >= model.vocab_size && !pad.empty()) {
     notes.push_back(fmt::format(
         "warning: [special_tokens.pad_token] {} is new, and an adapter trains no new rows of the embedding; it is left "
         "out, since nothing here is padded",
         quote(pad)));
     pad.clear();
-    tokenizer = tokenizer_of(config);
+    tokenizer = tokenizer_of(settings);
   }
   const int64_t tokens = tokenizer.vocabulary_size();
-  const bool rounds = trains_rows && config.resize_token_embeddings_to_32x;
+  const bool rounds = trains_rows && settings.resize_token_embeddings_to_32x;
   const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
   if (rows <= model.vocab_size) return notes;
   if (!trains_rows) {
-    throw input_error(key_of_new_token(config.special_tokens, tokenizer, model.vocab_size),
+    throw input_error(key_of_new_token(settings.special_tokens, tokenizer, model.vocab_size),
                       "expected tokens that the embedding has rows for, got {} tokens for {} rows; train new rows "
                       "with lora_modules_to_save: [embed_tokens, lm_head], or name tokens of the vocabulary",
                       tokens, model.vocab_size);

@@ -16,57 +16,59 @@ TEST_CASE("TRL's eos_token and pad_token are of the vocabulary, where those of s
   const TemporaryFolder folder;
   write_file(folder.path() / "tokenizer.json",
              R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}})");
-  config::Config config{.base_model = folder.path().string()};
+  config::TokenizerSettings settings{.folder = folder.path().string()};
   const auto name = [&](const std::string& token) {
-    config.eos_token = config.special_tokens.eos_token = token;
-    check_named_tokens(config);
+    settings.special_tokens.eos_token = token;
+    settings.knows_eos_token = true;
+    check_named_tokens(settings);
   };
   name("b");
   CHECK_THROWS_WITH_AS(name("<x>"),
                        "[eos_token] expected a token of the vocabulary, got '<x>'; name one, or add it with "
                        "special_tokens.eos_token",
                        InputError);
-  config.special_tokens.tokens = {"<x>"};
+  settings.special_tokens.tokens = {"<x>"};
   name("<x>");
-  config.pad_token = config.special_tokens.pad_token = "<p>";
-  CHECK_THROWS_WITH_AS(check_named_tokens(config), doctest::Contains("[pad_token] expected a token"), InputError);
+  settings.special_tokens.pad_token = "<p>";
+  settings.knows_pad_token = true;
+  CHECK_THROWS_WITH_AS(check_named_tokens(settings), doctest::Contains("[pad_token] expected a token"), InputError);
 }
 
-TEST_CASE("new tokens of a config get rows of the embedding") {
+TEST_CASE("new tokens of a settings get rows of the embedding") {
   const TemporaryFolder folder;
   write_file(folder.path() / "tokenizer.json",
              R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}})");
-  const config::Config plain{.base_model = folder.path().string()};
-  const auto grown = [](config::Config config, int64_t rows, const LoraOptions* lora = nullptr) {
+  const config::TokenizerSettings plain{.folder = folder.path().string()};
+  const auto grown = [](config::TokenizerSettings settings, int64_t rows, const LoraOptions* lora = nullptr) {
     ModelConfig model{.vocab_size = rows};
-    const bool grows = !grow_vocabulary(config, model, lora).empty();
+    const bool grows = !grow_vocabulary(settings, model, lora).empty();
     CHECK(grows == (model.vocab_size > rows));
     CHECK(model.stored_vocab_size.value_or(model.vocab_size) == rows);
     return model.vocab_size;
   };
   CHECK(grown(plain, 2) == 2);  // nothing asked for
-  config::Config config = plain;
-  config.special_tokens = {.eos_token = "b", .tokens = {"<x>", "c", "<y>"}};
-  CHECK(grown(config, 3) == 5);
-  CHECK(grown(config, 8) == 8);
-  config.resize_token_embeddings_to_32x = true;
-  CHECK(grown(config, 3) == 32);
+  config::TokenizerSettings settings = plain;
+  settings.special_tokens = {.eos_token = "b", .tokens = {"<x>", "c", "<y>"}};
+  CHECK(grown(settings, 3) == 5);
+  CHECK(grown(settings, 8) == 8);
+  settings.resize_token_embeddings_to_32x = true;
+  CHECK(grown(settings, 3) == 32);
 
   const LoraOptions lora{.modules_to_save = {"embed_tokens"}};
   const LoraOptions both{.modules_to_save = {"embed_tokens", "lm_head"}};
-  CHECK(grown(config, 5, &lora) == 5);
-  CHECK(grown(config, 3, &both) == 32);
+  CHECK(grown(settings, 5, &lora) == 5);
+  CHECK(grown(settings, 3, &both) == 32);
   try {
-    (void)grown(config, 4, &lora);
+    (void)grown(settings, 4, &lora);
     FAIL("no error");
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).starts_with("[tokens] expected tokens that the embedding has rows for"));
   }
-  config.special_tokens = {.pad_token = "<pad>"};
+  settings.special_tokens = {.pad_token = "<pad>"};
   ModelConfig model{.vocab_size = 3};
-  const std::vector<std::string> notes = grow_vocabulary(config, model, &lora);
+  const std::vector<std::string> notes = grow_vocabulary(settings, model, &lora);
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].starts_with("warning: [special_tokens.pad_token] '<pad>' is new"));
   CHECK(model.vocab_size == 3);
-  CHECK(config.special_tokens.pad_token.empty());
+  CHECK(settings.special_tokens.pad_token.empty());
 }

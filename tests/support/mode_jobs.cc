@@ -44,10 +44,10 @@ train::Job ModeJobs::job(const std::string& lines) const {
   train::Job job = tiny_job(kGoldenModels / model_, setup_);
   std::string text =
       fmt::format("base_model: {}\noutput_dir: {}\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}",
-                  job.config.base_model, folder_.path().string(), lines);
-  if (!setup_.adapter.empty()) text += "adapter: lora\nlora_model_dir: " + job.config.lora_model_dir + "\n";
+                  job.config.model.base_model, folder_.path().string(), lines);
+  if (!setup_.adapter.empty()) text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
   job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
-  job.policy = train::make_policy(job.config, job.model);
+  job.policy = train::make_policy(job.config.offload, job.model, job.config.batches.sequence_len);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
   return job;
 }

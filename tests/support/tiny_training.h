@@ -79,7 +79,7 @@ inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.
 
 inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& setup) {
   train::Job job;
-  job.config.base_model = model.string();
+  job.config.model.base_model = model.string();
   job.model = read_model_config(model);
   DecoderOptions& decoder = job.graph.decoder;
   decoder.dtype = setup.dtype;
@@ -87,7 +87,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   decoder.max_sequences = 5;
   decoder.train_base = setup.adapter.empty();
   if (!setup.adapter.empty()) {
-    job.config.lora_model_dir = (model / setup.adapter).string();
+    job.config.adapter.emplace().model_dir = (model / setup.adapter).string();
     decoder.lora = read_adapter_options(model / setup.adapter);
     decoder.lora->dropout = setup.dropout;
     fit_to_adapter(job.model, *decoder.lora, model / setup.adapter);

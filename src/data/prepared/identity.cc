@@ -50,15 +50,13 @@ Json members_of(const DatasetConfig& config) {
                field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
                message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-               step_separator, max_completion_length, train_on_last_step_only, message_field_role,
-               message_field_content] = config;
+               step_separator, max_completion_length, train_on_last_step_only] = config;
   return list_of(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
                  text_column, field_system, field_instruction, field_input, field_output, field_messages, field_prompt,
                  field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
                  message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                  message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-                 step_separator, max_completion_length, train_on_last_step_only, message_field_role,
-                 message_field_content);
+                 step_separator, max_completion_length, train_on_last_step_only);
 }
 
 Json members_of(const RowOptions& options) {
@@ -78,7 +76,7 @@ Json members_of(const RowOptions& options) {
 
 // Without what only says which lines make a micro-batch: a stream's position counts lines.
 Json members_of(const BatchOptions& options) {
-  const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, group_batches,
+  const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, step_batches,
                seed] = options;
   return list_of(sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, seed);
 }

@@ -1,0 +1,61 @@
+#include "config/resolve.h"
+
+#include <cmath>
+
+#include "backend/device.h"
+#include "base/text.h"
+#include "config/trl.h"
+
+namespace spillway::config {
+namespace {
+
+void check_required(const Resolution& r, ConfigUse use) {
+  if (r.keys.base_model.empty()) {
+    throw input_error(r.where("base_model"), "expected a Hugging Face folder, got nothing; set base_model");
+  }
+  if (use == ConfigUse::kTrain && !r.given("learning_rate")) {
+    throw input_error(r.where("learning_rate"), "expected a number, got nothing; set learning_rate, for example 2e-4");
+  }
+}
+
+// Whether the GPU is there is another question, for the machine that trains.
+std::string resolve_device(const Resolution& r) {
+  const std::string& device = r.keys.device;
+  if (device == "auto" || device == "cpu" || gpu_of(device)) return device;
+  throw input_error(r.where("device"), "expected auto, cpu, cuda or cuda:N, got {}; write one of them", quote(device));
+}
+
+}  // namespace
+
+void Resolution::check_whole(std::string_view key, std::optional<double> steps) const {
+  if (steps && *steps > 1 && *steps != std::floor(*steps)) {
+    throw input_error(where(key), "expected an integer or a share below 1, got {}; change the value", *steps);
+  }
+}
+
+void take_defaults(LoadedConfig& loaded) {
+  take_trl_defaults(loaded);
+  take_peft_defaults(loaded);
+}
+
+Config resolve(LoadedConfig& loaded, ConfigUse use) {
+  const Resolution r{loaded};
+  check_required(r, use);
+  Config config;
+  config.tokenizer = resolve_tokenizer(r);
+  config.data = resolve_data(r);
+  config.batches = resolve_batches(r, config.data.rows);
+  resolve_packing(r, config.batches, config.data);
+  config.adapter = resolve_adapter(r);
+  config.schedule = resolve_schedule(r);
+  config.optimizer = resolve_optimizer(r);
+  config.seed = r.keys.seed;
+  config.model = resolve_model(r);
+  config.offload = resolve_offload(r);
+  config.output = resolve_output(r);
+  config.memory = resolve_memory(r);
+  config.device = resolve_device(r);
+  return config;
+}
+
+}  // namespace spillway::config

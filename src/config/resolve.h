@@ -1,0 +1,58 @@
+// From what the keys say to what it comes to: the one step between Spelled and Config.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "config/load.h"
+
+namespace spillway::config {
+
+// Gives the keys that a config leaves out the defaults of the program that it was written for, where they differ.
+void take_defaults(LoadedConfig& loaded);
+
+// What loaded.keys come to. Notes, and verdicts on keys that mean nothing beside others, go into `loaded`. Throws
+// InputError for what is required and not there, and for combinations that cannot be meant.
+[[nodiscard]] Config resolve(LoadedConfig& loaded, ConfigUse use);
+
+// What the resolution of every subject is given.
+struct Resolution {
+  LoadedConfig& loaded;
+  const Spelled& keys = loaded.keys;
+
+  [[nodiscard]] bool given(std::string_view key) const { return loaded.given.find(key) != loaded.given.end(); }
+  [[nodiscard]] std::string where(std::string_view key) const {
+    const auto found = loaded.given.find(key);
+    return found == loaded.given.end() ? std::string(key) : found->second;
+  }
+  void exclude(std::string_view one, bool one_set, std::string_view other, bool other_set) const {
+    if (!one_set || !other_set || !given(one) || !given(other)) return;
+    throw input_error(where(other), "expected {} or {}, got both; remove one", one, other);
+  }
+  void note(std::string text) const { loaded.notes.push_back(std::move(text)); }
+  // A key that means nothing beside the others.
+  void ignore(std::string_view key, std::string_view why) const { loaded.verdicts.ignore(key, why); }
+  // Steps that are no share have to be whole.
+  void check_whole(std::string_view key, std::optional<double> steps) const;
+};
+
+// The subjects, each with the checks of its keys; all throw InputError.
+[[nodiscard]] ModelSettings resolve_model(const Resolution& r);
+[[nodiscard]] TokenizerSettings resolve_tokenizer(const Resolution& r);
+[[nodiscard]] std::optional<AdapterSettings> resolve_adapter(const Resolution& r);
+// Everything but `batches` and `evaluation_batches`.
+[[nodiscard]] data::DataSettings resolve_data(const Resolution& r);
+[[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows);
+// Fills `batches` and `evaluation_batches`.
+void resolve_packing(const Resolution& r, const BatchSettings& batches, data::DataSettings& data);
+// Whether a stream's records come in another order than the data's.
+[[nodiscard]] bool shuffles_stream(const Resolution& r, data::LengthRules rules);
+[[nodiscard]] ScheduleSettings resolve_schedule(const Resolution& r);
+[[nodiscard]] OptimizerSettings resolve_optimizer(const Resolution& r);
+[[nodiscard]] OutputSettings resolve_output(const Resolution& r);
+[[nodiscard]] MemorySettings resolve_memory(const Resolution& r);
+[[nodiscard]] OffloadSettings resolve_offload(const Resolution& r);
+
+}  // namespace spillway::config

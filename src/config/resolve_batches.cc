@@ -1,0 +1,98 @@
+// How rows come into batches: how many, in which order, and whether they share lines.
+#include <algorithm>
+
+#include "config/resolve.h"
+
+namespace spillway::config {
+namespace {
+
+bool packs(const Spelled& keys) { return keys.sample_packing || keys.packing; }
+
+bool is_in_file_order(const Spelled& keys) {
+  return keys.curriculum_sampling || keys.train_sampling_strategy == SamplingStrategy::kSequential;
+}
+
+data::RowOrder order_of(const Spelled& keys) {
+  if (is_in_file_order(keys)) return data::RowOrder::kFile;
+  const bool grouped = keys.group_by_length || keys.train_sampling_strategy == SamplingStrategy::kGroupByLength;
+  return grouped ? data::RowOrder::kGroupedByLength : data::RowOrder::kShuffled;
+}
+
+// The strategy that a job packs with, if it packs.
+PackingStrategy strategy_of(const Spelled& keys, LengthRules rules) {
+  const bool trl = keys.packing || (!keys.sample_packing && rules == LengthRules::kTrl);
+  if (trl) return keys.packing_strategy;
+  return keys.sample_packing_sequentially ? PackingStrategy::kSequential : PackingStrategy::kFirstFit;
+}
+
+// From batch_size, the rows of a step, where that is given.
+int64_t accumulation_of(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  r.exclude("gradient_accumulation_steps", true, "batch_size", true);
+  if (!keys.batch_size) return keys.gradient_accumulation_steps;
+  const int64_t rows = *keys.batch_size, micro = keys.micro_batch_size;
+  if (rows % micro != 0) {
+    throw input_error(r.where("batch_size"), "expected a multiple of micro_batch_size, {}, got {}; change one of them",
+                      micro, rows);
+  }
+  // As axolotl. DeepSpeed's train_batch_size comes here, too; its programs have a micro-batch of their own.
+  if (!r.given("micro_batch_size") && r.loaded.spelled.contains("batch_size")) {
+    throw input_error(r.where("batch_size"),
+                      "expected micro_batch_size beside it, got neither that nor gradient_accumulation_steps; set "
+                      "micro_batch_size");
+  }
+  return rows / micro;
+}
+
+}  // namespace
+
+BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows) {
+  const Spelled& keys = r.keys;
+  BatchSettings batches{.micro_batch_size = keys.micro_batch_size,
+                        .gradient_accumulation_steps = accumulation_of(r),
+                        .sequence_len = rows.sequence_len,
+                        .length_key = keys.max_length ? "max_length" : "sequence_len"};
+  if (keys.eval_batch_size.value_or(0) > keys.micro_batch_size) {
+    r.note(
+        fmt::format("eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory of a training step",
+                    *keys.eval_batch_size, keys.micro_batch_size));
+  }
+  if (keys.sample_packing && keys.rl != Rl::kNone) {
+    throw input_error(
+        r.where("sample_packing"),
+        "expected false beside rl, as axolotl wants it, got true: preference rows are not packed; remove it");
+  }
+  r.exclude("sample_packing", keys.sample_packing, "packing", keys.packing);
+  r.exclude("curriculum_sampling", keys.curriculum_sampling, "group_by_length", keys.group_by_length);
+  r.exclude("sample_packing", keys.sample_packing, "padding_free", keys.padding_free == AutoBool::kTrue);
+  // Packing by TRL's rules keeps rows of one token, and splits off more.
+  batches.has_single_tokens = keys.packing || ((keys.sample_packing || keys.eval_sample_packing.value_or(false)) &&
+                                               rows.length_rules == LengthRules::kTrl);
+  return batches;
+}
+
+void resolve_packing(const Resolution& r, const BatchSettings& batches, data::DataSettings& data) {
+  const Spelled& keys = r.keys;
+  const PackingStrategy strategy = strategy_of(keys, data.rows.length_rules);
+  data.batches = {.rows = batches.micro_batch_size,
+                  .sequence_len = batches.sequence_len,
+                  .packing_scope_rows = keys.packing_scope == PackingScope::kBatch ? data::kMapBatchRows : 0,
+                  .line_rows = keys.sample_packing_bin_size,
+                  .shuffle_before_packing = keys.packing && keys.shuffle_merged_datasets.value_or(false),
+                  .order = order_of(keys),
+                  .step_batches = batches.gradient_accumulation_steps,
+                  .seed = static_cast<uint64_t>(keys.seed)};
+  if (packs(keys)) data.batches.packing = strategy;
+  data.evaluation_batches = data.batches;
+  data.evaluation_batches.rows = std::min(data.batches.rows, keys.eval_batch_size.value_or(data.batches.rows));
+  data.evaluation_batches.order = data::RowOrder::kFile;
+  data.evaluation_batches.packing.reset();
+  if (keys.eval_sample_packing.value_or(packs(keys))) data.evaluation_batches.packing = strategy;
+}
+
+bool shuffles_stream(const Resolution& r, LengthRules rules) {
+  // By TRL's rules a stream keeps its order unless told otherwise.
+  return !is_in_file_order(r.keys) && r.keys.shuffle_merged_datasets.value_or(rules == LengthRules::kAxolotl);
+}
+
+}  // namespace spillway::config

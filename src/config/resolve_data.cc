@@ -1,0 +1,234 @@
+// Data: which files, how they are read, how long their rows may be.
+#include <tuple>
+
+#include "base/text.h"
+#include "config/resolve.h"
+#include "config/template_name.h"
+#include "data/rows/dataset_type.h"
+
+namespace spillway::config {
+namespace {
+
+// The template that a name and a text of one's own choose. `key` is what the verdict is on, `where` its place in
+// messages.
+std::string resolve_template(const Resolution& r, std::string_view key, std::string_view where, const std::string& said,
+                             const std::string& jinja) {
+  if (said == "jinja" && jinja.empty()) {
+    throw input_error(where, "expected chat_template_jinja beside chat_template: jinja, got none; set it");
+  }
+  if (!jinja.empty() && !said.empty() && said != "jinja") {
+    throw input_error(where, "expected chat_template: jinja beside chat_template_jinja, got {}; remove one",
+                      quote(said));
+  }
+  std::string name = jinja.empty() ? said : "jinja";
+  Verdicts verdicts;
+  verdicts.attempt(key, key, [&] { check_template_name(name, where); });
+  r.loaded.verdicts.append(std::move(verdicts));
+  return name;
+}
+
+void add_older_mappings(const SpelledDataset& said, const std::string& where, DatasetConfig& dataset) {
+  for (const auto& [name, older] :
+       {std::pair{"role", &said.message_field_role}, {"content", &said.message_field_content}}) {
+    if (older->empty()) continue;
+    const auto [mapping, is_new] = dataset.message_property_mappings.emplace(name, *older);
+    if (!is_new && mapping->second != *older) {
+      throw input_error(fmt::format("{}.message_field_{}", where, name),
+                        "expected the name in message_property_mappings.{}, {}, got {}; remove one", name,
+                        quote(mapping->second), quote(*older));
+    }
+  }
+}
+
+DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const std::string& where,
+                              const SpelledDataset& said) {
+  DatasetConfig dataset = said.config;
+  if (dataset.path.empty()) throw input_error(where + ".path", "expected a file or a folder, got nothing; set it");
+  add_older_mappings(said, where, dataset);
+  const data::Objective objective = objective_of(r.keys);
+  // An objective that is still to come has types of its own.
+  if (objective != data::Objective::kText ||
+      !(r.given("rl") || r.given("reward_model") || r.given("process_reward_model"))) {
+    Verdicts types;
+    const std::string type_key = fmt::format("{}.type", key);
+    types.attempt(type_key, type_key, [&] { data::check_dataset_type(dataset, objective); });
+    r.loaded.verdicts.append(std::move(types));
+  }
+  dataset.chat_template = resolve_template(r, fmt::format("{}.chat_template", key), where + ".chat_template",
+                                           dataset.chat_template, dataset.chat_template_jinja);
+  if (dataset.shards_idx >= dataset.shards) {
+    throw input_error(where + ".shards_idx", "expected a part from 0 to {}, got {}; lower it or raise shards",
+                      dataset.shards - 1, dataset.shards_idx);
+  }
+  return dataset;
+}
+
+// `where` is where the list stands.
+std::vector<DatasetConfig> resolve_datasets(const Resolution& r, std::string_view key, const std::string& where,
+                                            const std::vector<SpelledDataset>& said) {
+  std::vector<DatasetConfig> datasets;
+  for (size_t i = 0; i < said.size(); ++i) {
+    datasets.push_back(resolve_dataset(r, fmt::format("{}.{}", key, i), fmt::format("{}.{}", where, i), said[i]));
+  }
+  return datasets;
+}
+
+// A stream has no end, and nobody sees all of its rows.
+void check_streaming(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool pretrains = !keys.pretraining_dataset.empty();
+  const char* const streams = pretrains ? "pretraining_dataset" : "streaming";
+  const char* const no_stream = pretrains ? "name the data in datasets" : "remove streaming";
+  if (keys.max_steps.value_or(0) <= 0)
+    throw input_error(r.where(streams),
+                      "expected max_steps beside it, got none; a stream has no end of its own: set max_steps");
+  const bool sorts = keys.group_by_length || keys.train_sampling_strategy == SamplingStrategy::kGroupByLength;
+  const bool prefers = keys.rl != Rl::kNone || keys.reward_model;
+  for (const auto& [is_set, key, advice] :
+       {std::tuple{keys.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},
+        {keys.dataset_exact_deduplication, "dataset_exact_deduplication", "remove it"},
+        {sorts, keys.group_by_length ? "group_by_length" : "train_sampling_strategy", "remove it"},
+        {keys.process_reward_model, "process_reward_model", no_stream},
+        {prefers, keys.reward_model ? "reward_model" : "rl", no_stream}}) {
+    if (is_set)
+      throw input_error(r.where(key), "expected rows that are all read first, got {} beside it; {}", streams, advice);
+  }
+  if (keys.test_datasets.empty()) r.ignore("dataset_prepared_path", "a stream is not kept");
+}
+
+// `datasets`, or TRL's one.
+std::vector<SpelledDataset> named_datasets(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  r.exclude("datasets", true, "dataset_name", true);
+  if (keys.dataset_name.empty()) {
+    r.ignore("dataset_train_split", "it goes with dataset_name; entries of datasets have a split");
+    r.ignore("dataset_config", "it goes with dataset_name; entries of datasets have a name");
+    return keys.datasets;
+  }
+  SpelledDataset dataset;
+  dataset.config.path = keys.dataset_name;
+  if (!keys.dataset_train_split.empty()) dataset.config.split = keys.dataset_train_split;
+  dataset.config.name = keys.dataset_config;
+  r.loaded.given.emplace("datasets", r.where("dataset_name"));
+  return {dataset};
+}
+
+// Those to train on, whatever words name them.
+std::vector<SpelledDataset> training_datasets(const Resolution& r) {
+  std::vector<SpelledDataset> named = named_datasets(r);
+  std::vector<SpelledDataset> pretraining = r.keys.pretraining_dataset;
+  if (pretraining.empty()) return named;
+  if (!named.empty()) {
+    constexpr const char* kReplaced = "pretraining_dataset takes the place of datasets";
+    r.note(kReplaced);
+    r.loaded.verdicts.ignore_below("datasets", kReplaced);
+    r.ignore("dataset_name", kReplaced);
+  }
+  for (SpelledDataset& dataset : pretraining) {
+    if (!dataset.config.type.given) dataset.config.type = {.given = true, .name = "pretrain"};
+  }
+  r.loaded.given["datasets"] = r.where("pretraining_dataset");
+  return pretraining;
+}
+
+// sequence_len or max_length, and the rules that come with it.
+void resolve_length(const Resolution& r, data::RowOptions& rows) {
+  const Spelled& keys = r.keys;
+  rows.sequence_len = keys.sequence_len;
+  rows.excess_length_strategy = keys.excess_length_strategy;
+  if (!keys.max_length) {
+    if (keys.truncation_mode == TruncationMode::kKeepEnd) {
+      throw input_error(
+          r.where("truncation_mode"),
+          "expected max_length beside truncation_mode, got none; set max_length in place of sequence_len");
+    }
+  } else if (r.given("sequence_len")) {
+    if (keys.sequence_len != *keys.max_length) {
+      throw input_error(r.where("max_length"),
+                        "expected the length of sequence_len, {}, got {}; remove sequence_len or max_length",
+                        keys.sequence_len, *keys.max_length);
+    }
+  } else {
+    if (r.given("excess_length_strategy") && keys.excess_length_strategy != ExcessLength::kTruncate) {
+      throw input_error(r.where("excess_length_strategy"),
+                        "expected truncate beside max_length, got another; set sequence_len in place of max_length");
+    }
+    rows.sequence_len = *keys.max_length;
+    rows.length_rules = LengthRules::kTrl;
+    rows.excess_length_strategy = ExcessLength::kTruncate;
+  }
+  if (rows.length_rules == LengthRules::kAxolotl && keys.min_sample_len > rows.sequence_len) {
+    throw input_error(r.where("min_sample_len"), "expected at most sequence_len, {}, got {}; lower it",
+                      rows.sequence_len, keys.min_sample_len);
+  }
+}
+
+data::RowOptions resolve_rows(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  data::RowOptions rows{.objective = objective_of(keys),
+                        .truncation_mode = keys.truncation_mode,
+                        .min_sample_len = keys.min_sample_len,
+                        .max_prompt_length = keys.max_prompt_length.value_or(0),
+                        .max_completion_length = keys.max_completion_length.value_or(0),
+                        .train_on_inputs = keys.train_on_inputs,
+                        .deduplicate = keys.dataset_exact_deduplication,
+                        .completion_only_loss = keys.completion_only_loss,
+                        .assistant_only_loss = keys.assistant_only_loss,
+                        .dataset_text_field = keys.dataset_text_field,
+                        .chat_template_jinja = keys.chat_template_jinja,
+                        .chat_template_kwargs = keys.chat_template_kwargs,
+                        .eot_tokens = keys.eot_tokens};
+  rows.chat_template =
+      resolve_template(r, "chat_template", r.where("chat_template"), keys.chat_template, keys.chat_template_jinja);
+  resolve_length(r, rows);
+  return rows;
+}
+
+data::PretrainText pretrain_text(const Spelled& keys) {
+  if (keys.pretraining_dataset.empty() || keys.sample_packing || keys.packing) return data::PretrainText::kWindows;
+  return keys.pretraining_sample_concatenation ? data::PretrainText::kJoined : data::PretrainText::kStarts;
+}
+
+}  // namespace
+
+data::Objective objective_of(const Spelled& keys) {
+  if (keys.reward_model) return data::Objective::kReward;
+  if (keys.process_reward_model) return data::Objective::kSteps;
+  switch (keys.rl) {
+    case Rl::kNone:
+      return data::Objective::kText;
+    case Rl::kOrpo:
+      return data::Objective::kOrpo;
+    case Rl::kKto:
+      return data::Objective::kUnpaired;
+    default:
+      return data::Objective::kPairs;
+  }
+}
+
+data::DataSettings resolve_data(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const std::vector<SpelledDataset> training = training_datasets(r);
+  const bool pretrains = !keys.pretraining_dataset.empty();
+  const bool streams = keys.streaming || pretrains;
+  if (streams) check_streaming(r);
+  if (training.empty()) {
+    throw input_error(r.where("datasets"),
+                      "expected at least one dataset, got none; write `- path: FILE` below `datasets:`");
+  }
+  const char* const key = pretrains ? "pretraining_dataset" : "datasets";
+  data::DataSettings data{.datasets = resolve_datasets(r, key, r.where(key), training)};
+  data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), keys.test_datasets);
+  data.rows = resolve_rows(r);
+  data.val_set_size = keys.val_set_size;
+  if (streams) {
+    data.stream = {.buffer_records = keys.streaming_multipack_buffer_size,
+                   .shuffles = shuffles_stream(r, data.rows.length_rules),
+                   .pretrain_text = pretrain_text(keys)};
+  }
+  data.prepared_path = keys.dataset_prepared_path;
+  data.threads = keys.dataset_processes;
+  return data;
+}
+
+}  // namespace spillway::config

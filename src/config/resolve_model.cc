@@ -1,0 +1,82 @@
+// The model, its tokenizer, and what is trained of it.
+#include <tuple>
+
+#include "base/text.h"
+#include "config/resolve.h"
+#include "config/values.h"
+
+namespace spillway::config {
+namespace {
+
+void ignore_adapter_keys(const Resolution& r) {
+  for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear",
+                          "lora_modules_to_save", "peft_use_rslora"}) {
+    r.ignore(key, "adapter is off");
+  }
+}
+
+}  // namespace
+
+ModelSettings resolve_model(const Resolution& r) {
+  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == AutoBool::kFalse) {
+    throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
+  }
+  return {.base_model = r.keys.base_model, .bf16 = r.keys.bf16 != AutoBool::kFalse};
+}
+
+TokenizerSettings resolve_tokenizer(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  TokenizerSettings result{.folder = keys.tokenizer_config.empty() ? keys.base_model : keys.tokenizer_config,
+                           .special_tokens = keys.special_tokens,
+                           .knows_eos_token = !keys.eos_token.empty(),
+                           .knows_pad_token = !keys.pad_token.empty(),
+                           .resize_token_embeddings_to_32x = keys.resize_token_embeddings_to_32x};
+  SpecialTokens& ours = result.special_tokens;
+  for (const auto& [name, trl, own] :
+       {std::tuple{"eos_token", &keys.eos_token, &ours.eos_token}, {"pad_token", &keys.pad_token, &ours.pad_token}}) {
+    if (trl->empty()) continue;
+    if (!own->empty() && *own != *trl) {
+      throw input_error(r.where(name), "expected the token of special_tokens.{}, {}, got {}; remove one", name,
+                        quote(*own), quote(*trl));
+    }
+    *own = *trl;
+  }
+  return result;
+}
+
+std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool has_adapter = keys.adapter != Adapter::kNone;
+  if (keys.use_peft.value_or(has_adapter) != has_adapter && r.given("adapter")) {
+    throw input_error(r.where("use_peft"), "expected the same as adapter, got {} and {}; remove one", *keys.use_peft,
+                      print_value(keys.adapter));
+  }
+  if (!has_adapter) {
+    if (!keys.lora_model_dir.empty()) {
+      throw input_error(r.where("lora_model_dir"),
+                        "expected adapter: lora beside lora_model_dir, got none; set adapter");
+    }
+    ignore_adapter_keys(r);
+    return {};
+  }
+  const bool is_fresh = keys.lora_model_dir.empty();
+  if (!r.given("lora_r") && is_fresh) {
+    throw input_error(r.where("adapter"), "expected lora_r beside adapter: lora, got none; set lora_r, for example 16");
+  }
+  AdapterSettings adapter{.r = keys.lora_r,
+                          .alpha = keys.lora_alpha,
+                          .dropout = keys.lora_dropout,
+                          .rslora = keys.peft_use_rslora,
+                          .target_modules = keys.lora_target_modules,
+                          .target_linear = keys.lora_target_linear,
+                          .modules_to_save = keys.lora_modules_to_save,
+                          .model_dir = keys.lora_model_dir};
+  if (adapter.target_modules.names == std::vector<std::string>{"all-linear"}) {
+    adapter.target_modules = {};
+    adapter.target_linear = true;
+  }
+  if (!r.given("lora_alpha") && is_fresh) adapter.alpha = static_cast<double>(adapter.r);
+  return adapter;
+}
+
+}  // namespace spillway::config

@@ -1,0 +1,173 @@
+// What a config says, key by key, as the table of keys reads it: axolotl's keys and TRL's, their meaning and their
+// defaults. Members carry the names of the keys. std::optional is of keys that may be left out without a value of
+// their own; everything else holds the default until a key sets it. Only config/ reads this: resolve.h makes it a
+// Config.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "data/dataset_options.h"
+#include "text/tokenizer.h"
+
+namespace spillway::config {
+
+enum class Adapter { kNone, kLora };
+enum class WeightType { kAuto, kF32, kBf16 };
+enum class Rl { kNone, kDpo, kIpo, kSimpo, kOrpo, kKto };
+enum class AutoBool { kFalse, kTrue, kAuto };
+enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
+enum class LayerOffloading { kOff, kHost, kDisk };
+enum class IntervalStrategy { kNo, kSteps, kEpoch };
+enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
+enum class SamplingStrategy { kRandom, kSequential, kGroupByLength };
+
+using data::DatasetConfig;
+using data::DatasetType;
+using data::ExcessLength;
+using data::LengthRules;
+using data::PackingStrategy;
+using SpecialTokens = text::SpecialTokenNames;
+using data::TrainOnEos;
+using data::TruncationMode;
+
+// An entry of `datasets` and its like.
+struct SpelledDataset {
+  DatasetConfig config;
+  std::string message_field_role, message_field_content;  // older spellings of entries of message_property_mappings
+};
+
+// `memory:`, sizes as TierBudget has them.
+struct SpelledMemory {
+  std::string device, host, disk;
+  std::vector<std::string> disk_paths;  // empty: OUTPUT/scratch
+  PlanMode plan = PlanMode::kAuto;
+  bool disk_checksum = false;
+  // A section names the tier, but leaves to the plan what goes there.
+  bool uses_host = false, uses_disk = false;
+};
+
+// accelerate's budgets: a device's number, `cpu` or `disk` -> a size as written.
+struct MaxMemory {
+  std::map<std::string, std::string, std::less<>> sizes;
+};
+
+// A section in another program's words; what it says is merged into our keys before they are read.
+struct ForeignSection {};
+
+struct Spelled {
+  // Model
+  std::string base_model;
+  std::string tokenizer_config;  // a folder; empty: base_model
+  SpecialTokens special_tokens;
+  std::string eos_token, pad_token;  // TRL's, of the vocabulary
+  bool resize_token_embeddings_to_32x = false;
+
+  // Adapter
+  Adapter adapter = Adapter::kNone;
+  std::optional<bool> use_peft;  // TRL's
+  int64_t lora_r = 0;
+  double lora_alpha = 0;
+  double lora_dropout = 0;
+  TargetModules lora_target_modules;
+  bool lora_target_linear = false;
+  std::vector<std::string> lora_modules_to_save;
+  std::string lora_model_dir;
+  bool peft_use_rslora = false;
+
+  // Data
+  std::vector<SpelledDataset> datasets, test_datasets;
+  std::vector<SpelledDataset> pretraining_dataset;
+  bool pretraining_sample_concatenation = false;
+  bool streaming = false;
+  int64_t streaming_multipack_buffer_size = 10000;
+  double val_set_size = 0;
+  std::string chat_template, chat_template_jinja;
+  data::TemplateVariables chat_template_kwargs;
+  std::vector<std::string> eot_tokens;
+  bool train_on_inputs = false;
+  std::string dataset_name, dataset_config, dataset_train_split;  // TRL's
+  std::optional<bool> completion_only_loss;
+  bool assistant_only_loss = false;
+  std::string dataset_text_field = "text";
+  bool dataset_exact_deduplication = false;
+  Rl rl = Rl::kNone;
+  bool reward_model = false, process_reward_model = false;
+  std::optional<int64_t> max_prompt_length, max_completion_length;
+  std::optional<bool> shuffle_merged_datasets;  // left out: yes, but for TRL's packing
+  std::string dataset_prepared_path;
+  std::optional<int64_t> dataset_processes;
+  bool curriculum_sampling = false;
+
+  // Length and batches
+  int64_t sequence_len = 512;
+  std::optional<int64_t> max_length;  // TRL's, with TRL's rules of length
+  ExcessLength excess_length_strategy = ExcessLength::kDrop;
+  TruncationMode truncation_mode = TruncationMode::kKeepStart;
+  int64_t min_sample_len = 2;
+  bool sample_packing = false, sample_packing_sequentially = false;
+  int64_t sample_packing_bin_size = 200;
+  bool packing = false;  // TRL's
+  PackingStrategy packing_strategy = PackingStrategy::kBfd;
+  PackingScope packing_scope = PackingScope::kBatch;
+  bool group_by_length = false;
+  SamplingStrategy train_sampling_strategy = SamplingStrategy::kRandom;
+  std::optional<bool> eval_sample_packing;
+  AutoBool padding_free = AutoBool::kAuto;
+  int64_t micro_batch_size = 1;
+  int64_t gradient_accumulation_steps = 1;
+  std::optional<int64_t> batch_size;
+  std::optional<int64_t> eval_batch_size;
+
+  // Optimisation
+  double num_epochs = 1;
+  std::optional<int64_t> max_steps;
+  Optimizer optimizer;
+  double sgd_momentum = 0;  // optim_args.momentum
+  double learning_rate = 0;
+  LrScheduler lr_scheduler = LrScheduler::kCosine;
+  std::optional<double> warmup_steps;  // below 1 a share of all steps
+  std::optional<double> warmup_ratio;
+  double weight_decay = 0;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  double max_grad_norm = 1;
+  AutoBool bf16 = AutoBool::kAuto;
+  WeightType dtype = WeightType::kAuto;  // TRL's
+  int64_t seed = 42;
+  Checkpointing gradient_checkpointing = Checkpointing::kAuto;
+  SelectiveCheckpointing selective_checkpointing;
+
+  // Output, logging, checkpoints. Steps below 1 are a share of all steps.
+  std::string output_dir = "./model-out";
+  double logging_steps = 1;
+  std::optional<double> save_steps;
+  std::optional<int64_t> saves_per_epoch;
+  std::optional<IntervalStrategy> save_strategy;
+  std::optional<int64_t> save_total_limit;
+  std::optional<double> eval_steps;
+  std::optional<int64_t> evals_per_epoch;
+  std::optional<IntervalStrategy> eval_strategy;
+  bool auto_resume_from_checkpoints = false;
+  std::string resume_from_checkpoint;  // or a boolean
+  bool metrics = true;
+
+  // Machine
+  std::string device = "auto";
+  SpelledMemory memory;
+  std::string gpu_memory_limit;  // axolotl's, in GiB where it is a number
+  MaxMemory max_memory;
+  std::optional<ActivationOffloading> activation_offloading;
+  std::optional<LayerOffloading> layer_offloading;
+  std::optional<Offload> parameter_offload, gradient_offload, optimizer_offload;
+  ForeignSection deepspeed, fsdp;
+};
+
+// What the rows of the config's objective (`rl`, `reward_model`) are.
+[[nodiscard]] data::Objective objective_of(const Spelled& keys);
+
+}  // namespace spillway::config
