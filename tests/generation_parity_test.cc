@@ -36,7 +36,8 @@ class CachedModel {
     decoder_ = build_cached_decoder(builder, config_, {.dtype = DType::kF32, .tokens = 2}, kContext);
     plan_ = make_plan(graph_, Machine{.threads = pool_.threads()}, {}, {});
     executor_.emplace(graph_, plan_.program, pool_);
-    load_base_weights(graph_, config_, open_model_weights(folder, config_), executor_->values());
+    const ParameterTable& parameters = decoder_.parameters;
+    load_base_weights(parameters, open_model_weights(folder, parameters), executor_->values());
   }
 
   // The logits after `ids`, which follow those of earlier calls.

@@ -174,9 +174,10 @@ TEST_CASE("where updates are inside the backward pass, few gradients are live at
   };
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
   int64_t all = 0, largest = 0;
-  for (const WeightSpec& weight : model_weights(job.model)) {
-    all += weight.shape.elems();
-    largest = std::max(largest, weight.shape.elems());
+  for (const Parameter& p : decoder_parameters(job.model)) {
+    if (!p.is_of_model()) continue;
+    all += p.shape.elems();
+    largest = std::max(largest, p.shape.elems());
   }
   CHECK(max_gradient_bytes(1) >= 2 * all);
   // That of the head or the embedding in f32, and a matrix with what shares its inputs.

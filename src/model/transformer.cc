@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/error.h"
 #include "model/decoder_parts.h"
@@ -23,19 +24,19 @@ using Layer = ValueId (*)(DecoderParts& parts, int64_t layer, ValueId x, const A
 // Llama, Mistral and Qwen2 differ in biases, windows and rope, which the config says.
 ValueId llama_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend) {
   const std::string prefix = layer_prefix(layer);
-  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
+  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm"));
   parts.rotate_heads(heads);
   x = parts.project_output(layer, attend(layer, heads), x);
-  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
+  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm"), x);
 }
 
 ValueId qwen3_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend) {
   const std::string prefix = layer_prefix(layer);
-  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
+  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm"));
   parts.normalise_heads(layer, heads);
   parts.rotate_heads(heads);
   x = parts.project_output(layer, attend(layer, heads), x);
-  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
+  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm"), x);
 }
 
 Layer layer_of(Architecture architecture) {
@@ -60,7 +61,7 @@ ValueId append_layers(Builder& builder, const ModelConfig& config, DecoderParts&
     x = layer(parts, i, x, attend);
     builder.end_block();
   }
-  return parts.norm(x, kFinalNorm);
+  return parts.norm(x, "model.norm");
 }
 
 ops::AttentionOptions attention_options(const ModelConfig& config, int64_t layer) {
@@ -105,10 +106,20 @@ Decoder build_decoder(Builder& builder, const ModelConfig& config, const Decoder
     return ops::attention(builder, heads.q, heads.k, heads.v, inputs.seq_offsets, attention);
   });
   decoder.head = parts.head();
-  decoder.inv_freq = parts.inv_freq();
-  decoder.weights = parts.weights();
-  decoder.trainable = parts.trainable();
+  decoder.parameters = parts.parameters();
   return decoder;
+}
+
+ParameterTable decoder_parameters(const ModelConfig& config, DecoderOptions options) {
+  options.tokens = options.max_sequences = 1;
+  Graph graph;
+  Builder builder(graph);
+  ParameterTable result;
+  for (Parameter parameter : build_decoder(builder, config, options).parameters) {
+    parameter.value = kNone;
+    result.add(std::move(parameter));
+  }
+  return result;
 }
 
 CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options,
@@ -129,8 +140,7 @@ CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config, 
   const ValueId row = ops::gather_rows(builder, hidden, decoder.last);
   decoder.logits = ops::matmul(builder, row, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
   builder.result(decoder.logits);
-  decoder.inv_freq = parts.inv_freq();
-  decoder.weights = parts.weights();
+  decoder.parameters = parts.parameters();
   return decoder;
 }
 

@@ -7,13 +7,18 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <string_view>
 
 #include "graph/builder.h"
 #include "model/config.h"
 #include "model/lora.h"
+#include "model/parameters.h"
 
 namespace spillway {
+
+// Weights that are asked for by name: the head may be the embedding, or start as a copy of it.
+inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+inline constexpr std::string_view kHead = "lm_head.weight";
 
 // The inputs of a graph over one flat stream of at most T tokens; all are kBatch values.
 struct StreamInputs {
@@ -34,17 +39,19 @@ struct DecoderOptions {
 
 struct Decoder {
   StreamInputs inputs;
-  ValueId hidden = kNone;          // [T, hidden_size], after the final norm
-  ValueId head = kNone;            // [vocab_size, hidden_size]; the embedding where they are tied
-  ValueId inv_freq = kNone;        // f32 [head_dim / 2]: a constant of the rope that no file holds (load_base_weights)
-  std::vector<ValueId> weights;    // all of the base's
-  std::vector<ValueId> trainable;  // the weights to train: the base's, or the LoRA factors and modules_to_save
+  ValueId hidden = kNone;  // [T, hidden_size], after the final norm
+  ValueId head = kNone;    // [vocab_size, hidden_size]; the embedding where they are tied
+  ParameterTable parameters;
 };
 
 // Appends the inputs, the weights and the forward operations up to the final norm. Sets graph.tokens.
 [[nodiscard]] Decoder build_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options);
 
-// The same for generation: keys and values of all positions before stay in caches of `context` rows (kCache,
+// The parameters of that decoder without its graph; their values are kNone. Of the options only `dtype`, `train_base`
+// and `lora` matter.
+[[nodiscard]] ParameterTable decoder_parameters(const ModelConfig& config, DecoderOptions options = {});
+
+// The decoder for generation: keys and values of all positions before stay in caches of `context` rows (kCache,
 // "cache.layers.0.key"), and a run appends its tokens at row `start`.
 struct CachedDecoder {
   ValueId ids = kNone;        // i32 [T]
@@ -52,8 +59,7 @@ struct CachedDecoder {
   ValueId start = kNone;      // i32 [1]: the number of tokens in the caches
   ValueId last = kNone;       // i32 [1]: the row whose logits are wanted
   ValueId logits = kNone;     // f32 [1, vocab_size]
-  ValueId inv_freq = kNone;
-  std::vector<ValueId> weights;
+  ParameterTable parameters;
 };
 [[nodiscard]] CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config,
                                                  const DecoderOptions& options, int64_t context);

@@ -89,14 +89,14 @@ int32_t sample(std::span<const float> logits, const Sampling& sampling, double u
 Generator::Generator(const std::filesystem::path& model, const std::filesystem::path& adapter, int64_t context,
                      ThreadPool& pool, Device& device)
     : config_(read_model_config(model)) {
-  const SafetensorsFolder base = open_model_weights(model, config_);
+  const SafetensorsFolder base = open_model_weights(model, decoder_parameters(config_));
   DecoderOptions options{.dtype = stored_dtype(base), .tokens = std::min(context, kPieceTokens)};
   std::optional<SafetensorsFolder> factors;
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     options.lora->dropout = 0;
     fit_to_adapter(config_, *options.lora, adapter);
-    factors.emplace(open_adapter_weights(adapter, config_, *options.lora));
+    factors.emplace(open_adapter_weights(adapter, decoder_parameters(config_, options), *options.lora));
   }
   graph_.name = "generation";
   Builder builder(graph_);
@@ -104,8 +104,8 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
   plan_ = make_plan(graph_, {.device = device.kind(), .threads = pool.threads()}, {}, saved_policy(Treatment::kKeep));
   check_room(plan_.program, device);
   executor_.emplace(graph_, plan_.program, pool, ExecutorOptions{.tiers = {.device = &device}});
-  load_base_weights(graph_, config_, base, executor_->values());
-  if (factors) load_adapter_weights(graph_, *factors, executor_->values());
+  load_base_weights(decoder_.parameters, base, executor_->values());
+  if (factors) load_adapter_weights(decoder_.parameters, *factors, executor_->values());
 }
 
 std::span<const float> Generator::run(std::span<const int32_t> tokens, int64_t start) {

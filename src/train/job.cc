@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -29,13 +28,6 @@ LoraOptions fresh_lora(const config::Config& config, const ModelConfig& model) {
   return lora;
 }
 
-template <typename Named>
-std::set<std::string> names_of(const std::vector<Named>& all) {
-  std::set<std::string> names;
-  for (const Named& one : all) names.insert(one.name);
-  return names;
-}
-
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
 LoraOptions continued_lora(const config::Config& config, const ModelConfig& model) {
   LoraOptions lora = read_adapter_options(config.lora_model_dir);
@@ -46,16 +38,17 @@ LoraOptions continued_lora(const config::Config& config, const ModelConfig& mode
   if (config.lora_r != 0 && config.lora_r != lora.r) throw differs("lora_r", lora.r, config.lora_r);
   if (config.lora_alpha != 0 && config.lora_alpha != lora.alpha)
     throw differs("lora_alpha", lora.alpha, config.lora_alpha);
+  const ParameterTable parameters = decoder_parameters(model);
   if (config.lora_target_linear || !config.lora_target_modules.empty()) {
     const std::string_view key = config.lora_target_linear ? "lora_target_linear" : "lora_target_modules";
-    const auto theirs = names_of(lora_targets(model, lora, config.lora_model_dir));
-    const auto ours = names_of(lora_targets(model, fresh_lora(config, model), key));
+    const auto theirs = lora_targets(parameters, lora, config.lora_model_dir);
+    const auto ours = lora_targets(parameters, fresh_lora(config, model), key);
     if (theirs != ours)
       throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
   }
   if (!config.lora_modules_to_save.empty()) {
-    const auto theirs = names_of(saved_weights(model, lora, config.lora_model_dir));
-    const auto ours = names_of(saved_weights(model, fresh_lora(config, model), "lora_modules_to_save"));
+    const auto theirs = saved_weights(parameters, lora, config.lora_model_dir);
+    const auto ours = saved_weights(parameters, fresh_lora(config, model), "lora_modules_to_save");
     if (theirs != ours)
       throw differs("lora_modules_to_save", fmt::format("{}", fmt::join(lora.modules_to_save, ", ")), "others");
   }
@@ -70,9 +63,9 @@ LoraOptions lora_options(const config::Config& config, ModelConfig& model) {
     return continued_lora(config, model);
   }
   LoraOptions lora = fresh_lora(config, model);
-  (void)lora_targets(model, lora, "lora_target_modules");
+  (void)lora_targets(decoder_parameters(model), lora, "lora_target_modules");
   untie_head(model, lora);
-  (void)saved_weights(model, lora, "lora_modules_to_save");
+  (void)saved_weights(decoder_parameters(model), lora, "lora_modules_to_save");
   return lora;
 }
 
@@ -108,12 +101,12 @@ std::string make_title(const Job& job, const Machine& machine) {
 }
 
 // A folder without weights can be planned for, too.
-StoredWeights stored_weights(const Job& job, const Graph& graph) {
+StoredWeights stored_weights(const Job& job, const ParameterTable& parameters) {
   const std::filesystem::path folder = job.config.base_model;
   if (!std::filesystem::exists(folder / "model.safetensors") &&
       !std::filesystem::exists(folder / "model.safetensors.index.json"))
     return {};
-  return find_stored_weights(graph, SafetensorsFolder(folder));
+  return find_stored_weights(parameters, SafetensorsFolder(folder));
 }
 
 int64_t stored_bytes(const Graph& graph, const StoredWeights& stored) {
@@ -176,7 +169,8 @@ Job make_job(const config::Config& config, const Machine& machine) {
   Job job{.config = config, .model = read_model_config(config.base_model)};
   std::optional<LoraOptions> lora;
   if (config.adapter == config::Adapter::kLora) lora = lora_options(config, job.model);
-  job.notes = grow_vocabulary(job.config, job.model, lora ? &*lora : nullptr);
+  const ParameterTable parameters = decoder_parameters(job.model, {.train_base = !lora, .lora = lora});
+  job.notes = grow_vocabulary(job.config, job.model, parameters);
   job.graph = {.decoder = decoder_options(config, std::move(lora)),
                .optimizer = ops::find_optimizer(config.optimizer.name),
                .optimizer_options = {config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.sgd_momentum,
@@ -211,7 +205,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   result.context = {.title = job.title, .budget = job.budget, .accumulation = job.config.gradient_accumulation_steps};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
-    result.stored = stored_weights(job, graph);
+    result.stored = stored_weights(job, result.training.decoder.parameters);
     const int64_t ram = ram_bytes(machine);
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }
