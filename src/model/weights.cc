@@ -165,7 +165,7 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
 
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
   for (const Parameter& p : parameters) {
-    if (p.is_of_model()) read_weight(folder, p.source.name, p.value, store);
+    if (p.is_of_model() && !p.trained) read_weight(folder, p.source.name, p.value, store);
     if (p.role != ParameterRole::kConstant) continue;
     store.write(p.value, [&](const TensorView& piece, int64_t first) {
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());

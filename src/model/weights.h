@@ -42,11 +42,13 @@ class StoredWeight {
   std::vector<float> mean_;  // of the rows; empty until it is needed
 };
 
-// Fills the base weights from `folder`, converted to their dtypes, and the constants. NaN and infinity are refused,
-// also in weights that stay in the files, and so is a head that differs from the embedding which it is tied to.
+// Fills the base weights that are not trained from `folder`, converted to their dtypes, and the constants. NaN and
+// infinity are refused, also in weights that stay in the files, and so is a head that differs from the embedding which
+// it is tied to.
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
-// Fills the LoRA factors, and what is trained in full beside them, from `folder`. NaN and infinity are refused.
+// Fills the LoRA factors, and what is trained in full beside them, from an adapter's `folder`. NaN and infinity are
+// refused.
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
 }  // namespace spillway

@@ -134,7 +134,7 @@ TEST_CASE("rows of added tokens are the mean of the stored ones") {
   config.vocab_size += 3;
   Graph graph;
   Builder b(graph);
-  const ParameterTable parameters = build_decoder(b, config, {.tokens = 8, .train_base = true}).parameters;
+  const ParameterTable parameters = build_decoder(b, config, {.tokens = 8}).parameters;
   const SafetensorsFolder folder = open_model_weights(kGolden / "llama2", parameters);
   PiecewiseStore store(graph, 45);
   load_base_weights(parameters, folder, store);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <span>
 
 #include "base/error.h"
@@ -89,45 +90,48 @@ void append_tensor(Writer& writer, const std::string& name, ValueStore& store, c
 
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
 
-// A as PEFT initialises it.
-class FreshFactor {
- public:
-  FreshFactor(const Parameter& factor, uint64_t seed) : factor_(factor), seed_(seed), scratch_(kScratchElems) {}
-
-  void fill(const TensorView& piece, int64_t first_elem) {
-    if (piece.dtype == DType::kF32) {
-      initialise_lora_a({piece.as<float>(), static_cast<size_t>(piece.elems())}, first_elem, factor_, seed_);
-      return;
-    }
+// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in f32, and a working copy
+// beside that gets what they round to. `where` names their source in errors.
+void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
+                 const ValueStore::Visitor& fill) {
+  constexpr int64_t kScratchElems = int64_t{1} << 14;
+  const Parameter& p = training.parameter_of(t);
+  const StateTensor master = master_tensor(training, t);
+  if (master.parts.empty()) {
+    write_tensor(store, weight_tensor(training, t), fill);
+    return;
+  }
+  const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
+  std::vector<std::byte> rounded(static_cast<size_t>(kScratchElems * size_of(p.dtype)));
+  write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
+    fill(piece, first);
     for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
       const int64_t count = std::min(kScratchElems, piece.elems() - done);
-      initialise_lora_a(std::span(scratch_).first(static_cast<size_t>(count)), first_elem + done, factor_, seed_);
-      convert_floats(scratch_.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
-                     count);
-    }
-  }
-
- private:
-  static constexpr int64_t kScratchElems = int64_t{1} << 14;
-
-  const Parameter& factor_;
-  uint64_t seed_;
-  std::vector<float> scratch_;
-};
-
-void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStore& store) {
-  for (const TrainedWeight& t : training.trained) {
-    const Parameter& p = training.parameter_of(t);
-    if (!p.is_factor()) continue;
-    for (const StateTensor& tensor : {weight_tensor(training, t), master_tensor(training, t)}) {
-      if (p.role == ParameterRole::kLoraB) {
-        write_tensor(store, tensor, clear);
-        continue;
+      convert_floats(piece.as<float>() + done, DType::kF32, rounded.data(), p.dtype, count);
+      if (const int64_t bad = find_nonfinite(rounded.data(), p.dtype, count); bad >= 0) {
+        throw input_error(where, "expected finite values in tensor {}, got a value too large for {} at element {}; {}",
+                          quote(p.name), name_of(p.dtype), first + done + bad, "use weights without NaN and infinity");
       }
-      FreshFactor factor(p, static_cast<uint64_t>(job.config.seed));
-      write_tensor(store, tensor, [&](const TensorView& piece, int64_t first) { factor.fill(piece, first); });
+      copy->append(rounded.data(), count);
     }
-  }
+  });
+}
+
+// As PEFT initialises a factor.
+void initialise_factor(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  const Parameter& p = training.parameter_of(t);
+  write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
+    if (p.role == ParameterRole::kLoraB) return clear(piece, first);
+    initialise_lora_a({piece.as<float>(), static_cast<size_t>(piece.elems())}, first, p,
+                      static_cast<uint64_t>(job.config.seed));
+  });
+}
+
+void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
+                  const TrainedWeight& t, ValueStore& store) {
+  StoredWeight stored(folder, tensor);
+  write_exact(store, training, t, folder.file_of(tensor).string(),
+              [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }
 
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
@@ -184,14 +188,14 @@ InitialState::InitialState(const Job& job, const ParameterTable& parameters)
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
   load_base_weights(training.decoder.parameters, base_, store);
-  if (adapter_) load_adapter_weights(training.decoder.parameters, *adapter_, store);
-  if (job.graph.decoder.lora && !adapter_) initialise_adapter(job, training, store);
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
-    if (adapter_ || p.is_of_model()) {
-      StoredWeight stored(adapter_ ? *adapter_ : base_, adapter_ ? adapter_tensor_name(p.name) : p.source.name);
-      write_tensor(store, master_tensor(training, t),
-                   [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
+    if (adapter_) {
+      read_trained(*adapter_, adapter_tensor_name(p.name), training, t, store);
+    } else if (p.is_of_model()) {
+      read_trained(base_, p.source.name, training, t, store);
+    } else {
+      initialise_factor(job, training, t, store);
     }
     for (size_t i = 0; i < training.states.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
@@ -243,23 +247,23 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
     throw input_error(path.string(), "expected {} tensors, got {}; resume with the config that wrote the checkpoint",
                       tensors.size(), stored.size());
   }
-  const auto read = [&](const StateTensor& from, const StateTensor& into, Checksum* sum) {
-    write_tensor(store, into, [&](const TensorView& piece, int64_t first) {
-      file.read(*stored[from.name], first, piece.elems(), piece.dtype, piece.data);
-      if (sum) sum->add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
-    });
-  };
-  for (const StateTensor& tensor : tensors) {
+  const auto read = [&](const std::string& name, const auto& write) {
     Checksum sum;  // exact tensors are f32 in memory, too: what was read is what the file holds
-    read(tensor, tensor, &sum);
-    if (!sums) continue;
-    const auto expected = sums->find(tensor.name);
-    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), tensor.name);
-  }
+    write([&](const TensorView& piece, int64_t first) {
+      file.read(*stored[name], first, piece.elems(), piece.dtype, piece.data);
+      sum.add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
+    });
+    if (!sums) return;
+    const auto expected = sums->find(name);
+    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), name);
+  };
   for (const TrainedWeight& t : training.trained) {
-    const StateTensor exact = exact_tensor(training, t);
-    if (exact.name != weight_tensor(training, t).name)
-      read(exact, weight_tensor(training, t), nullptr);  // the working copy
+    read(exact_tensor(training, t).name,
+         [&](const auto& fill) { write_exact(store, training, t, path.string(), fill); });
+    for (size_t i = 0; i < training.states.size(); ++i) {
+      const StateTensor state = state_tensor(training, t, i);
+      read(state.name, [&](const auto& fill) { write_tensor(store, state, fill); });
+    }
   }
 }
 
