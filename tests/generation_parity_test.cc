@@ -36,7 +36,8 @@ class CachedModel {
         memory_(std::array<const Program*, 2>{&decode_plan_.program, &prompt_plan_.program}, pool_, {}),
         decode_(graphs_.decode.graph, decode_plan_.program, memory_),
         prompt_(graphs_.prompt.graph, prompt_plan_.program, memory_) {
-    load_base_weights(graphs_.decode.graph, config_, open_model_weights(folder, config_), decode_.values());
+    const ParameterTable& parameters = graphs_.decode.decoder.parameters;
+    load_base_weights(parameters, open_model_weights(folder, parameters), decode_.values());
   }
 
   std::vector<train::Generated> generate(std::span<const train::Prompt> prompts) {

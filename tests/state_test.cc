@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <string>
@@ -174,9 +175,10 @@ TEST_CASE("where updates are inside the backward pass, few gradients are live at
   };
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
   int64_t all = 0, largest = 0;
-  for (const WeightSpec& weight : model_weights(job.model)) {
-    all += weight.shape.elems();
-    largest = std::max(largest, weight.shape.elems());
+  for (const Parameter& p : decoder_parameters(job.model)) {
+    if (!p.is_of_model()) continue;
+    all += p.shape.elems();
+    largest = std::max(largest, p.shape.elems());
   }
   CHECK(max_gradient_bytes(1) >= 2 * all);
   // That of the head or the embedding in f32, and a matrix with what shares its inputs.
@@ -271,6 +273,28 @@ TEST_CASE("state that passes through a small buffer is loaded and saved to the b
     CHECK(content((std::string("direct_model/") + weights).c_str()) ==
           content((std::string("pieces_model/") + weights).c_str()));
   }
+}
+
+TEST_CASE("weights that are trained are read once, whatever is made of them") {
+  const auto bytes_read = [] {
+    std::ifstream io("/proc/self/io");
+    std::string name;
+    int64_t bytes = 0;
+    io >> name >> bytes;
+    REQUIRE(name == "rchar:");
+    return bytes;
+  };
+  const std::filesystem::path model = kGoldenModels / "qwen3";
+  const train::Job job = job_of(model, {.dtype = DType::kBF16}, {.slice_elems = kSmallSlice});
+  const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  REQUIRE(training.trained[0].slices[0].master != kNone);
+  PiecewiseStore store(training.graph, 37);
+  const train::InitialState initial(job);
+  const int64_t before = bytes_read();
+  initial.load(job, training, store);
+  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(model / "model.safetensors"));
+  CHECK(bytes_read() - before > file_bytes / 2);
+  CHECK(bytes_read() - before < file_bytes * 5 / 4);
 }
 
 TEST_CASE("a state of another job is refused by the whole tensor's name") {

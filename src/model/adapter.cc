@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "model/transformer.h"
 
 namespace spillway {
 namespace {
@@ -95,32 +96,40 @@ uint64_t hash_of(std::string_view name) {
   return hash;
 }
 
-// "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs.
-std::set<std::string> target_names(const ModelConfig& config, const std::vector<LinearModule>& targets) {
-  std::map<std::string, int64_t> blocks;
-  std::set<std::string> full, brief;
-  for (const LinearModule& module : targets) {
-    const std::string name = module.name.substr(module.name.rfind('.') + 1);
-    full.insert(module.name);
-    brief.insert(name);
-    ++blocks[name];
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// The modules of all linear layers.
+std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
+  std::vector<std::string_view> result;
+  for (const Parameter& p : parameters) {
+    if (p.role == ParameterRole::kLinear) result.push_back(p.module);
   }
-  const bool uniform = std::all_of(blocks.begin(), blocks.end(),
-                                   [&](const auto& entry) { return entry.second == config.num_hidden_layers; });
-  return uniform ? brief : full;
+  return result;
+}
+
+// "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs.
+std::set<std::string> target_names(const ParameterTable& parameters, const LoraOptions& lora) {
+  const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
+  std::map<std::string_view, int64_t> left;  // layers of a kind that are not adapted
+  std::set<std::string> full, brief;
+  for (const std::string_view module : linear_modules(parameters)) ++left[last_name(module)];
+  for (const std::string& module : targets) {
+    full.insert(module);
+    brief.emplace(last_name(module));
+    --left[last_name(module)];
+  }
+  return std::all_of(brief.begin(), brief.end(), [&](const auto& kind) { return left[kind] == 0; }) ? brief : full;
 }
 
 }  // namespace
 
-std::vector<LinearModule> lora_targets(const ModelConfig& config, const LoraOptions& lora, std::string_view where) {
-  std::vector<LinearModule> result;
-  std::set<std::string, std::less<>> known;
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    for (int i = 0; i < kProjections; ++i) {
-      LinearModule module = linear_module(config, layer, static_cast<Projection>(i));
-      for (const std::string_view name : names_of_path(module.name)) known.emplace(name);
-      if (is_adapted(lora, module.name)) result.push_back(std::move(module));
-    }
+std::vector<std::string> lora_targets(const ParameterTable& parameters, const LoraOptions& lora,
+                                      std::string_view where) {
+  std::vector<std::string> result;
+  std::set<std::string_view> known;
+  for (const std::string_view module : linear_modules(parameters)) {
+    for (const std::string_view name : names_of_path(module)) known.insert(name);
+    if (is_adapted(lora, module)) result.emplace_back(module);
   }
   for (const std::string& target : lora.target_modules) {
     if (known.contains(target)) continue;
@@ -133,34 +142,27 @@ std::vector<LinearModule> lora_targets(const ModelConfig& config, const LoraOpti
   return result;
 }
 
-std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, const LoraOptions& lora) {
-  std::vector<WeightSpec> result;
-  for (const LinearModule& module : targets) {
-    result.push_back({lora_name(module.name, 'A'), {lora.r, module.in_features}});
-    result.push_back({lora_name(module.name, 'B'), {module.out_features, lora.r}});
-  }
-  return result;
-}
-
-std::vector<WeightSpec> saved_weights(const ModelConfig& config, const LoraOptions& lora, std::string_view where) {
-  std::vector<WeightSpec> result;
-  for (WeightSpec& weight : model_weights(config)) {
-    if (is_saved_in_full(lora, weight.name)) result.push_back(std::move(weight));
-  }
+std::vector<std::string> saved_weights(const ParameterTable& parameters, const LoraOptions& lora,
+                                       std::string_view where) {
+  const auto saved_by = [&](const LoraOptions& options) {
+    std::vector<std::string> names;
+    for (const Parameter& p : parameters) {
+      if (p.is_of_model() && is_saved_in_full(options, p.name)) names.push_back(p.name);
+    }
+    return names;
+  };
   for (const std::string& name : lora.modules_to_save) {
-    const LoraOptions only{.modules_to_save = {name}};
-    const auto is_named = [&](const WeightSpec& weight) { return is_saved_in_full(only, weight.name); };
-    if (!name.empty() && std::any_of(result.begin(), result.end(), is_named)) continue;
+    if (!name.empty() && !saved_by({.modules_to_save = {name}}).empty()) continue;
     throw input_error(where,
                       "expected layers of the model (embed_tokens, lm_head, norm, ...), got {}; correct the name",
                       quote(name));
   }
-  for (const LinearModule& module : lora_targets(config, lora, where)) {
-    if (!is_saved_in_full(lora, module.name + ".weight")) continue;
+  for (const std::string& module : lora_targets(parameters, lora, where)) {
+    if (!is_saved_in_full(lora, module + ".weight")) continue;
     throw input_error(where, "expected layers without an adapter, got {}, which has one; train it in one way",
-                      quote(module.name));
+                      quote(module));
   }
-  return result;
+  return saved_by(lora);
 }
 
 void untie_head(ModelConfig& config, const LoraOptions& lora) {
@@ -179,9 +181,9 @@ void fit_to_adapter(ModelConfig& config, const LoraOptions& lora, const std::fil
   config.vocab_size = embedding->shape[0];
 }
 
-void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModule& module, uint64_t seed) {
-  const float bound = 1.0f / std::sqrt(static_cast<float>(module.in_features));
-  RandomStream random(seed, hash_of(module.name), static_cast<uint64_t>(first_elem));
+void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed) {
+  const float bound = 1.0f / std::sqrt(static_cast<float>(factor.shape[1]));
+  RandomStream random(seed, hash_of(factor.module), static_cast<uint64_t>(first_elem));
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 
@@ -212,7 +214,8 @@ LoraOptions read_adapter_options(const std::filesystem::path& folder) {
   return lora;
 }
 
-std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lora, std::string_view base_model) {
+std::string adapter_config_json(const ParameterTable& parameters, const LoraOptions& lora,
+                                std::string_view base_model) {
   nlohmann::ordered_json json = {
       {"base_model_name_or_path", base_model},
       {"bias", "none"},
@@ -224,7 +227,7 @@ std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lo
       {"modules_to_save", nullptr},
       {"peft_type", "LORA"},
       {"r", lora.r},
-      {"target_modules", target_names(config, lora_targets(config, lora, "lora_target_modules"))},
+      {"target_modules", target_names(parameters, lora)},
       {"task_type", "CAUSAL_LM"},
       {"use_dora", false},
       {"use_rslora", lora.rslora},

@@ -10,22 +10,19 @@
 
 #include "model/config.h"
 #include "model/lora.h"
-#include "model/modules.h"
+#include "model/parameters.h"
 
 namespace spillway {
 
-// The linear layers that `lora` adapts, in the order of the model. Throws InputError at `where` (a config key or a
-// file) for a target that is no linear layer of this model's blocks.
-[[nodiscard]] std::vector<LinearModule> lora_targets(const ModelConfig& config, const LoraOptions& lora,
-                                                     std::string_view where);
-
-// The factors of these layers: A [r, in_features] and B [out_features, r] of each.
-[[nodiscard]] std::vector<WeightSpec> lora_weights(const std::vector<LinearModule>& targets, const LoraOptions& lora);
-
-// The weights of `modules_to_save`, under the model's names and in its order. Throws InputError at `where` for a name
-// that no module's path ends in, and for a linear layer that has factors, too.
-[[nodiscard]] std::vector<WeightSpec> saved_weights(const ModelConfig& config, const LoraOptions& lora,
+// The modules of the linear layers that `lora` adapts, in the order of the model. Throws InputError at `where` (a
+// config key or a file) for a target that is no linear layer of these parameters.
+[[nodiscard]] std::vector<std::string> lora_targets(const ParameterTable& parameters, const LoraOptions& lora,
                                                     std::string_view where);
+
+// The names of the weights of `modules_to_save`, in the order of the model. Throws InputError at `where` for a module
+// that no path ends in, and for a linear layer that has factors, too.
+[[nodiscard]] std::vector<std::string> saved_weights(const ParameterTable& parameters, const LoraOptions& lora,
+                                                     std::string_view where);
 
 // Where one of embedding and head is trained in full, it is a weight of its own even if the files tie the two: PEFT
 // trains a copy of it.
@@ -35,8 +32,8 @@ void untie_head(ModelConfig& config, const LoraOptions& lora);
 void fit_to_adapter(ModelConfig& config, const LoraOptions& lora, const std::filesystem::path& folder);
 
 // Fills elements [first_elem, first_elem + a.size()) of A as PEFT initialises it, uniform in +-1/sqrt(in_features); B
-// starts at zero. The numbers depend on the seed, the module's name and their place in A alone.
-void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModule& module, uint64_t seed);
+// starts at zero. The numbers depend on the seed, the module's name and their place in A alone. REQUIRES: kLoraA.
+void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);
 
 // Reads the text of an adapter_config.json, its target_modules only where they are a list, not a pattern. `where` names
 // it in errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
@@ -46,7 +43,7 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const LinearModul
 [[nodiscard]] LoraOptions read_adapter_options(const std::filesystem::path& folder);
 
 // The text of an adapter_config.json. `base_model` is the name or path of the model underneath.
-[[nodiscard]] std::string adapter_config_json(const ModelConfig& config, const LoraOptions& lora,
+[[nodiscard]] std::string adapter_config_json(const ParameterTable& parameters, const LoraOptions& lora,
                                               std::string_view base_model);
 
 }  // namespace spillway

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/file.h"
+#include "model/transformer.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
@@ -46,15 +47,14 @@ TEST_CASE("targets match whole names and tails after a dot, as in PEFT") {
 
 TEST_CASE("targets come in the order of the model, and one that matches nothing is an error") {
   const ModelConfig config = read_model_config(kGolden / "llama32");
-  const auto targets = lora_targets(config, {.target_modules = {"down_proj", "q_proj"}}, "lora_target_modules");
-  REQUIRE(targets.size() == 4);
-  CHECK(targets[0].name == "model.layers.0.self_attn.q_proj");
-  CHECK(targets[1].name == "model.layers.0.mlp.down_proj");
-  CHECK(targets[1].in_features == 48);
-  CHECK(lora_targets(config, {}, "lora_target_modules").size() == 14);
+  const ParameterTable parameters = decoder_parameters(config);
+  CHECK(lora_targets(parameters, {.target_modules = {"down_proj", "q_proj"}}, "lora_target_modules") ==
+        std::vector<std::string>{"model.layers.0.self_attn.q_proj", "model.layers.0.mlp.down_proj",
+                                 "model.layers.1.self_attn.q_proj", "model.layers.1.mlp.down_proj"});
+  CHECK(lora_targets(parameters, {}, "lora_target_modules").size() == 14);
   for (const char* wrong : {"w1", "lm_head", "embed_tokens", "model.layers.2.mlp.up_proj"}) {
     const std::string error = error_of([&] {
-      (void)lora_targets(config, {.target_modules = {"q_proj", wrong}}, "key");
+      (void)lora_targets(parameters, {.target_modules = {"q_proj", wrong}}, "key");
     });
     CHECK(error.find(std::string("got '") + wrong) != std::string::npos);
   }
@@ -71,9 +71,7 @@ TEST_CASE("an adapter folder of PEFT is read") {
 
 TEST_CASE("modules to save are found by the ends of their paths, and untie the head") {
   const auto names_of_saved = [](const ModelConfig& config, const LoraOptions& lora) {
-    std::vector<std::string> names;
-    for (const WeightSpec& weight : saved_weights(config, lora, "key")) names.push_back(weight.name);
-    return names;
+    return saved_weights(decoder_parameters(config), lora, "key");
   };
   using Names = std::vector<std::string>;
   ModelConfig config = read_model_config(kGolden / "llama32");
@@ -88,7 +86,9 @@ TEST_CASE("modules to save are found by the ends of their paths, and untie the h
   CHECK(names_of_saved(config, lora) == Names{"model.norm.weight", "lm_head.weight"});
   for (const char* wrong : {"embeddings", "", "model.layers.0.mlp", "q_proj"}) {
     lora.modules_to_save = {"lm_head", wrong};
-    CHECK(error_of([&] { (void)saved_weights(config, lora, "key"); }).starts_with("[key] expected layers"));
+    CHECK(error_of([&] {
+            (void)saved_weights(decoder_parameters(config), lora, "key");
+          }).starts_with("[key] expected layers"));
   }
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("adapters of another kind are refused") {
 TEST_CASE("adapter_config.json names kinds of layers where it can, else single layers") {
   const ModelConfig config = read_model_config(kGolden / "llama32");
   const auto targets_in = [&](const LoraOptions& lora) {
-    return nlohmann::json::parse(adapter_config_json(config, lora, "base"))["target_modules"];
+    return nlohmann::json::parse(adapter_config_json(decoder_parameters(config), lora, "base"))["target_modules"];
   };
   CHECK(targets_in(read_adapter_options(kGolden / "llama32/adapter")) ==
         nlohmann::json{"down_proj", "q_proj", "v_proj"});
@@ -172,17 +172,17 @@ TEST_CASE("adapter_config.json names kinds of layers where it can, else single l
 
 TEST_CASE("adapter_config.json is JSON, whatever bytes the base's path has") {
   const ModelConfig config = read_model_config(kGolden / "llama32");
-  const auto json = nlohmann::json::parse(adapter_config_json(config, {}, "caf\xe9/base"));
+  const auto json = nlohmann::json::parse(adapter_config_json(decoder_parameters(config), {}, "caf\xe9/base"));
   CHECK(json["base_model_name_or_path"] == "caf\xef\xbf\xbd/base");
 }
 
 TEST_CASE("A starts uniform, by seed and name, in however many pieces") {
-  const LinearModule module{.name = "model.layers.0.mlp.up_proj", .in_features = 100, .out_features = 10};
+  const Parameter factor{.module = "model.layers.0.mlp.up_proj", .role = ParameterRole::kLoraA, .shape = {100, 100}};
   std::vector<float> a(10000), again(10000), other(10000);
-  initialise_lora_a(a, 0, module, 1);
-  initialise_lora_a(std::span(again).first(37), 0, module, 1);
-  initialise_lora_a(std::span(again).subspan(37), 37, module, 1);
-  initialise_lora_a(other, 0, module, 2);
+  initialise_lora_a(a, 0, factor, 1);
+  initialise_lora_a(std::span(again).first(37), 0, factor, 1);
+  initialise_lora_a(std::span(again).subspan(37), 37, factor, 1);
+  initialise_lora_a(other, 0, factor, 2);
   CHECK(a == again);
   CHECK(a != other);
   const double square = std::inner_product(a.begin(), a.end(), a.begin(), 0.0) / 10000;

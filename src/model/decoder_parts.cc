@@ -1,5 +1,7 @@
 #include "model/decoder_parts.h"
 
+#include <utility>
+
 #include "ops/add/add.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
@@ -10,10 +12,14 @@
 
 namespace spillway {
 
+std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }
+
 DecoderParts::DecoderParts(Builder& builder, const ModelConfig& config, const DecoderOptions& options)
     : builder_(builder), config_(config), options_(options) {
-  inv_freq_ =
-      builder.input(std::string(kRopeFrequencies), {DType::kF32, {config.head_dim / 2}}, ValueKind::kFrozenWeight);
+  inv_freq_ = add({.name = "rope.inv_freq",
+                   .role = ParameterRole::kConstant,
+                   .shape = {config.head_dim / 2},
+                   .content = rope_inverse_frequencies(config)});
 }
 
 void DecoderParts::set_stream(ValueId positions, ValueId dropout_seed) {
@@ -22,27 +28,32 @@ void DecoderParts::set_stream(ValueId positions, ValueId dropout_seed) {
 }
 
 ValueId DecoderParts::embed(ValueId ids) {
-  embedding_ = weight(std::string(kEmbedding), {config_.vocab_size, config_.hidden_size});
+  embedding_ = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
   return ops::embedding(builder_, ids, embedding_);
 }
 
-ValueId DecoderParts::norm(ValueId x, std::string_view name) {
-  return ops::rms_norm(builder_, x, weight(std::string(name), {config_.hidden_size}), config_.rms_norm_eps);
+ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }
+
+ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width) {
+  return ops::rms_norm(builder_, x, weight(ParameterRole::kNorm, module, {width}), config_.rms_norm_eps);
 }
 
 AttentionHeads DecoderParts::project_heads(int64_t layer, ValueId x) {
-  return {.q = linear(layer, Projection::kQuery, x),
-          .k = linear(layer, Projection::kKey, x),
-          .v = linear(layer, Projection::kValue, x)};
+  const auto project = [&](std::string_view name, int64_t heads) {
+    return linear({.module = fmt::format("{}self_attn.{}", layer_prefix(layer), name),
+                   .in_features = config_.hidden_size,
+                   .out_features = heads * config_.head_dim,
+                   .bias = config_.qkv_bias},
+                  x);
+  };
+  return {.q = project("q_proj", config_.num_attention_heads),
+          .k = project("k_proj", config_.num_key_value_heads),
+          .v = project("v_proj", config_.num_key_value_heads)};
 }
 
 void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
-  const auto normalise = [&](ValueId x, std::string_view name) {
-    const ValueId w = weight(fmt::format("{}self_attn.{}.weight", layer_prefix(layer), name), {config_.head_dim});
-    return ops::rms_norm(builder_, x, w, config_.rms_norm_eps);
-  };
-  heads.q = normalise(heads.q, "q_norm");
-  heads.k = normalise(heads.k, "k_norm");
+  heads.q = norm(heads.q, layer_prefix(layer) + "self_attn.q_norm", config_.head_dim);
+  heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", config_.head_dim);
 }
 
 void DecoderParts::rotate_heads(AttentionHeads& heads) {
@@ -51,57 +62,89 @@ void DecoderParts::rotate_heads(AttentionHeads& heads) {
 }
 
 ValueId DecoderParts::project_output(int64_t layer, ValueId attended, ValueId residual) {
-  return linear(layer, Projection::kOutput, attended, residual);
+  return linear({.module = layer_prefix(layer) + "self_attn.o_proj",
+                 .in_features = config_.num_attention_heads * config_.head_dim,
+                 .out_features = config_.hidden_size,
+                 .bias = config_.output_bias},
+                attended, residual);
 }
 
 ValueId DecoderParts::mlp(int64_t layer, ValueId x, ValueId residual) {
-  const ValueId gate = linear(layer, Projection::kGate, x);
-  const ValueId up = linear(layer, Projection::kUp, x);
-  return linear(layer, Projection::kDown, ops::swiglu(builder_, gate, up), residual);
+  const auto part = [&](std::string_view name, int64_t in, int64_t out) {
+    return Linear{fmt::format("{}mlp.{}", layer_prefix(layer), name), in, out, config_.mlp_bias};
+  };
+  const int64_t hidden = config_.hidden_size, inner = config_.intermediate_size;
+  const ValueId gate = linear(part("gate_proj", hidden, inner), x);
+  const ValueId up = linear(part("up_proj", hidden, inner), x);
+  return linear(part("down_proj", inner, hidden), ops::swiglu(builder_, gate, up), residual);
 }
 
 ValueId DecoderParts::head() {
-  return config_.tie_word_embeddings ? embedding_
-                                     : weight(std::string(kHead), {config_.vocab_size, config_.hidden_size});
+  if (config_.tie_word_embeddings) return embedding_;
+  return vocabulary_weight(ParameterRole::kHead, kHead, config_.copies_head ? kEmbedding : kHead);
 }
 
-ValueId DecoderParts::linear(int64_t layer, Projection projection, ValueId x, ValueId residual) {
-  const LinearModule module = linear_module(config_, layer, projection);
-  const ValueId w = weight(module.name + ".weight", {module.out_features, module.in_features});
-  const ValueId update = adapter_update(module, x);
+ValueId DecoderParts::linear(const Linear& layer, ValueId x, ValueId residual) {
+  const ValueId w = weight(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
+  const ValueId update = adapter_update(layer, x);
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
   const bool joins_late = update != kNone && residual != kNone;
-  const ValueId bias = module.bias ? weight(module.name + ".bias", {module.out_features}) : kNone;
+  const ValueId bias = layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
   const ValueId y = ops::linear(builder_, x, w, {.addend = update != kNone ? update : residual, .bias = bias});
   return joins_late ? ops::add(builder_, y, residual) : y;
 }
 
 // scale * B A dropout(x), where the module has an adapter.
-ValueId DecoderParts::adapter_update(const LinearModule& module, ValueId x) {
-  if (!options_.lora || !is_adapted(*options_.lora, module.name)) return kNone;
+ValueId DecoderParts::adapter_update(const Linear& layer, ValueId x) {
+  if (!options_.lora || !is_adapted(*options_.lora, layer.module)) return kNone;
   const LoraOptions& lora = *options_.lora;
-  const ValueId a = lora_weight(module, 'A', {lora.r, module.in_features});
-  const ValueId b = lora_weight(module, 'B', {module.out_features, lora.r});
-  if (dropout_seed_ != kNone) {
-    x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, static_cast<int64_t>(trainable_.size()));
-  }
+  const ValueId a = lora_weight(layer, ParameterRole::kLoraA);
+  const ValueId b = lora_weight(layer, ParameterRole::kLoraB);
+  if (dropout_seed_ != kNone) x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
   return ops::matmul(builder_, ops::linear(builder_, x, a), b, {.transpose_b = true, .alpha = lora.scale()});
 }
 
-ValueId DecoderParts::weight(std::string name, const Shape& shape) {
-  const bool trains = options_.train_base || (options_.lora && is_saved_in_full(*options_.lora, name));
-  const ValueKind kind = trains ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
-  const ValueId id = builder_.input(std::move(name), {options_.dtype, shape}, kind);
-  weights_.push_back(id);
-  if (trains) trainable_.push_back(id);
-  return id;
+ValueId DecoderParts::weight(ParameterRole role, const std::string& module, const Shape& shape) {
+  const std::string name = module + (role == ParameterRole::kBias ? ".bias" : ".weight");
+  return weight(role, name, shape, {name, shape});
 }
 
-ValueId DecoderParts::lora_weight(const LinearModule& module, char factor, const Shape& shape) {
-  const ValueId id =
-      builder_.input(lora_name(module.name, factor), {options_.dtype, shape}, ValueKind::kTrainableWeight);
-  trainable_.push_back(id);
+ValueId DecoderParts::vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) {
+  const int64_t stored = config_.stored_vocab_size.value_or(config_.vocab_size);
+  return weight(role, std::string(name), {config_.vocab_size, config_.hidden_size},
+                {std::string(source), {stored, config_.hidden_size}});
+}
+
+ValueId DecoderParts::weight(ParameterRole role, std::string name, const Shape& shape, ParameterSource source) {
+  const bool trained = options_.train_base || (options_.lora && is_saved_in_full(*options_.lora, name));
+  std::string module = name.substr(0, name.rfind('.'));
+  return add({.name = std::move(name),
+              .module = std::move(module),
+              .role = role,
+              .shape = shape,
+              .dtype = options_.dtype,
+              .trained = trained,
+              .source = std::move(source)});
+}
+
+ValueId DecoderParts::lora_weight(const Linear& layer, ParameterRole role) {
+  const bool is_a = role == ParameterRole::kLoraA;
+  const int64_t r = options_.lora->r;
+  return add({.name = lora_name(layer.module, is_a ? 'A' : 'B'),
+              .module = layer.module,
+              .role = role,
+              .shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r},
+              .dtype = options_.dtype,
+              .trained = true});
+}
+
+ValueId DecoderParts::add(Parameter parameter) {
+  const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
+  const ValueId id = builder_.input(parameter.name, {parameter.dtype, parameter.shape}, kind);
+  parameter.value = id;
+  trained_ += parameter.trained;
+  parameters_.add(std::move(parameter));
   return id;
 }
 

@@ -4,13 +4,13 @@
 // Values of the stream are [T, ...], per token, in the dtype of the options.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "graph/builder.h"
 #include "model/config.h"
-#include "model/modules.h"
+#include "model/parameters.h"
 #include "model/transformer.h"
 
 namespace spillway {
@@ -19,6 +19,9 @@ namespace spillway {
 struct AttentionHeads {
   ValueId q = kNone, k = kNone, v = kNone;
 };
+
+// "model.layers.3."
+[[nodiscard]] std::string layer_prefix(int64_t layer);
 
 // All references are borrowed and must outlive the parts.
 class DecoderParts {
@@ -30,8 +33,8 @@ class DecoderParts {
 
   // Rows of the embedding table.
   [[nodiscard]] ValueId embed(ValueId ids);
-  // RMS norm over rows; `name` is that of its weight.
-  [[nodiscard]] ValueId norm(ValueId x, std::string_view name);
+  // RMS norm over rows.
+  [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
 
   [[nodiscard]] AttentionHeads project_heads(int64_t layer, ValueId x);
   // RMS norm of each query and key head (Qwen3).
@@ -46,24 +49,38 @@ class DecoderParts {
   // The matrix of the head; the embedding where they are tied.
   [[nodiscard]] ValueId head();
 
-  [[nodiscard]] ValueId inv_freq() const { return inv_freq_; }
-  // All weights so far, in the order of their first use, and those that are trained.
-  [[nodiscard]] const std::vector<ValueId>& weights() const { return weights_; }
-  [[nodiscard]] const std::vector<ValueId>& trainable() const { return trainable_; }
+  // All parameters so far.
+  [[nodiscard]] const ParameterTable& parameters() const { return parameters_; }
 
  private:
+  // A linear layer y = W x + b.
+  struct Linear {
+    std::string module;
+    int64_t in_features = 0, out_features = 0;
+    bool bias = false;
+  };
   // residual + W x + b, with the adapter where there is one; residual may be kNone.
-  ValueId linear(int64_t layer, Projection projection, ValueId x, ValueId residual = kNone);
-  ValueId adapter_update(const LinearModule& module, ValueId x);
-  // A weight of the base, trained in full fine-tuning and as one of modules_to_save.
-  ValueId weight(std::string name, const Shape& shape);
-  ValueId lora_weight(const LinearModule& module, char factor, const Shape& shape);
+  ValueId linear(const Linear& layer, ValueId x, ValueId residual = kNone);
+  ValueId adapter_update(const Linear& layer, ValueId x);
+  // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
+  ValueId norm(ValueId x, const std::string& module, int64_t width);
+
+  // "MODULE.weight", or "MODULE.bias".
+  ValueId weight(ParameterRole role, const std::string& module, const Shape& shape);
+  // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
+  ValueId vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source);
+  // A weight of the base. It is trained in full fine-tuning, and where its module is one of modules_to_save.
+  ValueId weight(ParameterRole role, std::string name, const Shape& shape, ParameterSource source);
+  ValueId lora_weight(const Linear& layer, ParameterRole role);
+  // Makes the graph's value and notes the parameter.
+  ValueId add(Parameter parameter);
 
   Builder& builder_;
   const ModelConfig& config_;
   const DecoderOptions& options_;
   ValueId embedding_ = kNone, inv_freq_ = kNone, positions_ = kNone, dropout_seed_ = kNone;
-  std::vector<ValueId> weights_, trainable_;
+  ParameterTable parameters_;
+  int64_t trained_ = 0;  // parameters so far
 };
 
 }  // namespace spillway

@@ -13,6 +13,7 @@
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/transformer.h"
 #include "model/weights.h"
 
 namespace spillway {
@@ -24,43 +25,42 @@ constexpr std::string_view kCommand = "merge";
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 // Adds scale * B A to the weight of one layer.
-void add_product(std::vector<float>& weight, const LinearModule& module, const LoraOptions& lora,
+void add_product(std::vector<float>& weight, const Parameter& factor_a, const Parameter& factor_b, double scale,
                  const SafetensorsFolder& factors, ThreadPool& pool) {
-  std::vector<float> a(static_cast<size_t>(lora.r * module.in_features)),
-      b(static_cast<size_t>(module.out_features * lora.r));
-  factors.read(lora_name(module.name, 'A'), DType::kF32, a.data());
-  factors.read(lora_name(module.name, 'B'), DType::kF32, b.data());
-  const cpu::MatmulShape shape{module.out_features, module.in_features, lora.r, false, false};
+  std::vector<float> a(static_cast<size_t>(factor_a.shape.elems())), b(static_cast<size_t>(factor_b.shape.elems()));
+  factors.read(factor_a.name, DType::kF32, a.data());
+  factors.read(factor_b.name, DType::kF32, b.data());
+  const int64_t out = factor_b.shape[0], r = factor_b.shape[1], in = factor_a.shape[1];
+  const cpu::MatmulShape shape{out, in, r, false, false};
   const int64_t bytes = cpu::matmul_workspace_bytes(shape, DType::kF32, DType::kF32, pool.threads());
   std::vector<std::byte> storage(static_cast<size_t>(bytes + 64));
   void* workspace = storage.data();
   size_t space = storage.size();
   std::align(64, static_cast<size_t>(bytes), workspace, space);
   cpu::matmul({.shape = shape,
-               .a = {b.data(), DType::kF32, lora.r},
-               .b = {a.data(), DType::kF32, module.in_features},
+               .a = {b.data(), DType::kF32, r},
+               .b = {a.data(), DType::kF32, in},
                .c = weight.data(),
                .c_dtype = DType::kF32,
-               .c_stride = module.in_features,
-               .alpha = static_cast<float>(lora.scale()),
+               .c_stride = in,
+               .alpha = static_cast<float>(scale),
                .addend = weight.data(),
                .addend_dtype = DType::kF32,
-               .addend_stride = module.in_features},
+               .addend_stride = in},
               static_cast<std::byte*>(workspace), pool);
 }
 
-// What the merged model holds: the base's tensors, a head where the adapter has untied it, and the shapes of what the
-// adapter holds in full.
-std::vector<TensorSpec> merged_tensors(const ModelConfig& config, const SafetensorsFolder& base,
-                                       const SafetensorsFolder& adapter) {
-  std::vector<TensorSpec> specs;
-  const auto add = [&](const std::string& name, const StoredTensor& stored) {
-    const StoredTensor* saved = adapter.find(adapter_tensor_name(name));
-    specs.push_back({name, stored.dtype().value(), saved != nullptr ? saved->shape : stored.shape});
-  };
-  for (const auto& [name, entry] : base.tensors()) add(name, *entry.tensor);
-  if (config.copies_head && !base.find(kHead)) add(std::string(kHead), *base.find(kEmbedding));
-  return specs;
+// What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
+std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base) {
+  std::map<std::string, TensorSpec> specs;
+  for (const auto& [name, entry] : base.tensors())
+    specs[name] = {name, entry.tensor->dtype().value(), entry.tensor->shape};
+  for (const Parameter& p : parameters) {
+    if (p.is_of_model()) specs[p.name] = {p.name, base.find(p.source.name)->dtype().value(), p.shape.dims()};
+  }
+  std::vector<TensorSpec> result;
+  for (const auto& [name, spec] : specs) result.push_back(spec);
+  return result;
 }
 
 bool is_of_tokenizer(const std::string& name) {
@@ -96,25 +96,24 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
   ModelConfig config = read_model_config(model);
   const LoraOptions lora = read_adapter_options(adapter);
   fit_to_adapter(config, lora, adapter);
-  const SafetensorsFolder base = open_model_weights(model, config);
-  const SafetensorsFolder factors = open_adapter_weights(adapter, config, lora);
-  std::map<std::string, LinearModule> adapted;
-  for (const LinearModule& module : lora_targets(config, lora, adapter.string()))
-    adapted.emplace(module.name + ".weight", module);
-
-  const std::vector<TensorSpec> specs = merged_tensors(config, base, factors);
+  const ParameterTable parameters = decoder_parameters(config, {.lora = lora});
+  const SafetensorsFolder base = open_model_weights(model, parameters);
+  const SafetensorsFolder factors = open_adapter_weights(adapter, parameters, lora);
+  const std::vector<TensorSpec> specs = merged_tensors(parameters, base);
   AtomicFolder folder(out, kCommand);
   SafetensorsFolderWriter writer(folder.path(), specs);
   ThreadPool pool(available_cpus());
   for (const TensorSpec& spec : specs) {
     std::vector<float> values(static_cast<size_t>(spec.elems()));
-    if (const std::string saved = adapter_tensor_name(spec.name); factors.find(saved)) {
-      factors.read(saved, DType::kF32, values.data());
-    } else {
-      base.read(stored_name(config, spec.name), DType::kF32, values.data());
-    }
-    if (const auto found = adapted.find(spec.name); found != adapted.end())
-      add_product(values, found->second, lora, factors, pool);
+    const Parameter* weight = parameters.find(spec.name);  // null for what the base has besides
+    const bool saved = weight && weight->trained;
+    StoredWeight stored(saved ? factors : base, saved    ? adapter_tensor_name(weight->name)
+                                                : weight ? weight->source.name
+                                                         : spec.name);
+    stored.read({values.data(), DType::kF32, {spec.elems()}}, 0);
+    const Parameter* a = weight ? parameters.find(lora_name(weight->module, 'A')) : nullptr;
+    if (a && weight->role == ParameterRole::kLinear)
+      add_product(values, *a, *parameters.find(lora_name(weight->module, 'B')), lora.scale(), factors, pool);
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();

@@ -6,16 +6,14 @@
 #include "base/error.h"
 #include "model/adapter.h"
 #include "model/config.h"
-#include "model/modules.h"
+#include "model/transformer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spillway;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const ModelConfig config = parse_model_config(text, "config.json");
-    for (const WeightSpec& weight : model_weights(config))
-      SPILLWAY_CHECK(weight.shape.elems() > 0, "{} is empty", weight.name);
-    (void)rope_inverse_frequencies(config);
+    for (const Parameter& p : decoder_parameters(config)) SPILLWAY_CHECK(p.shape.elems() > 0, "{} is empty", p.name);
   } catch (const InputError&) {
   }
   try {

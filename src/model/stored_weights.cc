@@ -5,17 +5,6 @@
 #include "base/math.h"
 
 namespace spillway {
-namespace {
-
-bool is_as_wanted(const StoredTensor& tensor, const ValueType& type) {
-  if (tensor.dtype() != type.dtype || static_cast<int>(tensor.shape.size()) != type.shape.rank()) return false;
-  for (int axis = 0; axis < type.shape.rank(); ++axis) {
-    if (tensor.shape[static_cast<size_t>(axis)] != type.shape[axis]) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 std::vector<bool> StoredWeights::in_files(size_t values) const {
   std::vector<bool> result(values, false);
@@ -23,16 +12,16 @@ std::vector<bool> StoredWeights::in_files(size_t values) const {
   return result;
 }
 
-StoredWeights find_stored_weights(const Graph& graph, const SafetensorsFolder& folder) {
+StoredWeights find_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder) {
   StoredWeights result;
-  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
-    const Value& value = graph.value(id);
-    if (value.kind != ValueKind::kFrozenWeight || value.producer != kNone) continue;
-    const auto found = folder.tensors().find(value.name);
-    if (found == folder.tensors().end() || !is_as_wanted(*found->second.tensor, value.type)) continue;
+  for (const Parameter& p : parameters) {
+    if (p.trained || !p.is_of_model()) continue;
+    const auto found = folder.tensors().find(p.source.name);
+    if (found == folder.tensors().end()) continue;
     const auto& [tensor, file] = found->second;
+    if (tensor->dtype() != p.dtype || tensor->shape != p.shape.dims()) continue;
     const auto known = std::find(result.files.begin(), result.files.end(), file->path());
-    result.places[id] = {narrow<int32_t>(known - result.files.begin()), tensor->offset};
+    result.places[p.value] = {narrow<int32_t>(known - result.files.begin()), tensor->offset};
     if (known == result.files.end()) result.files.push_back(file->path());
   }
   return result;

@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "graph/graph.h"
 #include "io/safetensors.h"
+#include "model/parameters.h"
 #include "runtime/memory.h"
 
 namespace spillway {
@@ -20,8 +20,7 @@ struct StoredWeights {
   [[nodiscard]] std::vector<bool> in_files(size_t values) const;
 };
 
-// The frozen weights of `graph` that `folder` holds whole under their names, in their dtype and shape. By the headers
-// alone: no weight is read.
-[[nodiscard]] StoredWeights find_stored_weights(const Graph& graph, const SafetensorsFolder& folder);
+// The frozen weights that `folder` holds whole, in their dtype and shape. By the headers alone: no weight is read.
+[[nodiscard]] StoredWeights find_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder);
 
 }  // namespace spillway

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/error.h"
 #include "model/decoder_parts.h"
@@ -23,23 +24,23 @@ using Layer = ValueId (*)(DecoderParts& parts, int64_t layer, ValueId x, const A
 // Llama, Mistral and Qwen2 differ in biases, windows and rope, which the config says.
 ValueId llama_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend) {
   const std::string prefix = layer_prefix(layer);
-  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
+  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm"));
   parts.rotate_heads(heads);
   const ValueId attended = attend(layer, heads);
   if (attended == kNone) return kNone;
   x = parts.project_output(layer, attended, x);
-  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
+  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm"), x);
 }
 
 ValueId qwen3_layer(DecoderParts& parts, int64_t layer, ValueId x, const Attend& attend) {
   const std::string prefix = layer_prefix(layer);
-  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm.weight"));
+  AttentionHeads heads = parts.project_heads(layer, parts.norm(x, prefix + "input_layernorm"));
   parts.normalise_heads(layer, heads);
   parts.rotate_heads(heads);
   const ValueId attended = attend(layer, heads);
   if (attended == kNone) return kNone;
   x = parts.project_output(layer, attended, x);
-  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm.weight"), x);
+  return parts.mlp(layer, parts.norm(x, prefix + "post_attention_layernorm"), x);
 }
 
 Layer layer_of(Architecture architecture) {
@@ -64,7 +65,7 @@ ValueId append_layers(Builder& builder, const ModelConfig& config, DecoderParts&
     x = layer(parts, i, x, attend);
     builder.end_block();
   }
-  return x == kNone ? kNone : parts.norm(x, kFinalNorm);
+  return x == kNone ? kNone : parts.norm(x, "model.norm");
 }
 
 ops::AttentionOptions attention_options(const ModelConfig& config, int64_t layer) {
@@ -114,10 +115,20 @@ Decoder build_decoder(Builder& builder, const ModelConfig& config, const Decoder
     return ops::attention(builder, heads.q, heads.k, heads.v, inputs.seq_offsets, attention);
   });
   decoder.head = parts.head();
-  decoder.inv_freq = parts.inv_freq();
-  decoder.weights = parts.weights();
-  decoder.trainable = parts.trainable();
+  decoder.parameters = parts.parameters();
   return decoder;
+}
+
+ParameterTable decoder_parameters(const ModelConfig& config, DecoderOptions options) {
+  options.tokens = options.max_sequences = 1;
+  Graph graph;
+  Builder builder(graph);
+  ParameterTable result;
+  for (Parameter parameter : build_decoder(builder, config, options).parameters) {
+    parameter.value = kNone;
+    result.add(std::move(parameter));
+  }
+  return result;
 }
 
 CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options,
@@ -139,8 +150,7 @@ CachedDecoder build_cached_decoder(Builder& builder, const ModelConfig& config, 
     decoder.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
     builder.result(decoder.logits);
   }
-  decoder.inv_freq = parts.inv_freq();
-  decoder.weights = parts.weights();
+  decoder.parameters = parts.parameters();
   return decoder;
 }
 

@@ -7,13 +7,18 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <string_view>
 
 #include "graph/builder.h"
 #include "model/config.h"
 #include "model/lora.h"
+#include "model/parameters.h"
 
 namespace spillway {
+
+// Weights that are asked for by name: the head may be the embedding, or start as a copy of it.
+inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+inline constexpr std::string_view kHead = "lm_head.weight";
 
 // The inputs of a graph over one flat stream of at most T tokens; all are kBatch values.
 struct StreamInputs {
@@ -34,15 +39,17 @@ struct DecoderOptions {
 
 struct Decoder {
   StreamInputs inputs;
-  ValueId hidden = kNone;          // [T, hidden_size], after the final norm
-  ValueId head = kNone;            // [vocab_size, hidden_size]; the embedding where they are tied
-  ValueId inv_freq = kNone;        // f32 [head_dim / 2]: a constant of the rope that no file holds (load_base_weights)
-  std::vector<ValueId> weights;    // all of the base's
-  std::vector<ValueId> trainable;  // the weights to train: the base's, or the LoRA factors and modules_to_save
+  ValueId hidden = kNone;  // [T, hidden_size], after the final norm
+  ValueId head = kNone;    // [vocab_size, hidden_size]; the embedding where they are tied
+  ParameterTable parameters;
 };
 
 // Appends the inputs, the weights and the forward operations up to the final norm. Sets graph.tokens.
 [[nodiscard]] Decoder build_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options);
+
+// The parameters of that decoder without its graph; their values are kNone. Of the options only `dtype`, `train_base`
+// and `lora` matter.
+[[nodiscard]] ParameterTable decoder_parameters(const ModelConfig& config, DecoderOptions options = {});
 
 // For generation: keys and values of all tokens before stay in caches (kCache, "cache.layers.0.key") that several
 // sequences share, each with consecutive rows of its own. A run takes a stream of new tokens of any of them.
@@ -57,8 +64,7 @@ struct CachedDecoder {
   ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
   ValueId own = kNone;        // i32 [T]: the token's own row
   ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
-  ValueId inv_freq = kNone;
-  std::vector<ValueId> weights;
+  ParameterTable parameters;
 };
 
 // `rows` of each cache. A graph for kPrompt adopts one for kDecode, which has all weights.

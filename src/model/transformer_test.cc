@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <map>
+#include <string>
 
 #include "graph/verify.h"
+#include "io/safetensors.h"
 #include "model/adapter.h"
-#include "model/modules.h"
 
 using namespace spillway;
 
@@ -49,20 +49,24 @@ TEST_CASE("a decoder's graph is well formed and has exactly the model's weights"
     CHECK(static_cast<int64_t>(graph.blocks.size()) == config.num_hidden_layers);
     CHECK((decoder.head == graph.find(kEmbedding)) == config.tie_word_embeddings);
 
-    std::map<std::string, Shape> expected;
-    for (const WeightSpec& weight : model_weights(config)) expected[weight.name] = weight.shape;
-    CHECK(decoder.trainable == decoder.weights);
-    REQUIRE(decoder.weights.size() == expected.size());
-    for (const ValueId id : decoder.weights) {
-      const Value& weight = graph.value(id);
-      CAPTURE(weight.name);
-      REQUIRE(expected.count(weight.name) == 1);
-      CHECK(weight.type.shape == expected[weight.name]);
-      CHECK(weight.kind == ValueKind::kTrainableWeight);
+    const SafetensorsFolder files(kGolden / model);
+    size_t of_model = 0;
+    for (const Parameter& p : decoder.parameters) {
+      CAPTURE(p.name);
+      const Value& weight = graph.value(p.value);
+      CHECK(weight.name == p.name);
+      CHECK(weight.type == ValueType{p.dtype, p.shape});
+      CHECK(p.trained == (p.role != ParameterRole::kConstant));
+      CHECK((weight.kind == ValueKind::kTrainableWeight) == p.trained);
       const bool in_layer = weight.name.starts_with("model.layers.");
       CHECK((weight.block == kNone) == !in_layer);
-      if (in_layer) CHECK(weight.name.starts_with(layer_prefix(weight.block)));
+      if (in_layer) CHECK(weight.name.starts_with(fmt::format("model.layers.{}.", weight.block)));
+      if (!p.is_of_model()) continue;
+      ++of_model;
+      REQUIRE(files.find(p.name));
+      CHECK(files.find(p.name)->shape == p.shape.dims());
     }
+    CHECK(of_model == files.tensors().size());
   }
 }
 
@@ -77,13 +81,60 @@ TEST_CASE("adapters add two small products to each adapted layer and freeze the 
   CHECK(count_ops(adapted, "matmul") - count_ops(plain, "matmul") == 2 * 4);
   CHECK(count_ops(adapted, "dropout") == 4);
   CHECK(decoder.inputs.dropout_seed != kNone);
-  const auto specs = lora_weights(lora_targets(config, lora, "lora_target_modules"), lora);
-  REQUIRE(decoder.trainable.size() == specs.size());
-  for (size_t i = 0; i < specs.size(); ++i) {
-    CHECK(adapted.value(decoder.trainable[i]).name == specs[i].name);
-    CHECK(adapted.value(decoder.trainable[i]).type == ValueType{DType::kBF16, specs[i].shape});
+  const std::vector<std::string> targets = lora_targets(decoder.parameters, lora, "lora_target_modules");
+  CHECK(targets.size() == 4);
+  for (const std::string& module : targets) {
+    const Parameter* w = decoder.parameters.find(module + ".weight");
+    const Parameter *a = decoder.parameters.find(lora_name(module, 'A')),
+                    *b = decoder.parameters.find(lora_name(module, 'B'));
+    REQUIRE((w && a && b));
+    CHECK(adapted.value(a->value).type == ValueType{DType::kBF16, {4, w->shape[1]}});
+    CHECK(adapted.value(b->value).type == ValueType{DType::kBF16, {w->shape[0], 4}});
+    CHECK(adapted.value(b->value).kind == ValueKind::kTrainableWeight);
   }
-  for (const ValueId id : decoder.weights) CHECK(adapted.value(id).kind == ValueKind::kFrozenWeight);
+  for (const Parameter& p : decoder.parameters) {
+    CHECK(p.trained == p.is_factor());
+    CHECK((adapted.value(p.value).kind == ValueKind::kFrozenWeight) == !p.is_factor());
+  }
+}
+
+TEST_CASE("parameters without a graph are those of the graph") {
+  const ModelConfig config = read_model_config(kGolden / "qwen3");
+  const DecoderOptions options{.dtype = DType::kBF16, .tokens = 16, .lora = LoraOptions{.r = 2, .alpha = 2}};
+  Graph graph;
+  Builder builder(graph);
+  const ParameterTable built = build_decoder(builder, config, options).parameters;
+  const ParameterTable table = decoder_parameters(config, options);
+  REQUIRE(table.size() == built.size());
+  for (size_t i = 0; i < table.size(); ++i) {
+    CHECK(table[i].name == built[i].name);
+    CHECK(table[i].shape == built[i].shape);
+    CHECK(table[i].trained == built[i].trained);
+    CHECK(table[i].value == kNone);
+  }
+}
+
+TEST_CASE("a head that starts as the embedding, and rows of added tokens, say where they come from") {
+  ModelConfig config = read_model_config(kGolden / "llama32");
+  config.stored_vocab_size = config.vocab_size;
+  config.vocab_size += 4;
+  untie_head(config, {.modules_to_save = {"lm_head"}});
+  const ParameterTable table = decoder_parameters(config);
+  const Parameter* head = table.find(kHead);
+  REQUIRE(head);
+  CHECK(head->role == ParameterRole::kHead);
+  CHECK(head->source.name == kEmbedding);
+  CHECK(head->shape[0] == head->source.shape[0] + 4);
+}
+
+TEST_CASE("weight decay spares norms and biases") {
+  const LoraOptions lora{.r = 2, .alpha = 2};
+  for (const char* model : {"llama_bias", "qwen3"}) {
+    for (const Parameter& p : decoder_parameters(read_model_config(kGolden / model), {.lora = lora})) {
+      CAPTURE(p.name);
+      CHECK(p.decays() == !(p.name.ends_with("bias") || p.name.ends_with("norm.weight")));
+    }
+  }
 }
 
 TEST_CASE("windows, head norms and biases follow the config") {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "io/convert.h"
 #include "model/adapter.h"
+#include "model/transformer.h"
 
 namespace spillway {
 namespace {
@@ -18,36 +19,33 @@ namespace {
 // ` and 7 more`, or nothing.
 std::string and_more(size_t found) { return found > 1 ? fmt::format(" and {} more", found - 1) : ""; }
 
-void check_tensor(const SafetensorsFolder::Entry& entry, const WeightSpec& spec) {
+void check_tensor(const SafetensorsFolder::Entry& entry, const std::string& name, const Shape& shape) {
   const auto& [tensor, file] = entry;
-  bool fits = static_cast<int>(tensor->shape.size()) == spec.shape.rank();
-  for (int axis = 0; fits && axis < spec.shape.rank(); ++axis) {
-    fits = tensor->shape[static_cast<size_t>(axis)] == spec.shape[axis];
-  }
-  if (!fits) {
+  if (tensor->shape != shape.dims()) {
     throw input_error(file->path().string(),
-                      "expected {} of shape {}, got {}; use the weights that belong to this config", quote(spec.name),
-                      to_string(spec.shape), tensor->shape_text());
+                      "expected {} of shape {}, got {}; use the weights that belong to this config", quote(name),
+                      to_string(shape), tensor->shape_text());
   }
   const std::optional<DType> dtype = tensor->dtype();
   if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
     throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got {}; use a model in one of these",
-                      quote(spec.name), quote(tensor->dtype_name));
+                      quote(name), quote(tensor->dtype_name));
   }
 }
 
-// Every tensor of `specs` is there and fits, and there is no other but those that `is_spare` allows.
+// Every tensor that is `wanted` is there and fits, and there is no other but those that `is_spare` allows.
 template <typename IsSpare>
-void check_tensors(const SafetensorsFolder& folder, const std::vector<WeightSpec>& specs, const IsSpare& is_spare) {
+void check_tensors(const SafetensorsFolder& folder, const std::vector<ParameterSource>& wanted,
+                   const IsSpare& is_spare) {
   std::set<std::string_view> known;
   std::vector<std::string> missing, surplus;
-  for (const WeightSpec& spec : specs) {
-    known.insert(spec.name);
-    const auto it = folder.tensors().find(spec.name);
+  for (const auto& [name, shape] : wanted) {
+    if (!known.insert(name).second) continue;
+    const auto it = folder.tensors().find(name);
     if (it == folder.tensors().end()) {
-      missing.push_back(spec.name);
+      missing.push_back(name);
     } else {
-      check_tensor(it->second, spec);
+      check_tensor(it->second, name, shape);
     }
   }
   for (const auto& [name, entry] : folder.tensors()) {
@@ -90,30 +88,23 @@ void check_values(const SafetensorsFolder& folder, const StoredTensor& tensor) {
   }
 }
 
-// Reads every weight of the graph that the folder has a tensor for, under the name that `stored_as` gives it.
-template <typename StoredAs>
-void read_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store, const StoredAs& stored_as) {
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
-    const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
-    if (!is_weight || value.producer != kNone) continue;
-    const StoredTensor* tensor = folder.find(stored_as(value.name));
-    if (!tensor) continue;
-    const auto id = static_cast<ValueId>(i);
-    if (store.is_in_files(id)) {
-      check_values(folder, *tensor);
-      continue;
-    }
-    StoredWeight weight(folder, tensor->name);
-    store.write(id, [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
+void read_weight(const SafetensorsFolder& folder, std::string_view tensor, ValueId value, ValueStore& store) {
+  if (store.is_in_files(value)) {
+    check_values(folder, *folder.find(tensor));
+    return;
   }
+  StoredWeight weight(folder, tensor);
+  store.write(value, [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
+}
+
+// Of a model that has no head of its own: the embedding, if the folder has a head nevertheless.
+const Parameter* tied_embedding(const ParameterTable& parameters, const SafetensorsFolder& folder) {
+  const auto is_head = [](const Parameter& p) { return p.source.name == kHead; };
+  if (!folder.find(kHead) || std::any_of(parameters.begin(), parameters.end(), is_head)) return nullptr;
+  return parameters.find(kEmbedding);
 }
 
 }  // namespace
-
-std::string_view stored_name(const ModelConfig& config, std::string_view weight) {
-  return config.copies_head && weight == kHead ? kEmbedding : weight;
-}
 
 StoredWeight::StoredWeight(const SafetensorsFolder& folder, std::string_view name)
     : folder_(folder), name_(name), stored_elems_(folder.find(name)->elems()) {}
@@ -143,45 +134,44 @@ void StoredWeight::read(const TensorView& piece, int64_t first) {
                  piece.elems() - stored);
 }
 
-SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ModelConfig& config) {
+SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ParameterTable& parameters) {
   SafetensorsFolder files(folder);
-  ModelConfig stored = config;
-  stored.vocab_size = config.stored_vocab_size.value_or(config.vocab_size);
-  stored.tie_word_embeddings = config.tie_word_embeddings || config.copies_head;
-  std::vector<WeightSpec> specs = model_weights(stored);
-  if (stored.tie_word_embeddings && files.find(kHead)) {
-    specs.push_back({std::string(kHead), {stored.vocab_size, config.hidden_size}});
+  std::vector<ParameterSource> wanted;
+  for (const Parameter& p : parameters) {
+    if (p.is_of_model()) wanted.push_back(p.source);
   }
-  check_tensors(files, specs, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
+  if (const Parameter* embedding = tied_embedding(parameters, files))
+    wanted.push_back({std::string(kHead), embedding->source.shape});
+  check_tensors(files, wanted, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
   return files;
 }
 
-SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ModelConfig& config,
+SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ParameterTable& parameters,
                                        const LoraOptions& lora) {
   SafetensorsFolder files(folder, "adapter_model");
   const std::string where = (folder / "adapter_model.safetensors").string();
-  std::vector<WeightSpec> specs = lora_weights(lora_targets(config, lora, where), lora);
-  for (const WeightSpec& weight : saved_weights(config, lora, where)) {
-    specs.push_back({adapter_tensor_name(weight.name), weight.shape});
+  (void)lora_targets(parameters, lora, where);
+  (void)saved_weights(parameters, lora, where);
+  std::vector<ParameterSource> wanted;
+  for (const Parameter& p : parameters) {
+    if (p.trained) wanted.push_back({adapter_tensor_name(p.name), p.shape});
   }
   // Where the embedding was resized, PEFT stores what it trained a second time, and what it started from.
-  check_tensors(files, specs, [](std::string_view name) {
+  check_tensors(files, wanted, [](std::string_view name) {
     return name.ends_with(".modules_to_save.weight") || name.ends_with(".original_module.weight");
   });
   return files;
 }
 
-void load_base_weights(const Graph& graph, const ModelConfig& config, const SafetensorsFolder& folder,
-                       ValueStore& store) {
-  read_weights(graph, folder, store, [&](std::string_view weight) { return stored_name(config, weight); });
-  if (const ValueId id = graph.find(kRopeFrequencies); id != kNone) {
-    const std::vector<float> frequencies = rope_inverse_frequencies(config);
-    store.write(id, [&](const TensorView& piece, int64_t first) {
-      std::copy_n(frequencies.begin() + first, piece.elems(), piece.as<float>());
+void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
+  for (const Parameter& p : parameters) {
+    if (p.is_of_model() && !p.trained) read_weight(folder, p.source.name, p.value, store);
+    if (p.role != ParameterRole::kConstant) continue;
+    store.write(p.value, [&](const TensorView& piece, int64_t first) {
+      std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());
     });
   }
-  if ((config.tie_word_embeddings || config.copies_head) && folder.find(kHead) &&
-      !equal_values(folder, kHead, kEmbedding)) {
+  if (tied_embedding(parameters, folder) && !equal_values(folder, kHead, kEmbedding)) {
     throw input_error(folder.path().string(),
                       "expected {} to equal {}, since config.json ties them, got different values; "
                       "set tie_word_embeddings to false",
@@ -189,8 +179,10 @@ void load_base_weights(const Graph& graph, const ModelConfig& config, const Safe
   }
 }
 
-void load_adapter_weights(const Graph& graph, const SafetensorsFolder& folder, ValueStore& store) {
-  read_weights(graph, folder, store, adapter_tensor_name);
+void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
+  for (const Parameter& p : parameters) {
+    if (p.trained) read_weight(folder, adapter_tensor_name(p.name), p.value, store);
+  }
 }
 
 }  // namespace spillway

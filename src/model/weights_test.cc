@@ -26,10 +26,8 @@ const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR)
 // The tensors that llama2's config asks for, all zero, to change before writing.
 std::map<std::string, TensorSpec> llama2_tensors() {
   std::map<std::string, TensorSpec> result;
-  for (const WeightSpec& weight : model_weights(read_model_config(kGolden / "llama2"))) {
-    std::vector<int64_t> shape;
-    for (int axis = 0; axis < weight.shape.rank(); ++axis) shape.push_back(weight.shape[axis]);
-    result[weight.name] = {weight.name, DType::kF32, shape};
+  for (const Parameter& p : decoder_parameters(read_model_config(kGolden / "llama2"))) {
+    if (p.is_of_model()) result[p.name] = {p.name, DType::kF32, p.shape.dims()};
   }
   return result;
 }
@@ -62,7 +60,8 @@ std::string error_of(const Function& function) {
 std::string open_error(const std::map<std::string, TensorSpec>& tensors) {
   const TemporaryFolder folder;
   write(folder.path() / "model.safetensors", tensors);
-  return error_of([&] { (void)open_model_weights(folder.path(), read_model_config(kGolden / "llama2")); });
+  return error_of(
+      [&] { (void)open_model_weights(folder.path(), decoder_parameters(read_model_config(kGolden / "llama2"))); });
 }
 
 }  // namespace
@@ -72,11 +71,14 @@ TEST_CASE("every golden model holds exactly the tensors that its config describe
        {"llama2", "llama32", "llama_linear", "llama_bias", "mistral", "qwen2", "qwen2_tied", "qwen3", "qwen3_tied"}) {
     CAPTURE(name);
     const ModelConfig config = read_model_config(kGolden / name);
-    const SafetensorsFolder folder = open_model_weights(kGolden / name, config);
-    CHECK(folder.tensors().size() == model_weights(config).size());
     const LoraOptions lora = read_adapter_options(kGolden / name / "adapter");
     CHECK(lora.r == 4);
-    CHECK(open_adapter_weights(kGolden / name / "adapter", config, lora).tensors().size() > 0);
+    const ParameterTable parameters = decoder_parameters(config, {.lora = lora});
+    const SafetensorsFolder folder = open_model_weights(kGolden / name, parameters);
+    const auto of_model =
+        std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
+    CHECK(std::ssize(folder.tensors()) == of_model);
+    CHECK(open_adapter_weights(kGolden / name / "adapter", parameters, lora).tensors().size() > 0);
   }
 }
 
@@ -109,22 +111,20 @@ TEST_CASE("a missing, surplus, misshapen or integer tensor is named") {
 
 TEST_CASE("weights are read into the graph's weights of the same names, the frequencies of the rope are computed") {
   const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
-  const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", config);
   Graph graph;
-  graph.values.push_back(
-      {.name = std::string(kFinalNorm), .type = {DType::kBF16, {32}}, .kind = ValueKind::kFrozenWeight});
-  graph.values.push_back({.name = "elsewhere", .type = {DType::kF32, {1}}, .kind = ValueKind::kTrainableWeight});
-  graph.values.push_back(
-      {.name = std::string(kRopeFrequencies), .type = {DType::kF32, {8}}, .kind = ValueKind::kFrozenWeight});
+  Builder b(graph);
+  const ParameterTable parameters = build_decoder(b, config, {.dtype = DType::kBF16, .tokens = 8}).parameters;
+  const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", parameters);
+  const ValueId elsewhere = b.input("elsewhere", {DType::kF32, {1}}, ValueKind::kTrainableWeight);
   PiecewiseStore store(graph, 5);
-  load_base_weights(graph, config, folder, store);
+  load_base_weights(parameters, folder, store);
   const std::vector<float> frequencies = rope_inverse_frequencies(config);
   REQUIRE(frequencies.size() == 8);
-  CHECK(std::memcmp(store.bytes(2).data(), frequencies.data(), 32) == 0);
-  CHECK(store.bytes(1) == std::vector<std::byte>(4, std::byte{0xA5}));
+  CHECK(std::memcmp(store.bytes(graph.find("rope.inv_freq")).data(), frequencies.data(), 32) == 0);
+  CHECK(store.bytes(elsewhere) == std::vector<std::byte>(4, std::byte{0xA5}));
   std::vector<float> expected(32);
-  folder.read(kFinalNorm, DType::kF32, expected.data());
-  const auto* norm = reinterpret_cast<const bf16*>(store.bytes(0).data());
+  folder.read("model.norm.weight", DType::kF32, expected.data());
+  const auto* norm = reinterpret_cast<const bf16*>(store.bytes(graph.find("model.norm.weight")).data());
   for (size_t i = 0; i < 32; ++i) CHECK(norm[i].bits == to_bf16(expected[i]).bits);
 }
 
@@ -132,15 +132,15 @@ TEST_CASE("rows of added tokens are the mean of the stored ones") {
   ModelConfig config = read_model_config(kGolden / "llama2");
   config.stored_vocab_size = config.vocab_size;
   config.vocab_size += 3;
-  const SafetensorsFolder folder = open_model_weights(kGolden / "llama2", config);
   Graph graph;
-  graph.values.push_back(
-      {.name = std::string(kEmbedding), .type = {DType::kF32, {99, 32}}, .kind = ValueKind::kTrainableWeight});
+  Builder b(graph);
+  const ParameterTable parameters = build_decoder(b, config, {.tokens = 8}).parameters;
+  const SafetensorsFolder folder = open_model_weights(kGolden / "llama2", parameters);
   PiecewiseStore store(graph, 45);
-  load_base_weights(graph, config, folder, store);
+  load_base_weights(parameters, folder, store);
   std::vector<float> stored(96 * 32);
   folder.read(kEmbedding, DType::kF32, stored.data());
-  const auto* grown = reinterpret_cast<const float*>(store.bytes(0).data());
+  const auto* grown = reinterpret_cast<const float*>(store.bytes(graph.find(kEmbedding)).data());
   CHECK(std::equal(stored.begin(), stored.end(), grown));
   for (size_t column = 0; column < 32; ++column) {
     double sum = 0;
@@ -150,21 +150,22 @@ TEST_CASE("rows of added tokens are the mean of the stored ones") {
 }
 
 TEST_CASE("weights that stay in the files are not loaded, but NaN in them is refused") {
-  const ModelConfig config = read_model_config(kGolden / "llama2");
   Graph graph;
-  graph.values.push_back(
-      {.name = std::string(kEmbedding), .type = {DType::kF32, {96, 32}}, .kind = ValueKind::kFrozenWeight});
+  Builder b(graph);
+  const ValueId id = b.input("w", {DType::kF32, {96, 32}}, ValueKind::kFrozenWeight);
+  ParameterTable parameters;
+  parameters.add({.name = "w", .shape = {96, 32}, .source = {"w", {96, 32}}, .value = id});
   const auto load = [&](float last) {
     const TemporaryFolder folder;
-    const TensorSpec spec{std::string(kEmbedding), DType::kF32, {96, 32}};
+    const TensorSpec spec{"w", DType::kF32, {96, 32}};
     SafetensorsWriter writer(folder.path() / "model.safetensors", {spec});
     std::vector<float> values(96 * 32, 1.0f);
     values.back() = last;
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
     writer.commit();
     PiecewiseStore store(graph, 1000);
-    store.in_files = {0};
-    return error_of([&] { load_base_weights(graph, config, SafetensorsFolder(folder.path()), store); });
+    store.in_files = {id};
+    return error_of([&] { load_base_weights(parameters, SafetensorsFolder(folder.path()), store); });
   };
   CHECK(load(2).empty());
   CHECK(load(std::numeric_limits<float>::quiet_NaN()).find("got NaN or infinity at element 3071;") !=
@@ -190,38 +191,42 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
   }
   write_file(folder.path() / "model.safetensors.index.json", index.dump());
 
-  Graph graph;
-  Builder b(graph);
-  (void)b.input("computed", {DType::kF32, {4}}, ValueKind::kFrozenWeight);
-  const ValueId other = b.input("other", {DType::kBF16, {7}}, ValueKind::kFrozenWeight);
-  const ValueId same = b.input("same", {DType::kBF16, {3, 5}}, ValueKind::kFrozenWeight);
-  (void)b.input("wide", {DType::kBF16, {3}}, ValueKind::kFrozenWeight);
-  (void)b.input("turned", {DType::kBF16, {3, 5}}, ValueKind::kFrozenWeight);
-  (void)b.input("trained", {DType::kBF16, {7}}, ValueKind::kTrainableWeight);
-  (void)b.input("half", {DType::kBF16, {7}}, ValueKind::kFrozenWeight);
-  const StoredWeights stored = find_stored_weights(graph, SafetensorsFolder(folder.path()));
-  CHECK(stored.in_files(graph.values.size()) == std::vector<bool>{false, true, true, false, false, false, false});
+  ParameterTable parameters;
+  const auto add = [&](const char* name, DType dtype, const Shape& shape, bool trained = false) {
+    const auto id = static_cast<ValueId>(parameters.size());
+    return parameters.add(
+        {.name = name, .shape = shape, .dtype = dtype, .trained = trained, .source = {name, shape}, .value = id});
+  };
+  add("computed", DType::kF32, {4});
+  const size_t other = add("other", DType::kBF16, {7});
+  const size_t same = add("same", DType::kBF16, {3, 5});
+  add("wide", DType::kBF16, {3});
+  add("turned", DType::kBF16, {3, 5});
+  add("trained", DType::kBF16, {7}, true);
+  add("half", DType::kBF16, {7});
+  const StoredWeights stored = find_stored_weights(parameters, SafetensorsFolder(folder.path()));
+  CHECK(stored.in_files(parameters.size()) == std::vector<bool>{false, true, true, false, false, false, false});
   CHECK(stored.files.size() == 2);
-  for (const ValueId id : {other, same}) {
-    const FilePlace place = stored.places.at(id);
-    const Value& value = graph.value(id);
-    std::vector<uint16_t> bits(static_cast<size_t>(value.type.shape.elems()));
+  for (const size_t i : {other, same}) {
+    const Parameter& p = parameters[i];
+    const FilePlace place = stored.places.at(p.value);
+    std::vector<uint16_t> bits(static_cast<size_t>(p.shape.elems()));
     ReadFile(stored.files[static_cast<size_t>(place.file)]).read(place.offset, std::as_writable_bytes(std::span(bits)));
-    CHECK(bits == std::vector<uint16_t>(bits.size(), to_bf16(static_cast<float>(value.name[0])).bits));
+    CHECK(bits == std::vector<uint16_t>(bits.size(), to_bf16(static_cast<float>(p.name[0])).bits));
   }
 }
 
 TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the files") {
   const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
-  const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", config);
+  const SafetensorsFolder folder(kGolden / "qwen3_tied");
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Graph graph;
     Builder b(graph);
     const Decoder decoder = build_decoder(b, config, {.dtype = dtype, .tokens = 8});
-    const std::vector<bool> found = find_stored_weights(graph, folder).in_files(graph.values.size());
+    const std::vector<bool> found = find_stored_weights(decoder.parameters, folder).in_files(graph.values.size());
     const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
-    for (const ValueId id : decoder.weights) CHECK(found[static_cast<size_t>(id)] == is_stored);
-    CHECK(!found[static_cast<size_t>(decoder.inv_freq)]);
+    for (const Parameter& p : decoder.parameters)
+      CHECK(found[static_cast<size_t>(p.value)] == (is_stored && p.is_of_model()));
   }
 }
 
@@ -229,24 +234,14 @@ TEST_CASE("a head beside tied embeddings must equal them") {
   ModelConfig config = read_model_config(kGolden / "llama2");
   config.tie_word_embeddings = true;
   Graph graph;
-  graph.values.push_back(
-      {.name = std::string(kEmbedding), .type = {DType::kF32, {96, 32}}, .kind = ValueKind::kFrozenWeight});
+  Builder b(graph);
+  const ParameterTable parameters = build_decoder(b, config, {.tokens = 8}).parameters;
   PiecewiseStore store(graph, 1000);
-  const auto load = [&](const SafetensorsFolder& folder) { load_base_weights(graph, config, folder, store); };
+  const auto load = [&](const SafetensorsFolder& folder) { load_base_weights(parameters, folder, store); };
   const TemporaryFolder equal;
   write(equal.path() / "model.safetensors", llama2_tensors());
-  CHECK(error_of([&] { load(open_model_weights(equal.path(), config)); }).empty());
+  CHECK(error_of([&] { load(open_model_weights(equal.path(), parameters)); }).empty());
   CHECK(error_of([&] {
-          load(open_model_weights(kGolden / "llama2", config));
+          load(open_model_weights(kGolden / "llama2", parameters));
         }).find("set tie_word_embeddings to false") != std::string::npos);
-}
-
-TEST_CASE("weight decay spares norms and biases") {
-  CHECK(has_weight_decay("model.embed_tokens.weight"));
-  CHECK(has_weight_decay("model.layers.0.self_attn.q_proj.weight"));
-  CHECK(has_weight_decay(lora_name("model.layers.0.mlp.up_proj", 'A')));
-  CHECK(!has_weight_decay("model.layers.0.self_attn.q_proj.bias"));
-  CHECK(!has_weight_decay("model.layers.0.self_attn.k_norm.weight"));
-  CHECK(!has_weight_decay("model.layers.0.post_attention_layernorm.weight"));
-  CHECK(!has_weight_decay("model.norm.weight"));
 }

@@ -6,9 +6,27 @@
 
 namespace spillway {
 
+class LoadProgress::CountingWriter final : public Writer {
+ public:
+  CountingWriter(LoadProgress& progress, ValueId id)
+      : progress_(progress),
+        writer_(progress.store_.writer(id)),
+        elem_bytes_(size_of(progress.graph_.value(id).type.dtype)) {}
+
+  void append(const void* elements, int64_t count) override {
+    writer_->append(elements, count);
+    progress_.count(count * elem_bytes_);
+  }
+
+ private:
+  LoadProgress& progress_;
+  std::unique_ptr<Writer> writer_;
+  int64_t elem_bytes_;
+};
+
 LoadProgress::LoadProgress(ValueStore& store, const Graph& graph, const Program& program, Progress& progress,
                            std::span<const TierMemory> tiers)
-    : store_(store), progress_(progress), state_{.what = "weights", .tiers = tiers} {
+    : store_(store), graph_(graph), progress_(progress), state_{.what = "weights", .tiers = tiers} {
   for (const Operand& home : program.homes) {
     if (graph.is_persistent(home.value) && home.place.tier != Tier::kFiles) state_.total_bytes += home.place.bytes;
   }
@@ -18,10 +36,18 @@ LoadProgress::LoadProgress(ValueStore& store, const Graph& graph, const Program&
 void LoadProgress::write(ValueId id, const Visitor& fill) {
   store_.write(id, [&](const TensorView& piece, int64_t first_elem) {
     fill(piece, first_elem);
-    // The end is finish()'s to show.
-    state_.bytes = std::min(state_.bytes + piece.bytes(), state_.total_bytes - 1);
-    progress_.load(state_, now_seconds());
+    count(piece.bytes());
   });
+}
+
+std::unique_ptr<ValueStore::Writer> LoadProgress::writer(ValueId id) {
+  return std::make_unique<CountingWriter>(*this, id);
+}
+
+void LoadProgress::count(int64_t bytes) {
+  // The end is finish()'s to show.
+  state_.bytes = std::min(state_.bytes + bytes, state_.total_bytes - 1);
+  progress_.load(state_, now_seconds());
 }
 
 void LoadProgress::finish() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "plan/program.h"
@@ -18,12 +19,18 @@ class LoadProgress final : public ValueStore {
 
   void read(ValueId id, const Visitor& use) override { store_.read(id, use); }
   void write(ValueId id, const Visitor& fill) override;
+  [[nodiscard]] std::unique_ptr<Writer> writer(ValueId id) override;
   [[nodiscard]] bool is_in_files(ValueId id) const override { return store_.is_in_files(id); }
   // What has not been written needed no writing.
   void finish();
 
  private:
+  class CountingWriter;
+
+  void count(int64_t bytes);
+
   ValueStore& store_;
+  const Graph& graph_;
   Progress& progress_;
   LoadState state_;
 };

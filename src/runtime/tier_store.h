@@ -2,6 +2,10 @@
 // buffer.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
 #include "runtime/loaded_program.h"
 #include "runtime/value_store.h"
 
@@ -14,10 +18,18 @@ class TierStore final : public ValueStore {
   // Throw MachineError where a transfer fails.
   void read(ValueId id, const Visitor& use) override;
   void write(ValueId id, const Visitor& fill) override;
+  [[nodiscard]] std::unique_ptr<Writer> writer(ValueId id) override;
   [[nodiscard]] bool is_in_files(ValueId id) const override { return loaded_.home_of(id).tier == Tier::kFiles; }
 
  private:
+  class TierWriter;
+
   void for_each_piece(ValueId id, bool reads, const Visitor& visit);
+  [[nodiscard]] bool is_in_host_memory(ValueId id) const;
+  // Brings [begin, begin + bytes) of a value that is not in host memory to its home, or from there. The buffer's length
+  // is a multiple of kDiskAlignment.
+  void store_piece(ValueId id, int64_t begin, int64_t bytes, std::byte* buffer);
+  void load_piece(ValueId id, int64_t begin, int64_t bytes, std::byte* buffer);
 
   LoadedProgram& loaded_;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -32,6 +33,8 @@ class Shape {
     for (int axis = 0; axis < rank_; ++axis) product *= dims_[static_cast<size_t>(axis)];
     return product;
   }
+  // As files and JSON have them.
+  [[nodiscard]] std::vector<int64_t> dims() const { return {dims_.begin(), dims_.begin() + rank_}; }
   bool operator==(const Shape&) const = default;
 
  private:

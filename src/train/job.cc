@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -28,13 +27,6 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const ModelConfig
   return lora;
 }
 
-template <typename Named>
-std::set<std::string> names_of(const std::vector<Named>& all) {
-  std::set<std::string> names;
-  for (const Named& one : all) names.insert(one.name);
-  return names;
-}
-
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
 LoraOptions continued_lora(const config::AdapterSettings& adapter, const ModelConfig& model) {
   LoraOptions lora = read_adapter_options(adapter.model_dir);
@@ -44,16 +36,17 @@ LoraOptions continued_lora(const config::AdapterSettings& adapter, const ModelCo
   };
   if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
   if (adapter.alpha != 0 && adapter.alpha != lora.alpha) throw differs("lora_alpha", lora.alpha, adapter.alpha);
+  const ParameterTable parameters = decoder_parameters(model);
   if (adapter.target_linear || !adapter.target_modules.empty()) {
     const std::string_view key = adapter.target_linear ? "lora_target_linear" : "lora_target_modules";
-    const auto theirs = names_of(lora_targets(model, lora, adapter.model_dir));
-    const auto ours = names_of(lora_targets(model, fresh_lora(adapter, model), key));
+    const auto theirs = lora_targets(parameters, lora, adapter.model_dir);
+    const auto ours = lora_targets(parameters, fresh_lora(adapter, model), key);
     if (theirs != ours)
       throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
   }
   if (!adapter.modules_to_save.empty()) {
-    const auto theirs = names_of(saved_weights(model, lora, adapter.model_dir));
-    const auto ours = names_of(saved_weights(model, fresh_lora(adapter, model), "lora_modules_to_save"));
+    const auto theirs = saved_weights(parameters, lora, adapter.model_dir);
+    const auto ours = saved_weights(parameters, fresh_lora(adapter, model), "lora_modules_to_save");
     if (theirs != ours)
       throw differs("lora_modules_to_save", fmt::format("{}", fmt::join(lora.modules_to_save, ", ")), "others");
   }
@@ -68,9 +61,9 @@ LoraOptions lora_options(const config::AdapterSettings& adapter, ModelConfig& mo
     return continued_lora(adapter, model);
   }
   LoraOptions lora = fresh_lora(adapter, model);
-  (void)lora_targets(model, lora, "lora_target_modules");
+  (void)lora_targets(decoder_parameters(model), lora, "lora_target_modules");
   untie_head(model, lora);
-  (void)saved_weights(model, lora, "lora_modules_to_save");
+  (void)saved_weights(decoder_parameters(model), lora, "lora_modules_to_save");
   return lora;
 }
 
@@ -113,12 +106,12 @@ std::string make_title(const Job& job, const Machine& machine) {
 }
 
 // A folder without weights can be planned for, too.
-StoredWeights stored_weights(const Job& job, const Graph& graph) {
+StoredWeights stored_weights(const Job& job, const ParameterTable& parameters) {
   const std::filesystem::path folder = job.config.model.base_model;
   if (!std::filesystem::exists(folder / "model.safetensors") &&
       !std::filesystem::exists(folder / "model.safetensors.index.json"))
     return {};
-  return find_stored_weights(graph, SafetensorsFolder(folder));
+  return find_stored_weights(parameters, SafetensorsFolder(folder));
 }
 
 int64_t stored_bytes(const Graph& graph, const StoredWeights& stored) {
@@ -181,7 +174,8 @@ Job make_job(const config::Config& config, const Machine& machine) {
   Job job{.config = config, .model = read_model_config(config.model.base_model)};
   std::optional<LoraOptions> lora;
   if (config.adapter) lora = lora_options(*config.adapter, job.model);
-  job.notes = grow_vocabulary(job.config.tokenizer, job.model, lora ? &*lora : nullptr);
+  const ParameterTable parameters = decoder_parameters(job.model, {.train_base = !lora, .lora = lora});
+  job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
   job.graph = {.decoder = decoder_options(config.model, config.batches, std::move(lora)),
                .optimizer = ops::find_optimizer(config.optimizer.optimizer.name),
                .optimizer_options = optimizer_options(config.optimizer),
@@ -216,7 +210,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
       .title = job.title, .budget = job.budget, .accumulation = job.config.batches.gradient_accumulation_steps};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
-    result.stored = stored_weights(job, graph);
+    result.stored = stored_weights(job, result.training.decoder.parameters);
     const int64_t ram = ram_bytes(machine);
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }

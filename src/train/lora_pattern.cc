@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "config/module_pattern.h"
 #include "model/adapter.h"
+#include "model/transformer.h"
 
 namespace spillway::train {
 std::set<std::string, std::less<>> modules_matching(const ModelConfig& model, std::string_view pattern,
@@ -11,12 +12,13 @@ std::set<std::string, std::less<>> modules_matching(const ModelConfig& model, st
   const text::Regex regex = config::whole_path(pattern, where);
   text::RegexScratch scratch;
   std::set<std::string, std::less<>> paths;
-  for (const LinearModule& module : lora_targets(model, {}, where)) {
-    regex.find_all(module.name, scratch, [&](size_t, size_t) { paths.insert(module.name); });
+  const std::vector<std::string> modules = lora_targets(decoder_parameters(model), {}, where);
+  for (const std::string& module : modules) {
+    regex.find_all(module, scratch, [&](size_t, size_t) { paths.insert(module); });
   }
   if (paths.empty()) {
-    throw input_error(where, "expected a pattern that matches layers such as {}, got {}; change it",
-                      lora_targets(model, {}, where).front().name, quote(pattern));
+    throw input_error(where, "expected a pattern that matches layers such as {}, got {}; change it", modules.front(),
+                      quote(pattern));
   }
   return paths;
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "config/module_pattern.h"
 
@@ -10,14 +12,13 @@ using namespace spillway::train;
 
 namespace {
 
-ModelConfig two_layers() {
-  ModelConfig config;
-  config.num_hidden_layers = 2;
-  return config;
+// Two layers.
+ModelConfig tiny_model() {
+  return read_model_config(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2");
 }
 
 std::set<std::string, std::less<>> matching(std::string_view pattern) {
-  return modules_matching(two_layers(), pattern, "lora_target_modules");
+  return modules_matching(tiny_model(), pattern, "lora_target_modules");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <span>
 
 #include "base/error.h"
@@ -12,19 +13,13 @@
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
-#include "model/modules.h"
+#include "model/transformer.h"
 #include "model/weights.h"
 #include "train/model_card.h"
 #include "train/tokenizer_files.h"
 
 namespace spillway::train {
 namespace {
-
-std::vector<int64_t> dims(const Shape& shape) {
-  std::vector<int64_t> result;
-  for (int axis = 0; axis < shape.rank(); ++axis) result.push_back(shape[axis]);
-  return result;
-}
 
 // A tensor of the state as files hold it, whole, and the values that make it up in the order of its elements.
 struct StateTensor {
@@ -95,57 +90,56 @@ void append_tensor(Writer& writer, const std::string& name, ValueStore& store, c
 
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
 
-// A as PEFT initialises it.
-class FreshFactor {
- public:
-  FreshFactor(const LinearModule& module, uint64_t seed) : module_(module), seed_(seed), scratch_(kScratchElems) {}
-
-  void fill(const TensorView& piece, int64_t first_elem) {
-    if (piece.dtype == DType::kF32) {
-      initialise_lora_a({piece.as<float>(), static_cast<size_t>(piece.elems())}, first_elem, module_, seed_);
-      return;
-    }
+// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in f32, and a working copy
+// beside that gets what they round to. `where` names their source in errors.
+void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
+                 const ValueStore::Visitor& fill) {
+  constexpr int64_t kScratchElems = int64_t{1} << 14;
+  const Parameter& p = training.parameter_of(t);
+  const StateTensor master = master_tensor(training, t);
+  if (master.parts.empty()) {
+    write_tensor(store, weight_tensor(training, t), fill);
+    return;
+  }
+  const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
+  std::vector<std::byte> rounded(static_cast<size_t>(kScratchElems * size_of(p.dtype)));
+  write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
+    fill(piece, first);
     for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
       const int64_t count = std::min(kScratchElems, piece.elems() - done);
-      initialise_lora_a(std::span(scratch_).first(static_cast<size_t>(count)), first_elem + done, module_, seed_);
-      convert_floats(scratch_.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
-                     count);
-    }
-  }
-
- private:
-  static constexpr int64_t kScratchElems = int64_t{1} << 14;
-
-  const LinearModule& module_;
-  uint64_t seed_;
-  std::vector<float> scratch_;
-};
-
-void initialise_adapter(const Job& job, const TrainingGraph& training, ValueStore& store) {
-  const std::vector<LinearModule> modules = lora_targets(job.model, *job.graph.decoder.lora, "lora_target_modules");
-  std::map<std::string, const LinearModule*> module_of;  // by the name of A
-  for (const LinearModule& module : modules) module_of[lora_name(module.name, 'A')] = &module;
-  for (const TrainedWeight& t : training.trained) {
-    const std::string& name = training.graph.value(t.weight).name;
-    if (!name.starts_with(kAdapterPrefix)) continue;  // of the base
-    const auto found = module_of.find(name);
-    for (const StateTensor& tensor : {weight_tensor(training, t), master_tensor(training, t)}) {
-      if (found == module_of.end()) {
-        write_tensor(store, tensor, clear);
-        continue;
+      convert_floats(piece.as<float>() + done, DType::kF32, rounded.data(), p.dtype, count);
+      if (const int64_t bad = find_nonfinite(rounded.data(), p.dtype, count); bad >= 0) {
+        throw input_error(where, "expected finite values in tensor {}, got a value too large for {} at element {}; {}",
+                          quote(p.name), name_of(p.dtype), first + done + bad, "use weights without NaN and infinity");
       }
-      FreshFactor factor(*found->second, static_cast<uint64_t>(job.config.seed));
-      write_tensor(store, tensor, [&](const TensorView& piece, int64_t first) { factor.fill(piece, first); });
+      copy->append(rounded.data(), count);
     }
-  }
+  });
+}
+
+// As PEFT initialises a factor.
+void initialise_factor(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  const Parameter& p = training.parameter_of(t);
+  write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
+    if (p.role == ParameterRole::kLoraB) return clear(piece, first);
+    initialise_lora_a({piece.as<float>(), static_cast<size_t>(piece.elems())}, first, p,
+                      static_cast<uint64_t>(job.config.seed));
+  });
+}
+
+void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
+                  const TrainedWeight& t, ValueStore& store) {
+  StoredWeight stored(folder, tensor);
+  write_exact(store, training, t, folder.file_of(tensor).string(),
+              [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }
 
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                         ValueStore& store) {
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
-    const Value& weight = training.graph.value(t.weight);
-    specs.push_back({adapter_tensor_name(weight.name), DType::kF32, dims(weight.type.shape)});
+    const Parameter& p = training.parameter_of(t);
+    specs.push_back({adapter_tensor_name(p.name), DType::kF32, p.shape.dims()});
   }
   SafetensorsWriter writer(folder / "adapter_model.safetensors", specs);
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -153,7 +147,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   }
   writer.commit();
   write_file(folder / "adapter_config.json",
-             adapter_config_json(job.model, *job.graph.decoder.lora, job.config.model.base_model));
+             adapter_config_json(training.decoder.parameters, *job.graph.decoder.lora, job.config.model.base_model));
   return writer.checksums();
 }
 
@@ -166,21 +160,15 @@ void remove_adapter(const std::filesystem::path& folder) {
 
 TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                            ValueStore& store) {
-  const Graph& graph = training.graph;
   const SafetensorsFolder base(job.config.model.base_model);
   std::vector<TensorSpec> specs;
-  for (const ValueId id : training.decoder.weights) {
-    const Value& weight = graph.value(id);
-    specs.push_back({weight.name, base.find(weight.name)->dtype().value_or(DType::kF32), dims(weight.type.shape)});
+  for (const TrainedWeight& t : training.trained) {
+    const Parameter& p = training.parameter_of(t);
+    specs.push_back({p.name, base.find(p.source.name)->dtype().value_or(DType::kF32), p.shape.dims()});
   }
   SafetensorsFolderWriter writer(folder, specs);
-  for (const ValueId id : training.decoder.weights) {
-    const auto found = std::find_if(training.trained.begin(), training.trained.end(),
-                                    [&](const TrainedWeight& t) { return t.weight == id; });
-    const StateTensor tensor =
-        found == training.trained.end() ? StateTensor{"", id, {{id, 0}}} : exact_tensor(training, *found);
-    append_tensor(writer, graph.value(id).name, store, tensor);
-  }
+  for (const TrainedWeight& t : training.trained)
+    append_tensor(writer, training.parameter_of(t).name, store, exact_tensor(training, t));
   writer.commit();
   remove_adapter(folder);
   write_file(folder / "config.json", model_config_json(job.config.model.base_model, job.model));
@@ -189,25 +177,25 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
 
 }  // namespace
 
-InitialState::InitialState(const Job& job) : base_(open_model_weights(job.config.model.base_model, job.model)) {
-  if (job.config.adapter && !job.config.adapter->model_dir.empty()) {
-    adapter_ = std::make_unique<SafetensorsFolder>(
-        open_adapter_weights(job.config.adapter->model_dir, job.model, *job.graph.decoder.lora));
-  }
+InitialState::InitialState(const Job& job) : InitialState(job, decoder_parameters(job.model, job.graph.decoder)) {}
+
+InitialState::InitialState(const Job& job, const ParameterTable& parameters)
+    : base_(open_model_weights(job.config.model.base_model, parameters)) {
+  if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
+  adapter_ = std::make_unique<SafetensorsFolder>(
+      open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.decoder.lora));
 }
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
-  load_base_weights(training.graph, job.model, base_, store);
-  if (adapter_) load_adapter_weights(training.graph, *adapter_, store);
-  if (job.graph.decoder.lora && !adapter_) initialise_adapter(job, training, store);
+  load_base_weights(training.decoder.parameters, base_, store);
   for (const TrainedWeight& t : training.trained) {
-    const std::string& name = training.graph.value(t.weight).name;
-    const std::string in_adapter = adapter_tensor_name(name), in_base(stored_name(job.model, name));
-    const bool adapts = adapter_ && adapter_->find(in_adapter);
-    if (adapts || base_.find(in_base)) {
-      StoredWeight stored(adapts ? *adapter_ : base_, adapts ? in_adapter : in_base);
-      write_tensor(store, master_tensor(training, t),
-                   [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
+    const Parameter& p = training.parameter_of(t);
+    if (adapter_) {
+      read_trained(*adapter_, adapter_tensor_name(p.name), training, t, store);
+    } else if (p.is_of_model()) {
+      read_trained(base_, p.source.name, training, t, store);
+    } else {
+      initialise_factor(job, training, t, store);
     }
     for (size_t i = 0; i < training.states.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
@@ -227,7 +215,7 @@ TensorSums save_optimizer_state(const std::filesystem::path& file, const Trainin
   std::vector<TensorSpec> specs;
   const std::vector<StateTensor> tensors = state_tensors(training);
   for (const StateTensor& tensor : tensors) {
-    specs.push_back({tensor.name, DType::kF32, dims(training.graph.value(tensor.weight).type.shape)});
+    specs.push_back({tensor.name, DType::kF32, training.graph.value(tensor.weight).type.shape.dims()});
   }
   SafetensorsWriter writer(file, specs);
   for (const StateTensor& tensor : tensors) append_tensor(writer, tensor.name, store, tensor);
@@ -249,7 +237,7 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
   for (const StateTensor& tensor : tensors) {
     const ValueType type{DType::kF32, training.graph.value(tensor.weight).type.shape};
     const auto found = stored.find(tensor.name);
-    if (found == stored.end() || found->second->shape != dims(type.shape) || found->second->dtype() != type.dtype) {
+    if (found == stored.end() || found->second->shape != type.shape.dims() || found->second->dtype() != type.dtype) {
       throw input_error(path.string(), "expected {} as {}, got {}; resume with the config that wrote the checkpoint",
                         tensor.name, to_string(type),
                         found == stored.end() ? "nothing" : found->second->dtype_name + found->second->shape_text());
@@ -259,23 +247,23 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
     throw input_error(path.string(), "expected {} tensors, got {}; resume with the config that wrote the checkpoint",
                       tensors.size(), stored.size());
   }
-  const auto read = [&](const StateTensor& from, const StateTensor& into, Checksum* sum) {
-    write_tensor(store, into, [&](const TensorView& piece, int64_t first) {
-      file.read(*stored[from.name], first, piece.elems(), piece.dtype, piece.data);
-      if (sum) sum->add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
-    });
-  };
-  for (const StateTensor& tensor : tensors) {
+  const auto read = [&](const std::string& name, const auto& write) {
     Checksum sum;  // exact tensors are f32 in memory, too: what was read is what the file holds
-    read(tensor, tensor, &sum);
-    if (!sums) continue;
-    const auto expected = sums->find(tensor.name);
-    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), tensor.name);
-  }
+    write([&](const TensorView& piece, int64_t first) {
+      file.read(*stored[name], first, piece.elems(), piece.dtype, piece.data);
+      sum.add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
+    });
+    if (!sums) return;
+    const auto expected = sums->find(name);
+    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), name);
+  };
   for (const TrainedWeight& t : training.trained) {
-    const StateTensor exact = exact_tensor(training, t);
-    if (exact.name != weight_tensor(training, t).name)
-      read(exact, weight_tensor(training, t), nullptr);  // the working copy
+    read(exact_tensor(training, t).name,
+         [&](const auto& fill) { write_exact(store, training, t, path.string(), fill); });
+    for (size_t i = 0; i < training.states.size(); ++i) {
+      const StateTensor state = state_tensor(training, t, i);
+      read(state.name, [&](const auto& fill) { write_tensor(store, state, fill); });
+    }
   }
 }
 

@@ -29,6 +29,8 @@ class InitialState {
   [[nodiscard]] const SafetensorsFolder& base() const { return base_; }
 
  private:
+  InitialState(const Job& job, const ParameterTable& parameters);
+
   SafetensorsFolder base_;
   std::unique_ptr<SafetensorsFolder> adapter_;
 };

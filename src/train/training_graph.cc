@@ -2,7 +2,6 @@
 
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
-#include "model/modules.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/squared_norm/squared_norm.h"
@@ -64,24 +63,24 @@ class TrainingGraphBuilder {
 
   void add_states() {
     result_.states = options_.optimizer->states(options_.optimizer_options);
-    for (const ValueId weight : result_.decoder.trainable) {
-      TrainedWeight t{.weight = weight};
+    const ParameterTable& parameters = result_.decoder.parameters;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const Parameter& p = parameters[i];
+      if (!p.trained) continue;
+      TrainedWeight t{.parameter = i, .weight = p.value};
       add_slices(t);
-      if (options_.accumulates) {
-        const Value& w = graph().value(weight);
-        t.accumulator = state("gradient." + w.name, weight, {0, w.type.shape[0]}, ValueKind::kGradient);
-      }
-      gradients_.push_back({.weight = weight, .dtype = gradient_dtype(weight), .accumulator = t.accumulator});
+      if (options_.accumulates)
+        t.accumulator = state("gradient." + p.name, p.value, {0, p.shape[0]}, ValueKind::kGradient);
+      gradients_.push_back({.weight = p.value, .dtype = gradient_dtype(p), .accumulator = t.accumulator});
       result_.trained.push_back(std::move(t));
     }
   }
 
   // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
   // large bf16 matrix is rounded once, to bf16, as every framework keeps it; small ones stay f32.
-  [[nodiscard]] DType gradient_dtype(ValueId weight) const {
-    const Value& w = graph().value(weight);
-    const bool summed = options_.accumulates || weight == result_.decoder.head || w.name == kEmbedding;
-    return options_.decoder.lora || summed || w.type.shape.rank() < 2 ? DType::kF32 : w.type.dtype;
+  [[nodiscard]] DType gradient_dtype(const Parameter& p) const {
+    const bool summed = options_.accumulates || p.role == ParameterRole::kHead || p.role == ParameterRole::kEmbedding;
+    return options_.decoder.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
   }
 
   ValueId add_loss() {
@@ -120,20 +119,17 @@ class TrainingGraphBuilder {
       const ValueId gradient = gradients_[i].gradient;
       b_.set_block(graph().value(t.weight).block);
       ValueId weight = t.weight;
-      for (const StateSlice& slice : t.slices) weight = update(weight, slice, gradient, clip);
+      for (const StateSlice& slice : t.slices) weight = update(t, weight, slice, gradient, clip);
       if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
     }
   }
 
-  // Returns the next version of the weight.
-  ValueId update(ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
+  // Returns the next version of the weight, which `weight` is a version of.
+  ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
     ops::OptimizerOptions options = options_.optimizer_options;
-    if (!has_weight_decay(weight_name(weight))) options.weight_decay = 0;
+    if (!result_.parameter_of(t).decays()) options.weight_decay = 0;
     return options_.optimizer->update(
         b_, {weight, s.master, s.states, gradient, clip, result_.learning_rate, result_.step, s.rows}, options);
-  }
-  [[nodiscard]] const std::string& weight_name(ValueId version) const {
-    return graph().value(graph().persistent_root(version)).name;
   }
 
   const ModelConfig& model_;

@@ -39,6 +39,7 @@ struct StateSlice {
 
 // The persistent values that belong to one trained weight.
 struct TrainedWeight {
+  size_t parameter = 0;  // into Decoder::parameters
   ValueId weight = kNone;
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
@@ -56,6 +57,8 @@ struct TrainingGraph {
   SectionId forward = 0, backward = 1, update = 2;
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
+
+  [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const { return decoder.parameters[t.parameter]; }
 };
 
 // Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "model/modules.h"
 #include "text/tokenizer.h"
 
 namespace spillway::train {
@@ -30,6 +29,14 @@ std::string key_of_new_token(const text::SpecialTokenNames& names, const text::T
   return "special_tokens.additional_special_tokens";
 }
 
+// Whether all weights that have a row per token are trained.
+bool trains_rows_of_tokens(const ParameterTable& parameters) {
+  return std::all_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
+    const bool has_rows = p.role == ParameterRole::kEmbedding || p.role == ParameterRole::kHead;
+    return p.trained || !has_rows;
+  });
+}
+
 }  // namespace
 
 void check_named_tokens(const config::TokenizerSettings& settings) {
@@ -47,11 +54,11 @@ void check_named_tokens(const config::TokenizerSettings& settings) {
 }
 
 std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelConfig& model,
-                                         const LoraOptions* lora) {
+                                         const ParameterTable& parameters) {
   std::vector<std::string> notes;
   check_named_tokens(settings);
   if (settings.special_tokens == text::SpecialTokenNames{} && !settings.resize_token_embeddings_to_32x) return notes;
-  const bool trains_rows = lora == nullptr || (is_saved_in_full(*lora, kEmbedding) && is_saved_in_full(*lora, kHead));
+  const bool trains_rows = trains_rows_of_tokens(parameters);
   text::Tokenizer tokenizer = tokenizer_of(settings);
   std::string& pad = settings.special_tokens.pad_token;
   if (!trains_rows && tokenizer.pad_id().value_or(0) >= model.vocab_size && !pad.empty()) {

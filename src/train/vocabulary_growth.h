@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 #include "model/config.h"
-#include "model/lora.h"
+#include "model/parameters.h"
 
 namespace spillway::train {
 
@@ -17,9 +17,9 @@ void check_named_tokens(const config::TokenizerSettings& settings);
 // Sets the model's vocab_size to what the tokens of the config need, where that is more than the files have; with
 // resize_token_embeddings_to_32x a multiple of 32. An adapter that does not train embedding and head in full
 // (modules_to_save) has no use for new rows: beside it a new padding token is left out of the settings with a warning,
-// since no batch here is padded, and any other is an InputError that names its key. `lora` is null for full
-// fine-tuning. Returns what the user should be told, a line each.
+// since no batch here is padded, and any other is an InputError that names its key. `parameters` are those of the model
+// before. Returns what the user should be told, a line each.
 [[nodiscard]] std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelConfig& model,
-                                                       const LoraOptions* lora);
+                                                       const ParameterTable& parameters);
 
 }  // namespace spillway::train

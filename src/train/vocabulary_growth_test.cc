@@ -39,34 +39,38 @@ TEST_CASE("new tokens of a settings get rows of the embedding") {
   write_file(folder.path() / "tokenizer.json",
              R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}})");
   const config::TokenizerSettings plain{.folder = folder.path().string()};
-  const auto grown = [](config::TokenizerSettings settings, int64_t rows, const LoraOptions* lora = nullptr) {
+  const auto parameters = [](bool trains_embedding, bool trains_head) {
+    ParameterTable result;
+    result.add({.name = "embedding", .role = ParameterRole::kEmbedding, .trained = trains_embedding});
+    result.add({.name = "norm", .role = ParameterRole::kNorm});
+    result.add({.name = "head", .role = ParameterRole::kHead, .trained = trains_head});
+    return result;
+  };
+  const ParameterTable all = parameters(true, true), lora = parameters(true, false);
+  const auto grown = [&](config::TokenizerSettings settings, int64_t rows, const ParameterTable& trained) {
     ModelConfig model{.vocab_size = rows};
-    const bool grows = !grow_vocabulary(settings, model, lora).empty();
+    const bool grows = !grow_vocabulary(settings, model, trained).empty();
     CHECK(grows == (model.vocab_size > rows));
     CHECK(model.stored_vocab_size.value_or(model.vocab_size) == rows);
     return model.vocab_size;
   };
-  CHECK(grown(plain, 2) == 2);  // nothing asked for
+  CHECK(grown(plain, 2, all) == 2);  // nothing asked for
   config::TokenizerSettings settings = plain;
   settings.special_tokens = {.eos_token = "b", .tokens = {"<x>", "c", "<y>"}};
-  CHECK(grown(settings, 3) == 5);
-  CHECK(grown(settings, 8) == 8);
+  CHECK(grown(settings, 3, all) == 5);
+  CHECK(grown(settings, 8, all) == 8);
   settings.resize_token_embeddings_to_32x = true;
-  CHECK(grown(settings, 3) == 32);
-
-  const LoraOptions lora{.modules_to_save = {"embed_tokens"}};
-  const LoraOptions both{.modules_to_save = {"embed_tokens", "lm_head"}};
-  CHECK(grown(settings, 5, &lora) == 5);
-  CHECK(grown(settings, 3, &both) == 32);
+  CHECK(grown(settings, 3, all) == 32);
+  CHECK(grown(settings, 5, lora) == 5);
   try {
-    (void)grown(settings, 4, &lora);
+    (void)grown(settings, 4, lora);
     FAIL("no error");
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).starts_with("[tokens] expected tokens that the embedding has rows for"));
   }
   settings.special_tokens = {.pad_token = "<pad>"};
   ModelConfig model{.vocab_size = 3};
-  const std::vector<std::string> notes = grow_vocabulary(settings, model, &lora);
+  const std::vector<std::string> notes = grow_vocabulary(settings, model, lora);
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].starts_with("warning: [special_tokens.pad_token] '<pad>' is new"));
   CHECK(model.vocab_size == 3);

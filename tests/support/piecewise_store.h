@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "runtime/value_store.h"
@@ -30,6 +31,10 @@ class PiecewiseStore final : public ValueStore {
       std::memcpy(at, piece.data, static_cast<size_t>(piece.bytes()));
     });
   }
+  [[nodiscard]] std::unique_ptr<Writer> writer(ValueId id) override {
+    CHECK(!is_in_files(id));
+    return std::make_unique<PiecewiseWriter>(bytes(id), size_of(graph_.value(id).type.dtype));
+  }
   [[nodiscard]] bool is_in_files(ValueId id) const override {
     return std::find(in_files.begin(), in_files.end(), id) != in_files.end();
   }
@@ -44,6 +49,23 @@ class PiecewiseStore final : public ValueStore {
   std::vector<ValueId> in_files;
 
  private:
+  class PiecewiseWriter final : public Writer {
+   public:
+    PiecewiseWriter(std::vector<std::byte>& bytes, int64_t elem_bytes) : bytes_(bytes), elem_bytes_(elem_bytes) {}
+    ~PiecewiseWriter() override { CHECK(done_ == bytes_.size()); }
+    void append(const void* elements, int64_t count) override {
+      const auto size = static_cast<size_t>(count * elem_bytes_);
+      REQUIRE(done_ + size <= bytes_.size());
+      std::memcpy(bytes_.data() + done_, elements, size);
+      done_ += size;
+    }
+
+   private:
+    std::vector<std::byte>& bytes_;
+    int64_t elem_bytes_;
+    size_t done_ = 0;
+  };
+
   template <typename Each>
   void visit(ValueId id, const Each& each) {
     const ValueType& type = graph_.value(id).type;

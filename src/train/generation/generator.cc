@@ -31,13 +31,13 @@ void check_room(std::span<const Program* const> programs, const Device& device) 
 Generator::Generator(const std::filesystem::path& model, const std::filesystem::path& adapter,
                      const GenerationSizes& sizes, ThreadPool& pool, Device& device)
     : pool_(pool), config_(read_model_config(model)) {
-  const SafetensorsFolder base = open_model_weights(model, config_);
+  const SafetensorsFolder base = open_model_weights(model, decoder_parameters(config_));
   DecoderOptions options{.dtype = stored_dtype(base)};
   std::optional<SafetensorsFolder> factors;
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     fit_to_adapter(config_, *options.lora, adapter);
-    factors.emplace(open_adapter_weights(adapter, config_, *options.lora));
+    factors.emplace(open_adapter_weights(adapter, decoder_parameters(config_, options), *options.lora));
   }
   graphs_ = build_generation_graphs(config_, options, sizes);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
@@ -51,8 +51,9 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
   memory_.emplace(programs, pool, TierOptions{.device = &device});
   decode_.emplace(decode, *programs[0], *memory_);
   prompt_.emplace(prompt, *programs[1], *memory_);
-  load_base_weights(decode, config_, base, decode_->values());
-  if (factors) load_adapter_weights(decode, *factors, decode_->values());
+  const ParameterTable& parameters = graphs_.decode.decoder.parameters;
+  load_base_weights(parameters, base, decode_->values());
+  if (factors) load_adapter_weights(parameters, *factors, decode_->values());
 }
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {

@@ -1,0 +1,21 @@
+#include "model/parameters.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace spillway {
+
+size_t ParameterTable::add(Parameter parameter) {
+  const bool is_new = index_.emplace(parameter.name, list_.size()).second;
+  SPILLWAY_CHECK(is_new, "{} is there twice", parameter.name);
+  list_.push_back(std::move(parameter));
+  return list_.size() - 1;
+}
+
+const Parameter* ParameterTable::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &list_[found->second];
+}
+
+}  // namespace spillway

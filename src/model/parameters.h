@@ -1,0 +1,69 @@
+// What a model's weights are: a table that the builder of its graph fills while it builds. Checking files, loading,
+// LoRA, saving and merging read the table, so that names and shapes are written once, where the graph is built.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace spillway {
+
+enum class ParameterRole : uint8_t {
+  kEmbedding,  // [vocabulary, width]
+  kHead,       // [vocabulary, width], where it is not the embedding
+  kNorm,       // [width]
+  kLinear,     // W [out_features, in_features] of y = W x + b
+  kBias,       // b [out_features]
+  kLoraA,      // [r, in_features]
+  kLoraB,      // [out_features, r]
+  kConstant,   // computed from the config
+};
+
+// The tensor of a model's files that a weight starts as.
+struct ParameterSource {
+  std::string name;
+  Shape shape;  // perhaps with fewer rows than the weight has: the others are those of tokens that were added
+};
+
+struct Parameter {
+  std::string name;    // Hugging Face's: "model.layers.0.self_attn.q_proj.weight"; of a LoRA factor, PEFT's
+  std::string module;  // that it belongs to: "model.layers.0.self_attn.q_proj"; of a LoRA factor, that it adapts
+  ParameterRole role = ParameterRole::kLinear;
+  Shape shape;
+  DType dtype = DType::kF32;  // that the graph computes with
+  bool trained = false;
+  ParameterSource source;      // nameless where no file of the model's holds it: factors, constants
+  std::vector<float> content;  // of a constant
+  ValueId value = kNone;       // in the graph
+
+  // Whether a model's folder holds it.
+  [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
+  [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
+  // Whether weight decay applies to it, as in transformers' Trainer: not to norms and biases.
+  [[nodiscard]] bool decays() const { return role != ParameterRole::kNorm && role != ParameterRole::kBias; }
+};
+
+// In the order in which the graph uses them first.
+class ParameterTable {
+ public:
+  // REQUIRES: the name is new. Returns the parameter's index.
+  size_t add(Parameter parameter);
+
+  [[nodiscard]] size_t size() const { return list_.size(); }
+  [[nodiscard]] const Parameter& operator[](size_t index) const { return list_[index]; }
+  [[nodiscard]] auto begin() const { return list_.begin(); }
+  [[nodiscard]] auto end() const { return list_.end(); }
+  // Null where there is none of that name.
+  [[nodiscard]] const Parameter* find(std::string_view name) const;
+
+ private:
+  std::vector<Parameter> list_;
+  std::map<std::string, size_t, std::less<>> index_;
+};
+
+}  // namespace spillway
