@@ -13,6 +13,7 @@
 #include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "io/file.h"
@@ -140,6 +141,7 @@ class TrainingRun {
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
+            .samples = [this](const train::SampleRecord& record) { on_samples(record); },
             .before_checkpoint =
                 [this] {
                   if (metrics_) metrics_->sync();
@@ -189,6 +191,13 @@ class TrainingRun {
     if (metrics_) metrics_->write(line);
     record_.add_evaluation(r.step, r.metrics.front().value);
     log_info("step {}: {}", r.step, text);
+  }
+
+  void on_samples(const train::SampleRecord& r) {
+    for (const train::SampleAnswer& answer : r.answers) {
+      record_.add_sample({r.step, answer.prompt, answer.text});
+      log_info("step {}: {} {}", r.step, quote(answer.prompt), quote(answer.text));
+    }
   }
 
   void write_report(const train::TrainingOutcome& outcome) {

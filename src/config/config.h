@@ -119,6 +119,13 @@ struct OutputSettings {
   bool metrics = true;
 };
 
+// Prompts that the model answers while it is trained.
+struct SampleSettings {
+  int64_t every_steps = 0;  // 0: never
+  std::vector<std::string> prompts;
+  int64_t max_new_tokens = 64;
+};
+
 // The budget of a tier.
 struct TierBudget {
   std::string size;       // bytes, `12GiB`, or `80%` of a machine that is not known here; empty: what is free
@@ -163,6 +170,7 @@ struct Config {
   OptimizerSettings optimizer;
   int64_t seed = 42;  // of everything random
   OutputSettings output;
+  SampleSettings samples;
   std::string device = "auto";  // or cpu, cuda, cuda:N
   MemorySettings memory;
   OffloadSettings offload;

@@ -61,6 +61,16 @@ KeySection output_section() {
       key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
       key<&Spelled::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
+      key<&Spelled::sample_every_steps>("sample_every_steps",
+                                        "steps between answers to sample_prompts, which the end of a run always has")
+          .least(1),
+      key<&Spelled::sample_prompts>(
+          "sample_prompts",
+          "what the model is asked while it is trained, as a user's message where there is a chat template; the answers are "
+          "shown, and stand in the report"),
+      key<&Spelled::sample_max_new_tokens>("sample_max_new_tokens", "tokens of such an answer at most")
+          .least(1)
+          .most(1 << 16),
       key<&Spelled::auto_resume_from_checkpoints>(
           "auto_resume_from_checkpoints", "go on from the last checkpoint of the run that last began in output_dir"),
       key<&Spelled::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),

@@ -53,6 +53,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.model = resolve_model(r);
   config.offload = resolve_offload(r);
   config.output = resolve_output(r);
+  config.samples = resolve_samples(r);
   config.memory = resolve_memory(r);
   config.device = resolve_device(r);
   return config;

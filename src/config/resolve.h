@@ -52,6 +52,7 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
 [[nodiscard]] ScheduleSettings resolve_schedule(const Resolution& r);
 [[nodiscard]] OptimizerSettings resolve_optimizer(const Resolution& r);
 [[nodiscard]] OutputSettings resolve_output(const Resolution& r);
+[[nodiscard]] SampleSettings resolve_samples(const Resolution& r);
 [[nodiscard]] MemorySettings resolve_memory(const Resolution& r);
 [[nodiscard]] OffloadSettings resolve_offload(const Resolution& r);
 

@@ -152,6 +152,9 @@ struct Spelled {
   std::optional<double> eval_steps;
   std::optional<int64_t> evals_per_epoch;
   std::optional<IntervalStrategy> eval_strategy;
+  std::optional<int64_t> sample_every_steps;
+  std::vector<std::string> sample_prompts;
+  int64_t sample_max_new_tokens = 64;
   bool auto_resume_from_checkpoints = false;
   std::string resume_from_checkpoint;  // or a boolean
   bool metrics = true;

@@ -272,6 +272,27 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
                      advice);
 }
 
+namespace {
+
+// What runs between training's sections in the same memory, where the job asks for more than evaluation, or where that
+// needs more than training does.
+std::string beside_text(const Plan& plan, const PlanContext& context) {
+  const auto needs_more = [&](const PlanContext::Change& program) {
+    for (size_t i = 0; i < kBudgetedTiers; ++i) {
+      if (program.bytes[i] > plan.peaks[i].bytes) return true;
+    }
+    return false;
+  };
+  std::string text;
+  for (const PlanContext::Change& program : context.beside) {
+    if (context.beside.size() > 1 || needs_more(program))
+      text += fmt::format("beside   {}: {}\n", program.text, peaks_text(program.bytes));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text = context.title + "\n\n";
   text += tiers_text(graph, plan, context);
@@ -288,6 +309,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));
   }
+  text += beside_text(plan, context);
   if (context.process_bytes > 0)
     text +=
         fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));

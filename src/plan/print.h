@@ -25,6 +25,8 @@ struct PlanContext {
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers then
     double step_seconds = 0;                      // predicted
   };
+  // What other programs of the job need in the same memory, without a time.
+  std::vector<Change> beside;
   std::vector<Change> nearest;  // settings that fit, where this does not; the best first
   std::optional<Change> least;  // where none does: what comes nearest, with all that it needs
 };

@@ -153,6 +153,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   report["frontier"] = frontier_json(planned.context);
   report["loss"] = ordered_json::array();
   report["eval_loss"] = ordered_json::array();
+  report["samples"] = ordered_json::array();
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
   return report;
@@ -210,6 +211,8 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
   report["loss"] = losses_json(record.losses());
   report["eval_loss"] = losses_json(record.evaluations());
+  for (const SamplePoint& sample : record.samples())
+    report["samples"].push_back({{"step", sample.step}, {"prompt", sample.prompt}, {"text", sample.text}});
   return report;
 }
 

@@ -1,9 +1,11 @@
-// What a run notes while it goes on, for its report: the loss, how long computation waited, and the trace of a typical
-// step.
+// What a run notes while it goes on, for its report: the loss, what the model answered, how long computation waited, and
+// the trace of a typical step.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/simulate.h"
@@ -34,6 +36,12 @@ class RunningMedian {
   std::vector<double> lower_, upper_;
 };
 
+// What the model answered when it was trained so far.
+struct SamplePoint {
+  int64_t step = 0;
+  std::string prompt, text;
+};
+
 class RunRecord {
  public:
   // Makes room for `steps`, so that noting them allocates nothing; for the first million, where there are more.
@@ -44,6 +52,9 @@ class RunRecord {
   void end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes);
   void add_evaluation(int64_t step, double loss) { evaluations_.push_back({step, loss}); }
 
+  void add_sample(SamplePoint sample) { samples_.push_back(std::move(sample)); }
+
+  [[nodiscard]] const std::vector<SamplePoint>& samples() const { return samples_; }
   [[nodiscard]] const std::vector<LossPoint>& losses() const { return losses_; }
   [[nodiscard]] const std::vector<LossPoint>& evaluations() const { return evaluations_; }
   // Of training steps alone, without evaluations.
@@ -54,6 +65,7 @@ class RunRecord {
 
  private:
   std::vector<LossPoint> losses_, evaluations_;
+  std::vector<SamplePoint> samples_;
   RunningMedian step_seconds_;
   double stall_before_ = 0, stall_seconds_ = 0;
   int64_t traced_step_ = 0;

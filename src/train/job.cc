@@ -159,6 +159,38 @@ void plan_evaluation(const Job& job, const Machine& machine, const Budget& budge
                                              adopted(policy.in_files, planned.training.graph, graph));
 }
 
+void plan_samples(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                  PlannedJob& planned) {
+  std::vector<int64_t> lengths;
+  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
+  PlannedJob::Samples& samples = planned.samples.emplace();
+  const Graph& training = planned.training.graph;
+  samples.graphs =
+      build_generation_graphs(job.model, job.graph.decoder, generation_sizes(std::move(lengths)), &training);
+  const auto plan = [&](const Graph& graph) {
+    return make_plan_beside(planned.plan.choices, graph, machine, budget, adopted(policy.in_files, training, graph));
+  };
+  samples.decode = plan(samples.graphs.decode.graph);
+  samples.prompt = plan(samples.graphs.prompt.graph);
+}
+
+// What runs between training's sections must fit the same budget, and what it needs is said.
+void check_others_fit(const Budget& budget, PlannedJob& planned) {
+  for (const JobProgram& program : programs_of(planned)) {
+    if (program.plan == &planned.plan) continue;
+    PlanContext::Change& beside = planned.context.beside.emplace_back();
+    beside.text = program.name;
+    for (size_t i = 0; i < kBudgetedTiers; ++i) {
+      const auto tier = static_cast<Tier>(i);
+      beside.bytes[i] = program.plan->peaks[i].bytes;
+      const std::optional<int64_t> most = budget.of(tier);
+      if (!planned.plan.fits || !most || beside.bytes[i] <= *most) continue;
+      throw input_error(planned.context.budget_keys[i], "expected at least {} for {}, got {}; raise it, or ask for less",
+                        format_bytes(beside.bytes[i]), program.name, format_bytes(*most));
+    }
+  }
+}
+
 // What is trained must not replace what it was read from, which may be read again in every step.
 void check_output_dir(const config::Config& config) {
   std::error_code no_such_folder;
@@ -181,6 +213,7 @@ Job make_job(const config::Config& config, const Machine& machine) {
                .optimizer_options = optimizer_options(config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
+  job.samples = read_sample_prompts(job.config, job.model);
   job.policy = make_policy(config.offload, job.model, config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
   if (config.batches.sequence_len > job.model.max_position_embeddings) {
@@ -193,9 +226,22 @@ Job make_job(const config::Config& config, const Machine& machine) {
   return job;
 }
 
+std::vector<JobProgram> programs_of(const PlannedJob& planned) {
+  std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
+                                      {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
+  if (planned.samples) {
+    const auto& [graphs, decode, prompt] = *planned.samples;
+    programs.push_back({"the answers to sample_prompts", &graphs.decode.graph, &decode});
+    programs.push_back({"sample_prompts", &graphs.prompt.graph, &prompt});
+  }
+  return programs;
+}
+
 int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
-  const auto bytes = [&](const Plan& plan) { return plan.program.arena_bytes[static_cast<size_t>(tier)]; };
-  return std::max(bytes(planned.plan), bytes(planned.evaluation.plan));
+  int64_t most = 0;
+  for (const JobProgram& program : programs_of(planned))
+    most = std::max(most, program.plan->program.arena_bytes[static_cast<size_t>(tier)]);
+  return most;
 }
 
 PlannedJob plan_job(const Job& job, const Machine& machine) {
@@ -218,6 +264,8 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   const Policy policy = policy_of(job, result);
   result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   plan_evaluation(job, machine, budget, policy, result);
+  if (!job.samples.empty()) plan_samples(job, machine, budget, policy, result);
+  check_others_fit(budget, result);
   return result;
 }
 

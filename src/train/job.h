@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -10,6 +12,7 @@
 #include "model/stored_weights.h"
 #include "plan/print.h"
 #include "train/evaluation_graph.h"
+#include "train/generation/samples.h"
 #include "train/training_graph.h"
 
 namespace spillway::train {
@@ -20,6 +23,7 @@ struct Job {
   TrainingGraphOptions graph;
   Budget budget;
   Policy policy;
+  SamplePrompts samples;
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   std::vector<std::string> notes;  // what the user should be told, a line each
 };
@@ -35,12 +39,26 @@ struct PlannedJob {
     EvaluationGraph graph;
     Plan plan;  // beside that of training
   } evaluation;
+  // Beside both, where the job has prompts to answer.
+  struct Samples {
+    GenerationGraphs graphs;
+    Plan decode, prompt;
+  };
+  std::optional<Samples> samples;
   StoredWeights stored;       // where the plan may use the disk
   bool direct_files = false;  // they are read past the page cache, which could not hold them
   Plan plan;
   PlanContext context;
 };
-// The memory of a tier that all programs of the job share.
+// All programs that run in the job's memory, with their graphs. Each has the persistent values of
+// those before it.
+struct JobProgram {
+  std::string_view name;  // "training"
+  const Graph* graph;
+  const Plan* plan;
+};
+[[nodiscard]] std::vector<JobProgram> programs_of(const PlannedJob& planned);
+// The memory of a tier that they share.
 [[nodiscard]] int64_t arena_bytes(const PlannedJob& planned, Tier tier);
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
 // `training` is build_training_graph of the job, where that is at hand. `frontier` as in make_plan; it is not in the

@@ -15,12 +15,15 @@ void check(const std::vector<std::string>& violations) {
 
 // All that run in the session's memory, each of them verified.
 std::vector<const Program*> checked_programs(const PlannedJob& planned) {
-  const Graph &training = planned.training.graph, &evaluation = planned.evaluation.graph.graph;
-  const Program &first = planned.plan.program, &second = planned.evaluation.plan.program;
-  check(verify(training, first, planned.context.budget));
-  check(verify(evaluation, second, planned.context.budget));
-  check(verify_shared_homes(training, first, evaluation, second));
-  return {&first, &second};
+  const std::vector<JobProgram> programs = programs_of(planned);
+  std::vector<const Program*> result;
+  for (const JobProgram& program : programs) {
+    check(verify(*program.graph, program.plan->program, planned.context.budget));
+    for (const JobProgram* before = programs.data(); before != &program; ++before)
+      check(verify_shared_homes(*before->graph, before->plan->program, *program.graph, program.plan->program));
+    result.push_back(&program.plan->program);
+  }
+  return result;
 }
 
 template <typename T>
@@ -60,7 +63,9 @@ std::span<const int32_t> Stream::column(std::string_view name) const {
 
 TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
                                  const ExecutorOptions& options)
-    : planned_(planned),
+    : job_(job),
+      planned_(planned),
+      pool_(pool),
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
       memory_(checked_programs(planned), pool, options.tiers),
@@ -99,6 +104,16 @@ Evaluation TrainingSession::evaluate(const Stream& stream) {
   for (size_t i = 1; i <= objective.sums; ++i)
     result.sums.push_back(number(evaluation_->result(objective.loss_result + i)));
   return result;
+}
+
+std::vector<Generated> TrainingSession::sample() {
+  const auto& [graphs, decode, prompt] = *planned_.samples;
+  if (!decode_) {
+    decode_.emplace(graphs.decode.graph, decode.program, memory_, options_);
+    prompt_.emplace(graphs.prompt.graph, prompt.program, memory_, options_);
+  }
+  return generate({graphs, *decode_, *prompt_, pool_}, job_.samples.prompts,
+                  {.stop_ids = job_.samples.tokenizer->stop_ids(), .repetition_penalty = job_.model.repetition_penalty});
 }
 
 }  // namespace spillway::train

@@ -32,7 +32,7 @@ struct Evaluation {
 
 class TrainingSession {
  public:
-  // Allocates the arenas and checks the program with the verifier. `planned` is borrowed and must outlive the session.
+  // Allocates the arenas and checks the programs with the verifier. All is borrowed and must outlive the session.
   // `options` say where the lower tiers are and who runs the lanes.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
@@ -45,6 +45,8 @@ class TrainingSession {
   double update();
   // Without dropout and gradients. The first call starts the lanes of another program.
   Evaluation evaluate(const Stream& stream);
+  // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has some.
+  std::vector<Generated> sample();
 
   // As Executor::home.
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
@@ -57,13 +59,15 @@ class TrainingSession {
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
 
  private:
+  const Job& job_;
   const PlannedJob& planned_;
+  ThreadPool& pool_;
   uint64_t seed_;
   int64_t step_ = 0;
   ExecutorOptions options_;
   Memory memory_;
   Executor executor_;
-  std::optional<Executor> evaluation_;
+  std::optional<Executor> evaluation_, decode_, prompt_;
 };
 
 }  // namespace spillway::train

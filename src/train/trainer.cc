@@ -153,6 +153,13 @@ void Trainer::evaluate() {
                          .metrics = objective.metrics(loss, sums, static_cast<double>(std::max<int64_t>(1, targets)))});
 }
 
+void Trainer::sample() {
+  if (job_.samples.empty()) return;
+  const std::vector<Generated> answers = session_.sample();
+  if (listeners_.samples)
+    listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});
+}
+
 void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   save_checkpoint(job_.config.output.output_dir, position_, job_, session_.training(), session_.store());
@@ -170,6 +177,7 @@ TrainingOutcome Trainer::run() {
                          listeners_.packing);
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t sample_every = job_.config.samples.every_steps;
   const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
@@ -187,6 +195,7 @@ TrainingOutcome Trainer::run() {
     check_finite(record);
     const bool last = position_.step == length_.total_steps;
     if (last || (evaluate_every > 0 && position_.step % evaluate_every == 0)) evaluate();
+    if (last || (sample_every > 0 && position_.step % sample_every == 0)) sample();
     outcome.interrupted = !last && interrupt_requested();
     if (outcome.interrupted || (save_every > 0 && position_.step % save_every == 0)) save();
   }

@@ -32,11 +32,17 @@ struct EvaluationRecord {
   std::vector<Metric> metrics;  // the loss first
 };
 
+struct SampleRecord {
+  int64_t step = 0;
+  std::vector<SampleAnswer> answers;
+};
+
 // Whom to tell. Absent functions are not called.
 struct TrainingListeners {
   std::function<void()> before_step;
   std::function<void(const StepRecord&)> step;
   std::function<void(const EvaluationRecord&)> evaluation;
+  std::function<void(const SampleRecord&)> samples;
   std::function<void()> before_checkpoint;
   std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
 };
@@ -72,6 +78,7 @@ class Trainer {
   void begin_step();
   StepRecord train_step();
   void evaluate();
+  void sample();
   void save();
   void try_to_save();
   void remove_old() const;

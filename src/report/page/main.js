@@ -53,6 +53,7 @@ drawNumbers();
 drawChoices();
 drawMoved();
 if (isRun) drawOperations();
+if (isRun) drawSamples();
 view.set(0, view.seconds());
 draw();
 addEventListener("resize", draw);

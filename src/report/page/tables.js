@@ -158,3 +158,14 @@ function drawOperations() {
     element("td", {}, formatShare(operation.seconds / whole)), element("td", {}, formatNumber(operation.calls)),
     element("td", {}, formatSeconds(operation.seconds))))));
 }
+
+// The answers to one prompt below each other, so that one sees them change.
+function drawSamples() {
+  if (!report.samples.length) return;
+  const prompts = [...new Set(report.samples.map((sample) => sample.prompt))];
+  const rows = prompts.flatMap((prompt) => report.samples.filter((sample) => sample.prompt === prompt).map((sample, i) =>
+    element("tr", {}, element("td", { class: "text" }, i ? "" : prompt), element("td", {}, formatNumber(sample.step)),
+      element("td", { class: "text" }, sample.text))));
+  document.querySelector("#samples .scroll").replaceChildren(table(["prompt", "step", "answer"], rows));
+  document.getElementById("samples").hidden = false;
+}

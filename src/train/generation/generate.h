@@ -29,7 +29,7 @@ struct Generated {
 };
 
 struct GenerationOptions {
-  std::span<const int32_t> stop_ids;
+  std::vector<int32_t> stop_ids;
   double repetition_penalty = 1;
   bool logprobs = false;
   // Gets each new token of a prompt as it is chosen.
