@@ -7,7 +7,7 @@
 namespace spillway {
 
 std::vector<ParameterTensor> Parameter::tensors() const {
-  if (storage == &kDense) return {{source.name, source.shape, {}}};
+  if (!storage->decode) return {{source.name, source.shape, {}}};
   std::vector<ParameterTensor> result;
   for (const StoragePart& part : storage->parts(source.shape, dtype))
     result.push_back({fmt::format("{}{}", source.name, part.suffix), part.shape, part.dtype});
