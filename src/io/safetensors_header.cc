@@ -20,7 +20,7 @@ struct DTypeRow {
 constexpr std::array<DTypeRow, 22> kDTypes = {{{"F32", 32, DType::kF32}, {"BF16", 16, DType::kBF16},
                                                {"F16", 16, DType::kF16}, {"I64", 64, DType::kI64},
                                                {"I32", 32, DType::kI32}, {"U8", 8, DType::kU8},
-                                               {"BOOL", 8, {}},          {"I8", 8, {}},
+                                               {"BOOL", 8, {}},          {"I8", 8, DType::kI8},
                                                {"I16", 16, {}},          {"U16", 16, {}},
                                                {"U32", 32, {}},          {"U64", 64, {}},
                                                {"F64", 64, {}},          {"C64", 64, {}},

@@ -33,6 +33,8 @@ std::string_view stored_name(DType dtype) {
       return "I64";
     case DType::kU8:
       return "U8";
+    case DType::kI8:
+      return "I8";
   }
   report_bug(__FILE__, __LINE__, "dtype", "unknown");
 }

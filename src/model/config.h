@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/storage.h"
 #include "tensor/dtype.h"
 
 namespace spillway {
@@ -51,7 +52,8 @@ struct ModelConfig {
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 
-  std::optional<DType> dtype;  // `dtype` or `torch_dtype`; what the files really hold counts more
+  const StorageDef* linear_storage = &kDense;  // of the linear layers' weights, where they are not trained
+  std::optional<DType> dtype;                  // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;  // generation stops at any of them
   double repetition_penalty = 1;       // of generation; 1: none

@@ -19,7 +19,8 @@ DecoderParts::DecoderParts(Builder& builder, const ModelConfig& config, const De
   inv_freq_ = add({.name = "rope.inv_freq",
                    .role = ParameterRole::kConstant,
                    .shape = {config.head_dim / 2},
-                   .content = rope_inverse_frequencies(config)});
+                   .content = rope_inverse_frequencies(config)})
+                  .value();
 }
 
 void DecoderParts::set_stream(ValueId positions, ValueId dropout_seed) {
@@ -85,13 +86,16 @@ ValueId DecoderParts::head() {
 }
 
 ValueId DecoderParts::linear(const Linear& layer, ValueId x, ValueId residual) {
-  const ValueId w = weight(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
+  Parameter w = parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
+  if (!w.trained) w.storage = config_.linear_storage;
+  const StorageDef& storage = *w.storage;
+  const std::vector<ValueId> parts = add(std::move(w)).values;
   const ValueId update = adapter_update(layer, x);
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
   const bool joins_late = update != kNone && residual != kNone;
   const ValueId bias = layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
-  const ValueId y = ops::linear(builder_, x, w, {.addend = update != kNone ? update : residual, .bias = bias});
+  const ValueId y = storage.linear(builder_, x, parts, {.addend = update != kNone ? update : residual, .bias = bias});
   return joins_late ? ops::add(builder_, y, residual) : y;
 }
 
@@ -105,27 +109,29 @@ ValueId DecoderParts::adapter_update(const Linear& layer, ValueId x) {
   return ops::matmul(builder_, ops::linear(builder_, x, a), b, {.transpose_b = true, .alpha = lora.scale()});
 }
 
-ValueId DecoderParts::weight(ParameterRole role, const std::string& module, const Shape& shape) {
+Parameter DecoderParts::parameter(ParameterRole role, const std::string& module, const Shape& shape) const {
   const std::string name = module + (role == ParameterRole::kBias ? ".bias" : ".weight");
-  return weight(role, name, shape, {name, shape});
+  return parameter(role, name, shape, {name, shape});
 }
 
 ValueId DecoderParts::vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) {
   const int64_t stored = config_.stored_vocab_size.value_or(config_.vocab_size);
-  return weight(role, std::string(name), {config_.vocab_size, config_.hidden_size},
-                {std::string(source), {stored, config_.hidden_size}});
+  return add(parameter(role, std::string(name), {config_.vocab_size, config_.hidden_size},
+                       {std::string(source), {stored, config_.hidden_size}}))
+      .value();
 }
 
-ValueId DecoderParts::weight(ParameterRole role, std::string name, const Shape& shape, ParameterSource source) {
+Parameter DecoderParts::parameter(ParameterRole role, std::string name, const Shape& shape,
+                                  ParameterSource source) const {
   const bool trained = options_.train_base || (options_.lora && is_saved_in_full(*options_.lora, name));
   std::string module = name.substr(0, name.rfind('.'));
-  return add({.name = std::move(name),
-              .module = std::move(module),
-              .role = role,
-              .shape = shape,
-              .dtype = options_.dtype,
-              .trained = trained,
-              .source = std::move(source)});
+  return {.name = std::move(name),
+          .module = std::move(module),
+          .role = role,
+          .shape = shape,
+          .dtype = options_.dtype,
+          .trained = trained,
+          .source = std::move(source)};
 }
 
 ValueId DecoderParts::lora_weight(const Linear& layer, ParameterRole role) {
@@ -136,16 +142,18 @@ ValueId DecoderParts::lora_weight(const Linear& layer, ParameterRole role) {
               .role = role,
               .shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r},
               .dtype = options_.dtype,
-              .trained = true});
+              .trained = true})
+      .value();
 }
 
-ValueId DecoderParts::add(Parameter parameter) {
+const Parameter& DecoderParts::add(Parameter parameter) {
   const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
-  const ValueId id = builder_.input(parameter.name, {parameter.dtype, parameter.shape}, kind);
-  parameter.value = id;
+  for (const StoragePart& part : parameter.storage->parts(parameter.shape, parameter.dtype)) {
+    parameter.values.push_back(
+        builder_.input(fmt::format("{}{}", parameter.name, part.suffix), {part.dtype, part.shape}, kind));
+  }
   trained_ += parameter.trained;
-  parameters_.add(std::move(parameter));
-  return id;
+  return parameters_[parameters_.add(std::move(parameter))];
 }
 
 }  // namespace spillway

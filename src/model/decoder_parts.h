@@ -66,14 +66,17 @@ class DecoderParts {
   ValueId norm(ValueId x, const std::string& module, int64_t width);
 
   // "MODULE.weight", or "MODULE.bias".
-  ValueId weight(ParameterRole role, const std::string& module, const Shape& shape);
+  ValueId weight(ParameterRole role, const std::string& module, const Shape& shape) {
+    return add(parameter(role, module, shape)).value();
+  }
+  Parameter parameter(ParameterRole role, const std::string& module, const Shape& shape) const;
   // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
   ValueId vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source);
   // A weight of the base. It is trained in full fine-tuning, and where its module is one of modules_to_save.
-  ValueId weight(ParameterRole role, std::string name, const Shape& shape, ParameterSource source);
+  Parameter parameter(ParameterRole role, std::string name, const Shape& shape, ParameterSource source) const;
   ValueId lora_weight(const Linear& layer, ParameterRole role);
-  // Makes the graph's value and notes the parameter.
-  ValueId add(Parameter parameter);
+  // Makes the graph's values and notes the parameter.
+  const Parameter& add(Parameter parameter);
 
   Builder& builder_;
   const ModelConfig& config_;

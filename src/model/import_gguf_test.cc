@@ -11,6 +11,8 @@
 #include "io/safetensors.h"
 #include "model/config.h"
 #include "model/gguf_tokenizer.h"
+#include "model/transformer.h"
+#include "model/weights.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -48,7 +50,7 @@ TEST_CASE("an imported folder has the settings and the weights of the original m
       INFO(key);
       CHECK(config.at(key) == value);
     }
-    CHECK_NOTHROW((void)read_model_config(out));
+    CHECK_NOTHROW((void)open_model_weights(out, decoder_parameters(read_model_config(out))));
 
     const SafetensorsFile golden(kGolden / (name + ".safetensors"));
     const SafetensorsFolder imported(out);

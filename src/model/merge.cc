@@ -56,11 +56,48 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
   for (const auto& [name, entry] : base.tensors())
     specs[name] = {name, entry.tensor->dtype().value(), entry.tensor->shape};
   for (const Parameter& p : parameters) {
-    if (p.is_of_model()) specs[p.name] = {p.name, base.find(p.source.name)->dtype().value(), p.shape.dims()};
+    if (!p.is_of_model()) continue;
+    const bool coded = p.storage->decode != nullptr;
+    const DType dtype = coded ? p.dtype : base.find(p.source.name)->dtype().value();
+    if (coded) {
+      for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
+    }
+    specs[p.name] = {p.name, dtype, p.shape.dims()};
   }
   std::vector<TensorSpec> result;
   for (const auto& [name, spec] : specs) result.push_back(spec);
   return result;
+}
+
+std::vector<float> read_stored(const SafetensorsFolder& folder, const std::string& tensor, int64_t elems) {
+  std::vector<float> values(static_cast<size_t>(elems));
+  StoredWeight(folder, tensor).read({values.data(), DType::kF32, {elems}}, 0);
+  return values;
+}
+
+std::vector<float> decode(const SafetensorsFolder& folder, const Parameter& p) {
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<TensorView> parts;
+  for (const auto& [name, shape, dtype] : p.tensors()) {
+    TensorView part{nullptr, dtype.value(), shape};
+    contents.emplace_back(static_cast<size_t>(part.bytes()));
+    part.data = contents.back().data();
+    folder.read(name, part.dtype, part.data);
+    parts.push_back(part);
+  }
+  std::vector<float> values(static_cast<size_t>(p.shape.elems()));
+  p.storage->decode(parts, values.data());
+  return values;
+}
+
+// A weight of the merged model, in f32.
+std::vector<float> merged_weight(const Parameter& p, const ParameterTable& parameters, const LoraOptions& lora,
+                                 const SafetensorsFolder& base, const SafetensorsFolder& adapter, ThreadPool& pool) {
+  if (p.trained) return read_stored(adapter, adapter_tensor_name(p.name), p.shape.elems());
+  std::vector<float> values = p.storage->decode ? decode(base, p) : read_stored(base, p.source.name, p.shape.elems());
+  const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
+  if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale(), adapter, pool);
+  return values;
 }
 
 bool is_of_tokenizer(const std::string& name) {
@@ -93,10 +130,14 @@ void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wa
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
   check_apart("--out", out, std::array{CommandInput{"MODEL", model}, CommandInput{"--adapter", adapter}});
   check_replaceable("--out", out, kCommand);
-  ModelConfig config = read_model_config(model);
+  merge_adapter(read_model_config(model), model, adapter, out);
+}
+
+void merge_adapter(ModelConfig config, const fs::path& model, const fs::path& adapter, const fs::path& out) {
   const LoraOptions lora = read_adapter_options(adapter);
   fit_to_adapter(config, lora, adapter);
-  const ParameterTable parameters = decoder_parameters(config, {.lora = lora});
+  const ParameterTable parameters =
+      decoder_parameters(config, {.dtype = config.dtype.value_or(DType::kBF16), .lora = lora});
   const SafetensorsFolder base = open_model_weights(model, parameters);
   const SafetensorsFolder factors = open_adapter_weights(adapter, parameters, lora);
   const std::vector<TensorSpec> specs = merged_tensors(parameters, base);
@@ -104,16 +145,9 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
   SafetensorsFolderWriter writer(folder.path(), specs);
   ThreadPool pool(available_cpus());
   for (const TensorSpec& spec : specs) {
-    std::vector<float> values(static_cast<size_t>(spec.elems()));
-    const Parameter* weight = parameters.find(spec.name);  // null for what the base has besides
-    const bool saved = weight && weight->trained;
-    StoredWeight stored(saved ? factors : base, saved    ? adapter_tensor_name(weight->name)
-                                                : weight ? weight->source.name
-                                                         : spec.name);
-    stored.read({values.data(), DType::kF32, {spec.elems()}}, 0);
-    const Parameter* a = weight ? parameters.find(lora_name(weight->module, 'A')) : nullptr;
-    if (a && weight->role == ParameterRole::kLinear)
-      add_product(values, *a, *parameters.find(lora_name(weight->module, 'B')), lora.scale(), factors, pool);
+    const Parameter* p = parameters.find(spec.name);  // null for what the base has besides
+    const std::vector<float> values = p && p->is_of_model() ? merged_weight(*p, parameters, lora, base, factors, pool)
+                                                            : read_stored(base, spec.name, spec.elems());
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();

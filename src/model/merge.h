@@ -3,13 +3,19 @@
 
 #include <filesystem>
 
+#include "model/config.h"
+
 namespace spillway {
 
 // Writes a complete model folder: the base's files, the tokenizer's from the adapter's folder where they are there, and
-// the weights with the adapter's products added in f32 and rounded to the dtypes of the base's files. A head that the
-// adapter has trained apart from its embedding is untied. One layer is in memory at a time. Throws InputError where the
-// adapter does not fit the base, or `out` is not as io/output_folder.h wants it, before anything is written.
+// the weights with the adapter's products added in f32 and rounded to the dtypes of the base's files; weights that
+// these keep as codes are decoded. A head that the adapter has trained apart from its embedding is untied. One layer is
+// in memory at a time. Throws InputError where the adapter does not fit the base, or `out` is not as io/output_folder.h
+// wants it, before anything is written.
 void merge_adapter(const std::filesystem::path& model, const std::filesystem::path& adapter,
+                   const std::filesystem::path& out);
+// The same with what the model's config.json says, or more.
+void merge_adapter(ModelConfig config, const std::filesystem::path& model, const std::filesystem::path& adapter,
                    const std::filesystem::path& out);
 
 }  // namespace spillway

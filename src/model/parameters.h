@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/graph.h"
+#include "model/storage.h"
 
 namespace spillway {
 
@@ -30,17 +33,32 @@ struct ParameterSource {
   Shape shape;  // perhaps with fewer rows than the weight has: the others are those of tokens that were added
 };
 
+// A tensor of a model's files that holds a weight, or a part of it.
+struct ParameterTensor {
+  std::string name;
+  Shape shape;
+  std::optional<DType> dtype;  // empty: any floating dtype
+};
+
 struct Parameter {
   std::string name;    // Hugging Face's: "model.layers.0.self_attn.q_proj.weight"; of a LoRA factor, PEFT's
   std::string module;  // that it belongs to: "model.layers.0.self_attn.q_proj"; of a LoRA factor, that it adapts
   ParameterRole role = ParameterRole::kLinear;
   Shape shape;
   DType dtype = DType::kF32;  // that the graph computes with
-  bool trained = false;
-  ParameterSource source;      // nameless where no file of the model's holds it: factors, constants
-  std::vector<float> content;  // of a constant
-  ValueId value = kNone;       // in the graph
+  bool trained = false;       // then its storage is dense
+  const StorageDef* storage = &kDense;
+  ParameterSource source;       // nameless where no file of the model's holds it: factors, constants
+  std::vector<float> content;   // of a constant
+  std::vector<ValueId> values;  // in the graph: one for each part of the storage
 
+  // REQUIRES: a dense weight of a graph.
+  [[nodiscard]] ValueId value() const {
+    SPILLWAY_CHECK(values.size() == 1, "{} has {} values", name, values.size());
+    return values[0];
+  }
+  // Those of a model's files that hold it, in the order of `values`. REQUIRES: is_of_model().
+  [[nodiscard]] std::vector<ParameterTensor> tensors() const;
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }

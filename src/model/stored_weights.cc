@@ -14,15 +14,20 @@ std::vector<bool> StoredWeights::in_files(size_t values) const {
 
 StoredWeights find_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder) {
   StoredWeights result;
+  const auto find = [&](const std::string& name, const StoragePart& part, ValueId value) {
+    const auto found = folder.tensors().find(name);
+    if (found == folder.tensors().end()) return;
+    const auto& [tensor, file] = found->second;
+    if (tensor->dtype() != part.dtype || tensor->shape != part.shape.dims()) return;
+    const auto known = std::find(result.files.begin(), result.files.end(), file->path());
+    result.places[value] = {narrow<int32_t>(known - result.files.begin()), tensor->offset};
+    if (known == result.files.end()) result.files.push_back(file->path());
+  };
   for (const Parameter& p : parameters) {
     if (p.trained || !p.is_of_model()) continue;
-    const auto found = folder.tensors().find(p.source.name);
-    if (found == folder.tensors().end()) continue;
-    const auto& [tensor, file] = found->second;
-    if (tensor->dtype() != p.dtype || tensor->shape != p.shape.dims()) continue;
-    const auto known = std::find(result.files.begin(), result.files.end(), file->path());
-    result.places[p.value] = {narrow<int32_t>(known - result.files.begin()), tensor->offset};
-    if (known == result.files.end()) result.files.push_back(file->path());
+    const std::vector<ParameterTensor> tensors = p.tensors();
+    const std::vector<StoragePart> parts = p.storage->parts(p.shape, p.dtype);
+    for (size_t i = 0; i < parts.size(); ++i) find(tensors[i].name, parts[i], p.values[i]);
   }
   return result;
 }

@@ -125,7 +125,7 @@ ParameterTable decoder_parameters(const ModelConfig& config, DecoderOptions opti
   Builder builder(graph);
   ParameterTable result;
   for (Parameter parameter : build_decoder(builder, config, options).parameters) {
-    parameter.value = kNone;
+    parameter.values.clear();
     result.add(std::move(parameter));
   }
   return result;

@@ -47,7 +47,7 @@ struct Decoder {
 // Appends the inputs, the weights and the forward operations up to the final norm. Sets graph.tokens.
 [[nodiscard]] Decoder build_decoder(Builder& builder, const ModelConfig& config, const DecoderOptions& options);
 
-// The parameters of that decoder without its graph; their values are kNone. Of the options only `dtype`, `train_base`
+// The parameters of that decoder without its graph; they have no values. Of the options only `dtype`, `train_base`
 // and `lora` matter.
 [[nodiscard]] ParameterTable decoder_parameters(const ModelConfig& config, DecoderOptions options = {});
 

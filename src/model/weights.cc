@@ -19,14 +19,20 @@ namespace {
 // ` and 7 more`, or nothing.
 std::string and_more(size_t found) { return found > 1 ? fmt::format(" and {} more", found - 1) : ""; }
 
-void check_tensor(const SafetensorsFolder::Entry& entry, const std::string& name, const Shape& shape) {
+void check_tensor(const SafetensorsFolder::Entry& entry, const ParameterTensor& wanted) {
   const auto& [tensor, file] = entry;
+  const auto& [name, shape, wanted_dtype] = wanted;
   if (tensor->shape != shape.dims()) {
     throw input_error(file->path().string(),
                       "expected {} of shape {}, got {}; use the weights that belong to this config", quote(name),
                       to_string(shape), tensor->shape_text());
   }
   const std::optional<DType> dtype = tensor->dtype();
+  if (wanted_dtype) {
+    if (dtype == wanted_dtype) return;
+    throw input_error(file->path().string(), "expected {} as {}, got {}; use the weights that belong to this config",
+                      quote(name), name_of(*wanted_dtype), quote(tensor->dtype_name));
+  }
   if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
     throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got {}; use a model in one of these",
                       quote(name), quote(tensor->dtype_name));
@@ -35,17 +41,17 @@ void check_tensor(const SafetensorsFolder::Entry& entry, const std::string& name
 
 // Every tensor that is `wanted` is there and fits, and there is no other but those that `is_spare` allows.
 template <typename IsSpare>
-void check_tensors(const SafetensorsFolder& folder, const std::vector<ParameterSource>& wanted,
+void check_tensors(const SafetensorsFolder& folder, const std::vector<ParameterTensor>& wanted,
                    const IsSpare& is_spare) {
   std::set<std::string_view> known;
   std::vector<std::string> missing, surplus;
-  for (const auto& [name, shape] : wanted) {
-    if (!known.insert(name).second) continue;
-    const auto it = folder.tensors().find(name);
+  for (const ParameterTensor& tensor : wanted) {
+    if (!known.insert(tensor.name).second) continue;
+    const auto it = folder.tensors().find(tensor.name);
     if (it == folder.tensors().end()) {
-      missing.push_back(name);
+      missing.push_back(tensor.name);
     } else {
-      check_tensor(it->second, name, shape);
+      check_tensor(it->second, tensor);
     }
   }
   for (const auto& [name, entry] : folder.tensors()) {
@@ -136,12 +142,13 @@ void StoredWeight::read(const TensorView& piece, int64_t first) {
 
 SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ParameterTable& parameters) {
   SafetensorsFolder files(folder);
-  std::vector<ParameterSource> wanted;
+  std::vector<ParameterTensor> wanted;
   for (const Parameter& p : parameters) {
-    if (p.is_of_model()) wanted.push_back(p.source);
+    if (!p.is_of_model()) continue;
+    for (ParameterTensor& tensor : p.tensors()) wanted.push_back(std::move(tensor));
   }
   if (const Parameter* embedding = tied_embedding(parameters, files))
-    wanted.push_back({std::string(kHead), embedding->source.shape});
+    wanted.push_back({std::string(kHead), embedding->source.shape, {}});
   check_tensors(files, wanted, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
   return files;
 }
@@ -152,9 +159,9 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
   const std::string where = (folder / "adapter_model.safetensors").string();
   (void)lora_targets(parameters, lora, where);
   (void)saved_weights(parameters, lora, where);
-  std::vector<ParameterSource> wanted;
+  std::vector<ParameterTensor> wanted;
   for (const Parameter& p : parameters) {
-    if (p.trained) wanted.push_back({adapter_tensor_name(p.name), p.shape});
+    if (p.trained) wanted.push_back({adapter_tensor_name(p.name), p.shape, {}});
   }
   // Where the embedding was resized, PEFT stores what it trained a second time, and what it started from.
   check_tensors(files, wanted, [](std::string_view name) {
@@ -165,9 +172,13 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
 
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
   for (const Parameter& p : parameters) {
-    if (p.is_of_model() && !p.trained) read_weight(folder, p.source.name, p.value, store);
+    if (p.trained) continue;
+    if (p.is_of_model()) {
+      const std::vector<ParameterTensor> tensors = p.tensors();
+      for (size_t i = 0; i < tensors.size(); ++i) read_weight(folder, tensors[i].name, p.values[i], store);
+    }
     if (p.role != ParameterRole::kConstant) continue;
-    store.write(p.value, [&](const TensorView& piece, int64_t first) {
+    store.write(p.value(), [&](const TensorView& piece, int64_t first) {
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());
     });
   }
@@ -181,7 +192,7 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
 
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
   for (const Parameter& p : parameters) {
-    if (p.trained) read_weight(folder, adapter_tensor_name(p.name), p.value, store);
+    if (p.trained) read_weight(folder, adapter_tensor_name(p.name), p.value(), store);
   }
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("weights that stay in the files are not loaded, but NaN in them is ref
   Builder b(graph);
   const ValueId id = b.input("w", {DType::kF32, {96, 32}}, ValueKind::kFrozenWeight);
   ParameterTable parameters;
-  parameters.add({.name = "w", .shape = {96, 32}, .source = {"w", {96, 32}}, .value = id});
+  parameters.add({.name = "w", .shape = {96, 32}, .source = {"w", {96, 32}}, .values = {id}});
   const auto load = [&](float last) {
     const TemporaryFolder folder;
     const TensorSpec spec{"w", DType::kF32, {96, 32}};
@@ -195,7 +195,7 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
   const auto add = [&](const char* name, DType dtype, const Shape& shape, bool trained = false) {
     const auto id = static_cast<ValueId>(parameters.size());
     return parameters.add(
-        {.name = name, .shape = shape, .dtype = dtype, .trained = trained, .source = {name, shape}, .value = id});
+        {.name = name, .shape = shape, .dtype = dtype, .trained = trained, .source = {name, shape}, .values = {id}});
   };
   add("computed", DType::kF32, {4});
   const size_t other = add("other", DType::kBF16, {7});
@@ -209,7 +209,7 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
   CHECK(stored.files.size() == 2);
   for (const size_t i : {other, same}) {
     const Parameter& p = parameters[i];
-    const FilePlace place = stored.places.at(p.value);
+    const FilePlace place = stored.places.at(p.value());
     std::vector<uint16_t> bits(static_cast<size_t>(p.shape.elems()));
     ReadFile(stored.files[static_cast<size_t>(place.file)]).read(place.offset, std::as_writable_bytes(std::span(bits)));
     CHECK(bits == std::vector<uint16_t>(bits.size(), to_bf16(static_cast<float>(p.name[0])).bits));
@@ -226,7 +226,7 @@ TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the fi
     const std::vector<bool> found = find_stored_weights(decoder.parameters, folder).in_files(graph.values.size());
     const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
     for (const Parameter& p : decoder.parameters)
-      CHECK(found[static_cast<size_t>(p.value)] == (is_stored && p.is_of_model()));
+      CHECK(found[static_cast<size_t>(p.value())] == (is_stored && p.is_of_model()));
   }
 }
 

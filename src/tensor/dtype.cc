@@ -15,6 +15,7 @@ int64_t size_of(DType dtype) {
     case DType::kI64:
       return 8;
     case DType::kU8:
+    case DType::kI8:
       return 1;
   }
   report_bug(__FILE__, __LINE__, "dtype", "unknown");
@@ -34,6 +35,8 @@ std::string_view name_of(DType dtype) {
       return "i64";
     case DType::kU8:
       return "u8";
+    case DType::kI8:
+      return "i8";
   }
   report_bug(__FILE__, __LINE__, "dtype", "unknown");
 }

@@ -8,7 +8,7 @@
 
 namespace spillway {
 
-enum class DType : uint8_t { kF32, kBF16, kF16, kI32, kI64, kU8 };
+enum class DType : uint8_t { kF32, kBF16, kF16, kI32, kI64, kU8, kI8 };
 
 [[nodiscard]] int64_t size_of(DType dtype);
 // "f32", "bf16", ...

@@ -67,11 +67,11 @@ class TrainingGraphBuilder {
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Parameter& p = parameters[i];
       if (!p.trained) continue;
-      TrainedWeight t{.parameter = i, .weight = p.value};
+      TrainedWeight t{.parameter = i, .weight = p.value()};
       add_slices(t);
       if (options_.accumulates)
-        t.accumulator = state("gradient." + p.name, p.value, {0, p.shape[0]}, ValueKind::kGradient);
-      gradients_.push_back({.weight = p.value, .dtype = gradient_dtype(p), .accumulator = t.accumulator});
+        t.accumulator = state("gradient." + p.name, p.value(), {0, p.shape[0]}, ValueKind::kGradient);
+      gradients_.push_back({.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = t.accumulator});
       result_.trained.push_back(std::move(t));
     }
   }

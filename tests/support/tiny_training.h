@@ -73,6 +73,7 @@ struct TinySetup {
   int threads = 2;
   std::optional<int64_t> device_budget;
   Device* device = nullptr;  // null: the CPU
+  const StorageDef* linear_storage = &kDense;
 };
 
 inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.device : cpu_device(); }
@@ -81,6 +82,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   train::Job job;
   job.config.model.base_model = model.string();
   job.model = read_model_config(model);
+  job.model.linear_storage = setup.linear_storage;
   DecoderOptions& decoder = job.graph.decoder;
   decoder.dtype = setup.dtype;
   decoder.tokens = 48;
