@@ -45,7 +45,7 @@ std::string option(int argc, char** argv, const char* name, const std::string& o
 // Rows that are only as long as they say: packing looks at no token.
 class LengthsAlone final : public RowTokens {
  public:
-  LengthsAlone(int64_t rows, int64_t capacity, int64_t longest) {
+  LengthsAlone(int64_t rows, int64_t capacity, int64_t longest) : RowTokens(kTextColumns) {
     offsets_.reserve(static_cast<size_t>(rows) + 1);
     RandomStream random(1, 0);
     // Exponential, as conversations are, about four rows per line.

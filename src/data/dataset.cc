@@ -57,7 +57,7 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
 
 Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                       const text::Tokenizer& tokenizer, const Preparation& preparation) {
-  const auto rows = std::make_shared<MemoryRows>();
+  const auto rows = std::make_shared<MemoryRows>(schema_of(options.objective));
   const DatasetSummary summary = read_datasets(configs, options, tokenizer, preparation, *rows);
   return {RowTable(rows), summary};
 }

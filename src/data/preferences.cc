@@ -7,13 +7,10 @@
 namespace spillway::data {
 using Json = nlohmann::ordered_json;
 
-std::vector<PreferenceRow> preferences_of(const RowTable& rows, Objective objective) {
+std::vector<PreferenceRow> preferences_of(const RowTable& rows) {
   std::vector<PreferenceRow> result;
   result.reserve(static_cast<size_t>(rows.size()));
-  for (int64_t i = 0; i < rows.size(); ++i) {
-    const Piece row = rows.row(i);
-    result.push_back(preference_of(rows.ids(row), rows.labels(row), objective));
-  }
+  for (int64_t i = 0; i < rows.size(); ++i) result.push_back(preference_of(rows, i));
   return result;
 }
 

@@ -18,7 +18,7 @@ struct Preferences {
 };
 
 // Out of the joined rows that load_datasets() and prepare_rows() have for an objective with completions.
-[[nodiscard]] std::vector<PreferenceRow> preferences_of(const RowTable& rows, Objective objective);
+[[nodiscard]] std::vector<PreferenceRow> preferences_of(const RowTable& rows);
 
 // Of prompts, and of prompts with each completion.
 [[nodiscard]] int64_t count_tokens(std::span<const PreferenceRow> rows);

@@ -32,7 +32,7 @@ struct Rows : TemporaryFolder {
   }
   [[nodiscard]] Preferences load(const RowOptions& options) const {
     const Dataset dataset = load_datasets(std::span(&config, 1), options, tokenizer());
-    return {preferences_of(dataset.rows, options.objective), dataset.summary};
+    return {preferences_of(dataset.rows), dataset.summary};
   }
   DatasetConfig config;
 };
@@ -71,12 +71,13 @@ TEST_CASE("preference rows do not depend on the number of threads, and are kept 
       return read_datasets(std::span(&rows.config, 1), options, tokenizer(), {.threads = threads}, sink);
     };
     const Preferences one = rows.load(options);
-    const PreparedRows kept = prepare_rows(rows.path() / "kept", "these", [&](RowSink& sink) { return read(sink, 4); });
+    const PreparedRows kept =
+        prepare_rows(rows.path() / "kept", "these", schema_of(objective), [&](RowSink& sink) { return read(sink, 4); });
     const PreparedRows mapped =
-        prepare_rows(rows.path() / "kept", "these", [&](RowSink& sink) { return read(sink, 1); });
+        prepare_rows(rows.path() / "kept", "these", schema_of(objective), [&](RowSink& sink) { return read(sink, 1); });
     CHECK_FALSE(kept.reused);
     CHECK(mapped.reused);
-    const std::vector<PreferenceRow> again = preferences_of(mapped.dataset.rows, objective);
+    const std::vector<PreferenceRow> again = preferences_of(mapped.dataset.rows);
     CHECK(one.summary.rows == mapped.dataset.summary.rows);
     REQUIRE(again.size() == one.rows.size());
     for (size_t i = 0; i < again.size(); ++i) {

@@ -111,6 +111,7 @@ class RowLoader {
     return data::prepare_rows(
         settings_.prepared_path,
         data::rows_identity(datasets, options, folder(), tokenizer_settings_.special_tokens, time),
+        data::schema_of(options.objective),
         [&](data::RowSink& sink) { return data::read_datasets(datasets, options, *tokenizer_, preparation_, sink); });
   }
 
@@ -175,13 +176,13 @@ PreferenceData load_preference_data(const data::DataSettings& settings, const co
   if (settings.test_datasets.empty()) {
     const auto [train, validation] =
         data::split_validation(training.rows, settings.val_set_size, settings.batches.seed);
-    result.training.rows = data::preferences_of(train, options.objective);
-    result.validation.rows = data::preferences_of(validation, options.objective);
+    result.training.rows = data::preferences_of(train);
+    result.validation.rows = data::preferences_of(validation);
     return result;
   }
   const data::Dataset validation = load("test_datasets", settings.test_datasets);
-  result.training.rows = data::preferences_of(training.rows, options.objective);
-  result.validation = {data::preferences_of(validation.rows, options.objective), validation.summary};
+  result.training.rows = data::preferences_of(training.rows);
+  result.validation = {data::preferences_of(validation.rows), validation.summary};
   return result;
 }
 

@@ -43,6 +43,9 @@ Json list_of(const Members&... members) {
   return Json::array({value_of(members)...});
 }
 
+// In the place of members that are gone: a stream goes on from checkpoints that were written when there were.
+constexpr std::string_view kGone;
+
 // Structured bindings name every member, so that a new one cannot be forgotten.
 Json members_of(const DatasetConfig& config) {
   const auto& [path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
@@ -56,7 +59,7 @@ Json members_of(const DatasetConfig& config) {
                  field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
                  message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                  message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-                 step_separator, max_completion_length, train_on_last_step_only);
+                 step_separator, max_completion_length, train_on_last_step_only, kGone, kGone);
 }
 
 Json members_of(const RowOptions& options) {

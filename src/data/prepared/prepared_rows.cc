@@ -1,7 +1,8 @@
 #include "data/prepared/prepared_rows.h"
 
-#include <array>
+#include <deque>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -19,7 +20,14 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kIndex = "prepared.json";
 constexpr int64_t kMaxIndexBytes = int64_t{64} << 20;
 // The form of these files; raised when it changes.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
+
+Json to_json(RowSchema schema) {
+  Json columns = Json::array();
+  for (const RowColumn& column : schema)
+    columns.push_back({{"name", column.name}, {"per", column.axis == RowColumn::Axis::kToken ? "token" : "row"}});
+  return columns;
+}
 
 // Bytes on their way to a file, with their checksum.
 class SummedFile {
@@ -64,28 +72,27 @@ std::string sum_of(const Json& index) {
 
 class PreparedWriter final : public RowSink {
  public:
-  explicit PreparedWriter(const fs::path& target)
-      : folder_(target),
-        ids_(folder_.path() / "ids.bin"),
-        labels_(folder_.path() / "labels.bin"),
-        offsets_(folder_.path() / "offsets.bin") {
+  PreparedWriter(const fs::path& target, RowSchema schema)
+      : folder_(target), schema_(schema), ids_(folder_.path() / "ids.bin"), offsets_(folder_.path() / "offsets.bin") {
+    for (const RowColumn& column : schema) columns_.emplace_back(folder_.path() / fmt::format("{}.bin", column.name));
     offsets_.append(std::span<const int64_t>(&end_, 1));
   }
 
   void add(const Row& row) override {
-    ids_.append(std::span(row.input_ids));
-    labels_.append(std::span(row.labels));
+    ids_.append(std::span<const int32_t>(row.input_ids));
+    const auto numbers = columns_of(row, schema_);
+    for (size_t i = 0; i < columns_.size(); ++i) columns_[i].append(numbers[i]);
     end_ += std::ssize(row.input_ids);
     offsets_.append(std::span<const int64_t>(&end_, 1));
     largest_id_ = std::max(largest_id_, row.largest_id());
   }
 
   void finish(std::string_view identity, const DatasetSummary& summary) {
-    Json index = {{"format", kFormat},
-                  {"rows", summary.rows},
-                  {"largest_id", largest_id_},
-                  {"summary", to_json(summary)},
-                  {"files", {ids_.finish(), labels_.finish(), offsets_.finish()}},
+    Json files = {ids_.finish()};
+    for (SummedFile& column : columns_) files.push_back(column.finish());
+    files.push_back(offsets_.finish());
+    Json index = {{"format", kFormat},           {"rows", summary.rows},        {"largest_id", largest_id_},
+                  {"summary", to_json(summary)}, {"columns", to_json(schema_)}, {"files", std::move(files)},
                   {"made_from", identity}};
     index["xxh3"] = sum_of(index);
     write_file(folder_.path() / kIndex, json_text(index, 2) + "\n");
@@ -94,19 +101,31 @@ class PreparedWriter final : public RowSink {
 
  private:
   AtomicFolder folder_;
-  SummedFile ids_, labels_, offsets_;
+  RowSchema schema_;
+  SummedFile ids_, offsets_;
+  std::deque<SummedFile> columns_;
   int64_t end_ = 0;
   int32_t largest_id_ = -1;
 };
 
 class MappedRows final : public RowTokens {
  public:
-  MappedRows(std::array<MappedFile, 3> files, Checksums sums, int32_t largest)
-      : files_(std::move(files)), sums_(std::move(sums)) {
-    ids = numbers<int32_t>(files_[0]);
-    labels = numbers<int32_t>(files_[1]);
-    offsets = numbers<int64_t>(files_[2]);
+  // `files`: ids, the columns and offsets.
+  MappedRows(RowSchema schema, std::vector<MappedFile> files, Checksums sums, int32_t largest)
+      : RowTokens(schema), files_(std::move(files)), sums_(std::move(sums)) {
+    ids = numbers<int32_t>(files_.front());
+    for (size_t i = 0; i < columns.size(); ++i) columns[i] = numbers<int32_t>(files_[i + 1]);
+    offsets = numbers<int64_t>(files_.back());
     largest_id = largest;
+  }
+
+  // Whether each column has a number for each token or row.
+  [[nodiscard]] bool has_whole_columns() const {
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const size_t expected = schema[i].axis == RowColumn::Axis::kToken ? ids.size() : offsets.size() - 1;
+      if (columns[i].size() != expected) return false;
+    }
+    return true;
   }
 
   // Known since the files were opened; to read them once more would make all of them resident.
@@ -118,7 +137,7 @@ class MappedRows final : public RowTokens {
     return {reinterpret_cast<const T*>(file.bytes().data()), file.bytes().size() / sizeof(T)};
   }
 
-  std::array<MappedFile, 3> files_;
+  std::vector<MappedFile> files_;
   Checksums sums_;
 };
 
@@ -136,31 +155,36 @@ MappedFile open_checked(const fs::path& folder, const Json& file) {
 }
 
 // Throws InputError, or what the JSON library throws, where something is not as it was written.
-Dataset open_prepared(const fs::path& folder, std::string_view identity) {
+Dataset open_prepared(const fs::path& folder, std::string_view identity, RowSchema schema) {
   const Json index = parse_json<Json>(read_file(folder / kIndex, kMaxIndexBytes), kIndex);
   if (index.at("format") != kFormat) throw input_error(kIndex, "expected format {}, got another", kFormat);
   if (index.at("made_from") != identity) throw input_error(kIndex, "expected rows of this job, got another's");
   if (index.at("xxh3") != sum_of(index)) throw input_error(kIndex, "expected what was written, got something else");
   const Json& files = index.at("files");
-  auto tokens = std::make_shared<MappedRows>(
-      std::array{open_checked(folder, files.at(0)), open_checked(folder, files.at(1)),
-                 open_checked(folder, files.at(2))},
-      RowTokens::Checksums{sum_text(files.at(0)), sum_text(files.at(1)), sum_text(files.at(2))},
-      index.at("largest_id").get<int32_t>());
+  if (index.at("columns") != to_json(schema) || files.size() != schema.size() + 2)
+    throw input_error(kIndex, "expected the columns of this job's rows, got others");
+  std::vector<MappedFile> mapped;
+  RowTokens::Checksums sums;
+  for (const Json& file : files) {
+    mapped.push_back(open_checked(folder, file));
+    sums.push_back(sum_text(file));
+  }
+  auto tokens =
+      std::make_shared<MappedRows>(schema, std::move(mapped), std::move(sums), index.at("largest_id").get<int32_t>());
   const DatasetSummary summary = summary_from_json(index.at("summary"));
   const auto run = std::ssize(tokens->ids);
-  const bool fits = std::ssize(tokens->labels) == run && !tokens->offsets.empty() && tokens->offsets.back() == run;
+  const bool fits = !tokens->offsets.empty() && tokens->offsets.back() == run && tokens->has_whole_columns();
   if (!fits) throw input_error(kIndex, "expected files of one length, got others");
   if (summary.rows != std::ssize(tokens->offsets) - 1 || summary.tokens != run)
     throw input_error(kIndex, "expected {} rows of {} tokens, got others", summary.rows, summary.tokens);
   return {RowTable(std::move(tokens)), summary};
 }
 
-std::optional<Dataset> try_open(const fs::path& folder, std::string_view identity) {
+std::optional<Dataset> try_open(const fs::path& folder, std::string_view identity, RowSchema schema) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) return {};
   try {
-    return open_prepared(folder, identity);
+    return open_prepared(folder, identity, schema);
   } catch (const InputError& error) {
     log_info("{} is damaged and prepared again: {}", folder.string(), error.what());
   } catch (const nlohmann::json::exception&) {
@@ -172,21 +196,21 @@ std::optional<Dataset> try_open(const fs::path& folder, std::string_view identit
 
 }  // namespace
 
-PreparedRows prepare_rows(const fs::path& base, std::string_view identity,
+PreparedRows prepare_rows(const fs::path& base, std::string_view identity, RowSchema schema,
                           const std::function<DatasetSummary(RowSink&)>& read) {
   const fs::path folder = base / checksum_text(std::as_bytes(std::span(identity)));
-  if (auto dataset = try_open(folder, identity)) return {std::move(*dataset), folder, true};
+  if (auto dataset = try_open(folder, identity, schema)) return {std::move(*dataset), folder, true};
   // Of other identities, too: the same job's changes with its data.
   clear_leftovers(base);
-  PreparedWriter writer(folder);
+  PreparedWriter writer(folder, schema);
   const DatasetSummary summary = read(writer);
   writer.finish(identity, summary);
   if (!writer.folder().publish_new()) {
     // Another run has prepared the same rows in the meantime; or these are the damaged ones from before.
-    if (auto dataset = try_open(folder, identity)) return {std::move(*dataset), folder, true};
+    if (auto dataset = try_open(folder, identity, schema)) return {std::move(*dataset), folder, true};
     writer.folder().publish();
   }
-  return {open_prepared(folder, identity), folder, false};
+  return {open_prepared(folder, identity, schema), folder, false};
 }
 
 }  // namespace spillway::data

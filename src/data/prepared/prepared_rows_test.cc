@@ -26,7 +26,7 @@ struct Source {
   int reads = 0;
 
   PreparedRows prepare(const fs::path& base, std::string_view identity = "rows") {
-    return prepare_rows(base, identity, [&](RowSink& sink) {
+    return prepare_rows(base, identity, kTextColumns, [&](RowSink& sink) {
       ++reads;
       RowCollector collector({}, sink);
       collector.add({{5, 6, 7}, {5, -100, 7}}, "");
@@ -102,7 +102,7 @@ TEST_CASE("rows that are damaged on disk are noticed, told and prepared again") 
     check_made_again();
   }
   for (const char* text :
-       {"", "{", "[]", "{\"format\": 2}", "{\"format\": 2, \"made_from\": \"rows\", \"files\": 3}"}) {
+       {"", "{", "[]", "{\"format\": 3}", "{\"format\": 3, \"made_from\": \"rows\", \"files\": 3}"}) {
     CAPTURE(text);
     write_file(made / "prepared.json", text);
     check_made_again();
@@ -120,7 +120,7 @@ TEST_CASE("rows that are damaged on disk are noticed, told and prepared again") 
 
 TEST_CASE("rows that could not be made leave nothing behind") {
   const TemporaryFolder folder;
-  CHECK_THROWS_AS((void)prepare_rows(folder.path() / "base", "rows",
+  CHECK_THROWS_AS((void)prepare_rows(folder.path() / "base", "rows", kTextColumns,
                                      [](RowSink& sink) -> DatasetSummary {
                                        sink.add({{1, 2}, {1, 2}});
                                        throw input_error("data.jsonl:7", "expected a row, got none; correct it");
@@ -134,7 +134,7 @@ TEST_CASE("runs that prepare the same rows at the same time use those of the fir
   Source other;
   fs::path others;
   const auto prepare = [&](bool damage) {
-    return prepare_rows(folder.path(), "rows", [&](RowSink& sink) {
+    return prepare_rows(folder.path(), "rows", kTextColumns, [&](RowSink& sink) {
       others = other.prepare(folder.path()).folder;
       if (damage) fs::resize_file(others / "ids.bin", 4);
       RowCollector collector({}, sink);
@@ -157,11 +157,12 @@ TEST_CASE("what a killed run left of other rows goes when rows are prepared") {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    (void)prepare_rows(folder.path(), "rows before the data changed", [](RowSink& sink) -> DatasetSummary {
-      sink.add({{1, 2}, {1, 2}});
-      ::raise(SIGKILL);
-      return {};
-    });
+    (void)prepare_rows(folder.path(), "rows before the data changed", kTextColumns,
+                       [](RowSink& sink) -> DatasetSummary {
+                         sink.add({{1, 2}, {1, 2}});
+                         ::raise(SIGKILL);
+                         return {};
+                       });
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

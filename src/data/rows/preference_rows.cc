@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "text/jinja/unicode.h"
 
 namespace spillway::data {
@@ -97,6 +98,17 @@ class PreferenceColumns : public PreferenceFormat {
   DatasetConfig config_;
 };
 
+PreferenceRow unpaired_of(std::span<const int32_t> ids, int64_t prompt, bool label) {
+  return {.prompt_ids = {ids.begin(), ids.begin() + prompt},
+          .completions = {{ids.begin() + prompt, ids.end()}},
+          .label = label};
+}
+
+PreferenceRow pair_of(std::span<const int32_t> ids, int64_t prompt, int64_t chosen) {
+  const auto completions = ids.begin() + prompt, rejected = completions + chosen;
+  return {.prompt_ids = {ids.begin(), completions}, .completions = {{completions, rejected}, {rejected, ids.end()}}};
+}
+
 }  // namespace
 
 bool label_of(const Record& record, std::string_view column) {
@@ -112,26 +124,26 @@ bool label_of(const Record& record, std::string_view column) {
 }
 
 Row joined_row(const PreferenceRow& row) {
-  Row joined;
-  const auto add = [&](const std::vector<int32_t>& ids, int32_t part) {
-    joined.input_ids.insert(joined.input_ids.end(), ids.begin(), ids.end());
-    joined.labels.insert(joined.labels.end(), ids.size(), part);
-  };
-  add(row.prompt_ids, 0);
-  int32_t part = row.label ? 1 : -1;
-  for (const std::vector<int32_t>& completion : row.completions) add(completion, part++);
+  Row joined{.input_ids = row.prompt_ids};
+  for (const std::vector<int32_t>& completion : row.completions)
+    joined.input_ids.insert(joined.input_ids.end(), completion.begin(), completion.end());
+  const bool is_pair = row.completions.size() == 2;
+  joined.values = {narrow<int32_t>(row.prompt_ids.size()),
+                   is_pair ? narrow<int32_t>(row.completions[0].size()) : int32_t{row.label}};
   return joined;
 }
 
-PreferenceRow preference_of(std::span<const int32_t> ids, std::span<const int32_t> parts, Objective objective) {
-  PreferenceRow row;
-  row.completions.resize(objective == Objective::kUnpaired ? 1 : 2);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    std::vector<int32_t>& part = parts[i] == 0 ? row.prompt_ids : row.completions[parts[i] == 2 ? 1 : 0];
-    part.push_back(ids[i]);
-    row.label = row.label && parts[i] >= 0;
-  }
-  return row;
+PreferenceRow preference_of(const Row& row, Objective objective) {
+  if (objective == Objective::kUnpaired) return unpaired_of(row.input_ids, row.values[0], row.values[1] != 0);
+  return pair_of(row.input_ids, row.values[0], row.values[1]);
+}
+
+PreferenceRow preference_of(const RowTable& rows, int64_t index) {
+  const std::span<const int32_t> ids = rows.ids(rows.row(index));
+  const int32_t prompt = rows.value("prompt_tokens", index);
+  const bool is_unpaired = std::ranges::equal(rows.schema(), kUnpairedColumns);
+  if (is_unpaired) return unpaired_of(ids, prompt, rows.value("label", index) != 0);
+  return pair_of(ids, prompt, rows.value("chosen_tokens", index));
 }
 
 std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config) {

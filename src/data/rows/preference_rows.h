@@ -14,6 +14,7 @@
 #include "data/files/record_reader.h"
 #include "data/rows/chat_renderer.h"
 #include "data/rows/row_builder.h"
+#include "data/rows/row_table.h"
 #include "text/tokenizer.h"
 
 namespace spillway::data {
@@ -24,12 +25,11 @@ struct PreferenceRow {
   bool label = true;                              // of an unpaired row: whether the completion is wanted
 };
 
-// As one run of tokens, for what reads, cuts, keeps and maps rows of text: prompt and completions one after the other.
-// A token's label is its part: 0 of the prompt, 1 and 2 of completions, and -1 of one that is not wanted.
+// As one run of tokens with the columns of kPairColumns or, of one completion, of kUnpairedColumns.
 [[nodiscard]] Row joined_row(const PreferenceRow& row);
-// What was joined; an unpaired row has one completion, others two.
-[[nodiscard]] PreferenceRow preference_of(std::span<const int32_t> ids, std::span<const int32_t> parts,
-                                          Objective objective);
+// What was joined, of the objective's schema.
+[[nodiscard]] PreferenceRow preference_of(const Row& row, Objective objective);
+[[nodiscard]] PreferenceRow preference_of(const RowTable& rows, int64_t index);
 
 // A row before it is tokenised. Prompt and completions are all texts, or all lists of messages.
 struct PreferenceExample {

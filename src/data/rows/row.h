@@ -1,16 +1,48 @@
-// One training sequence, tokenised.
+// One tokenised row: its tokens, and named columns of numbers beside them, one per token or one per row.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
+
+#include "data/dataset_options.h"
 
 namespace spillway::data {
 
+// A column beside the tokens; its numbers are i32.
+struct RowColumn {
+  enum class Axis { kToken, kRow };
+  std::string_view name;
+  Axis axis = Axis::kToken;
+
+  bool operator==(const RowColumn&) const = default;
+};
+
+// The columns of an objective's rows. "labels" stands first where there is one.
+using RowSchema = std::span<const RowColumn>;
+
+// Of text: a token that is to be learned carries its own id, others -100. Of steps: 0 or 1 at the last token of a step.
+inline constexpr RowColumn kTextColumns[] = {{"labels", RowColumn::Axis::kToken}};
+// Tokens are those of the prompt, the chosen and the rejected completion, one after the other.
+inline constexpr RowColumn kPairColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
+                                             {"chosen_tokens", RowColumn::Axis::kRow}};
+// Tokens are those of the prompt and the completion; the label is 1 where that is wanted, else 0.
+inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
+                                                 {"label", RowColumn::Axis::kRow}};
+
+[[nodiscard]] constexpr RowSchema schema_of(Objective objective) {
+  if (!has_completions(objective)) return kTextColumns;
+  if (objective == Objective::kUnpaired) return kUnpairedColumns;
+  return kPairColumns;
+}
+
 struct Row {
   std::vector<int32_t> input_ids;
-  std::vector<int32_t> labels;  // the same length: a token that is to be learned carries its own id, others -100
+  std::vector<int32_t> labels;  // the column of this name, as many as ids; empty where the schema has none
   bool is_cut = false;          // its type left out what came behind
+  std::vector<int32_t> values;  // the schema's columns per row, in their order
 
   // Of ids and labels: either may be beyond a model's vocabulary.
   [[nodiscard]] int32_t largest_id() const {

@@ -25,7 +25,7 @@ RowCollector::RowCollector(const RowOptions& options, RowSink& sink)
     return;
   }
   fit_ = [rule = rule_of_preferences(options), objective = objective_](Row& row, std::string_view where) {
-    PreferenceRow parts = preference_of(row.input_ids, row.labels, objective);
+    PreferenceRow parts = preference_of(row, objective);
     const Fit fit = fit_preference(parts.prompt_ids, parts.completions, rule, where);
     if (fit == Fit::kTruncated) row = joined_row(parts);
     return fit;
@@ -59,9 +59,9 @@ void RowCollector::take_later() {
 
 Hash128 RowCollector::hash_of(const Row& row) {
   hashed_.assign(row.input_ids.begin(), row.input_ids.end());
-  // The first label of a text is no target: rows that differ in it alone are the same.
-  const auto labels = row.labels.begin() + (has_completions(objective_) || row.labels.empty() ? 0 : 1);
-  hashed_.insert(hashed_.end(), labels, row.labels.end());
+  // The first label is no target: rows that differ in it alone are the same.
+  if (!row.labels.empty()) hashed_.insert(hashed_.end(), row.labels.begin() + 1, row.labels.end());
+  hashed_.insert(hashed_.end(), row.values.begin(), row.values.end());
   return hash_128(std::as_bytes(std::span(hashed_)));
 }
 

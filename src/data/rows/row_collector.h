@@ -47,7 +47,7 @@ class RowCollector {
   struct HashOf {
     size_t operator()(const Hash128& hash) const { return hash.low; }
   };
-  // Of ids and labels.
+  // Of ids and columns.
   [[nodiscard]] Hash128 hash_of(const Row& row);
   void take(Row row, std::string_view where);
   void take_later();

@@ -6,12 +6,12 @@
 //   for (const int32_t id : table.ids(validation.row(0))) ...
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/rows/row.h"
@@ -37,23 +37,30 @@ class RowSink {
 // The run itself: who owns it also owns what the spans see.
 class RowTokens {
  public:
+  explicit RowTokens(RowSchema said) : schema(said), columns(said.size()) {}
   virtual ~RowTokens() = default;
-  std::span<const int32_t> ids, labels;
-  std::span<const int64_t> offsets;  // [rows + 1]
-  int32_t largest_id = -1;           // of ids and labels
+  RowSchema schema;  // outlives the run
+  std::span<const int32_t> ids;
+  std::vector<std::span<const int32_t>> columns;  // as the schema says: [tokens] or [rows]
+  std::span<const int64_t> offsets;               // [rows + 1]
+  int32_t largest_id = -1;                        // of ids and labels
 
-  // Of the bytes of ids, labels and offsets.
-  using Checksums = std::array<std::string, 3>;
+  // Of the bytes of ids, of each column, and of offsets.
+  using Checksums = std::vector<std::string>;
   [[nodiscard]] virtual Checksums checksums() const;
 };
 
+// The numbers of each column of a row, in the order of the schema. REQUIRES: the row has what the schema says.
+[[nodiscard]] std::vector<std::span<const int32_t>> columns_of(const Row& row, RowSchema schema);
+
 class MemoryRows final : public RowTokens, public RowSink {
  public:
-  MemoryRows();
+  explicit MemoryRows(RowSchema schema = kTextColumns);
   void add(const Row& row) override;
 
  private:
-  std::vector<int32_t> ids_, labels_;
+  std::vector<int32_t> ids_;
+  std::vector<std::vector<int32_t>> columns_;
   std::vector<int64_t> offsets_;
 };
 
@@ -62,15 +69,21 @@ class RowTable {
  public:
   RowTable();  // without rows
   explicit RowTable(std::shared_ptr<const RowTokens> tokens) : tokens_(std::move(tokens)) {}
-  explicit RowTable(std::span<const Row> rows);
+  explicit RowTable(std::span<const Row> rows, RowSchema schema = kTextColumns);
 
   [[nodiscard]] int64_t size() const;
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] Piece row(int64_t index) const;
   [[nodiscard]] int32_t length(int64_t index) const { return row(index).length; }
   [[nodiscard]] std::span<const int32_t> ids(const Piece& piece) const { return part(tokens_->ids, piece); }
-  // The first label of a row is as its type made it; who begins a sequence with it ignores it.
-  [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const { return part(tokens_->labels, piece); }
+  [[nodiscard]] RowSchema schema() const { return tokens_->schema; }
+  // The first label of a row is as its type made it; who begins a sequence with it ignores it. REQUIRES: the schema
+  // begins with labels.
+  [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const {
+    return part(tokens_->columns.front(), piece);
+  }
+  // Of a column per row. REQUIRES: the schema has it.
+  [[nodiscard]] int32_t value(std::string_view column, int64_t row) const;
   // Of all tokens and labels, also of rows that were not selected; -1 where there are none.
   [[nodiscard]] int32_t largest_id() const { return tokens_->largest_id; }
   // Of all that was read and of which of it these rows are: the same in every run over the same data, wherever the
@@ -80,6 +93,10 @@ class RowTable {
   [[nodiscard]] RowTable select(std::vector<int64_t> rows) const;
 
  private:
+  // Among all rows, selected or not.
+  [[nodiscard]] size_t place_of(int64_t index) const {
+    return static_cast<size_t>(selection_ ? (*selection_)[static_cast<size_t>(index)] : index);
+  }
   static std::span<const int32_t> part(std::span<const int32_t> run, const Piece& piece) {
     return run.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.length));
   }

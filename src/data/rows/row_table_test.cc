@@ -17,6 +17,16 @@ TEST_CASE("a table shows its rows, and a selection of a selection the rows that 
   CHECK(RowTable().empty());
 }
 
+TEST_CASE("columns per row follow a selection") {
+  const RowTable table(std::vector<Row>{{.input_ids = {1, 2}, .values = {1, 0}}, {.input_ids = {3}, .values = {0, 1}}},
+                       kUnpairedColumns);
+  const RowTable second = table.select({1});
+  CHECK(table.value("prompt_tokens", 0) == 1);
+  CHECK(second.value("prompt_tokens", 0) == 0);
+  CHECK(second.value("label", 0) == 1);
+  CHECK(table.checksum() != second.checksum());
+}
+
 TEST_CASE("the largest id of a table may be a label's") {
   CHECK(RowTable(std::vector<Row>{{{1, 2}, {-100, 300}}, {{7}, {-100}}}).largest_id() == 300);
 }
