@@ -216,6 +216,60 @@ TEST_CASE("a merged model says what its base says with the adapter") {
   CHECK(sampled["logprobs"].size() == sampled["ids"].size());
 }
 
+TEST_CASE(
+    "prompts that are answered during training change nothing of it, and the last answers are those of generate") {
+  const Workshop shop("qwen3");
+  const Way way{.lora = true};
+  const std::vector<double> losses = shop.train(way, "plain");
+  for (const std::string frozen : {"false", "disk"}) {
+    CAPTURE(frozen);
+    const std::string out = "asked " + frozen;
+    const std::vector<std::string> asking = {
+        "--sample_every_steps", "2",    "--sample_prompts",        "[hello, hello hello 3 hello]",
+        "--layer_offloading",   frozen, "--sample_max_new_tokens", "8"};
+    CHECK(shop.train(way, out, asking) == losses);
+    CHECK(shop.weights(way, out) == shop.weights(way, "plain"));
+    const json samples = shop.read_json(out + "/report.json")["samples"];
+    REQUIRE(samples.size() >= 4);
+    CHECK(samples[0]["step"] == 2);
+    const json last = samples[samples.size() - 2];
+    CHECK(last["step"] == kSteps);
+    CHECK(last["prompt"] == "hello");
+    CHECK(last["text"] == shop.generate("model", {"--adapter", shop.path(out)})["text"]);
+  }
+}
+
+TEST_CASE("each of many prompts is answered as if it were alone") {
+  const Workshop shop("llama");
+  const std::vector<json> lines = {{{"prompt", "hello"}, {"max_new_tokens", 8}},
+                                   {{"prompt", "hello hello 2 hello 1"}, {"max_new_tokens", 3}},
+                                   {{"prompt", "hello 3"}, {"temperature", 0.9}, {"top_k", 10}, {"seed", 5}}};
+  std::string text;
+  for (const json& line : lines) text += line.dump() + "\n";
+  write_file(shop.path("prompts.jsonl"), text);
+  const std::vector<std::string> args = {"generate", shop.path("model"), "--json-lines", "--max-new-tokens",
+                                         "12",       "--logprobs",       "--lines"};
+  const auto answers = [&](const std::string& file) {
+    std::vector<std::string> all = args;
+    all.push_back(shop.path(file));
+    return Workshop::succeed(all);
+  };
+  std::string alone;
+  for (const json& line : lines) {
+    write_file(shop.path("one.jsonl"), line.dump() + "\n");
+    alone += answers("one.jsonl");
+  }
+  CHECK(answers("prompts.jsonl") == alone);
+  CHECK(json::parse(alone.substr(0, alone.find('\n')))["ids"] == shop.generate("model")["ids"]);
+
+  write_file(shop.path("prompts.jsonl"), "{\"prompt\": \"hello\"}\n{\"prompt\": \"hello\", \"top_p\": 2}\n");
+  std::vector<std::string> wrong = args;
+  wrong.push_back(shop.path("prompts.jsonl"));
+  const Finished refused = run_spillway(wrong);
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("prompts.jsonl:2: top_p]") != std::string::npos);
+}
+
 TEST_CASE("a disk that fails under the run ends it with exit 3, and the last checkpoint goes on to the same bits") {
   const std::string message = check_failing_disk([](const Process& run) { run.limit_files(8 << 10); });
   CHECK(message.find("File too large") != std::string::npos);

@@ -64,10 +64,10 @@ KeySection output_section() {
       key<&Spelled::sample_every_steps>("sample_every_steps",
                                         "steps between answers to sample_prompts, which the end of a run always has")
           .least(1),
-      key<&Spelled::sample_prompts>(
-          "sample_prompts",
-          "what the model is asked while it is trained, as a user's message where there is a chat template; the answers are "
-          "shown, and stand in the report"),
+      key<&Spelled::sample_prompts>("sample_prompts",
+                                    "what the model is asked while it is trained, as a user's message where there is a "
+                                    "chat template; the answers are "
+                                    "shown, and stand in the report"),
       key<&Spelled::sample_max_new_tokens>("sample_max_new_tokens", "tokens of such an answer at most")
           .least(1)
           .most(1 << 16),

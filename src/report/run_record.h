@@ -1,5 +1,5 @@
-// What a run notes while it goes on, for its report: the loss, what the model answered, how long computation waited, and
-// the trace of a typical step.
+// What a run notes while it goes on, for its report: the loss, what the model answered, how long computation waited,
+// and the trace of a typical step.
 #pragma once
 
 #include <cstddef>

@@ -185,8 +185,9 @@ void check_others_fit(const Budget& budget, PlannedJob& planned) {
       beside.bytes[i] = program.plan->peaks[i].bytes;
       const std::optional<int64_t> most = budget.of(tier);
       if (!planned.plan.fits || !most || beside.bytes[i] <= *most) continue;
-      throw input_error(planned.context.budget_keys[i], "expected at least {} for {}, got {}; raise it, or ask for less",
-                        format_bytes(beside.bytes[i]), program.name, format_bytes(*most));
+      throw input_error(planned.context.budget_keys[i],
+                        "expected at least {} for {}, got {}; raise it, or ask for less", format_bytes(beside.bytes[i]),
+                        program.name, format_bytes(*most));
     }
   }
 }

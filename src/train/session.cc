@@ -112,8 +112,9 @@ std::vector<Generated> TrainingSession::sample() {
     decode_.emplace(graphs.decode.graph, decode.program, memory_, options_);
     prompt_.emplace(graphs.prompt.graph, prompt.program, memory_, options_);
   }
-  return generate({graphs, *decode_, *prompt_, pool_}, job_.samples.prompts,
-                  {.stop_ids = job_.samples.tokenizer->stop_ids(), .repetition_penalty = job_.model.repetition_penalty});
+  return generate(
+      {graphs, *decode_, *prompt_, pool_}, job_.samples.prompts,
+      {.stop_ids = job_.samples.tokenizer->stop_ids(), .repetition_penalty = job_.model.repetition_penalty});
 }
 
 }  // namespace spillway::train

@@ -45,7 +45,8 @@ class TrainingSession {
   double update();
   // Without dropout and gradients. The first call starts the lanes of another program.
   Evaluation evaluate(const Stream& stream);
-  // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has some.
+  // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has
+  // some.
   std::vector<Generated> sample();
 
   // As Executor::home.
