@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "graph/verify.h"
 #include "ops/add/add.h"
+#include "ops/attention/cached_attention.h"
 #include "ops/embedding/embedding.h"
-#include "ops/gather_rows/gather_rows.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/matmul/matmul.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -151,14 +151,16 @@ TEST_CASE("a backward pass names what stands in its way") {
   const ValueId x = b.input("x", {DType::kF32, {2, 3}, true}, ValueKind::kBatch);
   const ValueId w = b.input("w", {DType::kF32, {4, 3}}, ValueKind::kTrainableWeight);
   const ValueId lone = b.input("lone", {DType::kF32, {4, 3}}, ValueKind::kTrainableWeight);
-  const ValueId index = b.input("index", {DType::kI32, {1}}, ValueKind::kBatch);
-  const ValueId picked = ops::gather_rows(b, ops::linear(b, x, w), index);
-  const ValueId c = b.input("c", b.type(picked), ValueKind::kBatch);
-  const ValueId loss = weighted_sum(b, picked, c);
+  const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId keys = b.input("keys", {DType::kF32, {8, 4}}, ValueKind::kCache);
+  const ops::CacheOperands cache{keys, keys, rows, rows};
+  const ValueId attended = ops::decode_attention(b, ops::linear(b, x, w), cache, {.heads = 1, .kv_heads = 1, .head_size = 4});
+  const ValueId c = b.input("c", b.type(attended), ValueKind::kBatch);
+  const ValueId loss = weighted_sum(b, attended, c);
   std::vector<WeightGradient> gradients = {{.weight = w}};
   CHECK_THROWS_WITH(append_backward(b, loss, gradients, ops::add),
-                    "[gather_rows] expected a differentiable operation on the way to a trainable weight, got "
-                    "gather_rows.1; freeze what it depends on");
+                    "[decode_attention] expected a differentiable operation on the way to a trainable weight, got "
+                    "decode_attention.1; freeze what it depends on");
   std::vector<WeightGradient> unused = {{.weight = lone}};
   CHECK_THROWS_WITH(append_backward(b, loss, unused, ops::add),
                     "[lone] expected a weight that the loss depends on; freeze it");

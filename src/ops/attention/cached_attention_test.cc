@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "graph/verify.h"
 #include "ops/cache_append/cache_append.h"
-#include "ops/gather_rows/gather_rows.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -173,18 +172,6 @@ TEST_CASE("a cache in bf16 holds what is left of f32 keys, and other rows stay")
   const Run run(graph, {{cache, {1, 2, 3, 4, 5, 6, 7, 8}}, {x, {0.1, 0.2, 0.3, 0.4}}, {rows, {3, 1}}});
   const Numbers new_rows = rounded({0.1, 0.2, 0.3, 0.4}, DType::kBF16);
   CHECK(run.numbers(next) == Numbers{1, 2, new_rows[2], new_rows[3], 5, 6, new_rows[0], new_rows[1]});
-}
-
-TEST_CASE("rows are gathered by their index") {
-  Graph graph{.tokens = 3};
-  Builder b(graph);
-  const ValueId x = b.input("x", {DType::kBF16, {3, 2}, true}, ValueKind::kBatch);
-  const ValueId index = b.input("index", {DType::kI32, {2}}, ValueKind::kBatch);
-  const ValueId y = ops::gather_rows(b, x, index);
-  CHECK(b.type(y) == ValueType{DType::kBF16, {2, 2}});
-  CHECK(Run(graph, {{x, {1, 2, 3, 4, 5, 6}}, {index, {2, 0}}}).numbers(y) == Numbers{5, 6, 1, 2});
-  CHECK_THROWS_WITH((void)ops::gather_rows(b, x, x),
-                    "[gather_rows] expected index with 1 axes, got bf16[3t, 2]; reshape it");
 }
 
 TEST_CASE("the operations of generation refuse caches of another width") {

@@ -5,7 +5,7 @@
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
 #include "ops/embedding/occurrences.h"
-#include "ops/gather_rows/gather.cuh"
+#include "ops/embedding/gather.cuh"
 #include "ops/real.h"
 
 namespace spillway::ops {

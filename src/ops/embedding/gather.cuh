@@ -1,4 +1,4 @@
-// Rows by their index, for gather_rows and embedding.
+// Rows by their index.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
