@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backend/device.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_field.h"
@@ -15,6 +16,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
+#include "runtime/machine_cache.h"
 #include "text/tokenizer.h"
 #include "train/generation/generator.h"
 
@@ -24,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, adapter, prompt, messages, lines, device = "auto";
+  std::string model, adapter, prompt, messages, lines, memory, device = "auto";
   bool json = false, json_lines = false, logprobs = false;
   train::Sampling sampling;
 };
@@ -136,6 +138,10 @@ int cmd_generate(std::span<const std::string> args) {
   line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it");
   line.option("--device NAME", options.device,
               "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
+  line.option(
+      "--memory.device SIZE", options.memory,
+      "what weights and caches may take of it, such as 2GiB; what does not fit is read from the model's files for "
+      "each token of all prompts");
   line.section("Exactly one of");
   line.option("--prompt TEXT", options.prompt, "the text to continue");
   line.option("--messages FILE.json", options.messages, "a list of messages, or an object with messages, tools, ...");
@@ -168,8 +174,13 @@ int cmd_generate(std::span<const std::string> args) {
   for (const train::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
   ThreadPool pool(available_cpus());
   const std::shared_ptr<Device> device = open_device(options.device);
-  train::Generator generator(options.model, options.adapter, train::generation_sizes(std::move(lengths)), pool,
-                             *device);
+  train::GeneratorOptions generation{
+      .model = options.model, .adapter = options.adapter, .sizes = train::generation_sizes(std::move(lengths))};
+  if (!options.memory.empty()) {
+    generation.device_bytes = parse_bytes(options.memory, device->free_bytes(), "--memory.device");
+    generation.machine = this_machine({}, *device);
+  }
+  train::Generator generator(generation, pool, *device);
   check_tokens(prompts, generator.config().vocab_size, options.model);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts);

@@ -57,4 +57,9 @@ class Builder {
   BlockId block_ = kNone;
 };
 
+// What was said by value of `first`, by value of a graph that adopted it: false for values of its own. Nothing of
+// nothing.
+[[nodiscard]] std::vector<bool> adopted_flags(const std::vector<bool>& by_value, const Graph& first,
+                                              const Graph& graph);
+
 }  // namespace spillway

@@ -154,7 +154,8 @@ TEST_CASE("a backward pass names what stands in its way") {
   const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
   const ValueId keys = b.input("keys", {DType::kF32, {8, 4}}, ValueKind::kCache);
   const ops::CacheOperands cache{keys, keys, rows, rows};
-  const ValueId attended = ops::decode_attention(b, ops::linear(b, x, w), cache, {.heads = 1, .kv_heads = 1, .head_size = 4});
+  const ValueId attended =
+      ops::decode_attention(b, ops::linear(b, x, w), cache, {.heads = 1, .kv_heads = 1, .head_size = 4});
   const ValueId c = b.input("c", b.type(attended), ValueKind::kBatch);
   const ValueId loss = weighted_sum(b, attended, c);
   std::vector<WeightGradient> gradients = {{.weight = w}};

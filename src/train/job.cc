@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/verify.h"
 #include "model/adapter.h"
 #include "train/lora_pattern.h"
 #include "train/offload_policy.h"
@@ -141,22 +143,12 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
   return policy;
 }
 
-// By value of a graph that adopted those of `first`.
-std::vector<bool> adopted(const std::vector<bool>& by_value, const Graph& first, const Graph& graph) {
-  std::vector<bool> result;
-  for (ValueId id = 0; id < static_cast<ValueId>(first.values.size()); ++id) {
-    if (!by_value.empty() && first.is_persistent(id)) result.push_back(by_value[static_cast<size_t>(id)]);
-  }
-  if (!by_value.empty()) result.resize(graph.values.size());
-  return result;
-}
-
 void plan_evaluation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
                      PlannedJob& planned) {
   planned.evaluation.graph = build_evaluation_graph(job.model, job.graph, planned.training);
   const Graph& graph = planned.evaluation.graph.graph;
   planned.evaluation.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
-                                             adopted(policy.in_files, planned.training.graph, graph));
+                                             adopted_flags(policy.in_files, planned.training.graph, graph));
 }
 
 void plan_samples(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
@@ -168,7 +160,8 @@ void plan_samples(const Job& job, const Machine& machine, const Budget& budget, 
   samples.graphs =
       build_generation_graphs(job.model, job.graph.decoder, generation_sizes(std::move(lengths)), &training);
   const auto plan = [&](const Graph& graph) {
-    return make_plan_beside(planned.plan.choices, graph, machine, budget, adopted(policy.in_files, training, graph));
+    return make_plan_beside(planned.plan.choices, graph, machine, budget,
+                            adopted_flags(policy.in_files, training, graph));
   };
   samples.decode = plan(samples.graphs.decode.graph);
   samples.prompt = plan(samples.graphs.prompt.graph);
@@ -267,6 +260,10 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   plan_evaluation(job, machine, budget, policy, result);
   if (!job.samples.empty()) plan_samples(job, machine, budget, policy, result);
   check_others_fit(budget, result);
+  for (const JobProgram& program : programs_of(result)) {
+    const std::vector<std::string> violations = verify(*program.graph);
+    SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", program.name, violations.front());
+  }
   return result;
 }
 

@@ -4,8 +4,8 @@
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
-#include "ops/embedding/occurrences.h"
 #include "ops/embedding/gather.cuh"
+#include "ops/embedding/occurrences.h"
 #include "ops/real.h"
 
 namespace spillway::ops {

@@ -16,10 +16,7 @@ DType stored_dtype(const SafetensorsFolder& folder) {
   return folder.find(kEmbedding)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
-void check_room(std::span<const Program* const> programs, const Device& device) {
-  int64_t needed = 0;
-  for (const Program* program : programs)
-    needed = std::max(needed, program->arena_bytes[static_cast<size_t>(Tier::kDevice)]);
+void check_room(int64_t needed, const Device& device) {
   const int64_t free = device.free_bytes();
   if (!device.shares_host_memory() && needed > free)
     throw machine_error("device", "expected {} of its memory for weights and caches, got {}; use --device cpu",
@@ -28,27 +25,52 @@ void check_room(std::span<const Program* const> programs, const Device& device) 
 
 }  // namespace
 
-Generator::Generator(const std::filesystem::path& model, const std::filesystem::path& adapter,
-                     const GenerationSizes& sizes, ThreadPool& pool, Device& device)
-    : pool_(pool), config_(read_model_config(model)) {
-  const SafetensorsFolder base = open_model_weights(model, decoder_parameters(config_));
-  DecoderOptions options{.dtype = stored_dtype(base)};
-  std::optional<SafetensorsFolder> factors;
-  if (!adapter.empty()) {
-    options.lora = read_adapter_options(adapter);
-    fit_to_adapter(config_, *options.lora, adapter);
-    factors.emplace(open_adapter_weights(adapter, decoder_parameters(config_, options), *options.lora));
-  }
-  graphs_ = build_generation_graphs(config_, options, sizes);
+void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFolder& base, Device& device) {
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
-  const Machine machine{.device = device.kind(), .threads = pool.threads()};
-  decode_plan_ = make_plan(decode, machine, {}, saved_policy(Treatment::kKeep));
-  prompt_plan_ = make_plan_beside(decode_plan_.choices, prompt, machine, {});
+  Machine machine = options.machine;
+  machine.device = device.kind();
+  machine.threads = pool_.threads();
+  Policy policy = saved_policy(Treatment::kKeep);
+  Budget budget;
+  if (options.device_bytes) {
+    stored_ = find_stored_weights(graphs_.decode.decoder.parameters, base);
+    policy.in_files = stored_.in_files(decode.values.size());
+    // A disk tier, but no room on it: of the disk there are only the model's files.
+    budget = {.device = options.device_bytes, .host = 0, .disk = 1};
+  }
+  const std::vector<bool> in_files = adopted_flags(policy.in_files, decode, prompt);
+  int64_t needed = 0;
+  // Prompts may need more beside the weights than decoding does: then it is planned again, with as much less.
+  for (bool again = true; again;) {
+    decode_plan_ = make_plan(decode, machine, budget, policy);
+    prompt_plan_ = make_plan_beside(decode_plan_.choices, prompt, machine, {.device = options.device_bytes}, in_files);
+    needed = std::max(decode_plan_.peaks[0].bytes, prompt_plan_.peaks[0].bytes);
+    again = options.device_bytes && decode_plan_.fits && needed > *options.device_bytes;
+    if (again) budget.device = decode_plan_.peaks[0].bytes - (needed - *options.device_bytes);
+  }
+  if (options.device_bytes && needed > *options.device_bytes)
+    throw input_error("--memory.device", "expected at least {}, got {}; raise it, or ask for fewer or shorter answers",
+                      format_bytes(needed), format_bytes(*options.device_bytes));
+}
+
+Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
+    : pool_(pool), config_(read_model_config(options.model)) {
+  const SafetensorsFolder base = open_model_weights(options.model, decoder_parameters(config_));
+  DecoderOptions decoder{.dtype = stored_dtype(base)};
+  std::optional<SafetensorsFolder> factors;
+  if (!options.adapter.empty()) {
+    decoder.lora = read_adapter_options(options.adapter);
+    fit_to_adapter(config_, *decoder.lora, options.adapter);
+    factors.emplace(open_adapter_weights(options.adapter, decoder_parameters(config_, decoder), *decoder.lora));
+  }
+  graphs_ = build_generation_graphs(config_, decoder, options.sizes);
+  make_plans(options, base, device);
+  const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
   const std::array<const Program*, 2> programs = {&decode_plan_.program, &prompt_plan_.program};
   const std::vector<std::string> violations = verify_shared_homes(decode, *programs[0], prompt, *programs[1]);
   SPILLWAY_CHECK(violations.empty(), "the plans differ: {}", violations.front());
-  check_room(programs, device);
-  memory_.emplace(programs, pool, TierOptions{.device = &device});
+  check_room(device_bytes(), device);
+  memory_.emplace(programs, pool, TierOptions{.device = &device, .files = stored_.files, .in_files = stored_.places});
   decode_.emplace(decode, *programs[0], *memory_);
   prompt_.emplace(prompt, *programs[1], *memory_);
   const ParameterTable& parameters = graphs_.decode.decoder.parameters;
@@ -59,6 +81,11 @@ Generator::Generator(const std::filesystem::path& model, const std::filesystem::
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
   options.repetition_penalty = config_.repetition_penalty;
   return train::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
+}
+
+int64_t Generator::device_bytes() const {
+  const auto bytes = [](const Plan& plan) { return plan.program.arena_bytes[static_cast<size_t>(Tier::kDevice)]; };
+  return std::max(bytes(decode_plan_), bytes(prompt_plan_));
 }
 
 }  // namespace spillway::train

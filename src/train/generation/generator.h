@@ -9,28 +9,42 @@
 #include "backend/device.h"
 #include "base/parallel.h"
 #include "model/config.h"
+#include "model/stored_weights.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
 #include "train/generation/generate.h"
 
 namespace spillway::train {
 
+struct GeneratorOptions {
+  std::filesystem::path model;
+  std::filesystem::path adapter;  // a PEFT folder, or empty
+  GenerationSizes sizes;
+  // What weights, caches and all else may take of the device's memory. Weights that do not fit are read from the
+  // model's files each time they are used, where these hold them as they are computed with. None: everything is kept.
+  std::optional<int64_t> device_bytes;
+  Machine machine;  // whose rates decide, within device_bytes, what is kept
+};
+
 class Generator {
  public:
-  // Plans for sequences of `sizes` and reads the weights; `adapter` is a PEFT folder or empty. Weights and caches all
-  // live on `device`, which is borrowed as the pool is. Throws InputError for folders that do not fit together,
-  // MachineError where the device has too little memory.
-  Generator(const std::filesystem::path& model, const std::filesystem::path& adapter, const GenerationSizes& sizes,
-            ThreadPool& pool, Device& device = cpu_device());
+  // Plans, and reads the weights. Pool and device are borrowed. Throws InputError for folders that do not fit together
+  // and a budget that nothing fits, MachineError where the device has too little memory.
+  Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
   // With the model's repetition penalty. REQUIRES: as the free function of that name.
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
   [[nodiscard]] const ModelConfig& config() const { return config_; }
+  // What it takes of the device's memory.
+  [[nodiscard]] int64_t device_bytes() const;
 
  private:
+  void make_plans(const GeneratorOptions& options, const SafetensorsFolder& base, Device& device);
+
   ThreadPool& pool_;
   ModelConfig config_;
   GenerationGraphs graphs_;
+  StoredWeights stored_;
   Plan decode_plan_, prompt_plan_;
   std::optional<Memory> memory_;
   std::optional<Executor> decode_, prompt_;

@@ -4,13 +4,46 @@
 
 #include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "backend/testing/delayed_device.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "model/transformer.h"
+#include "tests/support/temporary_folder.h"
 #include "train/generation/cache_rows.h"
 
 using namespace spillway;
 using namespace spillway::train;
+
+namespace {
+
+const std::filesystem::path kModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+
+// A golden model's config with more layers, and random weights in f32.
+void write_deep_model(const std::filesystem::path& folder, int64_t layers) {
+  nlohmann::json config = nlohmann::json::parse(read_file(kModels / "llama2/config.json", 1 << 20));
+  config["num_hidden_layers"] = layers;
+  write_file(folder / "config.json", config.dump());
+  std::vector<TensorSpec> specs;
+  for (const Parameter& p : decoder_parameters(read_model_config(folder))) {
+    if (p.is_of_model()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
+  }
+  SafetensorsFolderWriter writer(folder, specs);
+  RandomStream random(1, 0);
+  for (const TensorSpec& spec : specs) {
+    std::vector<float> values(static_cast<size_t>(spec.elems()));
+    for (float& value : values) value = static_cast<float>(0.4 * random.uniform() - 0.2);
+    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+  }
+  writer.commit();
+}
+
+}  // namespace
 
 TEST_CASE("the repetition penalty makes each seen token less likely, once") {
   // As RepetitionPenaltyLogitsProcessor(1.25) of transformers does.
@@ -47,15 +80,52 @@ TEST_CASE("rows of the caches are handed out from the lowest, in multiples of a 
 }
 
 TEST_CASE("a device with memory of its own, and captured work, generates what the CPU does") {
-  const std::filesystem::path model = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/qwen3";
+  const std::filesystem::path model = kModels / "qwen3";
   ThreadPool pool(1);
   const auto answer = [&](Device& device) {
     const Prompt prompt{{3, 5, 7}, {.max_new_tokens = 12}};
-    Generator generator(model, {}, generation_sizes({prompt.sequence_tokens()}), pool, device);
+    Generator generator({.model = model, .sizes = generation_sizes({prompt.sequence_tokens()})}, pool, device);
     const std::vector<Generated> result = generator.generate({&prompt, 1}, {.logprobs = true});
     return std::pair(result[0].ids, result[0].logprobs);
   };
   spillway::testing::DelayedDevice device(1, 10);
   CHECK(answer(device) == answer(cpu_device()));
   CHECK(device.replays() > 0);
+}
+
+TEST_CASE("whatever memory it may take, a generator answers the same, reading weights from the model's files") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = folder.path();
+  write_deep_model(model, 8);
+  ThreadPool pool(2);
+  const std::vector<Prompt> prompts = {{{3, 5, 7}, {.max_new_tokens = 12}}, {{4}, {.max_new_tokens = 20}}};
+  struct Outcome {
+    std::vector<std::vector<double>> logprobs;
+    int64_t device_bytes;
+  };
+  const auto answer = [&](std::optional<int64_t> device_bytes) {
+    GeneratorOptions options{.model = model, .sizes = generation_sizes({15, 21}), .device_bytes = device_bytes};
+    options.machine.link_bytes_per_second.fill(1e9);
+    Generator generator(options, pool);
+    Outcome outcome{.device_bytes = generator.device_bytes()};
+    for (const Generated& one : generator.generate(prompts, {.logprobs = true}))
+      outcome.logprobs.push_back(one.logprobs);
+    return outcome;
+  };
+  const Outcome kept = answer({});
+  int64_t least = kept.device_bytes;
+  std::string message;
+  while (message.empty()) {
+    CAPTURE(least);
+    try {
+      const Outcome smaller = answer(least - 1);
+      CHECK(smaller.logprobs == kept.logprobs);
+      REQUIRE(smaller.device_bytes < least);
+      least = smaller.device_bytes;
+    } catch (const InputError& error) {
+      message = error.what();
+    }
+  }
+  CHECK(message.starts_with("[--memory.device] expected at least"));
+  CHECK(kept.device_bytes - least > static_cast<int64_t>(std::filesystem::file_size(model / "model.safetensors")) / 4);
 }
