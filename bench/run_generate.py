@@ -3,7 +3,7 @@
 
     bench/run_generate.py MODEL_FOLDER --peer-python ~/peers/bin/python --out bench/results/generate-MACHINE.json
 
-32 prompts of 20 to 60 tokens, 48 new tokens each, greedy. Tokens per second are those of a run with all tokens less a run
+32 prompts of 20 to 60 tokens, 48 new tokens each at most, greedy. Tokens per second are those of a run with all tokens less a run
 with one token a prompt, so that starting and reading the prompts count for neither; prompts per second of the whole run are in
 the file. One at a time: the first 2 of them, each alone. transformers gets the 32 as one padded batch. The median of some rounds,
 all in turn. Prints a table and writes every raw number to --out.
