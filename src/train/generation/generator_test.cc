@@ -95,7 +95,7 @@ TEST_CASE("a device with memory of its own, and captured work, generates what th
 
 TEST_CASE("whatever memory it may take, a generator answers the same, reading weights from the model's files") {
   const TemporaryFolder folder;
-  const std::filesystem::path model = folder.path();
+  const std::filesystem::path& model = folder.path();
   write_deep_model(model, 8);
   ThreadPool pool(2);
   const std::vector<Prompt> prompts = {{{3, 5, 7}, {.max_new_tokens = 12}}, {{4}, {.max_new_tokens = 20}}};
