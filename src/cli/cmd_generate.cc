@@ -31,8 +31,8 @@ struct Options {
   train::Sampling sampling;
 };
 
-constexpr int64_t kMostNewTokens = 1 << 20, kMostTopK = 1 << 30;
-constexpr double kMostTemperature = 100;
+constexpr int64_t kMaxNewTokens = 1 << 20, kMaxTopK = 1 << 30;
+constexpr double kMaxTemperature = 100;
 
 // An adapter may have brought tokens and a chat template along.
 std::filesystem::path tokenizer_folder(const Options& options) {
@@ -61,10 +61,10 @@ std::vector<train::Prompt> read_lines(const Options& options, const text::Tokeni
     }
     const train::Sampling& sampling = options.sampling;
     prompt.sampling = {
-        .max_new_tokens = line["max_new_tokens"].integer_or(sampling.max_new_tokens, 1, kMostNewTokens),
-        .temperature = line["temperature"].real_or(sampling.temperature, 0, kMostTemperature),
+        .max_new_tokens = line["max_new_tokens"].integer_or(sampling.max_new_tokens, 1, kMaxNewTokens),
+        .temperature = line["temperature"].real_or(sampling.temperature, 0, kMaxTemperature),
         .top_p = line["top_p"].real_or(sampling.top_p, 0, 1),
-        .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMostTopK),
+        .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMaxTopK),
         .seed = static_cast<uint64_t>(line["seed"].integer_or(static_cast<int64_t>(sampling.seed), 0, INT64_MAX))};
     prompts.push_back(std::move(prompt));
   });
@@ -149,10 +149,10 @@ int cmd_generate(std::span<const std::string> args) {
               "many prompts: objects with prompt or messages, and what differs from the options; with --json-lines");
   line.exactly_one_of({"--prompt", "--messages", "--lines"});
   line.section("Sampling");
-  line.option("--max-new-tokens N", options.sampling.max_new_tokens, "stop after so many", 1, kMostNewTokens);
-  line.option("--temperature T", options.sampling.temperature, "0 takes the most likely token", 0.0, kMostTemperature);
+  line.option("--max-new-tokens N", options.sampling.max_new_tokens, "stop after so many", 1, kMaxNewTokens);
+  line.option("--temperature T", options.sampling.temperature, "0 takes the most likely token", 0.0, kMaxTemperature);
   line.option("--top-p P", options.sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
-  line.option("--top-k K", options.sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMostTopK);
+  line.option("--top-k K", options.sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMaxTopK);
   line.option("--seed N", options.sampling.seed, "another one samples another text");
   line.section("Output");
   line.flag("--json", options.json, "print one JSON document");

@@ -7,6 +7,7 @@
 #include "graph/autodiff.h"
 #include "ops/attention/attention_attributes.h"
 #include "ops/attention/cpu/passes.h"
+#include "ops/attention/operands.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
@@ -115,24 +116,16 @@ int64_t grad_cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes& a
 }
 
 cpu::AttentionArgs kernel_args(const KernelArgs& args, const TensorView& o, const TensorView& lse) {
-  const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2], &offsets = args.inputs[3];
-  return {.tokens = q.shape[0],
-          .heads = args.attributes.integer("heads"),
-          .kv_heads = args.attributes.integer("kv_heads"),
-          .head_size = args.attributes.integer("head_size"),
-          .seq_offsets = offsets.as<int32_t>(),
-          .sequences = offsets.shape[0] - 1,
-          .scale = static_cast<float>(args.attributes.real("scale")),
-          .window = args.attributes.integer("sliding_window"),
-          .dtype = q.dtype,
-          .q = q.data,
-          .k = k.data,
-          .v = v.data,
-          .q_stride = q.shape[1],
-          .k_stride = k.shape[1],
-          .v_stride = v.shape[1],
-          .o = o.data,
-          .lse = lse.as<float>()};
+  const TensorView& offsets = args.inputs[3];
+  auto result = attention_operands<cpu::AttentionArgs>(args);
+  result.seq_offsets = offsets.as<int32_t>();
+  result.sequences = offsets.shape[0] - 1;
+  result.q_stride = args.inputs[0].shape[1];
+  result.k_stride = args.inputs[1].shape[1];
+  result.v_stride = args.inputs[2].shape[1];
+  result.o = o.data;
+  result.lse = lse.as<float>();
+  return result;
 }
 
 void attention_cpu(const KernelArgs& args) {

@@ -2,24 +2,16 @@
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
+#include "ops/attention/operands.h"
 
 namespace spillway::ops {
 namespace {
 
 cuda::AttentionArgs attention_args(const KernelArgs& args, const TensorView& o, const TensorView& lse) {
-  const TensorView& q = args.inputs[0];
-  return {.tokens = q.shape[0],
-          .heads = args.attributes.integer("heads"),
-          .kv_heads = args.attributes.integer("kv_heads"),
-          .head_size = args.attributes.integer("head_size"),
-          .scale = static_cast<float>(args.attributes.real("scale")),
-          .window = args.attributes.integer("sliding_window"),
-          .dtype = q.dtype,
-          .q = q.data,
-          .k = args.inputs[1].data,
-          .v = args.inputs[2].data,
-          .o = o.data,
-          .lse = lse.as<float>()};
+  auto result = attention_operands<cuda::AttentionArgs>(args);
+  result.o = o.data;
+  result.lse = lse.as<float>();
+  return result;
 }
 
 cuda::Sequences sequences_of(const KernelArgs& args) {

@@ -7,6 +7,7 @@
 #include "ops/attention/cpu/decode.h"
 #include "ops/attention/cpu/passes.h"
 #include "ops/attention/decode_splits.h"
+#include "ops/attention/operands.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
@@ -57,23 +58,13 @@ int64_t decode_cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes&
 }
 
 void cached_attention_cpu(const KernelArgs& args) {
-  const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2];
-  cpu::attention_forward({.tokens = q.shape[0],
-                          .heads = args.attributes.integer("heads"),
-                          .kv_heads = args.attributes.integer("kv_heads"),
-                          .head_size = args.attributes.integer("head_size"),
-                          .cache = {args.inputs[3].as<int32_t>(), args.inputs[4].as<int32_t>()},
-                          .scale = static_cast<float>(args.attributes.real("scale")),
-                          .window = args.attributes.integer("sliding_window"),
-                          .dtype = q.dtype,
-                          .q = q.data,
-                          .k = k.data,
-                          .v = v.data,
-                          .q_stride = q.shape[1],
-                          .k_stride = k.shape[1],
-                          .v_stride = v.shape[1],
-                          .o = args.outputs[0].data},
-                         args.workspace, *args.threads);
+  auto attention = attention_operands<cpu::AttentionArgs>(args);
+  attention.cache = {args.inputs[3].as<int32_t>(), args.inputs[4].as<int32_t>()};
+  attention.q_stride = args.inputs[0].shape[1];
+  attention.k_stride = args.inputs[1].shape[1];
+  attention.v_stride = args.inputs[2].shape[1];
+  attention.o = args.outputs[0].data;
+  cpu::attention_forward(attention, args.workspace, *args.threads);
 }
 
 const OpDef kCachedAttention{.name = "cached_attention",

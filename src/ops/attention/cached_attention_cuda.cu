@@ -8,6 +8,7 @@
 #include "backend/kernel.h"
 #include "base/error.h"
 #include "ops/attention/decode_splits.h"
+#include "ops/attention/operands.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
@@ -155,19 +156,9 @@ void decode(const Decode<T>& p, void* stream) {
 }  // namespace
 
 void cached_attention_cuda(const KernelArgs& args) {
-  const TensorView& q = args.inputs[0];
-  cuda::attention_on_cache({.tokens = q.shape[0],
-                            .heads = args.attributes.integer("heads"),
-                            .kv_heads = args.attributes.integer("kv_heads"),
-                            .head_size = args.attributes.integer("head_size"),
-                            .scale = static_cast<float>(args.attributes.real("scale")),
-                            .window = args.attributes.integer("sliding_window"),
-                            .dtype = q.dtype,
-                            .q = q.data,
-                            .k = args.inputs[1].data,
-                            .v = args.inputs[2].data,
-                            .o = args.outputs[0].data},
-                           {args.inputs[3].as<int32_t>(), args.inputs[4].as<int32_t>()}, args.stream);
+  auto attention = attention_operands<cuda::AttentionArgs>(args);
+  attention.o = args.outputs[0].data;
+  cuda::attention_on_cache(attention, {args.inputs[3].as<int32_t>(), args.inputs[4].as<int32_t>()}, args.stream);
 }
 
 void decode_attention_cuda(const KernelArgs& args) {

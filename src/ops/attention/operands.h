@@ -1,0 +1,26 @@
+// The operands of a kernel of attention, for the CPU's passes and for the GPU's, whose structs have the same names.
+#pragma once
+
+#include "backend/kernel.h"
+
+namespace spillway::ops {
+
+// Inputs 0 to 2 are q, k and v. What else a pass wants is left as it is: where sequences begin, outputs, strides.
+template <typename Args>
+Args attention_operands(const KernelArgs& args) {
+  const TensorView& q = args.inputs[0];
+  Args result;
+  result.tokens = q.shape[0];
+  result.heads = args.attributes.integer("heads");
+  result.kv_heads = args.attributes.integer("kv_heads");
+  result.head_size = args.attributes.integer("head_size");
+  result.scale = static_cast<float>(args.attributes.real("scale"));
+  result.window = args.attributes.integer("sliding_window");
+  result.dtype = q.dtype;
+  result.q = q.data;
+  result.k = args.inputs[1].data;
+  result.v = args.inputs[2].data;
+  return result;
+}
+
+}  // namespace spillway::ops
