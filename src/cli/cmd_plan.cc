@@ -137,8 +137,9 @@ int cmd_plan(std::span<const std::string> args) {
     fmt::print("{}", shown_text(print_plan(planned.training.graph, planned.plan, planned.context)));
   }
   if (!html.empty()) write_file(html, report_html(plan_report(planned, machine)));
-  if (planned.plan.fits) return kDone;
-  throw InputError(shortage_message(planned.plan, planned.context));
+  if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
+  if (const std::string missing = train::shortage_beside(planned); !missing.empty()) throw InputError(missing);
+  return kDone;
 }
 
 }  // namespace spillway

@@ -109,6 +109,7 @@ int cmd_train(std::span<const std::string> args) {
   }
   progress.clear();
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
+  if (const std::string missing = train::shortage_beside(planned); !missing.empty()) throw InputError(missing);
   busy.say();
   log_text(print_plan(planned.training.graph, planned.plan, planned.context));
   const OutputFolder output(loaded.config.output.output_dir, std::move(shared));

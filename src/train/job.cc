@@ -167,21 +167,13 @@ void plan_samples(const Job& job, const Machine& machine, const Budget& budget, 
   samples.prompt = plan(samples.graphs.prompt.graph);
 }
 
-// What runs between training's sections must fit the same budget, and what it needs is said.
-void check_others_fit(const Budget& budget, PlannedJob& planned) {
+// What each program needs that runs between training's sections.
+void note_others(PlannedJob& planned) {
   for (const JobProgram& program : programs_of(planned)) {
     if (program.plan == &planned.plan) continue;
     PlanContext::Change& beside = planned.context.beside.emplace_back();
     beside.text = program.name;
-    for (size_t i = 0; i < kBudgetedTiers; ++i) {
-      const auto tier = static_cast<Tier>(i);
-      beside.bytes[i] = program.plan->peaks[i].bytes;
-      const std::optional<int64_t> most = budget.of(tier);
-      if (!planned.plan.fits || !most || beside.bytes[i] <= *most) continue;
-      throw input_error(planned.context.budget_keys[i],
-                        "expected at least {} for {}, got {}; raise it, or ask for less", format_bytes(beside.bytes[i]),
-                        program.name, format_bytes(*most));
-    }
+    for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan->peaks[i].bytes;
   }
 }
 
@@ -238,6 +230,19 @@ int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
   return most;
 }
 
+std::string shortage_beside(const PlannedJob& planned) {
+  const PlanContext& context = planned.context;
+  for (const PlanContext::Change& program : context.beside) {
+    for (size_t i = 0; i < kBudgetedTiers; ++i) {
+      const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
+      if (most && program.bytes[i] > *most)
+        return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
+                           format_bytes(program.bytes[i]), program.text, format_bytes(*most));
+    }
+  }
+  return "";
+}
+
 PlannedJob plan_job(const Job& job, const Machine& machine) {
   return plan_job(job, machine, build_training_graph(job.model, job.graph));
 }
@@ -259,7 +264,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   plan_evaluation(job, machine, budget, policy, result);
   if (!job.samples.empty()) plan_samples(job, machine, budget, policy, result);
-  check_others_fit(budget, result);
+  note_others(result);
   for (const JobProgram& program : programs_of(result)) {
     const std::vector<std::string> violations = verify(*program.graph);
     SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", program.name, violations.front());

@@ -60,6 +60,8 @@ struct JobProgram {
 [[nodiscard]] std::vector<JobProgram> programs_of(const PlannedJob& planned);
 // The memory of a tier that they share.
 [[nodiscard]] int64_t arena_bytes(const PlannedJob& planned, Tier tier);
+// What is missing where training fits its budget and another program of the job does not, a whole message; else empty.
+[[nodiscard]] std::string shortage_beside(const PlannedJob& planned);
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
 // `training` is build_training_graph of the job, where that is at hand. `frontier` as in make_plan; it is not in the
 // context yet.

@@ -113,7 +113,8 @@ class NearestSearch {
     if (!changed) return nullptr;
     ++searches_;
     const PlannedJob planned = plan_job(*changed, machine_);
-    const Trial& trial = trials_[text] = trial_of(planned.plan, *changed, text);
+    Trial& trial = trials_[text] = trial_of(planned.plan, *changed, text);
+    trial.fits = trial.fits && shortage_beside(planned).empty();
     const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };
     if (road.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;
     return &trial;
