@@ -236,8 +236,8 @@ std::string shortage_beside(const PlannedJob& planned) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
       const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
       if (most && program.bytes[i] > *most)
-        return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
-                           format_bytes(program.bytes[i]), program.text, format_bytes(*most));
+        return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less",
+                           context.budget_keys[i], format_bytes(program.bytes[i]), program.text, format_bytes(*most));
     }
   }
   return "";
