@@ -13,6 +13,18 @@ using namespace spillway;
 using namespace spillway::testing;
 namespace fs = std::filesystem;
 
+namespace {
+
+// What a program may take beside its arenas: libraries, code, the tokenizer. AddressSanitizer keeps up to 256 MiB of
+// what was freed, so that a late use of it is seen.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int64_t kOutsideArenas = (200 + 256) << 20;
+#else
+constexpr int64_t kOutsideArenas = 200 << 20;
+#endif
+
+}  // namespace
+
 TEST_CASE("gradients without a finite norm end a run with exit 2 at that step, whatever the loss") {
   const TinyJob job;
   const Finished run = run_spillway(job.train("run", {"--lora_alpha", "1e38"}));
@@ -30,7 +42,7 @@ TEST_CASE("the report of a run measures what was planned, and plan says the same
   const nlohmann::json& device = report["tiers"]["device"];
   CHECK(device["budget_bytes"] == 512 << 20);
   CHECK(device["planned_peak_bytes"] == device["measured_peak_bytes"]);
-  CHECK(report["process"]["outside_arenas_bytes"] < 200 << 20);
+  CHECK(report["process"]["outside_arenas_bytes"] < kOutsideArenas);
   for (const char* lane :
        {"compute", "host_to_device", "device_to_host", "disk_read", "disk_write", "host_compute", "peer"}) {
     CHECK(report["lanes"][lane].contains("busy_seconds"));
