@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "io/file.h"
+#include "model/decoder/decoder.h"
 #include "plan/search.h"
 #include "train/training_graph.h"
 
@@ -41,21 +42,22 @@ Taken time_of(const auto& body) {
 }
 
 // SmolLM2-135M's shapes, with another number of blocks.
-ModelConfig model_of(int blocks) {
-  return parse_model_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+ModelPtr model_of(int blocks) {
+  return make_decoder(
+      parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
     "hidden_act": "silu", "hidden_size": 576, "intermediate_size": 1536, "max_position_embeddings": 8192,
     "num_attention_heads": 9, "num_hidden_layers": {}, "num_key_value_heads": 3, "rms_norm_eps": 1e-05,
     "rope_theta": 100000.0, "tie_word_embeddings": true, "vocab_size": 49152}})",
-                                        blocks),
-                            "bench");
+                                       blocks),
+                           "bench"));
 }
 
 Graph graph_of(int blocks, bool lora) {
   train::TrainingGraphOptions options;
-  options.decoder = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 4, .sequence_len = 512};
-  options.decoder.train_base = !lora;
-  if (lora) options.decoder.lora = LoraOptions{.r = 16, .alpha = 32};
-  return train::build_training_graph(model_of(blocks), options).graph;
+  options.model = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 4, .sequence_len = 512};
+  options.model.train_base = !lora;
+  if (lora) options.model.lora = LoraOptions{.r = 16, .alpha = 32};
+  return train::build_training_graph(*model_of(blocks), options).graph;
 }
 
 // Where the file names none: lanes as fast as to make every choice worth a look.

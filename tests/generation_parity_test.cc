@@ -28,15 +28,15 @@ constexpr const char* kModels[] = {"llama2", "llama32",    "llama_linear", "llam
 class CachedModel {
  public:
   explicit CachedModel(const std::filesystem::path& folder)
-      : config_(read_model_config(folder)),
-        graphs_(train::build_generation_graphs(config_, {.dtype = DType::kF32},
+      : model_(read_model(folder)),
+        graphs_(train::build_generation_graphs(*model_, {.dtype = DType::kF32},
                                                {.sequences = 2, .cache_rows = 128, .longest = 16, .prompt_tokens = 2})),
         decode_plan_(make_plan(graphs_.decode.graph, machine_, {}, {})),
         prompt_plan_(make_plan_beside(decode_plan_.choices, graphs_.prompt.graph, machine_, {})),
         memory_(std::array<const Program*, 2>{&decode_plan_.program, &prompt_plan_.program}, pool_, {}),
         decode_(graphs_.decode.graph, decode_plan_.program, memory_),
         prompt_(graphs_.prompt.graph, prompt_plan_.program, memory_) {
-    const ParameterTable& parameters = graphs_.decode.decoder.parameters;
+    const ParameterTable& parameters = graphs_.decode.model.parameters;
     load_base_weights(parameters, open_model_weights(folder, parameters), decode_.values());
   }
 
@@ -45,13 +45,13 @@ class CachedModel {
   }
   // Of the token after the last prompt's last generated one.
   [[nodiscard]] std::span<const float> logits() const {
-    return {decode_.result(0).as<float>(), static_cast<size_t>(config_.vocab_size)};
+    return {decode_.result(0).as<float>(), static_cast<size_t>(model_->text()->vocab_size)};
   }
 
  private:
   ThreadPool pool_{2};
   Machine machine_{.threads = 2};
-  ModelConfig config_;
+  ModelPtr model_;
   train::GenerationGraphs graphs_;
   Plan decode_plan_, prompt_plan_;
   Memory memory_;

@@ -200,7 +200,7 @@ TEST_CASE("on a GPU: every operation of a training step has a kernel" * doctest:
   for (const char* adapter : {"", "adapter"}) {
     const TinySetup setup{.adapter = adapter, .dropout = *adapter ? 0.1 : 0};
     const train::Job job = tiny_job(kGoldenModels / "qwen3", setup);
-    const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+    const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
     const auto has_kernel = [](const Operation& op) { return op.def->cuda != nullptr; };
     for (const Operation& op : training.graph.ops) {
       CAPTURE(op.def->name);

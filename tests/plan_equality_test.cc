@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/math.h"
+#include "model/decoder/architecture.h"
 #include "tests/support/tiny_outcome.h"
 
 using namespace spillway;
@@ -71,8 +72,8 @@ double packing_loss(const train::Job& job, int threads) {
   return static_cast<double>(plan.peaks[0].bytes - fixed) / bound - 1;
 }
 
-ModelConfig smollm2_135m() {
-  return {.architecture = Architecture::kLlama,
+DecoderConfig smollm2_135m() {
+  return {.architecture = &architectures::kLlama,
           .vocab_size = 49152,
           .hidden_size = 576,
           .intermediate_size = 1536,
@@ -87,8 +88,8 @@ ModelConfig smollm2_135m() {
           .sliding_window = std::vector<int64_t>(30, 0)};
 }
 
-ModelConfig qwen25_05b() {
-  return {.architecture = Architecture::kQwen2,
+DecoderConfig qwen25_05b() {
+  return {.architecture = &architectures::kQwen2,
           .vocab_size = 151936,
           .hidden_size = 896,
           .intermediate_size = 4864,
@@ -103,8 +104,8 @@ ModelConfig qwen25_05b() {
           .sliding_window = std::vector<int64_t>(24, 0)};
 }
 
-ModelConfig llama3_8b() {
-  return {.architecture = Architecture::kLlama,
+DecoderConfig llama3_8b() {
+  return {.architecture = &architectures::kLlama,
           .vocab_size = 128256,
           .hidden_size = 4096,
           .intermediate_size = 14336,
@@ -118,8 +119,8 @@ ModelConfig llama3_8b() {
           .sliding_window = std::vector<int64_t>(32, 0)};
 }
 
-ModelConfig qwen3_8b() {
-  return {.architecture = Architecture::kQwen3,
+DecoderConfig qwen3_8b() {
+  return {.architecture = &architectures::kQwen3,
           .vocab_size = 151936,
           .hidden_size = 4096,
           .intermediate_size = 12288,
@@ -128,7 +129,6 @@ ModelConfig qwen3_8b() {
           .num_key_value_heads = 8,
           .head_dim = 128,
           .max_position_embeddings = 40960,
-          .qk_norm = true,
           .rope = {.theta = 1000000},
           .sliding_window = std::vector<int64_t>(36, 0)};
 }
@@ -192,8 +192,8 @@ TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {
 }
 
 TEST_CASE("packing comes within 5 % of the lower bound on graphs of real models") {
-  const ModelConfig models[] = {smollm2_135m(), qwen25_05b(), llama3_8b(), qwen3_8b()};
-  for (const ModelConfig& model : models) {
+  const DecoderConfig models[] = {smollm2_135m(), qwen25_05b(), llama3_8b(), qwen3_8b()};
+  for (const DecoderConfig& model : models) {
     for (const bool lora : {false, true}) {
       for (const Treatment activations : {Treatment::kKeep, Treatment::kRecompute}) {
         CAPTURE(model.hidden_size);
@@ -201,10 +201,10 @@ TEST_CASE("packing comes within 5 % of the lower bound on graphs of real models"
         CAPTURE(lora);
         CAPTURE(name_of(activations));
         train::Job job;
-        job.model = model;
-        job.graph.decoder = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 1024, .sequence_len = 512};
-        job.graph.decoder.train_base = !lora;
-        if (lora) job.graph.decoder.lora = LoraOptions{.r = 16, .alpha = 32, .dropout = 0.05};
+        job.model = make_decoder(model);
+        job.graph.model = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 1024, .sequence_len = 512};
+        job.graph.model.train_base = !lora;
+        if (lora) job.graph.model.lora = LoraOptions{.r = 16, .alpha = 32, .dropout = 0.05};
         job.graph.accumulates = true;
         job.policy = saved_policy(activations);
         CHECK(packing_loss(job, 16) < 0.05);

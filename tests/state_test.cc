@@ -81,7 +81,7 @@ TEST_CASE("slices of the optimizer's state change no bit") {
         CAPTURE(accumulates);
         const int64_t slice_elems = setup.adapter.empty() ? kSmallSlice : 40;
         const train::Job sliced = job_of(model, setup, {.optimizer = optimizer, .slice_elems = slice_elems});
-        const train::TrainingGraph training = train::build_training_graph(sliced.model, sliced.graph);
+        const train::TrainingGraph training = train::build_training_graph(*sliced.model, sliced.graph);
         CHECK(std::any_of(training.trained.begin(), training.trained.end(),
                           [](const train::TrainedWeight& t) { return t.slices.size() >= 3; }));
         CHECK(train_tiny(sliced, setup.threads) == train_tiny(job_of(model, setup, {.optimizer = optimizer}), 2));
@@ -92,7 +92,7 @@ TEST_CASE("slices of the optimizer's state change no bit") {
 
 TEST_CASE("slices cover every weight in order, have names of their own and a bounded size") {
   const train::Job job = job_of(kGoldenModels / "qwen3_tied", {.dtype = DType::kBF16}, {.slice_elems = kSmallSlice});
-  const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   const Graph& graph = training.graph;
   CHECK(verify(graph).empty());
   for (const train::TrainedWeight& t : training.trained) {
@@ -139,7 +139,7 @@ TEST_CASE("norms and updates stand in the backward pass where nothing keeps them
       CAPTURE(max_grad_norm);
       const train::Job job = job_of(kGoldenModels / "qwen3_tied", {.accumulates = accumulates},
                                     {.max_grad_norm = max_grad_norm, .slice_elems = kSmallSlice});
-      const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+      const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
       const Graph& graph = training.graph;
       CHECK(verify(graph).empty());
       const std::vector<OpId> norms = operations(graph, "squared_norm"), updates = operations(graph, "adamw");
@@ -175,7 +175,7 @@ TEST_CASE("where updates are inside the backward pass, few gradients are live at
   };
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
   int64_t all = 0, largest = 0;
-  for (const Parameter& p : decoder_parameters(job.model)) {
+  for (const Parameter& p : parameters_of(*job.model)) {
     if (!p.is_of_model()) continue;
     all += p.shape.elems();
     largest = std::max(largest, p.shape.elems());
@@ -286,7 +286,7 @@ TEST_CASE("weights that are trained are read once, whatever is made of them") {
   };
   const std::filesystem::path model = kGoldenModels / "qwen3";
   const train::Job job = job_of(model, {.dtype = DType::kBF16}, {.slice_elems = kSmallSlice});
-  const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   REQUIRE(training.trained[0].slices[0].master != kNone);
   PiecewiseStore store(training.graph, 37);
   const train::InitialState initial(job);

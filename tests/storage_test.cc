@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/decoder/decoder.h"
 #include "model/merge.h"
 #include "model/weights.h"
 #include "tests/support/int8_storage.h"
@@ -28,10 +29,10 @@ class CodedModel {
   [[nodiscard]] std::filesystem::path coded() const { return folder_.path() / "coded"; }
   [[nodiscard]] std::filesystem::path decoded() const { return folder_.path() / "decoded"; }
   [[nodiscard]] std::filesystem::path beside(const char* name) const { return folder_.path() / name; }
-  [[nodiscard]] ModelConfig config() const {
-    ModelConfig config = read_model_config(coded());
+  [[nodiscard]] ModelPtr model() const {
+    DecoderConfig config = read_decoder_config(coded());
     config.linear_storage = &kInt8Rows;
-    return config;
+    return make_decoder(config);
   }
 
  private:
@@ -71,7 +72,7 @@ TEST_CASE("codes and scales live where plans want them, and no plan changes a bi
   // Streamed layers read them from the user's files.
   std::optional<train::JobTiers> tiers;
   const TinyTraining training = jobs.training("layer_offloading: disk\n", tiers);
-  const ParameterTable& parameters = training.training().decoder.parameters;
+  const ParameterTable& parameters = training.training().model.parameters;
   const Parameter* p = parameters.find("model.layers.1.mlp.up_proj.weight");
   REQUIRE(p->values.size() == 2);
   for (const ValueId id : p->values) {
@@ -95,7 +96,7 @@ TEST_CASE("an adapter beside codes is saved as beside any base, and merges with 
   }
   const char* const file = "adapter_model.safetensors";
   CHECK(contents(model.beside("coded_adapter") / file) == contents(model.beside("decoded_adapter") / file));
-  merge_adapter(model.config(), model.coded(), model.beside("coded_adapter"), model.beside("merged"));
+  merge_adapter(model.model(), model.coded(), model.beside("coded_adapter"), model.beside("merged"));
   merge_adapter(model.decoded(), model.beside("decoded_adapter"), model.beside("expected"));
   CHECK(contents(model.beside("merged") / "model.safetensors") ==
         contents(model.beside("expected") / "model.safetensors"));
@@ -103,19 +104,19 @@ TEST_CASE("an adapter beside codes is saved as beside any base, and merges with 
 
 TEST_CASE("files of coded weights are checked part by part") {
   const CodedModel model;
-  const auto open = [](const std::filesystem::path& folder, const ModelConfig& config) {
-    (void)open_model_weights(folder, decoder_parameters(config));
+  const auto open = [](const std::filesystem::path& folder, const ModelPtr& read) {
+    (void)open_model_weights(folder, parameters_of(*read));
   };
-  CHECK_NOTHROW(open(model.coded(), model.config()));
-  CHECK_THROWS_WITH_AS(open(model.decoded(), model.config()),
+  CHECK_NOTHROW(open(model.coded(), model.model()));
+  CHECK_THROWS_WITH_AS(open(model.decoded(), model.model()),
                        doctest::Contains("q_proj.weight' as i8, got 'F32'; use the weights"), InputError);
-  CHECK_THROWS_WITH_AS(open(model.coded(), read_model_config(model.coded())),
+  CHECK_THROWS_WITH_AS(open(model.coded(), read_model(model.coded())),
                        doctest::Contains("q_proj.weight' in F32, F16 or BF16, got 'I8'"), InputError);
 }
 
 TEST_CASE("a weight that is trained is dense, whatever the storage of the others") {
   const CodedModel model;
-  for (const Parameter& p : decoder_parameters(model.config(), {.train_base = true})) CHECK(p.storage == &kDense);
-  for (const Parameter& p : decoder_parameters(model.config()))
+  for (const Parameter& p : parameters_of(*model.model(), {.train_base = true})) CHECK(p.storage == &kDense);
+  for (const Parameter& p : parameters_of(*model.model()))
     CHECK((p.storage == &kInt8Rows) == (p.role == ParameterRole::kLinear));
 }

@@ -25,7 +25,7 @@ int main(int argc, char** argv) try {
   Machine machine = train::machine_of(config, *device);
 
   const train::Job job = train::make_job(config, machine);
-  train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   train::measure_job(job, training, machine, *device);
   const train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
 

@@ -32,12 +32,13 @@ void train_job(const config::Config& config) {
   const std::shared_ptr<Device> device = open_device(config.device);
   Machine machine = train::machine_of(config, *device);
   const train::Job job = train::make_job(config, machine);
-  train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   train::measure_job(job, training, machine, *device);
   const train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
 
-  const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, job.model);
+  const train::TrainingData data =
+      train::load_training_data(config.data, config.tokenizer, job.model->text()->vocab_size);
   const train::InitialState initial(job);
   ThreadPool pool(machine.threads);
   const train::JobTiers tiers(job, planned, *device);

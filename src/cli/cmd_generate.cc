@@ -181,7 +181,7 @@ int cmd_generate(std::span<const std::string> args) {
     generation.machine = this_machine({}, *device);
   }
   train::Generator generator(generation, pool, *device);
-  check_tokens(prompts, generator.config().vocab_size, options.model);
+  check_tokens(prompts, generator.text().vocab_size, options.model);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts);
   } else {

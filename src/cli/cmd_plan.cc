@@ -116,7 +116,7 @@ int cmd_plan(std::span<const std::string> args) {
   Machine machine = elsewhere ? read_machine(arguments->value("--machine")) : train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
-  train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   if (!elsewhere) train::measure_job(job, training, machine, *device, measuring_progress(progress));
   std::vector<FrontierPoint> frontier;
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);

@@ -15,6 +15,7 @@
 #include "data/row_file.h"
 #include "io/file.h"
 #include "io/output_folder.h"
+#include "model/model.h"
 #include "report/progress.h"
 #include "train/output.h"
 #include "train/training_data.h"
@@ -133,7 +134,8 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
 }
 
 ordered_json preprocess(const fs::path& out, const config::Config& config) {
-  const ModelConfig model = read_model_config(config.model.base_model);
+  const ModelPtr model = read_model(config.model.base_model);
+  const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
   const auto write = [&](const auto& write_rows) {
@@ -143,10 +145,10 @@ ordered_json preprocess(const fs::path& out, const config::Config& config) {
     return summary;
   };
   if (has_completions(config.data.rows.objective)) {
-    const train::PreferenceData data = train::load_preference_data(config.data, config.tokenizer, model, count);
+    const train::PreferenceData data = train::load_preference_data(config.data, config.tokenizer, vocab_size, count);
     return write([&](const fs::path& folder) { return write_preferences_all(folder, data); });
   }
-  const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, model, count);
+  const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, vocab_size, count);
   return write([&](const fs::path& folder) { return write_all(folder, config, data, progress); });
 }
 

@@ -73,7 +73,7 @@ train::TrainingData read_data(const config::Config& config, const train::Job& jo
   train::check_data_files(config.data);
   progress.say("reading the data");
   return train::load_training_data(
-      config.data, config.tokenizer, job.model,
+      config.data, config.tokenizer, job.model->text()->vocab_size,
       [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
 }
 
@@ -98,7 +98,7 @@ int cmd_train(std::span<const std::string> args) {
   Machine machine = train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
-  train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   train::measure_job(job, training, machine, *device, measuring_progress(progress));
   std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);

@@ -226,7 +226,7 @@ class TrainingRun {
     if (outcome.interrupted) {
       log_info("interrupted after step {}; go on with auto_resume_from_checkpoints: true", trainer_.step());
     } else {
-      log_info("{} in {}", job_.graph.decoder.lora ? "the adapter is" : "the model is", output_.string());
+      log_info("{} in {}", job_.graph.model.lora ? "the adapter is" : "the model is", output_.string());
     }
   }
 

@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/safetensors.h"
-#include "model/transformer.h"
 
 namespace spillway {
 namespace {
@@ -165,20 +164,26 @@ std::vector<std::string> saved_weights(const ParameterTable& parameters, const L
   return saved_by(lora);
 }
 
-void untie_head(ModelConfig& config, const LoraOptions& lora) {
-  if (!config.tie_word_embeddings) return;
-  if (!is_saved_in_full(lora, kEmbedding) && !is_saved_in_full(lora, kHead)) return;
-  config.tie_word_embeddings = false;
-  config.copies_head = true;
+ModelPtr untie_head(ModelPtr model, const LoraOptions& lora) {
+  ModelPtr untied = model->with_own_head();
+  if (!untied) return model;
+  const ParameterTable parameters = parameters_of(*untied);
+  const bool trains_one = std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+    return p.has_row_per_token() && is_saved_in_full(lora, p.name);
+  });
+  return trains_one ? untied : model;
 }
 
-void fit_to_adapter(ModelConfig& config, const LoraOptions& lora, const std::filesystem::path& folder) {
-  untie_head(config, lora);
+ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder) {
+  model = untie_head(std::move(model), lora);
   const SafetensorsFolder files(folder, "adapter_model");
-  const StoredTensor* embedding = files.find(adapter_tensor_name(kEmbedding));
-  if (embedding == nullptr || embedding->shape.empty() || embedding->shape[0] <= config.vocab_size) return;
-  config.stored_vocab_size = config.vocab_size;
-  config.vocab_size = embedding->shape[0];
+  for (const Parameter& p : parameters_of(*model)) {
+    if (p.role != ParameterRole::kEmbedding) continue;
+    const StoredTensor* stored = files.find(adapter_tensor_name(p.name));
+    if (stored && !stored->shape.empty() && stored->shape[0] > p.shape[0])
+      return model->with_vocab_size(stored->shape[0]);
+  }
+  return model;
 }
 
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed) {

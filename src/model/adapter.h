@@ -8,9 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/config.h"
 #include "model/lora.h"
-#include "model/parameters.h"
+#include "model/model.h"
 
 namespace spillway {
 
@@ -25,11 +24,11 @@ namespace spillway {
                                                      std::string_view where);
 
 // Where one of embedding and head is trained in full, it is a weight of its own even if the files tie the two: PEFT
-// trains a copy of it.
-void untie_head(ModelConfig& config, const LoraOptions& lora);
+// trains a copy of it. Returns the model with such a head, or the same model.
+[[nodiscard]] ModelPtr untie_head(ModelPtr model, const LoraOptions& lora);
 
 // The same for an adapter in a folder, whose embedding may besides have more rows than the model's files.
-void fit_to_adapter(ModelConfig& config, const LoraOptions& lora, const std::filesystem::path& folder);
+[[nodiscard]] ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder);
 
 // Fills elements [first_elem, first_elem + a.size()) of A as PEFT initialises it, uniform in +-1/sqrt(in_features); B
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone. REQUIRES: kLoraA.

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "io/file.h"
-#include "model/transformer.h"
+#include "model/model.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
@@ -46,8 +46,7 @@ TEST_CASE("targets match whole names and tails after a dot, as in PEFT") {
 }
 
 TEST_CASE("targets come in the order of the model, and one that matches nothing is an error") {
-  const ModelConfig config = read_model_config(kGolden / "llama32");
-  const ParameterTable parameters = decoder_parameters(config);
+  const ParameterTable parameters = parameters_of(*read_model(kGolden / "llama32"));
   CHECK(lora_targets(parameters, {.target_modules = {"down_proj", "q_proj"}}, "lora_target_modules") ==
         std::vector<std::string>{"model.layers.0.self_attn.q_proj", "model.layers.0.mlp.down_proj",
                                  "model.layers.1.self_attn.q_proj", "model.layers.1.mlp.down_proj"});
@@ -70,37 +69,35 @@ TEST_CASE("an adapter folder of PEFT is read") {
 }
 
 TEST_CASE("modules to save are found by the ends of their paths, and untie the head") {
-  const auto names_of_saved = [](const ModelConfig& config, const LoraOptions& lora) {
-    return saved_weights(decoder_parameters(config), lora, "key");
+  const auto names_of_saved = [](const ModelPtr& model, const LoraOptions& lora) {
+    return saved_weights(parameters_of(*model), lora, "key");
   };
   using Names = std::vector<std::string>;
-  ModelConfig config = read_model_config(kGolden / "llama32");
-  REQUIRE(config.tie_word_embeddings);
+  const ModelPtr tied = read_model(kGolden / "llama32");
+  REQUIRE(tied->with_own_head());
   LoraOptions lora{.target_modules = {"q_proj"}, .modules_to_save = {"layers.1.input_layernorm"}};
-  untie_head(config, lora);
-  CHECK(config.tie_word_embeddings);
-  CHECK(names_of_saved(config, lora) == Names{"model.layers.1.input_layernorm.weight"});
+  CHECK(untie_head(tied, lora) == tied);
+  CHECK(names_of_saved(tied, lora) == Names{"model.layers.1.input_layernorm.weight"});
   lora.modules_to_save = {"lm_head", "model.norm"};
-  untie_head(config, lora);
-  CHECK(config.copies_head);
-  CHECK(names_of_saved(config, lora) == Names{"model.norm.weight", "lm_head.weight"});
+  const ModelPtr untied = untie_head(tied, lora);
+  CHECK(parameters_of(*untied).find("lm_head.weight")->source.name == "model.embed_tokens.weight");
+  CHECK(names_of_saved(untied, lora) == Names{"model.norm.weight", "lm_head.weight"});
   for (const char* wrong : {"embeddings", "", "model.layers.0.mlp", "q_proj"}) {
     lora.modules_to_save = {"lm_head", wrong};
     CHECK(error_of([&] {
-            (void)saved_weights(decoder_parameters(config), lora, "key");
+            (void)saved_weights(parameters_of(*untied), lora, "key");
           }).starts_with("[key] expected layers"));
   }
 }
 
 TEST_CASE("an adapter with resized embeddings makes the model fit") {
-  ModelConfig config = read_model_config(kGolden / "qwen2_tied");
   const std::filesystem::path folder = kGolden / "qwen2_tied/adapter_saved";
   const LoraOptions lora = read_adapter_options(folder);
   CHECK(lora.modules_to_save.size() == 2);
-  fit_to_adapter(config, lora, folder);
-  CHECK(config.vocab_size == 100);
-  CHECK(config.stored_vocab_size == 96);
-  CHECK(!config.tie_word_embeddings);
+  const ModelPtr model = fit_to_adapter(read_model(kGolden / "qwen2_tied"), lora, folder);
+  CHECK(model->text()->vocab_size == 100);
+  CHECK(parameters_of(*model).find("model.embed_tokens.weight")->source.shape[0] == 96);
+  CHECK_FALSE(model->with_own_head());
 }
 
 TEST_CASE("an adapter's tensors are of the layers that its config lists") {
@@ -160,9 +157,9 @@ TEST_CASE("adapters of another kind are refused") {
 }
 
 TEST_CASE("adapter_config.json names kinds of layers where it can, else single layers") {
-  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const ModelPtr model = read_model(kGolden / "llama32");
   const auto targets_in = [&](const LoraOptions& lora) {
-    return nlohmann::json::parse(adapter_config_json(decoder_parameters(config), lora, "base"))["target_modules"];
+    return nlohmann::json::parse(adapter_config_json(parameters_of(*model), lora, "base"))["target_modules"];
   };
   CHECK(targets_in(read_adapter_options(kGolden / "llama32/adapter")) ==
         nlohmann::json{"down_proj", "q_proj", "v_proj"});
@@ -171,8 +168,8 @@ TEST_CASE("adapter_config.json names kinds of layers where it can, else single l
 }
 
 TEST_CASE("adapter_config.json is JSON, whatever bytes the base's path has") {
-  const ModelConfig config = read_model_config(kGolden / "llama32");
-  const auto json = nlohmann::json::parse(adapter_config_json(decoder_parameters(config), {}, "caf\xe9/base"));
+  const ModelPtr model = read_model(kGolden / "llama32");
+  const auto json = nlohmann::json::parse(adapter_config_json(parameters_of(*model), {}, "caf\xe9/base"));
   CHECK(json["base_model_name_or_path"] == "caf\xef\xbf\xbd/base");
 }
 

@@ -9,9 +9,8 @@
 #include "base/error.h"
 #include "io/file.h"
 #include "io/safetensors.h"
-#include "model/config.h"
 #include "model/gguf_tokenizer.h"
-#include "model/transformer.h"
+#include "model/model.h"
 #include "model/weights.h"
 #include "tests/support/temporary_folder.h"
 
@@ -50,7 +49,7 @@ TEST_CASE("an imported folder has the settings and the weights of the original m
       INFO(key);
       CHECK(config.at(key) == value);
     }
-    CHECK_NOTHROW((void)open_model_weights(out, decoder_parameters(read_model_config(out))));
+    CHECK_NOTHROW((void)open_model_weights(out, parameters_of(*read_model(out))));
 
     const SafetensorsFile golden(kGolden / (name + ".safetensors"));
     const SafetensorsFolder imported(out);

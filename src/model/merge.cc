@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/matmul.h"
@@ -13,7 +14,6 @@
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
-#include "model/transformer.h"
 #include "model/weights.h"
 
 namespace spillway {
@@ -130,14 +130,14 @@ void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wa
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
   check_apart("--out", out, std::array{CommandInput{"MODEL", model}, CommandInput{"--adapter", adapter}});
   check_replaceable("--out", out, kCommand);
-  merge_adapter(read_model_config(model), model, adapter, out);
+  merge_adapter(read_model(model), model, adapter, out);
 }
 
-void merge_adapter(ModelConfig config, const fs::path& model, const fs::path& adapter, const fs::path& out) {
+void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out) {
   const LoraOptions lora = read_adapter_options(adapter);
-  fit_to_adapter(config, lora, adapter);
+  const ModelPtr fitted = fit_to_adapter(std::move(read), lora, adapter);
   const ParameterTable parameters =
-      decoder_parameters(config, {.dtype = config.dtype.value_or(DType::kBF16), .lora = lora});
+      parameters_of(*fitted, {.dtype = fitted->dtype().value_or(DType::kBF16), .lora = lora});
   const SafetensorsFolder base = open_model_weights(model, parameters);
   const SafetensorsFolder factors = open_adapter_weights(adapter, parameters, lora);
   const std::vector<TensorSpec> specs = merged_tensors(parameters, base);
@@ -153,7 +153,7 @@ void merge_adapter(ModelConfig config, const fs::path& model, const fs::path& ad
   writer.commit();
   copy_other_files(model, folder.path(), [](const std::string&) { return true; });
   copy_other_files(adapter, folder.path(), is_of_tokenizer);
-  write_file(folder.path() / "config.json", model_config_json(model, config));
+  write_file(folder.path() / "config.json", fitted->config_json(model));
   folder.publish();
 }
 

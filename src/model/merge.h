@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "model/config.h"
+#include "model/model.h"
 
 namespace spillway {
 
@@ -14,8 +14,8 @@ namespace spillway {
 // wants it, before anything is written.
 void merge_adapter(const std::filesystem::path& model, const std::filesystem::path& adapter,
                    const std::filesystem::path& out);
-// The same with what the model's config.json says, or more.
-void merge_adapter(ModelConfig config, const std::filesystem::path& model, const std::filesystem::path& adapter,
+// The same with the model in that folder, or what is made of it.
+void merge_adapter(ModelPtr read, const std::filesystem::path& model, const std::filesystem::path& adapter,
                    const std::filesystem::path& out);
 
 }  // namespace spillway

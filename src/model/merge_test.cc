@@ -7,7 +7,7 @@
 
 #include "io/file.h"
 #include "io/safetensors.h"
-#include "model/config.h"
+#include "model/model.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
@@ -36,9 +36,9 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
               1e-6);
       }
     }
-    const ModelConfig config = read_model_config(out);
-    CHECK(config.vocab_size == merged.find("model.embed_tokens.weight")->shape[0]);
-    CHECK(!config.tie_word_embeddings);
+    const ModelPtr model = read_model(out);
+    CHECK(model->text()->vocab_size == merged.find("model.embed_tokens.weight")->shape[0]);
+    CHECK_FALSE(model->with_own_head());
   }
 }
 

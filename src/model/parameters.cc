@@ -1,6 +1,6 @@
 #include "model/parameters.h"
 
-#include <utility>
+#include <algorithm>
 
 #include "base/error.h"
 
@@ -24,6 +24,15 @@ size_t ParameterTable::add(Parameter parameter) {
 const Parameter* ParameterTable::find(std::string_view name) const {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &list_[found->second];
+}
+
+bool ParameterTable::ignores(std::string_view tensor) const {
+  return std::any_of(ignored_endings_.begin(), ignored_endings_.end(),
+                     [&](const std::string& ending) { return tensor.ends_with(ending); });
+}
+
+void ParameterTable::forget_values() {
+  for (Parameter& parameter : list_) parameter.values.clear();
 }
 
 }  // namespace spillway

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -49,6 +50,7 @@ struct Parameter {
   bool trained = false;       // then its storage is dense
   const StorageDef* storage = &kDense;
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants
+  std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant
   std::vector<ValueId> values;  // in the graph: one for each part of the storage
 
@@ -62,6 +64,9 @@ struct Parameter {
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
+  [[nodiscard]] bool has_row_per_token() const {
+    return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;
+  }
   // Whether weight decay applies to it, as in transformers' Trainer: not to norms and biases.
   [[nodiscard]] bool decays() const { return role != ParameterRole::kNorm && role != ParameterRole::kBias; }
 };
@@ -79,9 +84,16 @@ class ParameterTable {
   // Null where there is none of that name.
   [[nodiscard]] const Parameter* find(std::string_view name) const;
 
+  // Tensors that files of the model may hold and nothing reads: those whose names end so.
+  void ignore_ending(std::string ending) { ignored_endings_.push_back(std::move(ending)); }
+  [[nodiscard]] bool ignores(std::string_view tensor) const;
+  // Of the graph that is gone.
+  void forget_values();
+
  private:
   std::vector<Parameter> list_;
   std::map<std::string, size_t, std::less<>> index_;
+  std::vector<std::string> ignored_endings_;
 };
 
 }  // namespace spillway

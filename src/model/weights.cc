@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "io/convert.h"
 #include "model/adapter.h"
-#include "model/transformer.h"
 
 namespace spillway {
 namespace {
@@ -103,11 +102,11 @@ void read_weight(const SafetensorsFolder& folder, std::string_view tensor, Value
   store.write(value, [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
 }
 
-// Of a model that has no head of its own: the embedding, if the folder has a head nevertheless.
-const Parameter* tied_embedding(const ParameterTable& parameters, const SafetensorsFolder& folder) {
-  const auto is_head = [](const Parameter& p) { return p.source.name == kHead; };
-  if (!folder.find(kHead) || std::any_of(parameters.begin(), parameters.end(), is_head)) return nullptr;
-  return parameters.find(kEmbedding);
+// Calls `visit(parameter)` for those of which the folder holds a copy.
+template <typename Visit>
+void for_copies(const ParameterTable& parameters, const SafetensorsFolder& folder, const Visit& visit) {
+  for (const Parameter& p : parameters)
+    if (!p.copy_in_files.empty() && folder.find(p.copy_in_files)) visit(p);
 }
 
 }  // namespace
@@ -147,9 +146,8 @@ SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const 
     if (!p.is_of_model()) continue;
     for (ParameterTensor& tensor : p.tensors()) wanted.push_back(std::move(tensor));
   }
-  if (const Parameter* embedding = tied_embedding(parameters, files))
-    wanted.push_back({std::string(kHead), embedding->source.shape, {}});
-  check_tensors(files, wanted, [](std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); });
+  for_copies(parameters, files, [&](const Parameter& p) { wanted.push_back({p.copy_in_files, p.source.shape, {}}); });
+  check_tensors(files, wanted, [&](std::string_view name) { return parameters.ignores(name); });
   return files;
 }
 
@@ -182,12 +180,13 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());
     });
   }
-  if (tied_embedding(parameters, folder) && !equal_values(folder, kHead, kEmbedding)) {
+  for_copies(parameters, folder, [&](const Parameter& p) {
+    if (equal_values(folder, p.copy_in_files, p.source.name)) return;
     throw input_error(folder.path().string(),
                       "expected {} to equal {}, since config.json ties them, got different values; "
                       "set tie_word_embeddings to false",
-                      kHead, kEmbedding);
-  }
+                      p.copy_in_files, p.source.name);
+  });
 }
 
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {

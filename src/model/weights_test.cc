@@ -11,8 +11,9 @@
 #include "base/error.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/decoder/decoder.h"
+#include "model/decoder/parts.h"
 #include "model/stored_weights.h"
-#include "model/transformer.h"
 #include "tests/support/piecewise_store.h"
 #include "tests/support/temporary_folder.h"
 
@@ -26,7 +27,7 @@ const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR)
 // The tensors that llama2's config asks for, all zero, to change before writing.
 std::map<std::string, TensorSpec> llama2_tensors() {
   std::map<std::string, TensorSpec> result;
-  for (const Parameter& p : decoder_parameters(read_model_config(kGolden / "llama2"))) {
+  for (const Parameter& p : parameters_of(*read_model(kGolden / "llama2"))) {
     if (p.is_of_model()) result[p.name] = {p.name, DType::kF32, p.shape.dims()};
   }
   return result;
@@ -60,8 +61,7 @@ std::string error_of(const Function& function) {
 std::string open_error(const std::map<std::string, TensorSpec>& tensors) {
   const TemporaryFolder folder;
   write(folder.path() / "model.safetensors", tensors);
-  return error_of(
-      [&] { (void)open_model_weights(folder.path(), decoder_parameters(read_model_config(kGolden / "llama2"))); });
+  return error_of([&] { (void)open_model_weights(folder.path(), parameters_of(*read_model(kGolden / "llama2"))); });
 }
 
 }  // namespace
@@ -70,10 +70,9 @@ TEST_CASE("every golden model holds exactly the tensors that its config describe
   for (const char* name :
        {"llama2", "llama32", "llama_linear", "llama_bias", "mistral", "qwen2", "qwen2_tied", "qwen3", "qwen3_tied"}) {
     CAPTURE(name);
-    const ModelConfig config = read_model_config(kGolden / name);
     const LoraOptions lora = read_adapter_options(kGolden / name / "adapter");
     CHECK(lora.r == 4);
-    const ParameterTable parameters = decoder_parameters(config, {.lora = lora});
+    const ParameterTable parameters = parameters_of(*read_model(kGolden / name), {.lora = lora});
     const SafetensorsFolder folder = open_model_weights(kGolden / name, parameters);
     const auto of_model =
         std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
@@ -110,10 +109,10 @@ TEST_CASE("a missing, surplus, misshapen or integer tensor is named") {
 }
 
 TEST_CASE("weights are read into the graph's weights of the same names, the frequencies of the rope are computed") {
-  const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
+  const DecoderConfig config = read_decoder_config(kGolden / "qwen3_tied");
   Graph graph;
   Builder b(graph);
-  const ParameterTable parameters = build_decoder(b, config, {.dtype = DType::kBF16, .tokens = 8}).parameters;
+  const ParameterTable parameters = make_decoder(config)->build(b, {.dtype = DType::kBF16, .tokens = 8}).parameters;
   const SafetensorsFolder folder = open_model_weights(kGolden / "qwen3_tied", parameters);
   const ValueId elsewhere = b.input("elsewhere", {DType::kF32, {1}}, ValueKind::kTrainableWeight);
   PiecewiseStore store(graph, 5);
@@ -129,12 +128,11 @@ TEST_CASE("weights are read into the graph's weights of the same names, the freq
 }
 
 TEST_CASE("rows of added tokens are the mean of the stored ones") {
-  ModelConfig config = read_model_config(kGolden / "llama2");
-  config.stored_vocab_size = config.vocab_size;
-  config.vocab_size += 3;
+  const ModelPtr model = read_model(kGolden / "llama2");
   Graph graph;
   Builder b(graph);
-  const ParameterTable parameters = build_decoder(b, config, {.tokens = 8}).parameters;
+  const ParameterTable parameters =
+      model->with_vocab_size(model->text()->vocab_size + 3)->build(b, {.tokens = 8}).parameters;
   const SafetensorsFolder folder = open_model_weights(kGolden / "llama2", parameters);
   PiecewiseStore store(graph, 45);
   load_base_weights(parameters, folder, store);
@@ -217,25 +215,25 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
 }
 
 TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the files") {
-  const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
+  const ModelPtr model = read_model(kGolden / "qwen3_tied");
   const SafetensorsFolder folder(kGolden / "qwen3_tied");
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Graph graph;
     Builder b(graph);
-    const Decoder decoder = build_decoder(b, config, {.dtype = dtype, .tokens = 8});
-    const std::vector<bool> found = find_stored_weights(decoder.parameters, folder).in_files(graph.values.size());
+    const ParameterTable parameters = model->build(b, {.dtype = dtype, .tokens = 8}).parameters;
+    const std::vector<bool> found = find_stored_weights(parameters, folder).in_files(graph.values.size());
     const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
-    for (const Parameter& p : decoder.parameters)
+    for (const Parameter& p : parameters)
       CHECK(found[static_cast<size_t>(p.value())] == (is_stored && p.is_of_model()));
   }
 }
 
 TEST_CASE("a head beside tied embeddings must equal them") {
-  ModelConfig config = read_model_config(kGolden / "llama2");
+  DecoderConfig config = read_decoder_config(kGolden / "llama2");
   config.tie_word_embeddings = true;
   Graph graph;
   Builder b(graph);
-  const ParameterTable parameters = build_decoder(b, config, {.tokens = 8}).parameters;
+  const ParameterTable parameters = make_decoder(config)->build(b, {.tokens = 8}).parameters;
   PiecewiseStore store(graph, 1000);
   const auto load = [&](const SafetensorsFolder& folder) { load_base_weights(parameters, folder, store); };
   const TemporaryFolder equal;

@@ -33,7 +33,7 @@ nlohmann::ordered_json report_of_run(int64_t steps) {
   const Machine machine = machine_with_host();
   std::vector<FrontierPoint> frontier;
   train::PlannedJob planned =
-      train::plan_job(job, machine, train::build_training_graph(job.model, job.graph), &frontier);
+      train::plan_job(job, machine, train::build_training_graph(*job.model, job.graph), &frontier);
   planned.context.frontier = frontier;
   ThreadPool pool(2);
   train::TrainingSession session(job, planned, pool, {.traced_micro_steps = 2});
@@ -45,7 +45,7 @@ nlohmann::ordered_json report_of_run(int64_t steps) {
     session.start_trace();
     session.begin_step(1e-3, step);
     double loss = 0;
-    for (const int64_t i : {0, 1}) loss += session.micro_step(batches[static_cast<size_t>(i)].stream(), 0.01f, i);
+    for (const int64_t i : {0, 1}) loss += session.micro_step(batches[static_cast<size_t>(i)].batch(), 0.01f, i);
     (void)session.update();
     session.stop_trace();
     record.end_step(step + 1, loss, 1.0 + static_cast<double>(step), session.executor().lanes());

@@ -69,7 +69,7 @@ TrainingPosition position_from_json(const Json& json) {
 }
 
 // Of adapter_model.safetensors, or of the model's files.
-std::string_view weights_stem(const Job& job) { return job.graph.decoder.lora ? "adapter_model" : "model"; }
+std::string_view weights_stem(const Job& job) { return job.graph.model.lora ? "adapter_model" : "model"; }
 
 void verify(const SafetensorsFolder& weights, const TensorSums& sums) {
   constexpr int64_t kPieceElems = int64_t{1} << 18;

@@ -8,12 +8,12 @@ namespace spillway::train {
 
 struct EvaluationGraph {
   Graph graph;
-  StreamInputs inputs;
+  std::vector<BatchColumn> columns;  // that the model reads
   AppendedObjective objective;
 };
 
 // Of the same weights as the training graph, in the same places (Builder::adopt), without dropout.
-[[nodiscard]] EvaluationGraph build_evaluation_graph(const ModelConfig& model, const TrainingGraphOptions& options,
+[[nodiscard]] EvaluationGraph build_evaluation_graph(const Model& model, const TrainingGraphOptions& options,
                                                      const TrainingGraph& training);
 
 }  // namespace spillway::train

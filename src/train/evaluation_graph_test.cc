@@ -15,22 +15,22 @@ namespace {
 
 train::TrainingGraphOptions options_of(bool lora) {
   train::TrainingGraphOptions options{.accumulates = true};
-  options.decoder = {.dtype = DType::kF32, .tokens = 48, .max_sequences = 5, .train_base = !lora};
-  if (lora) options.decoder.lora = LoraOptions{.r = 4, .alpha = 8, .dropout = 0.1};
+  options.model = {.dtype = DType::kF32, .tokens = 48, .max_sequences = 5, .train_base = !lora};
+  if (lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8, .dropout = 0.1};
   return options;
 }
 
 }  // namespace
 
 TEST_CASE("evaluation has training's weights where training has them, whatever lives where, and makes nothing else") {
-  const ModelConfig model = read_model_config(kGoldenModels / "qwen3");
+  const ModelPtr model = read_model(kGoldenModels / "qwen3");
   Machine machine{.threads = 2};
   machine.link_bytes_per_second.fill(1e9);
   for (const bool lora : {false, true}) {
     CAPTURE(lora);
     const train::TrainingGraphOptions options = options_of(lora);
-    const train::TrainingGraph training = train::build_training_graph(model, options);
-    const train::EvaluationGraph evaluation = train::build_evaluation_graph(model, options, training);
+    const train::TrainingGraph training = train::build_training_graph(*model, options);
+    const train::EvaluationGraph evaluation = train::build_evaluation_graph(*model, options, training);
     CHECK(verify(evaluation.graph).empty());
     CHECK(evaluation.graph.blocks.size() == training.graph.blocks.size());
     CHECK(evaluation.graph.sections.size() == 1);
@@ -49,10 +49,10 @@ TEST_CASE("evaluation has training's weights where training has them, whatever l
 }
 
 TEST_CASE("a home that two programs do not share is reported") {
-  const ModelConfig model = read_model_config(kGoldenModels / "qwen3");
+  const ModelPtr model = read_model(kGoldenModels / "qwen3");
   const train::TrainingGraphOptions options = options_of(true);
-  const train::TrainingGraph training = train::build_training_graph(model, options);
-  const train::EvaluationGraph evaluation = train::build_evaluation_graph(model, options, training);
+  const train::TrainingGraph training = train::build_training_graph(*model, options);
+  const train::EvaluationGraph evaluation = train::build_evaluation_graph(*model, options, training);
   const Choices choices = uniform_choices(training.graph, Treatment::kKeep);
   const Plan first = plan_for(training.graph, {}, choices);
   Plan beside = make_plan_beside(choices, evaluation.graph, {}, {});

@@ -16,11 +16,11 @@
 namespace spillway::train {
 namespace {
 
-LoraOptions fresh_lora(const config::AdapterSettings& adapter, const ModelConfig& model) {
+LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
   LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
   const config::TargetModules& targets = adapter.target_modules;
   if (!targets.pattern.empty()) {
-    lora.target_modules = modules_matching(model, targets.pattern, "lora_target_modules");
+    lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");
   } else if (!adapter.target_linear) {
     lora.target_modules = {targets.names.begin(), targets.names.end()};
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
@@ -30,7 +30,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const ModelConfig
 }
 
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
-LoraOptions continued_lora(const config::AdapterSettings& adapter, const ModelConfig& model) {
+LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& model) {
   LoraOptions lora = read_adapter_options(adapter.model_dir);
   const auto differs = [&adapter](std::string_view key, const auto& expected, const auto& got) {
     return input_error(key, "expected {} as in {}/adapter_config.json, got {}; leave the key out", expected,
@@ -38,7 +38,7 @@ LoraOptions continued_lora(const config::AdapterSettings& adapter, const ModelCo
   };
   if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
   if (adapter.alpha != 0 && adapter.alpha != lora.alpha) throw differs("lora_alpha", lora.alpha, adapter.alpha);
-  const ParameterTable parameters = decoder_parameters(model);
+  const ParameterTable parameters = parameters_of(model);
   if (adapter.target_linear || !adapter.target_modules.empty()) {
     const std::string_view key = adapter.target_linear ? "lora_target_linear" : "lora_target_modules";
     const auto theirs = lora_targets(parameters, lora, adapter.model_dir);
@@ -57,21 +57,21 @@ LoraOptions continued_lora(const config::AdapterSettings& adapter, const ModelCo
 }
 
 // Changes the model where the adapter trains its embedding or head.
-LoraOptions lora_options(const config::AdapterSettings& adapter, ModelConfig& model) {
+LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model) {
   if (!adapter.model_dir.empty()) {
-    fit_to_adapter(model, read_adapter_options(adapter.model_dir), adapter.model_dir);
-    return continued_lora(adapter, model);
+    model = fit_to_adapter(model, read_adapter_options(adapter.model_dir), adapter.model_dir);
+    return continued_lora(adapter, *model);
   }
-  LoraOptions lora = fresh_lora(adapter, model);
-  (void)lora_targets(decoder_parameters(model), lora, "lora_target_modules");
-  untie_head(model, lora);
-  (void)saved_weights(decoder_parameters(model), lora, "lora_modules_to_save");
+  LoraOptions lora = fresh_lora(adapter, *model);
+  (void)lora_targets(parameters_of(*model), lora, "lora_target_modules");
+  model = untie_head(model, lora);
+  (void)saved_weights(parameters_of(*model), lora, "lora_modules_to_save");
   return lora;
 }
 
-DecoderOptions decoder_options(const config::ModelSettings& model, const config::BatchSettings& batches,
-                               std::optional<LoraOptions> lora) {
-  DecoderOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
+ModelOptions model_options(const config::ModelSettings& model, const config::BatchSettings& batches,
+                           std::optional<LoraOptions> lora) {
+  ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
   options.tokens = batches.micro_batch_size * batches.sequence_len;
   options.sequence_len = batches.sequence_len;
   // A sequence has two tokens at least, or it has no target.
@@ -90,8 +90,8 @@ ops::OptimizerOptions optimizer_options(const config::OptimizerSettings& setting
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
-  if (!options.decoder.lora) return "full fine-tuning";
-  const LoraOptions& lora = *options.decoder.lora;
+  if (!options.model.lora) return "full fine-tuning";
+  const LoraOptions& lora = *options.model.lora;
   std::string targets = "all linear";
   if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
   if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
@@ -103,7 +103,7 @@ std::string make_title(const Job& job, const Machine& machine) {
   const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
   return fmt::format("{} · {} · {} x {} tokens per micro-batch · {} · {}, {} {}", name, adapter_text(job.graph),
                      job.config.batches.micro_batch_size, job.config.batches.sequence_len,
-                     name_of(job.graph.decoder.dtype), machine.name, machine.threads,
+                     name_of(job.graph.model.dtype), machine.name, machine.threads,
                      machine.threads == 1 ? "core" : "cores");
 }
 
@@ -145,7 +145,7 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
 
 void plan_evaluation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
                      PlannedJob& planned) {
-  planned.evaluation.graph = build_evaluation_graph(job.model, job.graph, planned.training);
+  planned.evaluation.graph = build_evaluation_graph(*job.model, job.graph, planned.training);
   const Graph& graph = planned.evaluation.graph.graph;
   planned.evaluation.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
                                              adopted_flags(policy.in_files, planned.training.graph, graph));
@@ -158,7 +158,7 @@ void plan_samples(const Job& job, const Machine& machine, const Budget& budget, 
   PlannedJob::Samples& samples = planned.samples.emplace();
   const Graph& training = planned.training.graph;
   samples.graphs =
-      build_generation_graphs(job.model, job.graph.decoder, generation_sizes(std::move(lengths)), &training);
+      build_generation_graphs(*job.model, job.graph.model, generation_sizes(std::move(lengths)), &training);
   const auto plan = [&](const Graph& graph) {
     return make_plan_beside(planned.plan.choices, graph, machine, budget,
                             adopted_flags(policy.in_files, training, graph));
@@ -189,24 +189,24 @@ void check_output_dir(const config::Config& config) {
 
 Job make_job(const config::Config& config, const Machine& machine) {
   check_output_dir(config);
-  Job job{.config = config, .model = read_model_config(config.model.base_model)};
+  Job job{.config = config, .model = read_model(config.model.base_model)};
   std::optional<LoraOptions> lora;
   if (config.adapter) lora = lora_options(*config.adapter, job.model);
-  const ParameterTable parameters = decoder_parameters(job.model, {.train_base = !lora, .lora = lora});
+  const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
   job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
-  job.graph = {.decoder = decoder_options(config.model, config.batches, std::move(lora)),
+  job.graph = {.model = model_options(config.model, config.batches, std::move(lora)),
                .optimizer = ops::find_optimizer(config.optimizer.optimizer.name),
                .optimizer_options = optimizer_options(config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
-  job.samples = read_sample_prompts(job.config, job.model);
-  job.policy = make_policy(config.offload, job.model, config.batches.sequence_len);
+  const TextModel& text = text_of(*job.model, "base_model");
+  job.samples = read_sample_prompts(job.config, text.vocab_size);
+  job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
-  if (config.batches.sequence_len > job.model.max_position_embeddings) {
-    job.notes.push_back(
-        fmt::format("{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
-                    config.batches.length_key, config.batches.sequence_len, config.model.base_model,
-                    job.model.max_position_embeddings));
+  if (config.batches.sequence_len > text.max_position_embeddings) {
+    job.notes.push_back(fmt::format(
+        "{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
+        config.batches.length_key, config.batches.sequence_len, config.model.base_model, text.max_position_embeddings));
   }
   job.title = make_title(job, machine);
   return job;
@@ -244,7 +244,7 @@ std::string shortage_beside(const PlannedJob& planned) {
 }
 
 PlannedJob plan_job(const Job& job, const Machine& machine) {
-  return plan_job(job, machine, build_training_graph(job.model, job.graph));
+  return plan_job(job, machine, build_training_graph(*job.model, job.graph));
 }
 
 PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
@@ -255,7 +255,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
       .title = job.title, .budget = job.budget, .accumulation = job.config.batches.gradient_accumulation_steps};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
-    result.stored = stored_weights(job, result.training.decoder.parameters);
+    result.stored = stored_weights(job, result.training.model.parameters);
     const int64_t ram = ram_bytes(machine);
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "model/config.h"
+#include "model/model.h"
 #include "model/stored_weights.h"
 #include "plan/print.h"
 #include "train/evaluation_graph.h"
@@ -19,7 +19,7 @@ namespace spillway::train {
 
 struct Job {
   config::Config config;
-  ModelConfig model;
+  ModelPtr model;
   TrainingGraphOptions graph;
   Budget budget;
   Policy policy;

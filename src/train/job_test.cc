@@ -17,7 +17,7 @@ TEST_CASE("a length that the model was not trained for is said with the job, bef
     return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine())
         .notes;
   };
-  const int64_t trained = read_model_config(kGoldenModels / "qwen3").max_position_embeddings;
+  const int64_t trained = read_model(kGoldenModels / "qwen3")->text()->max_position_embeddings;
   CHECK(notes(fmt::format("sequence_len: {}", trained)).empty());
   CHECK(
       notes(fmt::format("sequence_len: {}", trained + 1)) ==

@@ -4,15 +4,15 @@
 #include "base/text.h"
 #include "config/module_pattern.h"
 #include "model/adapter.h"
-#include "model/transformer.h"
 
 namespace spillway::train {
-std::set<std::string, std::less<>> modules_matching(const ModelConfig& model, std::string_view pattern,
+
+std::set<std::string, std::less<>> modules_matching(const ParameterTable& parameters, std::string_view pattern,
                                                     std::string_view where) {
   const text::Regex regex = config::whole_path(pattern, where);
   text::RegexScratch scratch;
   std::set<std::string, std::less<>> paths;
-  const std::vector<std::string> modules = lora_targets(decoder_parameters(model), {}, where);
+  const std::vector<std::string> modules = lora_targets(parameters, {}, where);
   for (const std::string& module : modules) {
     regex.find_all(module, scratch, [&](size_t, size_t) { paths.insert(module); });
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "config/module_pattern.h"
+#include "model/model.h"
 
 using namespace spillway;
 using namespace spillway::train;
@@ -13,8 +14,8 @@ using namespace spillway::train;
 namespace {
 
 // Two layers.
-ModelConfig tiny_model() {
-  return read_model_config(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2");
+ParameterTable tiny_model() {
+  return parameters_of(*read_model(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2"));
 }
 
 std::set<std::string, std::less<>> matching(std::string_view pattern) {

@@ -36,7 +36,7 @@ TEST_CASE("every operation of a training graph is measured once, and no job's nu
     CAPTURE(lora);
     const train::Job job =
         tiny_job(kGoldenModels / "llama2", {.adapter = lora ? "adapter" : "", .dtype = DType::kBF16, .dropout = 0.1});
-    const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+    const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
     Machine machine{.threads = 2};
     train::measure_job(job, training, machine);
     CHECK(std::ssize(machine.operations) == signatures_of(training.graph));
@@ -57,9 +57,9 @@ TEST_CASE("every operation of a training graph is measured once, and no job's nu
 TEST_CASE("what would take long is measured on a shorter stream, and every step of it is told") {
   const CacheFolder cache;
   train::Job job = tiny_job(kGoldenModels / "llama2", {.adapter = "adapter", .dtype = DType::kBF16});
-  job.graph.decoder.tokens = job.graph.decoder.sequence_len = 16 * kMinTokens;
-  const Graph graph = train::build_training_graph(job.model, job.graph).graph;
-  OperationMeasureOptions options{.sequence_len = job.graph.decoder.sequence_len, .seconds = 0};
+  job.graph.model.tokens = job.graph.model.sequence_len = 16 * kMinTokens;
+  const Graph graph = train::build_training_graph(*job.model, job.graph).graph;
+  OperationMeasureOptions options{.sequence_len = job.graph.model.sequence_len, .seconds = 0};
   int64_t max_tokens = 0, calls = 0;
   options.fill_batch = [&](ValueId, const TensorView& view, int64_t tokens) {
     std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});
@@ -79,7 +79,7 @@ TEST_CASE("what would take long is measured on a shorter stream, and every step 
 TEST_CASE("operations that were measured on a busy machine are measured again on one less busy") {
   const CacheFolder cache;
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
-  const train::TrainingGraph training = train::build_training_graph(job.model, job.graph);
+  const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   Machine machine{.name = cpu_name(), .threads = available_cpus()};
   // Whether a start on such a machine measures all operations anew, here and in the cache; else it measures none.
   const auto measures = [&](double cpu_share) {
@@ -105,7 +105,7 @@ TEST_CASE("operations that were measured on a busy machine are measured again on
 
 TEST_CASE("scratch memory is bounded: what needs more works on fewer rows or is left out") {
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
-  const Graph graph = train::build_training_graph(job.model, job.graph).graph;
+  const Graph graph = train::build_training_graph(*job.model, job.graph).graph;
   OperationMeasureOptions options;
   options.fill_batch = [](ValueId, const TensorView& view, int64_t) {
     std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});

@@ -8,11 +8,11 @@ std::string model_card(const Job& job) {
   const config::Config& c = job.config;
   std::string text =
       fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: text-generation\ntags:\n- spillway\n",
-                  c.model.base_model, job.graph.decoder.lora ? "peft" : "transformers");
-  if (job.graph.decoder.lora) text += "- lora\n";
+                  c.model.base_model, job.graph.model.lora ? "peft" : "transformers");
+  if (job.graph.model.lora) text += "- lora\n";
   text += fmt::format("---\n\n# {}\n\n", c.output.output_dir);
   text += fmt::format("{} of `{}` by supervised fine-tuning with Spillway.\n\n",
-                      job.graph.decoder.lora ? "A LoRA adapter" : "A fine-tuned copy", c.model.base_model);
+                      job.graph.model.lora ? "A LoRA adapter" : "A fine-tuned copy", c.model.base_model);
   text += "| setting | value |\n| --- | --- |\n";
   const auto row = [&](std::string_view key, const auto& value) { text += fmt::format("| {} | {} |\n", key, value); };
   row("learning_rate", c.schedule.learning_rate);
@@ -22,9 +22,9 @@ std::string model_card(const Job& job) {
   row("num_epochs", c.schedule.num_epochs);
   if (c.schedule.max_steps) row("max_steps", *c.schedule.max_steps);
   row("seed", c.seed);
-  if (job.graph.decoder.lora) {
-    row("lora_r", job.graph.decoder.lora->r);
-    row("lora_alpha", job.graph.decoder.lora->alpha);
+  if (job.graph.model.lora) {
+    row("lora_r", job.graph.model.lora->r);
+    row("lora_alpha", job.graph.model.lora->alpha);
   }
   return text;
 }

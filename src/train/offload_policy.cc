@@ -62,17 +62,17 @@ config::LayerType type_of(int64_t window, int64_t sequence_len) {
 }
 
 // What is not saved is recomputed.
-void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing& selective, const ModelConfig& model,
-                           int64_t sequence_len) {
+void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing& selective,
+                           std::span<const int64_t> windows, int64_t sequence_len) {
   if (!selective.enabled || selective.save_sliding_window) return;
   const std::vector<config::LayerType>& types = selective.recompute_layer_types;
-  for (size_t layer = 0; layer < model.sliding_window.size(); ++layer) {
-    const config::LayerType type = type_of(model.sliding_window[layer], sequence_len);
+  for (size_t block = 0; block < windows.size(); ++block) {
+    const config::LayerType type = type_of(windows[block], sequence_len);
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     SavedPolicy saved = policy.saved;
     for (const config::SavedOutputs outputs : selective.save)
       saved[static_cast<size_t>(group_of(outputs))] = Treatment::kRecompute;
-    policy.saved_in.emplace(static_cast<BlockId>(layer), saved);
+    policy.saved_in.emplace(static_cast<BlockId>(block), saved);
   }
 }
 
@@ -159,9 +159,9 @@ Policy make_policy(const config::OffloadSettings& settings) {
   return policy;
 }
 
-Policy make_policy(const config::OffloadSettings& settings, const ModelConfig& model, int64_t sequence_len) {
+Policy make_policy(const config::OffloadSettings& settings, std::span<const int64_t> windows, int64_t sequence_len) {
   Policy policy = make_policy(settings);
-  fix_recomputed_layers(policy, settings.selective_checkpointing, model, sequence_len);
+  fix_recomputed_layers(policy, settings.selective_checkpointing, windows, sequence_len);
   return policy;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "base/bytes.h"
 #include "config/config.h"
-#include "model/config.h"
 #include "plan/budget.h"
 #include "plan/machine.h"
 
@@ -15,8 +15,9 @@ namespace spillway::train {
 // What the keys fix. Under memory.plan: auto a key that is left out leaves its part open; under fixed it means the
 // device, and activations that are kept.
 [[nodiscard]] Policy make_policy(const config::OffloadSettings& settings);
-// With what they fix for some layers of a model only, whose rows have up to `sequence_len` tokens. A layer is a block.
-[[nodiscard]] Policy make_policy(const config::OffloadSettings& settings, const ModelConfig& model,
+// With what they fix for some blocks of a model only, whose windows (Model::attention_windows) differ and whose rows
+// have up to `sequence_len` tokens.
+[[nodiscard]] Policy make_policy(const config::OffloadSettings& settings, std::span<const int64_t> windows,
                                  int64_t sequence_len);
 
 // The bytes that a run may use of each tier. A tier below the device is there where its budget is given, where

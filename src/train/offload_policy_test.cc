@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <string>
 
 #include "base/bytes.h"
@@ -41,8 +42,8 @@ std::vector<std::string> saved_by_layer(std::string_view selective) {
       load(fmt::format("sequence_len: 12\ngradient_checkpointing: true\nselective_checkpointing: {}\n{}", selective,
                        kFixed))
           .config;
-  const ModelConfig model{.num_hidden_layers = 3, .sliding_window = {0, 8, 16}};
-  const Policy policy = make_policy(config.offload, model, config.batches.sequence_len);
+  const std::array<int64_t, 3> windows = {0, 8, 16};
+  const Policy policy = make_policy(config.offload, windows, config.batches.sequence_len);
   return {shown(policy.saved_of(0)), shown(policy.saved_of(1)), shown(policy.saved_of(2))};
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 void add_adapter(RunSettings& settings, const Job& job) {
   settings["adapter"] = config::print_value(job.config.adapter ? config::Adapter::kLora : config::Adapter::kNone);
-  if (!job.graph.decoder.lora) return;
-  const LoraOptions& lora = *job.graph.decoder.lora;  // of the adapter's folder, where there is one
+  if (!job.graph.model.lora) return;
+  const LoraOptions& lora = *job.graph.model.lora;  // of the adapter's folder, where there is one
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
@@ -66,7 +66,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   add_adapter(settings, job);
   add_batches(settings, job.config);
   add_optimisation(settings, job.config, length.total_steps);
-  settings["bf16"] = config::print_value(job.graph.decoder.dtype == DType::kBF16);
+  settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);
   return settings;
 }
 

@@ -29,7 +29,7 @@ const std::set<std::string_view> kElsewhere = {
 TEST_CASE("every key of adapter, batches and optimisation is a setting of the run, or is known to need none") {
   Job job;
   job.config.adapter.emplace();
-  job.graph.decoder.lora.emplace();
+  job.graph.model.lora.emplace();
   const RunSettings settings = settings_of(job, {.total_steps = 10});
   int sections = 0;
   for (const config::KeySection& section : config::config_sections()) {

@@ -31,22 +31,25 @@ void set_scalar(const TensorView& view, T value) {
   *view.as<T>() = value;
 }
 
-void fill(Executor& executor, const StreamInputs& in, const AppendedObjective& objective, const Stream& stream,
-          float scale) {
-  executor.set_tokens(static_cast<int64_t>(stream.ids.size()));
-  const auto copy = [&](std::span<const int32_t> from, ValueId to) {
-    std::copy(from.begin(), from.end(), executor.home(to).as<int32_t>());
-  };
-  copy(stream.ids, in.ids);
-  copy(stream.positions, in.positions);
-  for (size_t i = 0; i < objective.columns.size(); ++i)
-    copy(stream.column(objective.objective->columns[i].name), objective.columns[i]);
-  const TensorView offsets = executor.home(in.seq_offsets);
-  SPILLWAY_CHECK(static_cast<int64_t>(stream.seq_offsets.size()) <= offsets.elems(), "{} sequences in a plan for {}",
-                 stream.seq_offsets.size() - 1, offsets.elems() - 1);
-  copy(stream.seq_offsets, in.seq_offsets);
-  std::fill(offsets.as<int32_t>() + stream.seq_offsets.size(), offsets.as<int32_t>() + offsets.elems(),
-            static_cast<int32_t>(stream.ids.size()));
+// What a column's value has beyond the content gets its last element.
+void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to) {
+  SPILLWAY_CHECK(!content.empty() && std::ssize(content) <= to.bytes(), "{} bytes for {} of {}", content.size(),
+                 value.name, to.bytes());
+  auto* const bytes = to.as<std::byte>();
+  std::copy(content.begin(), content.end(), bytes);
+  if (value.type.per_token) return;
+  const auto size = static_cast<std::ptrdiff_t>(size_of(to.dtype));
+  for (auto* next = bytes + content.size(); next < bytes + to.bytes(); next += size)
+    std::copy_n(next - size, size, next);
+}
+
+void fill(Executor& executor, const Graph& graph, const std::vector<BatchColumn>& columns,
+          const AppendedObjective& objective, const Batch& batch, float scale) {
+  executor.set_tokens(batch.tokens);
+  for (const auto* list : {&columns, &objective.columns}) {
+    for (const auto& [column, value] : *list)
+      copy_column(graph.value(value), batch.content(column->name), executor.home(value));
+  }
   set_scalar(executor.home(objective.scale), scale);
 }
 
@@ -56,9 +59,20 @@ double number(const TensorView& view) {
 
 }  // namespace
 
-std::span<const int32_t> Stream::column(std::string_view name) const {
-  SPILLWAY_CHECK(name == "labels", "rows have no column {}", name);
-  return labels;
+std::span<const std::byte> Batch::content(std::string_view name) const {
+  const auto* const found =
+      std::find_if(columns.begin(), columns.end(), [&](const Content& column) { return column.name == name; });
+  SPILLWAY_CHECK(found != columns.end(), "the batch has no column {}", name);
+  return found->bytes;
+}
+
+Batch batch_of(const data::MicroBatch& rows) {
+  const auto bytes = [](const std::vector<int32_t>& list) { return std::as_bytes(std::span(list)); };
+  return {.tokens = std::ssize(rows.ids),
+          .columns = {{{"ids", bytes(rows.ids)},
+                       {"labels", bytes(rows.labels)},
+                       {"positions", bytes(rows.positions)},
+                       {"seq_offsets", bytes(rows.seq_offsets)}}}};
 }
 
 TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
@@ -77,12 +91,12 @@ void TrainingSession::begin_step(double learning_rate, int64_t step) {
   set_scalar(home(training().step), static_cast<int32_t>(step + 1));
 }
 
-double TrainingSession::micro_step(const Stream& stream, float scale, int64_t micro_step) {
+double TrainingSession::micro_step(const Batch& batch, float scale, int64_t micro_step) {
   // 62 bits, since a negative seed switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   const TrainingGraph& t = training();
-  fill(executor_, t.decoder.inputs, t.objective, stream, scale);
-  if (const ValueId seed = t.decoder.inputs.dropout_seed; seed != kNone)
+  fill(executor_, t.graph, t.model.columns, t.objective, batch, scale);
+  if (const ValueId seed = t.model.dropout_seed; seed != kNone)
     set_scalar(home(seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
   executor_.run(t.forward);
   const double result = number(executor_.result(t.objective.loss_result));
@@ -95,10 +109,10 @@ double TrainingSession::update() {
   return number(executor_.result(training().norm_result));
 }
 
-Evaluation TrainingSession::evaluate(const Stream& stream) {
-  const auto& [graph, inputs, objective] = planned_.evaluation.graph;
+Evaluation TrainingSession::evaluate(const Batch& batch) {
+  const auto& [graph, columns, objective] = planned_.evaluation.graph;
   if (!evaluation_) evaluation_.emplace(graph, planned_.evaluation.plan.program, memory_, options_);
-  fill(*evaluation_, inputs, objective, stream, 1.0f);
+  fill(*evaluation_, graph, columns, objective, batch, 1.0f);
   evaluation_->run(0);
   Evaluation result{.loss = number(evaluation_->result(objective.loss_result))};
   for (size_t i = 1; i <= objective.sums; ++i)
@@ -114,7 +128,7 @@ std::vector<Generated> TrainingSession::sample() {
   }
   return generate(
       {graphs, *decode_, *prompt_, pool_}, job_.samples.prompts,
-      {.stop_ids = job_.samples.tokenizer->stop_ids(), .repetition_penalty = job_.model.repetition_penalty});
+      {.stop_ids = job_.samples.tokenizer->stop_ids(), .repetition_penalty = job_.model->text()->repetition_penalty});
 }
 
 }  // namespace spillway::train

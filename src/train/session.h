@@ -1,6 +1,8 @@
 // A training job in memory: the arena, its contents, and the sections of its program. One object, one thread.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "data/batch.h"
 #include "runtime/executor.h"
 #include "runtime/value_store.h"
 #include "train/job.h"
@@ -15,16 +18,24 @@
 
 namespace spillway::train {
 
-// One micro-batch: a flat stream of n <= T tokens.
-struct Stream {
-  std::span<const int32_t> ids, labels, positions;  // [n] each; labels[i] is what token i predicts, negative: nothing
-  std::span<const int32_t> seq_offsets;             // where each sequence begins, and n at the end
+// One micro-batch: the content of each column, as model and objective name them. Of a value whose rows do not count
+// tokens there may be less than it has room for; then the last element stands for the others.
+struct Batch {
+  static constexpr size_t kMaxColumns = 8;
+  struct Content {
+    std::string_view name;
+    std::span<const std::byte> bytes;
+  };
+  int64_t tokens = 0;  // rows of the stream, <= T
+  std::array<Content, kMaxColumns> columns{};
 
-  // By a column's name.
-  [[nodiscard]] std::span<const int32_t> column(std::string_view name) const;
+  // REQUIRES: there is one of that name.
+  [[nodiscard]] std::span<const std::byte> content(std::string_view name) const;
 };
+// Borrows the rows.
+[[nodiscard]] Batch batch_of(const data::MicroBatch& rows);
 
-// Sums over the targets of a stream.
+// Sums over the targets of a micro-batch.
 struct Evaluation {
   double loss = 0;
   std::vector<double> sums;  // as the objective says
@@ -39,12 +50,12 @@ class TrainingSession {
   // Begins optimizer step `step`, counted from 0. Before its micro-batches, since they may update already.
   void begin_step(double learning_rate, int64_t step);
   // Forward and backward: adds to the gradients. `scale` is 1 / targets of the whole step; `micro_step` counts from 0
-  // within it and chooses the dropout, with the step. Returns the stream's share of the step's mean loss.
-  double micro_step(const Stream& stream, float scale, int64_t micro_step);
+  // within it and chooses the dropout, with the step. Returns the micro-batch's share of the step's mean loss.
+  double micro_step(const Batch& batch, float scale, int64_t micro_step);
   // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
   double update();
   // Without dropout and gradients. The first call starts the lanes of another program.
-  Evaluation evaluate(const Stream& stream);
+  Evaluation evaluate(const Batch& batch);
   // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has
   // some.
   std::vector<Generated> sample();

@@ -13,7 +13,6 @@
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
-#include "model/transformer.h"
 #include "model/weights.h"
 #include "train/model_card.h"
 #include "train/tokenizer_files.h"
@@ -147,7 +146,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   }
   writer.commit();
   write_file(folder / "adapter_config.json",
-             adapter_config_json(training.decoder.parameters, *job.graph.decoder.lora, job.config.model.base_model));
+             adapter_config_json(training.model.parameters, *job.graph.model.lora, job.config.model.base_model));
   return writer.checksums();
 }
 
@@ -171,23 +170,23 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
     append_tensor(writer, training.parameter_of(t).name, store, exact_tensor(training, t));
   writer.commit();
   remove_adapter(folder);
-  write_file(folder / "config.json", model_config_json(job.config.model.base_model, job.model));
+  write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));
   return writer.checksums();
 }
 
 }  // namespace
 
-InitialState::InitialState(const Job& job) : InitialState(job, decoder_parameters(job.model, job.graph.decoder)) {}
+InitialState::InitialState(const Job& job) : InitialState(job, parameters_of(*job.model, job.graph.model)) {}
 
 InitialState::InitialState(const Job& job, const ParameterTable& parameters)
     : base_(open_model_weights(job.config.model.base_model, parameters)) {
   if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
   adapter_ = std::make_unique<SafetensorsFolder>(
-      open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.decoder.lora));
+      open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.model.lora));
 }
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
-  load_base_weights(training.decoder.parameters, base_, store);
+  load_base_weights(training.model.parameters, base_, store);
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
     if (adapter_) {
@@ -204,9 +203,9 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                       ValueStore& store) {
-  TensorSums sums = job.graph.decoder.lora ? save_adapter(folder, job, training, store)
-                                           : save_full_model(folder, job, training, store);
-  save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
+  TensorSums sums =
+      job.graph.model.lora ? save_adapter(folder, job, training, store) : save_full_model(folder, job, training, store);
+  if (job.model->text()) save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
   write_file(folder / "README.md", model_card(job));
   return sums;
 }

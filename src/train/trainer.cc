@@ -29,10 +29,6 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
-Stream stream_of(const data::MicroBatch& batch) {
-  return {batch.ids, batch.labels, batch.positions, batch.seq_offsets};
-}
-
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
@@ -114,7 +110,7 @@ StepRecord Trainer::train_step() {
   for (int64_t i = 0; i < feed_->micro_batches(); ++i) {
     const data::MicroBatch& batch = feed_->micro_batch(i);
     tokens += std::ssize(batch.ids);
-    loss += session_.micro_step(stream_of(batch), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), i);
+    loss += session_.micro_step(batch_of(batch), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), i);
   }
   const double norm = session_.update();
   position_.step = step + 1;
@@ -141,7 +137,7 @@ void Trainer::evaluate() {
   const data::EpochPlan plan = plan_epoch(data_.validation, job_.config.data.evaluation_batches, 0);
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     data::fill_micro_batch(batch_, data_.validation, plan.micro_batch(i));
-    const Evaluation part = session_.evaluate(stream_of(batch_));
+    const Evaluation part = session_.evaluate(batch_of(batch_));
     loss += part.loss;
     sums.resize(part.sums.size());
     std::transform(sums.begin(), sums.end(), part.sums.begin(), sums.begin(), std::plus<>());

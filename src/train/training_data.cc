@@ -46,10 +46,10 @@ void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
 }
 
 // What the config says of rows, with what the model and the clock do.
-data::RowOptions row_options(const data::DataSettings& settings, const ModelConfig& model,
+data::RowOptions row_options(const data::DataSettings& settings, int64_t vocab_size,
                              const std::optional<std::tm>& now) {
   data::RowOptions options = settings.rows;
-  options.vocabulary = model.vocab_size;
+  options.vocabulary = vocab_size;
   options.now = now.value_or(local_now());
   return options;
 }
@@ -80,7 +80,7 @@ class RowLoader {
   }
   // REQUIRES: the settings have a stream.
   [[nodiscard]] std::shared_ptr<const data::StreamSource> open_stream(data::RowOptions options,
-                                                                      const ModelConfig& model) const {
+                                                                      int64_t vocab_size) const {
     const data::StreamSettings& settings = *settings_.stream;
     options.packing = settings_.batches.packing;
     options.pretrain_text = settings.pretrain_text;
@@ -95,8 +95,8 @@ class RowLoader {
     const bool shuffles_lines = options.packing && settings.shuffles;
     stream.batches.order = shuffles_lines ? data::RowOrder::kShuffled : data::RowOrder::kFile;
     stream.batches.shuffle_before_packing = false;
-    stream.inspect = [vocabulary = model.vocab_size, folder = folder()](const data::RowTable& rows) {
-      check_largest(rows.largest_id(), vocabulary, folder);
+    stream.inspect = [vocab_size, folder = folder()](const data::RowTable& rows) {
+      check_largest(rows.largest_id(), vocab_size, folder);
     };
     return std::make_shared<data::StreamSource>(settings_.datasets, std::move(stream), tokenizer_);
   }
@@ -130,20 +130,20 @@ void check_data_files(const data::DataSettings& settings) {
 }
 
 TrainingData load_training_data(const data::DataSettings& settings, const config::TokenizerSettings& tokenizer,
-                                const ModelConfig& model, const std::function<void(int64_t)>& progress,
+                                int64_t vocab_size, const std::function<void(int64_t)>& progress,
                                 const std::optional<std::tm>& now) {
   const RowLoader loader(settings, tokenizer, progress);
-  data::RowOptions options = row_options(settings, model, now);
+  data::RowOptions options = row_options(settings, vocab_size, now);
   const auto load = [&](std::string_view key, const std::vector<data::DatasetConfig>& datasets,
                         const data::BatchOptions& batches) {
     options.packing = batches.packing;
     data::Dataset dataset = loader.load(key, datasets, options);
-    check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());
+    check_largest(dataset.rows.largest_id(), vocab_size, loader.folder());
     return dataset;
   };
   TrainingData result;
   if (settings.stream) {
-    result.stream = loader.open_stream(options, model);
+    result.stream = loader.open_stream(options, vocab_size);
   } else {
     data::Dataset training = load("datasets", settings.datasets, settings.batches);
     result.training = std::move(training.rows);
@@ -163,12 +163,12 @@ TrainingData load_training_data(const data::DataSettings& settings, const config
 }
 
 PreferenceData load_preference_data(const data::DataSettings& settings, const config::TokenizerSettings& tokenizer,
-                                    const ModelConfig& model, const std::function<void(int64_t)>& progress) {
+                                    int64_t vocab_size, const std::function<void(int64_t)>& progress) {
   const RowLoader loader(settings, tokenizer, progress);
-  const data::RowOptions options = row_options(settings, model, {});
+  const data::RowOptions options = row_options(settings, vocab_size, {});
   const auto load = [&](std::string_view key, const std::vector<data::DatasetConfig>& datasets) {
     data::Dataset dataset = loader.load(key, datasets, options);
-    check_largest(dataset.rows.largest_id(), model.vocab_size, loader.folder());
+    check_largest(dataset.rows.largest_id(), vocab_size, loader.folder());
     return dataset;
   };
   const data::Dataset training = load("datasets", settings.datasets);

@@ -12,7 +12,6 @@
 #include "data/dataset.h"
 #include "data/preferences.h"
 #include "data/stream/row_stream.h"
-#include "model/config.h"
 
 namespace spillway::train {
 
@@ -32,7 +31,7 @@ void check_data_files(const data::DataSettings& settings);
 // come from there, or go there. With `streaming` training rows are not read but opened. `now` is the time that chat
 // templates show in all rows, by default the clock's at the start.
 [[nodiscard]] TrainingData load_training_data(const data::DataSettings& settings,
-                                              const config::TokenizerSettings& tokenizer, const ModelConfig& model,
+                                              const config::TokenizerSettings& tokenizer, int64_t vocab_size,
                                               const std::function<void(int64_t records)>& progress = {},
                                               const std::optional<std::tm>& now = {});
 
@@ -42,7 +41,7 @@ struct PreferenceData {
 
 // The same for objectives that have a prompt and completions. REQUIRES: has_completions(settings.rows.objective).
 [[nodiscard]] PreferenceData load_preference_data(const data::DataSettings& settings,
-                                                  const config::TokenizerSettings& tokenizer, const ModelConfig& model,
+                                                  const config::TokenizerSettings& tokenizer, int64_t vocab_size,
                                                   const std::function<void(int64_t records)>& progress = {});
 
 }  // namespace spillway::train

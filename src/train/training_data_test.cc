@@ -24,7 +24,7 @@ data::DataSettings tokenised(const std::string& file) {
 // With a tokenizer of 420 tokens.
 TrainingData load(const data::DataSettings& settings, int64_t vocab_size, const std::optional<std::tm>& now = {}) {
   const config::TokenizerSettings tokenizer{.folder = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
-  return load_training_data(settings, tokenizer, {.vocab_size = vocab_size}, {}, now);
+  return load_training_data(settings, tokenizer, vocab_size, {}, now);
 }
 
 }  // namespace

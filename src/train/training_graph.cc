@@ -12,12 +12,11 @@ namespace {
 
 class TrainingGraphBuilder {
  public:
-  TrainingGraphBuilder(const ModelConfig& model, const TrainingGraphOptions& options)
-      : model_(model), options_(options) {}
+  TrainingGraphBuilder(const Model& model, const TrainingGraphOptions& options) : model_(model), options_(options) {}
 
   TrainingGraph run() {
     result_.graph.name = "training";
-    result_.decoder = build_decoder(b_, model_, options_.decoder);
+    result_.model = model_.build(b_, options_.model);
     add_batch_values();
     add_states();
     const ValueId loss = add_loss();
@@ -28,7 +27,7 @@ class TrainingGraphBuilder {
 
  private:
   [[nodiscard]] bool is_trained(ValueId weight) const {
-    return graph().value(weight).kind == ValueKind::kTrainableWeight;
+    return weight != kNone && graph().value(weight).kind == ValueKind::kTrainableWeight;
   }
   [[nodiscard]] const Graph& graph() const { return result_.graph; }
 
@@ -63,7 +62,7 @@ class TrainingGraphBuilder {
 
   void add_states() {
     result_.states = options_.optimizer->states(options_.optimizer_options);
-    const ParameterTable& parameters = result_.decoder.parameters;
+    const ParameterTable& parameters = result_.model.parameters;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Parameter& p = parameters[i];
       if (!p.trained) continue;
@@ -80,13 +79,13 @@ class TrainingGraphBuilder {
   // large bf16 matrix is rounded once, to bf16, as every framework keeps it; small ones stay f32.
   [[nodiscard]] DType gradient_dtype(const Parameter& p) const {
     const bool summed = options_.accumulates || p.role == ParameterRole::kHead || p.role == ParameterRole::kEmbedding;
-    return options_.decoder.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
+    return options_.model.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
   }
 
   ValueId add_loss() {
     const ops::LossGradients wanted =
-        is_trained(result_.decoder.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
-    result_.objective = append_objective(b_, *options_.objective, result_.decoder, wanted);
+        is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
+    result_.objective = append_objective(b_, *options_.objective, result_.model, wanted);
     return result_.objective.loss;
   }
 
@@ -132,7 +131,7 @@ class TrainingGraphBuilder {
         b_, {weight, s.master, s.states, gradient, clip, result_.learning_rate, result_.step, s.rows}, options);
   }
 
-  const ModelConfig& model_;
+  const Model& model_;
   const TrainingGraphOptions& options_;
   TrainingGraph result_;
   Builder b_{result_.graph};
@@ -141,7 +140,7 @@ class TrainingGraphBuilder {
 
 }  // namespace
 
-TrainingGraph build_training_graph(const ModelConfig& model, const TrainingGraphOptions& options) {
+TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options) {
   return TrainingGraphBuilder(model, options).run();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "model/transformer.h"
+#include "model/model.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
@@ -19,7 +19,7 @@ namespace spillway::train {
 constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
 struct TrainingGraphOptions {
-  DecoderOptions decoder;
+  ModelOptions model;
   const Objective* objective = &kText;
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   ops::OptimizerOptions optimizer_options;  // weight_decay is that of the parameters that transformers decays
@@ -39,7 +39,7 @@ struct StateSlice {
 
 // The persistent values that belong to one trained weight.
 struct TrainedWeight {
-  size_t parameter = 0;  // into Decoder::parameters
+  size_t parameter = 0;  // into ModelGraph::parameters
   ValueId weight = kNone;
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
@@ -47,22 +47,22 @@ struct TrainedWeight {
 
 struct TrainingGraph {
   Graph graph;
-  Decoder decoder;
+  ModelGraph model;
   std::vector<std::string_view> states;  // the optimizer's, by name
   std::vector<TrainedWeight> trained;
   AppendedObjective objective;
-  // Batch values beside decoder.inputs and the objective's.
+  // Batch values beside the model's and the objective's.
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId step = kNone;           // i32 [1]: 1 in the first step
   SectionId forward = 0, backward = 1, update = 2;
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
 
-  [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const { return decoder.parameters[t.parameter]; }
+  [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const { return model.parameters[t.parameter]; }
 };
 
 // Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without
 // clipping besides, so are the optimizer's operations, and nothing but the norm of all is left for the update section.
-[[nodiscard]] TrainingGraph build_training_graph(const ModelConfig& model, const TrainingGraphOptions& options);
+[[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
 
 }  // namespace spillway::train

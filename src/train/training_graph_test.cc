@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/decoder/decoder.h"
 #include "plan/planner.h"
 #include "tests/support/tiered_machine.h"
 
@@ -17,15 +18,16 @@ constexpr int64_t kVocabulary = 4096, kHidden = 64, kTableBytes = kVocabulary * 
 // Embedding and head are most of it.
 Graph graph_of(bool lora) {
   train::TrainingGraphOptions options;
-  options.decoder = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .sequence_len = 32};
-  options.decoder.train_base = !lora;
-  if (lora) options.decoder.lora = LoraOptions{.r = 4, .alpha = 8};
-  const ModelConfig model = parse_model_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .sequence_len = 32};
+  options.model.train_base = !lora;
+  if (lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
+  const ModelPtr model =
+      make_decoder(parse_decoder_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
     "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
     "num_attention_heads": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
     "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096})",
-                                               "test");
-  return train::build_training_graph(model, options).graph;
+                                        "test"));
+  return train::build_training_graph(*model, options).graph;
 }
 
 }  // namespace

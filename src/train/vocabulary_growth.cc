@@ -31,10 +31,8 @@ std::string key_of_new_token(const text::SpecialTokenNames& names, const text::T
 
 // Whether all weights that have a row per token are trained.
 bool trains_rows_of_tokens(const ParameterTable& parameters) {
-  return std::all_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
-    const bool has_rows = p.role == ParameterRole::kEmbedding || p.role == ParameterRole::kHead;
-    return p.trained || !has_rows;
-  });
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& p) { return p.trained || !p.has_row_per_token(); });
 }
 
 }  // namespace
@@ -53,15 +51,16 @@ void check_named_tokens(const config::TokenizerSettings& settings) {
   }
 }
 
-std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelConfig& model,
+std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelPtr& model,
                                          const ParameterTable& parameters) {
   std::vector<std::string> notes;
   check_named_tokens(settings);
   if (settings.special_tokens == text::SpecialTokenNames{} && !settings.resize_token_embeddings_to_32x) return notes;
   const bool trains_rows = trains_rows_of_tokens(parameters);
+  const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
   text::Tokenizer tokenizer = tokenizer_of(settings);
   std::string& pad = settings.special_tokens.pad_token;
-  if (!trains_rows && tokenizer.pad_id().value_or(0) >= model.vocab_size && !pad.empty()) {
+  if (!trains_rows && tokenizer.pad_id().value_or(0) >= vocab_size && !pad.empty()) {
     notes.push_back(fmt::format(
         "warning: [special_tokens.pad_token] {} is new, and an adapter trains no new rows of the embedding; it is left "
         "out, since nothing here is padded",
@@ -72,16 +71,15 @@ std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, Mo
   const int64_t tokens = tokenizer.vocabulary_size();
   const bool rounds = trains_rows && settings.resize_token_embeddings_to_32x;
   const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
-  if (rows <= model.vocab_size) return notes;
+  if (rows <= vocab_size) return notes;
   if (!trains_rows) {
-    throw input_error(key_of_new_token(settings.special_tokens, tokenizer, model.vocab_size),
+    throw input_error(key_of_new_token(settings.special_tokens, tokenizer, vocab_size),
                       "expected tokens that the embedding has rows for, got {} tokens for {} rows; train new rows "
                       "with lora_modules_to_save: [embed_tokens, lm_head], or name tokens of the vocabulary",
-                      tokens, model.vocab_size);
+                      tokens, vocab_size);
   }
-  notes.push_back(fmt::format("the embedding grows from {} to {} rows, for {} tokens", model.vocab_size, rows, tokens));
-  if (!model.stored_vocab_size) model.stored_vocab_size = model.vocab_size;
-  model.vocab_size = rows;
+  notes.push_back(fmt::format("the embedding grows from {} to {} rows, for {} tokens", vocab_size, rows, tokens));
+  model = model->with_vocab_size(rows);
   return notes;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "model/config.h"
+#include "model/model.h"
 #include "model/parameters.h"
 
 namespace spillway::train {
@@ -19,7 +19,7 @@ void check_named_tokens(const config::TokenizerSettings& settings);
 // (modules_to_save) has no use for new rows: beside it a new padding token is left out of the settings with a warning,
 // since no batch here is padded, and any other is an InputError that names its key. `parameters` are those of the model
 // before. Returns what the user should be told, a line each.
-[[nodiscard]] std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelConfig& model,
+[[nodiscard]] std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelPtr& model,
                                                        const ParameterTable& parameters);
 
 }  // namespace spillway::train

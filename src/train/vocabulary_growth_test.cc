@@ -7,10 +7,25 @@
 
 #include "base/error.h"
 #include "io/file.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/decoder.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::train;
+
+namespace {
+
+// As small as a decoder gets.
+ModelPtr model_of(int64_t rows) {
+  return make_decoder({.architecture = &architectures::kLlama,
+                       .vocab_size = rows,
+                       .hidden_size = 2,
+                       .head_dim = 2,
+                       .tie_word_embeddings = true});
+}
+
+}  // namespace
 
 TEST_CASE("TRL's eos_token and pad_token are of the vocabulary, where those of special_tokens may be new") {
   const TemporaryFolder folder;
@@ -48,11 +63,11 @@ TEST_CASE("new tokens of a settings get rows of the embedding") {
   };
   const ParameterTable all = parameters(true, true), lora = parameters(true, false);
   const auto grown = [&](config::TokenizerSettings settings, int64_t rows, const ParameterTable& trained) {
-    ModelConfig model{.vocab_size = rows};
+    ModelPtr model = model_of(rows);
     const bool grows = !grow_vocabulary(settings, model, trained).empty();
-    CHECK(grows == (model.vocab_size > rows));
-    CHECK(model.stored_vocab_size.value_or(model.vocab_size) == rows);
-    return model.vocab_size;
+    CHECK(grows == (model->text()->vocab_size > rows));
+    CHECK(parameters_of(*model).find("model.embed_tokens.weight")->source.shape[0] == rows);
+    return model->text()->vocab_size;
   };
   CHECK(grown(plain, 2, all) == 2);  // nothing asked for
   config::TokenizerSettings settings = plain;
@@ -69,10 +84,10 @@ TEST_CASE("new tokens of a settings get rows of the embedding") {
     CHECK(std::string(error.what()).starts_with("[tokens] expected tokens that the embedding has rows for"));
   }
   settings.special_tokens = {.pad_token = "<pad>"};
-  ModelConfig model{.vocab_size = 3};
+  ModelPtr model = model_of(3);
   const std::vector<std::string> notes = grow_vocabulary(settings, model, lora);
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].starts_with("warning: [special_tokens.pad_token] '<pad>' is new"));
-  CHECK(model.vocab_size == 3);
+  CHECK(model->text()->vocab_size == 3);
   CHECK(settings.special_tokens.pad_token.empty());
 }

@@ -11,7 +11,7 @@
 
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
-#include "model/transformer.h"
+#include "model/model.h"
 #include "ops/dequantise_rows/dequantise_rows.h"
 
 namespace spillway::testing {
@@ -61,7 +61,7 @@ inline void write_int8_model(const std::filesystem::path& model, const std::file
                              const std::filesystem::path& decoded) {
   for (const std::filesystem::path& to : {coded, decoded})
     std::filesystem::copy(model, to, std::filesystem::copy_options::recursive);
-  const ParameterTable parameters = decoder_parameters(read_model_config(model));
+  const ParameterTable parameters = parameters_of(*read_model(model));
   const SafetensorsFolder base(model);
   std::vector<TensorSpec> coded_specs, decoded_specs;
   std::map<std::string, Int8Weight> weights;

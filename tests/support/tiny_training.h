@@ -14,6 +14,7 @@
 
 #include "io/file.h"
 #include "model/adapter.h"
+#include "model/decoder/decoder.h"
 #include "tests/support/source_folder.h"
 #include "train/session.h"
 
@@ -52,7 +53,14 @@ struct FlatBatch {
     }
     seq_offsets.push_back(static_cast<int32_t>(ids.size()));
   }
-  [[nodiscard]] train::Stream stream() const { return {ids, labels, positions, seq_offsets}; }
+  [[nodiscard]] train::Batch batch() const {
+    const auto bytes = [](const std::vector<int32_t>& list) { return std::as_bytes(std::span(list)); };
+    return {.tokens = std::ssize(ids),
+            .columns = {{{"ids", bytes(ids)},
+                         {"labels", bytes(labels)},
+                         {"positions", bytes(positions)},
+                         {"seq_offsets", bytes(seq_offsets)}}}};
+  }
 };
 
 // All micro-batches of "train", one after another.
@@ -81,18 +89,19 @@ inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.
 inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& setup) {
   train::Job job;
   job.config.model.base_model = model.string();
-  job.model = read_model_config(model);
-  job.model.linear_storage = setup.linear_storage;
-  DecoderOptions& decoder = job.graph.decoder;
-  decoder.dtype = setup.dtype;
-  decoder.tokens = 48;
-  decoder.max_sequences = 5;
-  decoder.train_base = setup.adapter.empty();
+  DecoderConfig config = read_decoder_config(model);
+  config.linear_storage = setup.linear_storage;
+  job.model = make_decoder(std::move(config));
+  ModelOptions& options = job.graph.model;
+  options.dtype = setup.dtype;
+  options.tokens = 48;
+  options.max_sequences = 5;
+  options.train_base = setup.adapter.empty();
   if (!setup.adapter.empty()) {
     job.config.adapter.emplace().model_dir = (model / setup.adapter).string();
-    decoder.lora = read_adapter_options(model / setup.adapter);
-    decoder.lora->dropout = setup.dropout;
-    fit_to_adapter(job.model, *decoder.lora, model / setup.adapter);
+    options.lora = read_adapter_options(model / setup.adapter);
+    options.lora->dropout = setup.dropout;
+    job.model = fit_to_adapter(job.model, *options.lora, model / setup.adapter);
   }
   job.graph.optimizer_options = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01};
   job.graph.accumulates = setup.accumulates;
@@ -140,7 +149,7 @@ class TinyTraining {
     session_->begin_step(learning_rate, step);
     double loss = 0;
     for (const FlatBatch& batch : micro_batches) {
-      loss += session_->micro_step(batch.stream(), 1.0f / static_cast<float>(targets), micro_step++);
+      loss += session_->micro_step(batch.batch(), 1.0f / static_cast<float>(targets), micro_step++);
     }
     return loss;
   }

@@ -29,10 +29,10 @@ struct Piece {
   int64_t tokens;
 };
 
-void run(Executor& executor, const CachedDecoder& decoder, std::span<const Piece> pieces) {
+void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces) {
   const auto column = [&](ValueId id) { return executor.home(id).as<int32_t>(); };
-  int32_t *ids = column(decoder.ids), *positions = column(decoder.positions), *first = column(decoder.first),
-          *own = column(decoder.own);
+  int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
+          *own = column(model.own);
   int64_t count = 0;
   for (const Piece& piece : pieces) {
     Sequence& sequence = *piece.sequence;
@@ -94,7 +94,7 @@ class Batch {
     std::vector<Piece> pieces;
     int64_t count = 0;
     const auto flush = [&] {
-      if (count > 0) run(programs_.prompt, programs_.graphs.prompt.decoder, pieces);
+      if (count > 0) run(programs_.prompt, programs_.graphs.prompt.model, pieces);
       pieces.clear();
       count = 0;
     };
@@ -114,7 +114,7 @@ class Batch {
   void decode() {
     std::vector<Piece> pieces;
     for (Sequence& sequence : sequences_) pieces.push_back({&sequence, 1});
-    run(programs_.decode, programs_.graphs.decode.decoder, pieces);
+    run(programs_.decode, programs_.graphs.decode.model, pieces);
   }
 
   // Each sequence's next token, from the logits of its row.

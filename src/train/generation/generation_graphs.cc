@@ -12,7 +12,7 @@ namespace {
 // Enough to keep the matrix products busy.
 constexpr int64_t kPromptTokens = 256;
 
-CachedGraph build(const ModelConfig& model, DecoderOptions options, int64_t tokens, int64_t rows, CacheUse use,
+CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int64_t rows, CacheUse use,
                   const Graph* adopted) {
   CachedGraph result;
   result.graph.name = use == CacheUse::kDecode ? "generation" : "prompts";
@@ -20,7 +20,7 @@ CachedGraph build(const ModelConfig& model, DecoderOptions options, int64_t toke
   if (adopted != nullptr) builder.adopt(*adopted);
   options.tokens = tokens;
   if (options.lora) options.lora->dropout = 0;
-  result.decoder = build_cached_decoder(builder, model, options, rows, use);
+  result.model = model.build_cached(builder, options, rows, use);
   return result;
 }
 
@@ -37,7 +37,7 @@ GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens) {
   return sizes;
 }
 
-GenerationGraphs build_generation_graphs(const ModelConfig& model, DecoderOptions options, const GenerationSizes& sizes,
+GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options, const GenerationSizes& sizes,
                                          const Graph* training) {
   options.sequence_len = sizes.longest;
   GenerationGraphs result;

@@ -2,7 +2,7 @@
 // beside a training job, whose weights they then use where training has them.
 #pragma once
 
-#include "model/transformer.h"
+#include "model/model.h"
 
 namespace spillway::train {
 
@@ -20,7 +20,7 @@ constexpr int64_t kMaxSequences = 32;
 
 struct CachedGraph {
   Graph graph;
-  CachedDecoder decoder;
+  CachedModelGraph model;
 };
 
 struct GenerationGraphs {
@@ -30,7 +30,7 @@ struct GenerationGraphs {
 
 // `options.tokens` is not read; dropout is left out. With `training`, the graph of a job with the same options,
 // `decode` adopts it.
-[[nodiscard]] GenerationGraphs build_generation_graphs(const ModelConfig& model, DecoderOptions options,
+[[nodiscard]] GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options,
                                                        const GenerationSizes& sizes, const Graph* training = nullptr);
 
 }  // namespace spillway::train

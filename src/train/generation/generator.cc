@@ -12,8 +12,11 @@
 namespace spillway::train {
 namespace {
 
-DType stored_dtype(const SafetensorsFolder& folder) {
-  return folder.find(kEmbedding)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
+// What the first weight of the files, the embedding, says of all.
+DType stored_dtype(const ParameterTable& parameters, const SafetensorsFolder& folder) {
+  const auto first =
+      std::find_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
+  return folder.find(first->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
 void check_room(int64_t needed, const Device& device) {
@@ -33,7 +36,7 @@ void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFol
   Policy policy = saved_policy(Treatment::kKeep);
   Budget budget;
   if (options.device_bytes) {
-    stored_ = find_stored_weights(graphs_.decode.decoder.parameters, base);
+    stored_ = find_stored_weights(graphs_.decode.model.parameters, base);
     policy.in_files = stored_.in_files(decode.values.size());
     // A disk tier, but no room on it: of the disk there are only the model's files.
     budget = {.device = options.device_bytes, .host = 0, .disk = 1};
@@ -54,16 +57,18 @@ void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFol
 }
 
 Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
-    : pool_(pool), config_(read_model_config(options.model)) {
-  const SafetensorsFolder base = open_model_weights(options.model, decoder_parameters(config_));
-  DecoderOptions decoder{.dtype = stored_dtype(base)};
+    : pool_(pool), model_(read_model(options.model)) {
+  (void)text_of(*model_, options.model.string());
+  const ParameterTable stored = parameters_of(*model_);
+  const SafetensorsFolder base = open_model_weights(options.model, stored);
+  ModelOptions built{.dtype = stored_dtype(stored, base)};
   std::optional<SafetensorsFolder> factors;
   if (!options.adapter.empty()) {
-    decoder.lora = read_adapter_options(options.adapter);
-    fit_to_adapter(config_, *decoder.lora, options.adapter);
-    factors.emplace(open_adapter_weights(options.adapter, decoder_parameters(config_, decoder), *decoder.lora));
+    built.lora = read_adapter_options(options.adapter);
+    model_ = fit_to_adapter(model_, *built.lora, options.adapter);
+    factors.emplace(open_adapter_weights(options.adapter, parameters_of(*model_, built), *built.lora));
   }
-  graphs_ = build_generation_graphs(config_, decoder, options.sizes);
+  graphs_ = build_generation_graphs(*model_, built, options.sizes);
   make_plans(options, base, device);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
   const std::array<const Program*, 2> programs = {&decode_plan_.program, &prompt_plan_.program};
@@ -73,13 +78,13 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
   memory_.emplace(programs, pool, TierOptions{.device = &device, .files = stored_.files, .in_files = stored_.places});
   decode_.emplace(decode, *programs[0], *memory_);
   prompt_.emplace(prompt, *programs[1], *memory_);
-  const ParameterTable& parameters = graphs_.decode.decoder.parameters;
+  const ParameterTable& parameters = graphs_.decode.model.parameters;
   load_base_weights(parameters, base, decode_->values());
   if (factors) load_adapter_weights(parameters, *factors, decode_->values());
 }
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
-  options.repetition_penalty = config_.repetition_penalty;
+  options.repetition_penalty = text().repetition_penalty;
   return train::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
 }
 

@@ -8,7 +8,7 @@
 
 #include "backend/device.h"
 #include "base/parallel.h"
-#include "model/config.h"
+#include "model/model.h"
 #include "model/stored_weights.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
@@ -34,7 +34,7 @@ class Generator {
 
   // With the model's repetition penalty. REQUIRES: as the free function of that name.
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
-  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // What it takes of the device's memory.
   [[nodiscard]] int64_t device_bytes() const;
 
@@ -42,7 +42,7 @@ class Generator {
   void make_plans(const GeneratorOptions& options, const SafetensorsFolder& base, Device& device);
 
   ThreadPool& pool_;
-  ModelConfig config_;
+  ModelPtr model_;
   GenerationGraphs graphs_;
   StoredWeights stored_;
   Plan decode_plan_, prompt_plan_;

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
-#include "model/transformer.h"
+#include "model/model.h"
 #include "tests/support/temporary_folder.h"
 #include "train/generation/cache_rows.h"
 
@@ -30,7 +30,7 @@ void write_deep_model(const std::filesystem::path& folder, int64_t layers) {
   config["num_hidden_layers"] = layers;
   write_file(folder / "config.json", config.dump());
   std::vector<TensorSpec> specs;
-  for (const Parameter& p : decoder_parameters(read_model_config(folder))) {
+  for (const Parameter& p : parameters_of(*read_model(folder))) {
     if (p.is_of_model()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
   }
   SafetensorsFolderWriter writer(folder, specs);

@@ -24,24 +24,24 @@ std::vector<int32_t> encode(const config::Config& config, const text::Tokenizer&
   return tokenizer.encode(text::render_chat(templates.usual, input, rows.now).text, false);
 }
 
-void check(const std::vector<int32_t>& ids, const std::string& prompt, const ModelConfig& model) {
+void check(const std::vector<int32_t>& ids, const std::string& prompt, int64_t vocab_size) {
   if (ids.empty()) throw input_error(kWhere, "expected at least one token, got {}; write something", quote(prompt));
   const int32_t largest = *std::max_element(ids.begin(), ids.end());
-  if (largest >= model.vocab_size)
+  if (largest >= vocab_size)
     throw input_error(kWhere, "expected token ids below the model's vocab_size {}, got {}; use another text",
-                      model.vocab_size, largest);
+                      vocab_size, largest);
 }
 
 }  // namespace
 
-SamplePrompts read_sample_prompts(const config::Config& config, const ModelConfig& model) {
+SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size) {
   SamplePrompts result;
   if (config.samples.prompts.empty()) return result;
   const config::TokenizerSettings& settings = config.tokenizer;
   auto tokenizer = std::make_shared<text::Tokenizer>(text::Tokenizer::load(settings.folder, settings.special_tokens));
   for (const std::string& prompt : config.samples.prompts) {
     std::vector<int32_t> ids = encode(config, *tokenizer, prompt);
-    check(ids, prompt, model);
+    check(ids, prompt, vocab_size);
     result.texts.push_back(prompt);
     result.prompts.push_back({std::move(ids), {.max_new_tokens = config.samples.max_new_tokens}});
   }

@@ -23,7 +23,7 @@ struct SamplePrompts {
 // Reads the tokenizer where the config has prompts. Each is a user's message where the rows of the config or its
 // tokenizer have a chat template, else a text to continue. Throws InputError where a prompt has no token, or one that
 // the model has no row for.
-[[nodiscard]] SamplePrompts read_sample_prompts(const config::Config& config, const ModelConfig& model);
+[[nodiscard]] SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size);
 
 // One prompt's answer, with special tokens left out.
 struct SampleAnswer {

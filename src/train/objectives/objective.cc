@@ -1,17 +1,14 @@
 #include "train/objectives/objective.h"
 
-#include <string>
-
 namespace spillway::train {
 
-AppendedObjective append_objective(Builder& builder, const Objective& objective, const Decoder& model,
+ValueType i32_per_token(const Graph& graph, const ModelGraph&) { return {DType::kI32, {graph.tokens}, true}; }
+
+AppendedObjective append_objective(Builder& builder, const Objective& objective, const ModelGraph& model,
                                    ops::LossGradients gradients) {
   AppendedObjective result{.objective = &objective};
-  const int64_t tokens = builder.graph().tokens;
-  for (const Column& column : objective.columns) {
-    result.columns.push_back(
-        builder.input("batch." + std::string(column.name), {DType::kI32, {tokens}, true}, ValueKind::kBatch));
-  }
+  for (const LossColumn& c : objective.columns)
+    (void)add_column(builder, c.column, c.type(builder.graph(), model), result.columns);
   result.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
   const Loss loss = objective.append(
       builder, {.model = model, .columns = result.columns, .scale = result.scale, .gradients = gradients});

@@ -8,15 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/transformer.h"
+#include "model/model.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
 namespace spillway::train {
-
-// A column of the rows, i32, one entry per token; in the graph it is the batch value "batch.<name>".
-struct Column {
-  std::string_view name;
-};
 
 // One number of an evaluation.
 struct Metric {
@@ -26,11 +21,19 @@ struct Metric {
   bool is_share = false;  // shown in percent
 };
 
+// A column that the objective reads.
+struct LossColumn {
+  Column column;
+  ValueType (*type)(const Graph& graph, const ModelGraph& model);
+};
+// One i32 per token.
+[[nodiscard]] ValueType i32_per_token(const Graph& graph, const ModelGraph& model);
+
 struct LossInputs {
-  const Decoder& model;
-  std::span<const ValueId> columns;  // as Objective::columns says
-  ValueId scale = kNone;             // f32 [1]: 1 / targets of the whole step
-  ops::LossGradients gradients;      // that will be asked for
+  const ModelGraph& model;
+  std::span<const BatchColumn> columns;  // as Objective::columns says
+  ValueId scale = kNone;                 // f32 [1]: 1 / targets of the whole step
+  ops::LossGradients gradients;          // that will be asked for
 };
 
 struct Loss {
@@ -40,7 +43,7 @@ struct Loss {
 
 struct Objective {
   std::string_view name;
-  std::span<const Column> columns;
+  std::span<const LossColumn> columns;
   Loss (*append)(Builder& builder, const LossInputs& inputs);
   // Of `sums` over all streams of an evaluation with this many targets, where the scale of each was 1; the loss comes
   // first.
@@ -50,15 +53,15 @@ struct Objective {
 // An objective in a graph.
 struct AppendedObjective {
   const Objective* objective = nullptr;
-  std::vector<ValueId> columns;  // batch values, i32 [T] per token
-  ValueId scale = kNone;         // batch value, f32 [1]
+  std::vector<BatchColumn> columns;
+  ValueId scale = kNone;  // batch value, f32 [1]
   ValueId loss = kNone;
   size_t loss_result = 0;  // into Graph::results; those of the sums follow
   size_t sums = 0;         // their number
 };
 
 // Appends batch values, loss and results to the builder's section.
-[[nodiscard]] AppendedObjective append_objective(Builder& builder, const Objective& objective, const Decoder& model,
+[[nodiscard]] AppendedObjective append_objective(Builder& builder, const Objective& objective, const ModelGraph& model,
                                                  ops::LossGradients gradients);
 
 }  // namespace spillway::train

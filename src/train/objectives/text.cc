@@ -6,11 +6,11 @@ namespace spillway::train {
 namespace {
 
 // What each token predicts; negative: nothing.
-constexpr Column kColumns[] = {{"labels"}};
+constexpr LossColumn kColumns[] = {{{"labels", fill_typical_ids}, i32_per_token}};
 
 Loss append(Builder& builder, const LossInputs& in) {
   const ops::CrossEntropy entropy =
-      ops::linear_cross_entropy(builder, in.model.hidden, in.model.head, in.columns[0], in.scale, in.gradients);
+      ops::linear_cross_entropy(builder, in.model.hidden, in.model.head, in.columns[0].value, in.scale, in.gradients);
   return {entropy.loss, {entropy.correct}};
 }
 

@@ -1,4 +1,4 @@
-#include "model/transformer.h"
+#include "model/decoder/decoder.h"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 #include "graph/verify.h"
 #include "io/safetensors.h"
 #include "model/adapter.h"
+#include "model/decoder/parts.h"
 
 using namespace spillway;
 
@@ -38,10 +39,11 @@ int64_t count_biases(const Graph& graph) {
 TEST_CASE("a decoder's graph is well formed and has exactly the model's weights") {
   for (const char* model : kModels) {
     CAPTURE(model);
-    const ModelConfig config = read_model_config(kGolden / model);
+    const DecoderConfig config = read_decoder_config(kGolden / model);
     Graph graph;
     Builder builder(graph);
-    const Decoder decoder = build_decoder(builder, config, {.tokens = 16, .max_sequences = 3, .train_base = true});
+    const ModelGraph decoder =
+        make_decoder(config)->build(builder, {.tokens = 16, .max_sequences = 3, .train_base = true});
     builder.result(decoder.hidden);
     CHECK(verify(graph).empty());
     CHECK(graph.tokens == 16);
@@ -71,16 +73,16 @@ TEST_CASE("a decoder's graph is well formed and has exactly the model's weights"
 }
 
 TEST_CASE("adapters add two small products to each adapted layer and freeze the base") {
-  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const ModelPtr model = read_model(kGolden / "llama32");
   const LoraOptions lora{.r = 4, .alpha = 8, .dropout = 0.1, .target_modules = {"q_proj", "down_proj"}};
   Graph plain, adapted;
   Builder plain_builder(plain), builder(adapted);
-  (void)build_decoder(plain_builder, config, {.tokens = 16});
-  const Decoder decoder = build_decoder(builder, config, {.dtype = DType::kBF16, .tokens = 16, .lora = lora});
+  (void)model->build(plain_builder, {.tokens = 16});
+  const ModelGraph decoder = model->build(builder, {.dtype = DType::kBF16, .tokens = 16, .lora = lora});
   CHECK(verify(adapted).empty());
   CHECK(count_ops(adapted, "matmul") - count_ops(plain, "matmul") == 2 * 4);
   CHECK(count_ops(adapted, "dropout") == 4);
-  CHECK(decoder.inputs.dropout_seed != kNone);
+  CHECK(decoder.dropout_seed != kNone);
   const std::vector<std::string> targets = lora_targets(decoder.parameters, lora, "lora_target_modules");
   CHECK(targets.size() == 4);
   for (const std::string& module : targets) {
@@ -99,12 +101,12 @@ TEST_CASE("adapters add two small products to each adapted layer and freeze the 
 }
 
 TEST_CASE("parameters without a graph are those of the graph") {
-  const ModelConfig config = read_model_config(kGolden / "qwen3");
-  const DecoderOptions options{.dtype = DType::kBF16, .tokens = 16, .lora = LoraOptions{.r = 2, .alpha = 2}};
+  const ModelPtr model = read_model(kGolden / "qwen3");
+  const ModelOptions options{.dtype = DType::kBF16, .tokens = 16, .lora = LoraOptions{.r = 2, .alpha = 2}};
   Graph graph;
   Builder builder(graph);
-  const ParameterTable built = build_decoder(builder, config, options).parameters;
-  const ParameterTable table = decoder_parameters(config, options);
+  const ParameterTable built = model->build(builder, options).parameters;
+  const ParameterTable table = parameters_of(*model, options);
   REQUIRE(table.size() == built.size());
   for (size_t i = 0; i < table.size(); ++i) {
     CHECK(table[i].name == built[i].name);
@@ -115,11 +117,9 @@ TEST_CASE("parameters without a graph are those of the graph") {
 }
 
 TEST_CASE("a head that starts as the embedding, and rows of added tokens, say where they come from") {
-  ModelConfig config = read_model_config(kGolden / "llama32");
-  config.stored_vocab_size = config.vocab_size;
-  config.vocab_size += 4;
-  untie_head(config, {.modules_to_save = {"lm_head"}});
-  const ParameterTable table = decoder_parameters(config);
+  const ModelPtr model = read_model(kGolden / "llama32");
+  const ModelPtr grown = model->with_vocab_size(model->text()->vocab_size + 4);
+  const ParameterTable table = parameters_of(*untie_head(grown, {.modules_to_save = {"lm_head"}}));
   const Parameter* head = table.find(kHead);
   REQUIRE(head);
   CHECK(head->role == ParameterRole::kHead);
@@ -130,7 +130,7 @@ TEST_CASE("a head that starts as the embedding, and rows of added tokens, say wh
 TEST_CASE("weight decay spares norms and biases") {
   const LoraOptions lora{.r = 2, .alpha = 2};
   for (const char* model : {"llama_bias", "qwen3"}) {
-    for (const Parameter& p : decoder_parameters(read_model_config(kGolden / model), {.lora = lora})) {
+    for (const Parameter& p : parameters_of(*read_model(kGolden / model), {.lora = lora})) {
       CAPTURE(p.name);
       CHECK(p.decays() == !(p.name.ends_with("bias") || p.name.ends_with("norm.weight")));
     }
@@ -141,7 +141,7 @@ TEST_CASE("windows, head norms and biases follow the config") {
   const auto build = [](const char* model) {
     Graph graph;
     Builder builder(graph);
-    (void)build_decoder(builder, read_model_config(kGolden / model), {.tokens = 16});
+    (void)read_model(kGolden / model)->build(builder, {.tokens = 16});
     return graph;
   };
   std::vector<int64_t> windows;
@@ -157,10 +157,10 @@ TEST_CASE("windows, head norms and biases follow the config") {
 }
 
 TEST_CASE("the decoder of generation keeps keys and values of every layer") {
-  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const ModelPtr model = read_model(kGolden / "llama32");
   Graph graph;
   Builder builder(graph);
-  const CachedDecoder decoder = build_cached_decoder(builder, config, {.tokens = 8}, 64, CacheUse::kDecode);
+  const CachedModelGraph decoder = model->build_cached(builder, {.tokens = 8}, 64, CacheUse::kDecode);
   CHECK(verify(graph).empty());
   CHECK(graph.value(decoder.logits).type == ValueType{DType::kF32, {8, 96}, true});
   for (const char* name : {"cache.layers.0.key", "cache.layers.1.value"}) {
@@ -172,10 +172,10 @@ TEST_CASE("the decoder of generation keeps keys and values of every layer") {
 }
 
 TEST_CASE("the decoder of prompts ends with the last layer's keys and values") {
-  const ModelConfig config = read_model_config(kGolden / "llama32");
+  const ModelPtr model = read_model(kGolden / "llama32");
   Graph graph;
   Builder builder(graph);
-  (void)build_cached_decoder(builder, config, {.tokens = 8}, 64, CacheUse::kPrompt);
+  (void)model->build_cached(builder, {.tokens = 8}, 64, CacheUse::kPrompt);
   CHECK(verify(graph).empty());
   CHECK(graph.results.empty());
   CHECK(graph.ops.back().def->name == "cache_append");

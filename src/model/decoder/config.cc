@@ -1,6 +1,5 @@
-#include "model/config.h"
+#include "model/decoder/config.h"
 
-#include <array>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -11,6 +10,8 @@
 #include "base/json_field.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
 #include "ops/rope/rope.h"
 
 namespace spillway {
@@ -18,67 +19,27 @@ namespace {
 
 constexpr int64_t kLimitBytes = 4 * kMiB;
 
-// What tells the supported architectures apart, and what transformers takes for keys that a file leaves out.
-struct Family {
-  Architecture architecture;
-  std::string_view name;
-  std::string_view model_type;
-  int64_t default_kv_heads;  // 0: as many as query heads
-  int64_t default_head_dim;  // 0: hidden_size / num_attention_heads
-  int64_t default_max_position_embeddings;
-};
-
-constexpr std::array<Family, 4> kFamilies = {{
-    {Architecture::kLlama, "LlamaForCausalLM", "llama", 0, 0, 2048},
-    {Architecture::kMistral, "MistralForCausalLM", "mistral", 8, 0, 131072},
-    {Architecture::kQwen2, "Qwen2ForCausalLM", "qwen2", 32, 0, 32768},
-    {Architecture::kQwen3, "Qwen3ForCausalLM", "qwen3", 32, 128, 32768},
-}};
-
 // Bounds far above any model of this kind, low enough that no product of sizes overflows.
 constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 4096;
 constexpr int64_t kMaxHeadDim = ops::kMaxHeadSize;
-constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
-const Family& find_family(const JsonField& json) {
-  const std::vector<std::string> architectures = json["architectures"].strings_or_none();
-  const std::string model_type = json["model_type"].string_or("");
-  if (model_type.empty() && architectures.empty()) {
-    throw input_error(json.where(), "expected model_type llama, mistral, qwen2 or qwen3, got none; add it");
-  }
-  const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
-  for (const Family& family : kFamilies) {
-    if (wanted != (architectures.empty() ? family.model_type : family.name)) continue;
-    // Transformers goes by it, whatever the architectures say.
-    if (model_type != family.model_type) {
-      throw input_error(json.where(), "expected model_type {} beside {}, got {}; correct the one that is wrong",
-                        family.model_type, family.name, model_type.empty() ? "none" : model_type);
-    }
-    return family;
-  }
-  throw input_error(json.where(),
-                    "expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
-                    "Qwen3ForCausalLM, got {}; use a model of one of these",
-                    wanted.empty() ? "none" : quote(wanted));
-}
-
-void read_sizes(const JsonField& json, const Family& family, ModelConfig& config) {
+void read_sizes(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
   config.vocab_size = json["vocab_size"].integer(1, kMaxVocabulary);
   config.hidden_size = json["hidden_size"].integer(1, kMaxWidth);
   config.intermediate_size = json["intermediate_size"].integer(1, kMaxWidth);
   config.num_hidden_layers = json["num_hidden_layers"].integer(1, kMaxLayers);
   config.num_attention_heads = json["num_attention_heads"].integer(1, kMaxHeads);
   config.max_position_embeddings =
-      json["max_position_embeddings"].integer_or(family.default_max_position_embeddings, 1, kMaxPositions);
+      json["max_position_embeddings"].integer_or(architecture.default_max_position_embeddings, 1, kMaxPositions);
   config.rms_norm_eps = json["rms_norm_eps"].real_or(1e-6, 0.0, 1.0);
 
-  // An explicit null means "as many as query heads" in every family; only a missing key has a default of its own.
-  const int64_t missing_kv_heads = json.has("num_key_value_heads") || family.default_kv_heads == 0
+  // An explicit null means "as many as query heads" in every architecture; only a missing key has a default of its own.
+  const int64_t missing_kv_heads = json.has("num_key_value_heads") || architecture.default_kv_heads == 0
                                        ? config.num_attention_heads
-                                       : family.default_kv_heads;
+                                       : architecture.default_kv_heads;
   config.num_key_value_heads = json["num_key_value_heads"].integer_or(missing_kv_heads, 1, kMaxHeads);
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     throw input_error(json.where(),
@@ -88,11 +49,11 @@ void read_sizes(const JsonField& json, const Family& family, ModelConfig& config
   }
 }
 
-void read_head_dim(const JsonField& json, const Family& family, ModelConfig& config) {
+void read_head_dim(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
   if (!json["head_dim"].is_null()) {
     config.head_dim = json["head_dim"].integer(2, kMaxHeadDim);
-  } else if (family.default_head_dim != 0) {
-    config.head_dim = family.default_head_dim;
+  } else if (architecture.default_head_dim != 0) {
+    config.head_dim = architecture.default_head_dim;
   } else if (config.hidden_size % config.num_attention_heads == 0) {
     config.head_dim = config.hidden_size / config.num_attention_heads;
   } else {
@@ -109,67 +70,6 @@ void read_head_dim(const JsonField& json, const Family& family, ModelConfig& con
   }
 }
 
-void read_biases(const JsonField& json, ModelConfig& config) {
-  switch (config.architecture) {
-    case Architecture::kLlama:
-      config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
-      config.mlp_bias = json["mlp_bias"].boolean_or(false);
-      break;
-    case Architecture::kMistral:
-      break;
-    case Architecture::kQwen2:
-      config.qkv_bias = true;
-      break;
-    case Architecture::kQwen3:
-      config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
-      config.qk_norm = true;
-      break;
-  }
-}
-
-// Mistral: one window for all layers. Qwen: only with use_sliding_window, for the layers that layer_types names or, as
-// older files have it, for those from max_window_layers on.
-void read_sliding_window(const JsonField& json, ModelConfig& config) {
-  const auto layers = static_cast<size_t>(config.num_hidden_layers);
-  config.sliding_window.assign(layers, 0);
-  if (config.architecture == Architecture::kLlama) return;
-  const bool used = config.architecture == Architecture::kMistral || json["use_sliding_window"].boolean_or(false);
-  const bool none = json.has("sliding_window") && json["sliding_window"].is_null();
-  const int64_t window = used && !none ? json["sliding_window"].integer_or(4096, 1, kMaxPositions) : 0;
-  if (config.architecture == Architecture::kMistral) {
-    config.sliding_window.assign(layers, window);
-    return;
-  }
-  const std::vector<std::string> layer_types = json["layer_types"].strings_or_none();
-  if (layer_types.empty()) {
-    const int64_t first = json["max_window_layers"].integer_or(28, 0, kMaxPositions);
-    for (size_t layer = 0; layer < layers; ++layer) {
-      if (static_cast<int64_t>(layer) >= first) config.sliding_window[layer] = window;
-    }
-    return;
-  }
-  if (layer_types.size() != layers) {
-    throw input_error(json.where(),
-                      "expected layer_types to list num_hidden_layers = {} layers, got {}; correct the list", layers,
-                      layer_types.size());
-  }
-  for (size_t layer = 0; layer < layers; ++layer) {
-    if (layer_types[layer] == "full_attention") continue;
-    if (layer_types[layer] != "sliding_attention") {
-      throw input_error(json.where(),
-                        "expected layer_types of full_attention and sliding_attention, got {}; use a model "
-                        "without it",
-                        quote(layer_types[layer]));
-    }
-    if (window == 0) {
-      throw input_error(json.where(),
-                        "expected use_sliding_window and sliding_window beside a layer of type "
-                        "sliding_attention, got none; set both, or make the layer full_attention");
-    }
-    config.sliding_window[layer] = window;
-  }
-}
-
 RopeType rope_type_of(const JsonField& rope) {
   const std::string type = rope["rope_type"].string_or(rope["type"].string_or("default"));
   if (type == "default") return RopeType::kDefault;
@@ -182,7 +82,7 @@ RopeType rope_type_of(const JsonField& rope) {
 }
 
 // transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
-RopeConfig read_rope(const JsonField& json, const ModelConfig& config) {
+RopeConfig read_rope(const JsonField& json, const DecoderConfig& config) {
   RopeConfig rope;
   const JsonField inner = json[json["rope_scaling"].is_null() ? "rope_parameters" : "rope_scaling"].object_or_empty();
   for (const std::string_view nested : {"full_attention", "sliding_attention"}) {
@@ -252,19 +152,17 @@ void refuse_unsupported(const JsonField& json) {
 
 }  // namespace
 
-std::string_view name_of(Architecture architecture) { return kFamilies[static_cast<size_t>(architecture)].name; }
-
-ModelConfig parse_model_config(std::string_view text, std::string_view where) {
+DecoderConfig parse_decoder_config(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);
   const JsonField json = document.root();
-  const Family& family = find_family(json);
+  const Architecture& architecture = find_architecture(json);
   refuse_unsupported(json);
-  ModelConfig config;
-  config.architecture = family.architecture;
-  read_sizes(json, family, config);
-  read_head_dim(json, family, config);
-  read_biases(json, config);
-  read_sliding_window(json, config);
+  DecoderConfig config;
+  config.architecture = &architecture;
+  read_sizes(json, architecture, config);
+  read_head_dim(json, architecture, config);
+  config.sliding_window.assign(static_cast<size_t>(config.num_hidden_layers), 0);
+  architecture.read(json, config);
   config.rope = read_rope(json, config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(false);
   config.dtype = read_dtype(json);
@@ -274,10 +172,10 @@ ModelConfig parse_model_config(std::string_view text, std::string_view where) {
   return config;
 }
 
-ModelConfig read_model_config(const std::filesystem::path& folder) {
+DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
   constexpr double kMinPenalty = 1e-3, kMaxPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
-  ModelConfig config = parse_model_config(read_file(path, kLimitBytes), path.string());
+  DecoderConfig config = parse_decoder_config(read_file(path, kLimitBytes), path.string());
   const std::filesystem::path generation = folder / "generation_config.json";
   if (std::filesystem::exists(generation)) {
     const JsonDocument document(read_file(generation, kLimitBytes), generation.string());
@@ -288,7 +186,7 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
   return config;
 }
 
-std::string model_config_json(const std::filesystem::path& folder, const ModelConfig& config) {
+std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config) {
   const std::filesystem::path path = folder / "config.json";
   std::string text = read_file(path, kLimitBytes);
   if (!config.stored_vocab_size && !config.copies_head) return text;
@@ -298,7 +196,7 @@ std::string model_config_json(const std::filesystem::path& folder, const ModelCo
   return json_text(json, 2) + "\n";
 }
 
-std::vector<float> rope_inverse_frequencies(const ModelConfig& config) {
+std::vector<float> rope_inverse_frequencies(const DecoderConfig& config) {
   const RopeConfig& rope = config.rope;
   std::vector<float> result(static_cast<size_t>(config.head_dim / 2));
   for (size_t i = 0; i < result.size(); ++i) {

@@ -5,15 +5,16 @@
 
 #include "base/error.h"
 #include "model/adapter.h"
-#include "model/config.h"
-#include "model/transformer.h"
+#include "model/decoder/config.h"
+#include "model/decoder/decoder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spillway;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const ModelConfig config = parse_model_config(text, "config.json");
-    for (const Parameter& p : decoder_parameters(config)) SPILLWAY_CHECK(p.shape.elems() > 0, "{} is empty", p.name);
+    const DecoderConfig config = parse_decoder_config(text, "config.json");
+    for (const Parameter& p : parameters_of(*make_decoder(config)))
+      SPILLWAY_CHECK(p.shape.elems() > 0, "{} is empty", p.name);
   } catch (const InputError&) {
   }
   try {

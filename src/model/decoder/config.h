@@ -13,9 +13,7 @@
 
 namespace spillway {
 
-enum class Architecture : uint8_t { kLlama, kMistral, kQwen2, kQwen3 };
-// "LlamaForCausalLM", ...
-[[nodiscard]] std::string_view name_of(Architecture architecture);
+struct Architecture;
 
 enum class RopeType : uint8_t { kDefault, kLinear, kLlama3 };
 
@@ -30,8 +28,8 @@ struct RopeConfig {
 };
 
 // Fields carry their Hugging Face names where they have one.
-struct ModelConfig {
-  Architecture architecture = Architecture::kLlama;
+struct DecoderConfig {
+  const Architecture* architecture = nullptr;
   int64_t vocab_size = 0;
   std::optional<int64_t> stored_vocab_size;  // rows that the files have, where tokens were added; empty: vocab_size
   int64_t hidden_size = 0;
@@ -47,7 +45,6 @@ struct ModelConfig {
   bool qkv_bias = false;     // of q_proj, k_proj and v_proj
   bool output_bias = false;  // of o_proj
   bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
-  bool qk_norm = false;      // RMS norm of each query and key head before the rotation
   RopeConfig rope;
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
@@ -61,16 +58,16 @@ struct ModelConfig {
 
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
 // or not supported (architectures, activations, rope types, quantised weights are refused by name).
-[[nodiscard]] ModelConfig parse_model_config(std::string_view json, std::string_view where);
+[[nodiscard]] DecoderConfig parse_decoder_config(std::string_view json, std::string_view where);
 
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
 // FOLDER/generation_config.json if it is there.
-[[nodiscard]] ModelConfig read_model_config(const std::filesystem::path& folder);
+[[nodiscard]] DecoderConfig read_decoder_config(const std::filesystem::path& folder);
 
 // The text of FOLDER/config.json, with the vocabulary's size and the tie of the head as `config` has them.
-[[nodiscard]] std::string model_config_json(const std::filesystem::path& folder, const ModelConfig& config);
+[[nodiscard]] std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config);
 
 // The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.
-[[nodiscard]] std::vector<float> rope_inverse_frequencies(const ModelConfig& config);
+[[nodiscard]] std::vector<float> rope_inverse_frequencies(const DecoderConfig& config);
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-#include "model/config.h"
+#include "model/decoder/config.h"
 
 #include <doctest/doctest.h>
 
@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "io/file.h"
+#include "model/decoder/architecture.h"
 
 using namespace spillway;
 using nlohmann::json;
@@ -39,13 +40,13 @@ std::string config_text(const json& changes = json::object(), std::string_view a
   return config.dump();
 }
 
-ModelConfig parse(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
-  return parse_model_config(config_text(changes, architecture), "config.json");
+DecoderConfig parse(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
+  return parse_decoder_config(config_text(changes, architecture), "config.json");
 }
 
 std::string error_of(const std::string& text) {
   try {
-    (void)parse_model_config(text, "config.json");
+    (void)parse_decoder_config(text, "config.json");
   } catch (const InputError& error) {
     return error.what();
   }
@@ -60,8 +61,8 @@ std::string error_of(const json& changes, std::string_view architecture = "Llama
 
 TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
   SUBCASE("Llama 2, style 4") {
-    const ModelConfig config = read_model_config(kGolden / "llama2");
-    CHECK(config.architecture == Architecture::kLlama);
+    const DecoderConfig config = read_decoder_config(kGolden / "llama2");
+    CHECK(config.architecture == &architectures::kLlama);
     CHECK(config.vocab_size == 96);
     CHECK(config.hidden_size == 32);
     CHECK(config.intermediate_size == 48);
@@ -76,7 +77,7 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(config.eos_token_ids == std::vector<int64_t>{2});
   }
   SUBCASE("Llama 3.2, style 5") {
-    const ModelConfig config = read_model_config(kGolden / "llama32");
+    const DecoderConfig config = read_decoder_config(kGolden / "llama32");
     CHECK(config.tie_word_embeddings);
     CHECK(config.rope.type == RopeType::kLlama3);
     CHECK(config.rope.factor == 8.0);
@@ -84,34 +85,34 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(config.sliding_window == std::vector<int64_t>{0, 0});
   }
   SUBCASE("linear rope, style 4") {
-    const ModelConfig config = read_model_config(kGolden / "llama_linear");
+    const DecoderConfig config = read_decoder_config(kGolden / "llama_linear");
     CHECK(config.rope.type == RopeType::kLinear);
     CHECK(config.rope.theta == 5000.0);
     CHECK(config.rope.factor == 2.5);
   }
   SUBCASE("biases and an explicit head size") {
-    const ModelConfig config = read_model_config(kGolden / "llama_bias");
+    const DecoderConfig config = read_decoder_config(kGolden / "llama_bias");
     CHECK(config.head_dim == 12);
     CHECK(config.qkv_bias);
     CHECK(config.output_bias);
     CHECK(config.mlp_bias);
   }
   SUBCASE("Mistral") {
-    const ModelConfig config = read_model_config(kGolden / "mistral");
-    CHECK(config.architecture == Architecture::kMistral);
+    const DecoderConfig config = read_decoder_config(kGolden / "mistral");
+    CHECK(config.architecture == &architectures::kMistral);
     CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
     CHECK(config.dtype == DType::kBF16);
   }
   SUBCASE("Qwen2 with a window from the second layer on") {
-    const ModelConfig config = read_model_config(kGolden / "qwen2_tied");
+    const DecoderConfig config = read_decoder_config(kGolden / "qwen2_tied");
     CHECK(config.qkv_bias);
     CHECK(!config.output_bias);
     CHECK(config.sliding_window == std::vector<int64_t>{0, 5});
   }
   SUBCASE("Qwen3") {
-    const ModelConfig config = read_model_config(kGolden / "qwen3_tied");
-    CHECK(config.qk_norm);
+    const DecoderConfig config = read_decoder_config(kGolden / "qwen3_tied");
     CHECK(config.head_dim == 16);
+    CHECK(config.architecture == &architectures::kQwen3);
     CHECK(config.dtype == DType::kF16);
     CHECK(!config.qkv_bias);
   }
@@ -135,7 +136,7 @@ TEST_CASE("keys that a config leaves out get the defaults of transformers") {
   json minimal = json::parse(config_text());
   for (const char* key : {"num_key_value_heads", "rms_norm_eps", "hidden_act", "max_position_embeddings"})
     minimal.erase(key);
-  const ModelConfig llama = parse_model_config(minimal.dump(), "config.json");
+  const DecoderConfig llama = parse_decoder_config(minimal.dump(), "config.json");
   CHECK(llama.num_key_value_heads == 4);
   CHECK(llama.rms_norm_eps == 1e-6);
   CHECK(llama.max_position_embeddings == 2048);
@@ -170,7 +171,7 @@ TEST_CASE("the tokens that end generation are one id or a list") {
 TEST_CASE("an architecture is found by model_type where architectures is missing") {
   json config = json::parse(config_text({{"model_type", "qwen2"}}));
   config.erase("architectures");
-  CHECK(parse_model_config(config.dump(), "config.json").architecture == Architecture::kQwen2);
+  CHECK(parse_decoder_config(config.dump(), "config.json").architecture == &architectures::kQwen2);
 }
 
 TEST_CASE("a config.json without model_type is refused, as by transformers") {

@@ -1,0 +1,79 @@
+#include "model/decoder/architecture.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::array kArchitectures = {&architectures::kLlama, &architectures::kMistral, &architectures::kQwen2,
+                                       &architectures::kQwen3};
+
+// "a, b or c" of what `name_of` says of each.
+template <typename NameOf>
+std::string names(const NameOf& name_of) {
+  std::vector<std::string_view> result;
+  for (const Architecture* architecture : kArchitectures) result.push_back(name_of(*architecture));
+  return joined_names(result);
+}
+
+}  // namespace
+
+const Architecture& find_architecture(const JsonField& json) {
+  const std::vector<std::string> architectures = json["architectures"].strings_or_none();
+  const std::string model_type = json["model_type"].string_or("");
+  if (model_type.empty() && architectures.empty()) {
+    throw input_error(json.where(), "expected model_type {}, got none; add it",
+                      names([](const Architecture& a) { return a.model_type; }));
+  }
+  const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
+  for (const Architecture* known : kArchitectures) {
+    if (wanted != (architectures.empty() ? known->model_type : known->name)) continue;
+    // Transformers goes by it, whatever the architectures say.
+    if (model_type != known->model_type) {
+      throw input_error(json.where(), "expected model_type {} beside {}, got {}; correct the one that is wrong",
+                        known->model_type, known->name, model_type.empty() ? "none" : model_type);
+    }
+    return *known;
+  }
+  throw input_error(json.where(), "expected architectures to name {}, got {}; use a model of one of these",
+                    names([](const Architecture& a) { return a.name; }), wanted.empty() ? "none" : quote(wanted));
+}
+
+namespace layer {
+
+void input_norm(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.x = parts.norm(state.stream, layer_prefix(state.layer) + "input_layernorm");
+}
+
+void project_heads(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.heads = parts.project_heads(state.layer, state.x);
+}
+
+void normalise_heads(DecoderParts& parts, const Attend&, LayerState& state) {
+  parts.normalise_heads(state.layer, state.heads);
+}
+
+void rotate_heads(DecoderParts& parts, const Attend&, LayerState& state) { parts.rotate_heads(state.heads); }
+
+void attention(DecoderParts&, const Attend& attend, LayerState& state) { state.x = attend(state.layer, state.heads); }
+
+void output(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream = parts.project_output(state.layer, state.x, state.stream);
+}
+
+void post_attention_norm(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.x = parts.norm(state.stream, layer_prefix(state.layer) + "post_attention_layernorm");
+}
+
+void gated_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream = parts.mlp(state.layer, state.x, state.stream);
+}
+
+}  // namespace layer
+}  // namespace spillway

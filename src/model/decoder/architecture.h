@@ -1,0 +1,65 @@
+// What tells one decoder from another: a table of the parts of its layer, and what its config.json says in its own way.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "base/json_field.h"
+#include "model/decoder/config.h"
+#include "model/decoder/parts.h"
+
+namespace spillway {
+
+// What a layer works on, handed from part to part.
+struct LayerState {
+  int64_t layer = 0;
+  ValueId stream = kNone;  // the residual stream, [T, hidden_size]
+  ValueId x = kNone;       // of the branch that will be added to it
+  AttentionHeads heads;
+};
+
+// What a layer attends to: the sequences of the stream, or a cache. Returns [T, heads * head_dim], or kNone where
+// nothing after the keys and values is wanted.
+using Attend = std::function<ValueId(int64_t layer, const AttentionHeads& heads)>;
+
+// A part of a layer. One that leaves the state without `x` ends the model there.
+using LayerPart = void (*)(DecoderParts& parts, const Attend& attend, LayerState& state);
+
+struct Architecture {
+  std::string_view name;        // "LlamaForCausalLM"
+  std::string_view model_type;  // "llama"
+  // What transformers takes for keys that a file leaves out.
+  int64_t default_kv_heads = 0;  // 0: as many as query heads
+  int64_t default_head_dim = 0;  // 0: hidden_size / num_attention_heads
+  int64_t default_max_position_embeddings = 0;
+  // Reads biases, windows and whatever else is its own. The sizes are there.
+  void (*read)(const JsonField& json, DecoderConfig& config);
+  std::span<const LayerPart> layer;
+};
+
+namespace architectures {
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3;
+}
+
+// Throws InputError where config.json names none, or two.
+[[nodiscard]] const Architecture& find_architecture(const JsonField& json);
+
+// Parts of layers.
+namespace layer {
+void input_norm(DecoderParts& parts, const Attend& attend, LayerState& state);       // x = norm(stream)
+void project_heads(DecoderParts& parts, const Attend& attend, LayerState& state);    // heads of x
+void normalise_heads(DecoderParts& parts, const Attend& attend, LayerState& state);  // RMS norm of each query and key
+void rotate_heads(DecoderParts& parts, const Attend& attend, LayerState& state);     // rotary position embedding
+void attention(DecoderParts& parts, const Attend& attend, LayerState& state);        // x = what the heads attend to
+void output(DecoderParts& parts, const Attend& attend, LayerState& state);           // stream += o_proj(x)
+void post_attention_norm(DecoderParts& parts, const Attend& attend, LayerState& state);  // x = norm(stream)
+void gated_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);            // stream += mlp(x)
+
+// Llama's layer, which others share.
+inline constexpr LayerPart kLlama[] = {input_norm, project_heads,       rotate_heads, attention,
+                                       output,     post_attention_norm, gated_mlp};
+}  // namespace layer
+
+}  // namespace spillway

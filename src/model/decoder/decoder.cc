@@ -1,0 +1,143 @@
+#include "model/decoder/decoder.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/parts.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/cached_attention.h"
+#include "ops/cache_append/cache_append.h"
+#include "ops/matmul/matmul.h"
+
+namespace spillway {
+namespace {
+
+// Embedding, layers, final norm.
+ValueId append_layers(Builder& builder, const DecoderConfig& config, DecoderParts& parts, ValueId ids,
+                      const Attend& attend) {
+  ValueId stream = parts.embed(ids);
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    builder.begin_block(fmt::format("layer {}", layer));
+    LayerState state{.layer = layer, .stream = stream};
+    for (const LayerPart part : config.architecture->layer) {
+      part(parts, attend, state);
+      if (state.x == kNone) break;
+    }
+    builder.end_block();
+    if (state.x == kNone) return kNone;
+    stream = state.stream;
+  }
+  return parts.norm(stream, "model.norm");
+}
+
+ops::AttentionOptions attention_options(const DecoderConfig& config, const ModelOptions& options, int64_t layer) {
+  return {.heads = config.num_attention_heads,
+          .kv_heads = config.num_key_value_heads,
+          .head_size = config.head_dim,
+          .sliding_window = config.sliding_window[static_cast<size_t>(layer)],
+          .scale = 1 / std::sqrt(static_cast<double>(config.head_dim)),
+          .sequence_len = options.sequence_len};
+}
+
+// Appends the keys and values of new tokens to a layer's caches and attends to them.
+ValueId attend_to_cache(Builder& builder, const DecoderConfig& config, const ModelOptions& options,
+                        const CachedModelGraph& inputs, int64_t rows, CacheUse use, int64_t layer,
+                        const AttentionHeads& heads) {
+  const ValueType type{options.dtype, {rows, config.num_key_value_heads * config.head_dim}};
+  const auto append = [&](const char* name, ValueId x) {
+    const ValueId cache = builder.input(fmt::format("cache.layers.{}.{}", layer, name), type, ValueKind::kCache);
+    return ops::cache_append(builder, cache, x, inputs.own);
+  };
+  const ops::CacheOperands cache{append("key", heads.k), append("value", heads.v), inputs.first, inputs.own};
+  const ops::AttentionOptions attention = attention_options(config, options, layer);
+  if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention);
+  if (layer + 1 == config.num_hidden_layers) return kNone;
+  return ops::cached_attention(builder, heads.q, cache, attention);
+}
+
+class Decoder final : public Model {
+ public:
+  explicit Decoder(DecoderConfig config)
+      : config_(std::move(config)),
+        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty} {}
+
+  [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
+  [[nodiscard]] CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
+                                              CacheUse use) const override;
+
+  [[nodiscard]] std::optional<DType> dtype() const override { return config_.dtype; }
+  [[nodiscard]] std::string config_json(const std::filesystem::path& folder) const override {
+    return decoder_config_json(folder, config_);
+  }
+  [[nodiscard]] std::vector<int64_t> attention_windows() const override { return config_.sliding_window; }
+  [[nodiscard]] const TextModel* text() const override { return &text_; }
+
+  [[nodiscard]] ModelPtr with_vocab_size(int64_t vocab_size) const override {
+    DecoderConfig config = config_;
+    config.stored_vocab_size = config.stored_vocab_size.value_or(config.vocab_size);
+    config.vocab_size = vocab_size;
+    return make_decoder(std::move(config));
+  }
+  [[nodiscard]] ModelPtr with_own_head() const override {
+    if (!config_.tie_word_embeddings) return nullptr;
+    DecoderConfig config = config_;
+    config.tie_word_embeddings = false;
+    config.copies_head = true;
+    return make_decoder(std::move(config));
+  }
+
+ private:
+  DecoderConfig config_;
+  TextModel text_;
+};
+
+ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
+  builder.graph().tokens = options.tokens;
+  const ValueType per_token{DType::kI32, {options.tokens}, true};
+  ModelGraph result;
+  const ValueId ids = add_column(builder, kIds, per_token, result.columns);
+  const ValueId positions = add_column(builder, kPositions, per_token, result.columns);
+  const ValueId offsets = add_column(builder, kSeqOffsets, {DType::kI32, {options.max_sequences + 1}}, result.columns);
+  Layers layers(builder, options, *config_.linear_storage);
+  result.dropout_seed = layers.declare_dropout();
+  DecoderParts parts(layers, config_, positions);
+  result.hidden = append_layers(builder, config_, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
+    return ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention_options(config_, options, layer));
+  });
+  result.head = parts.head();
+  result.parameters = layers.parameters();
+  return result;
+}
+
+CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
+                                       CacheUse use) const {
+  builder.graph().tokens = options.tokens;
+  const ValueType per_token{DType::kI32, {options.tokens}, true};
+  CachedModelGraph result;
+  result.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);
+  result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
+  result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
+  result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
+  Layers layers(builder, options, *config_.linear_storage);
+  DecoderParts parts(layers, config_, result.positions);
+  const ValueId hidden =
+      append_layers(builder, config_, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {
+        return attend_to_cache(builder, config_, options, result, rows, use, layer, heads);
+      });
+  if (use == CacheUse::kDecode) {
+    result.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
+    builder.result(result.logits);
+  }
+  result.parameters = layers.parameters();
+  return result;
+}
+
+}  // namespace
+
+ModelPtr make_decoder(DecoderConfig config) { return std::make_shared<Decoder>(std::move(config)); }
+
+ModelPtr read_decoder(const std::filesystem::path& folder) { return make_decoder(read_decoder_config(folder)); }
+
+}  // namespace spillway

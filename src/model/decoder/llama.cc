@@ -1,0 +1,20 @@
+// Llama 1 to 3, and what is built like it.
+#include "model/decoder/architecture.h"
+
+namespace spillway::architectures {
+namespace {
+
+void read(const JsonField& json, DecoderConfig& config) {
+  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  config.mlp_bias = json["mlp_bias"].boolean_or(false);
+}
+
+}  // namespace
+
+const Architecture kLlama{.name = "LlamaForCausalLM",
+                          .model_type = "llama",
+                          .default_max_position_embeddings = 2048,
+                          .read = read,
+                          .layer = layer::kLlama};
+
+}  // namespace spillway::architectures

@@ -1,0 +1,21 @@
+// Mistral: Llama with one window for all layers.
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+void read(const JsonField& json, DecoderConfig& config) {
+  config.sliding_window.assign(config.sliding_window.size(), window_of(json));
+}
+
+}  // namespace
+
+const Architecture kMistral{.name = "MistralForCausalLM",
+                            .model_type = "mistral",
+                            .default_kv_heads = 8,
+                            .default_max_position_embeddings = 131072,
+                            .read = read,
+                            .layer = layer::kLlama};
+
+}  // namespace spillway::architectures

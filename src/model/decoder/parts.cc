@@ -1,0 +1,89 @@
+#include "model/decoder/parts.h"
+
+#include "ops/embedding/embedding.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
+#include "ops/swiglu/swiglu.h"
+
+namespace spillway {
+
+std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }
+
+DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions)
+    : layers_(layers),
+      config_(config),
+      inv_freq_(layers.constant("rope.inv_freq", rope_inverse_frequencies(config))),
+      positions_(positions) {
+  // Old Llama files keep them.
+  layers.parameters().ignore_ending("rotary_emb.inv_freq");
+}
+
+ValueId DecoderParts::embed(ValueId ids) {
+  Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
+  if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = kHead;
+  embedding_ = layers_.add(std::move(embedding)).value();
+  return ops::embedding(layers_.builder(), ids, embedding_);
+}
+
+ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }
+
+ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width) {
+  return ops::rms_norm(layers_.builder(), x, layers_.weight(ParameterRole::kNorm, module, {width}),
+                       config_.rms_norm_eps);
+}
+
+AttentionHeads DecoderParts::project_heads(int64_t layer, ValueId x) {
+  const auto project = [&](std::string_view name, int64_t heads) {
+    return layers_.linear({.module = fmt::format("{}self_attn.{}", layer_prefix(layer), name),
+                           .in_features = config_.hidden_size,
+                           .out_features = heads * config_.head_dim,
+                           .bias = config_.qkv_bias},
+                          x);
+  };
+  return {.q = project("q_proj", config_.num_attention_heads),
+          .k = project("k_proj", config_.num_key_value_heads),
+          .v = project("v_proj", config_.num_key_value_heads)};
+}
+
+void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
+  heads.q = norm(heads.q, layer_prefix(layer) + "self_attn.q_norm", config_.head_dim);
+  heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", config_.head_dim);
+}
+
+void DecoderParts::rotate_heads(AttentionHeads& heads) {
+  heads.q = ops::rope(layers_.builder(), heads.q, positions_, inv_freq_, config_.head_dim);
+  heads.k = ops::rope(layers_.builder(), heads.k, positions_, inv_freq_, config_.head_dim);
+}
+
+ValueId DecoderParts::project_output(int64_t layer, ValueId attended, ValueId residual) {
+  return layers_.linear({.module = layer_prefix(layer) + "self_attn.o_proj",
+                         .in_features = config_.num_attention_heads * config_.head_dim,
+                         .out_features = config_.hidden_size,
+                         .bias = config_.output_bias},
+                        attended, residual);
+}
+
+ValueId DecoderParts::mlp(int64_t layer, ValueId x, ValueId residual) {
+  const auto part = [&](std::string_view name, int64_t in, int64_t out) {
+    return LinearLayer{fmt::format("{}mlp.{}", layer_prefix(layer), name), in, out, config_.mlp_bias};
+  };
+  const int64_t hidden = config_.hidden_size, inner = config_.intermediate_size;
+  const ValueId gate = layers_.linear(part("gate_proj", hidden, inner), x);
+  const ValueId up = layers_.linear(part("up_proj", hidden, inner), x);
+  return layers_.linear(part("down_proj", inner, hidden), ops::swiglu(layers_.builder(), gate, up), residual);
+}
+
+ValueId DecoderParts::head() {
+  if (config_.tie_word_embeddings) return embedding_;
+  return layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, config_.copies_head ? kEmbedding : kHead)).value();
+}
+
+Parameter DecoderParts::vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const {
+  const int64_t stored = config_.stored_vocab_size.value_or(config_.vocab_size);
+  const std::string module(name.substr(0, name.rfind('.')));
+  Parameter result = layers_.base_parameter(role, module, {config_.vocab_size, config_.hidden_size});
+  result.source = {std::string(source), {stored, config_.hidden_size}};
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,62 @@
+// What decoders are built of: norms, projections, the rotation of heads, the gated feed-forward.
+//
+// Values of the stream are [T, ...], per token, in the dtype of the options.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/decoder/config.h"
+#include "model/layers.h"
+
+namespace spillway {
+
+// Weights whose names the config's ties decide on.
+inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+inline constexpr std::string_view kHead = "lm_head.weight";
+
+// Queries [T, heads * head_dim], keys and values [T, kv_heads * head_dim].
+struct AttentionHeads {
+  ValueId q = kNone, k = kNone, v = kNone;
+};
+
+// "model.layers.3."
+[[nodiscard]] std::string layer_prefix(int64_t layer);
+
+// All references are borrowed and must outlive the parts.
+class DecoderParts {
+ public:
+  // `positions`: what the heads are rotated by.
+  DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions);
+
+  // Rows of the embedding table.
+  [[nodiscard]] ValueId embed(ValueId ids);
+  // RMS norm over rows.
+  [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
+
+  [[nodiscard]] AttentionHeads project_heads(int64_t layer, ValueId x);
+  // RMS norm of each query and key head (Qwen3).
+  void normalise_heads(int64_t layer, AttentionHeads& heads);
+  // Rotary position embedding of queries and keys.
+  void rotate_heads(AttentionHeads& heads);
+  // residual + o_proj(attended).
+  [[nodiscard]] ValueId project_output(int64_t layer, ValueId attended, ValueId residual);
+  // residual + down_proj(silu(gate_proj(x)) * up_proj(x)).
+  [[nodiscard]] ValueId mlp(int64_t layer, ValueId x, ValueId residual);
+
+  // The matrix of the head; the embedding where they are tied.
+  [[nodiscard]] ValueId head();
+
+ private:
+  // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
+  ValueId norm(ValueId x, const std::string& module, int64_t width);
+  // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
+  Parameter vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const;
+
+  Layers& layers_;
+  const DecoderConfig& config_;
+  ValueId embedding_ = kNone, inv_freq_ = kNone, positions_ = kNone;
+};
+
+}  // namespace spillway

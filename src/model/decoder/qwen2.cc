@@ -1,0 +1,22 @@
+// Qwen2 and Qwen2.5: Llama with biases on queries, keys and values, and a window in some layers.
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+void read(const JsonField& json, DecoderConfig& config) {
+  config.qkv_bias = true;
+  read_layer_windows(json, config);
+}
+
+}  // namespace
+
+const Architecture kQwen2{.name = "Qwen2ForCausalLM",
+                          .model_type = "qwen2",
+                          .default_kv_heads = 32,
+                          .default_max_position_embeddings = 32768,
+                          .read = read,
+                          .layer = layer::kLlama};
+
+}  // namespace spillway::architectures

@@ -1,0 +1,27 @@
+// Qwen3: every query and key head is normalised before the rotation.
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+void read(const JsonField& json, DecoderConfig& config) {
+  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  read_layer_windows(json, config);
+}
+
+constexpr LayerPart kLayer[] = {layer::input_norm,          layer::project_heads, layer::normalise_heads,
+                                layer::rotate_heads,        layer::attention,     layer::output,
+                                layer::post_attention_norm, layer::gated_mlp};
+
+}  // namespace
+
+const Architecture kQwen3{.name = "Qwen3ForCausalLM",
+                          .model_type = "qwen3",
+                          .default_kv_heads = 32,
+                          .default_head_dim = 128,
+                          .default_max_position_embeddings = 32768,
+                          .read = read,
+                          .layer = kLayer};
+
+}  // namespace spillway::architectures

@@ -1,0 +1,21 @@
+// Which layers see only a window of the tokens before: what config.json says of it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/json_field.h"
+#include "model/decoder/config.h"
+
+namespace spillway {
+
+// The bound of positions and windows.
+inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
+
+// `sliding_window`; 0 for an explicit null.
+[[nodiscard]] int64_t window_of(const JsonField& json);
+
+// Qwen's: only with use_sliding_window, for the layers that layer_types names or, as older files have it, for those
+// from max_window_layers on.
+void read_layer_windows(const JsonField& json, DecoderConfig& config);
+
+}  // namespace spillway

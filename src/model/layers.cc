@@ -1,0 +1,84 @@
+#include "model/layers.h"
+
+#include <utility>
+
+#include "ops/add/add.h"
+#include "ops/dropout/dropout.h"
+#include "ops/matmul/matmul.h"
+
+namespace spillway {
+
+Layers::Layers(Builder& builder, const ModelOptions& options, const StorageDef& linear_storage)
+    : builder_(builder), options_(options), linear_storage_(linear_storage) {}
+
+ValueId Layers::declare_dropout() {
+  if (options_.lora && options_.lora->dropout > 0)
+    dropout_seed_ = builder_.input("batch.dropout_seed", {DType::kI64, {1}}, ValueKind::kBatch);
+  return dropout_seed_;
+}
+
+// It is trained in full fine-tuning, and where its module is one of modules_to_save.
+Parameter Layers::base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const {
+  const std::string name = module + (role == ParameterRole::kBias ? ".bias" : ".weight");
+  return {.name = name,
+          .module = module,
+          .role = role,
+          .shape = shape,
+          .dtype = options_.dtype,
+          .trained = options_.train_base || (options_.lora && is_saved_in_full(*options_.lora, name)),
+          .source = {name, shape}};
+}
+
+ValueId Layers::constant(std::string name, std::vector<float> content) {
+  const Shape shape = {std::ssize(content)};
+  return add({.name = std::move(name), .role = ParameterRole::kConstant, .shape = shape, .content = std::move(content)})
+      .value();
+}
+
+ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
+  Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
+  if (!w.trained) w.storage = &linear_storage_;
+  const StorageDef& storage = *w.storage;
+  const std::vector<ValueId> parts = add(std::move(w)).values;
+  const ValueId update = adapter_update(layer, x);
+  // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
+  // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
+  const bool joins_late = update != kNone && residual != kNone;
+  const ValueId bias = layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
+  const ValueId y = storage.linear(builder_, x, parts, {.addend = update != kNone ? update : residual, .bias = bias});
+  return joins_late ? ops::add(builder_, y, residual) : y;
+}
+
+// scale * B A dropout(x), where the module has an adapter.
+ValueId Layers::adapter_update(const LinearLayer& layer, ValueId x) {
+  if (!options_.lora || !is_adapted(*options_.lora, layer.module)) return kNone;
+  const LoraOptions& lora = *options_.lora;
+  const ValueId a = lora_weight(layer, ParameterRole::kLoraA);
+  const ValueId b = lora_weight(layer, ParameterRole::kLoraB);
+  if (dropout_seed_ != kNone) x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
+  return ops::matmul(builder_, ops::linear(builder_, x, a), b, {.transpose_b = true, .alpha = lora.scale()});
+}
+
+ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
+  const bool is_a = role == ParameterRole::kLoraA;
+  const int64_t r = options_.lora->r;
+  return add({.name = lora_name(layer.module, is_a ? 'A' : 'B'),
+              .module = layer.module,
+              .role = role,
+              .shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r},
+              .dtype = options_.dtype,
+              .trained = true})
+      .value();
+}
+
+const Parameter& Layers::add(Parameter parameter) {
+  const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
+  for (const StoragePart& part : parameter.storage->parts(parameter.shape, parameter.dtype)) {
+    parameter.values.push_back(
+        builder_.input(fmt::format("{}{}", parameter.name, part.suffix), {part.dtype, part.shape}, kind));
+  }
+  trained_ += parameter.trained;
+  return parameters_[parameters_.add(std::move(parameter))];
+}
+
+}  // namespace spillway

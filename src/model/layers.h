@@ -1,0 +1,63 @@
+// What models of any family are built of: layers with their weights and adapters. Each appends operations to the Graph,
+// and the weights that it needs, and notes these in the table of parameters.
+//
+// Values of the stream are [T, ...], per token, in the dtype of the options.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/builder.h"
+#include "model/model.h"
+#include "model/parameters.h"
+#include "model/storage.h"
+
+namespace spillway {
+
+// y = W x + b.
+struct LinearLayer {
+  std::string module;
+  int64_t in_features = 0, out_features = 0;
+  bool bias = false;
+};
+
+// The options are borrowed.
+class Layers {
+ public:
+  // `linear_storage`: of the linear layers' weights, where they are not trained.
+  Layers(Builder& builder, const ModelOptions& options, const StorageDef& linear_storage = kDense);
+
+  // Declares what adapters with dropout read, i64 [1], below 0 for none. Returns kNone where there is no dropout.
+  ValueId declare_dropout();
+
+  // A weight of the base, "MODULE.weight", or "MODULE.bias".
+  ValueId weight(ParameterRole role, const std::string& module, const Shape& shape) {
+    return add(base_parameter(role, module, shape)).value();
+  }
+  // The same, for what differs in more than its name: add() takes it.
+  [[nodiscard]] Parameter base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const;
+  // Computed from the config, f32.
+  ValueId constant(std::string name, std::vector<float> content);
+  // residual + W x + b, with the adapter where there is one; residual may be kNone.
+  ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);
+
+  // Makes the graph's values and notes the parameter.
+  const Parameter& add(Parameter parameter);
+  // All so far.
+  [[nodiscard]] ParameterTable& parameters() { return parameters_; }
+  [[nodiscard]] Builder& builder() { return builder_; }
+
+ private:
+  ValueId adapter_update(const LinearLayer& layer, ValueId x);
+  ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
+
+  Builder& builder_;
+  const ModelOptions& options_;
+  const StorageDef& linear_storage_;
+  ValueId dropout_seed_ = kNone;
+  ParameterTable parameters_;
+  int64_t trained_ = 0;  // parameters so far
+};
+
+}  // namespace spillway

@@ -1,0 +1,102 @@
+// A model of any family: it appends its forward operations to a Graph and says what its weights are. Training, planning
+// and generation know no more of it. docs/add-a-model.md says how to add one.
+//
+// A model is immutable, and any thread may use it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/builder.h"
+#include "model/column.h"
+#include "model/lora.h"
+#include "model/parameters.h"
+
+namespace spillway {
+
+struct ModelOptions {
+  DType dtype = DType::kF32;  // of weights and activations
+  int64_t tokens = 0;         // T: the capacity of the stream
+  int64_t max_sequences = 1;
+  int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
+  bool train_base = false;   // full fine-tuning; false: the base is frozen
+  std::optional<LoraOptions> lora;
+};
+
+// A model in a graph.
+struct ModelGraph {
+  std::vector<BatchColumn> columns;  // that it reads
+  ValueId dropout_seed = kNone;      // batch value, i64 [1], below 0 for none; absent without dropout
+  ValueId hidden = kNone;            // what it computes for each row of the stream: [T, width], before any head
+  ValueId head = kNone;              // of a model of text: [vocab_size, width], perhaps the embedding
+  ParameterTable parameters;
+};
+
+// For generation: keys and values of all tokens before stay in caches (kCache, "cache.layers.0.key") that several
+// sequences share, each with consecutive rows of its own. A run takes a stream of new tokens of any of them.
+enum class CacheUse : uint8_t {
+  kPrompt,  // many tokens of a sequence at a time, for their keys and values alone
+  kDecode,  // one token a sequence, and the logits of what follows it
+};
+
+struct CachedModelGraph {
+  ValueId ids = kNone;        // i32 [T]
+  ValueId positions = kNone;  // i32 [T]
+  ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
+  ValueId own = kNone;        // i32 [T]: the token's own row
+  ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
+  ParameterTable parameters;
+};
+
+// What a model of text says of it.
+struct TextModel {
+  int64_t vocab_size = 0;  // rows of the embedding
+  int64_t max_position_embeddings = 0;
+  double repetition_penalty = 1;  // of generation; 1: none
+};
+
+class Model;
+using ModelPtr = std::shared_ptr<const Model>;
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Appends the inputs, the weights and the forward operations. Sets graph.tokens. Each part that repeats is one block
+  // of the graph, and reads nothing of another block but its output, so that a block can be recomputed.
+  [[nodiscard]] virtual ModelGraph build(Builder& builder, const ModelOptions& options) const = 0;
+
+  // As the config says; what the files really hold counts more.
+  [[nodiscard]] virtual std::optional<DType> dtype() const = 0;
+  // The text of FOLDER/config.json, changed as far as this model is not the folder's.
+  [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
+  // For each block how many tokens a query sees, itself included; 0: all before it. Empty: all, in every block.
+  [[nodiscard]] virtual std::vector<int64_t> attention_windows() const { return {}; }
+
+  // Null for a model that reads no text, which need not have what follows.
+  [[nodiscard]] virtual const TextModel* text() const { return nullptr; }
+  // `rows` of each cache. A graph for kPrompt adopts one for kDecode, which has all weights.
+  [[nodiscard]] virtual CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
+                                                      CacheUse use) const;
+  // The model with more tokens than its files have rows for.
+  [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t vocab_size) const;
+  // The model whose head is a weight of its own that starts as the embedding; null where that is not tied to it.
+  [[nodiscard]] virtual ModelPtr with_own_head() const { return nullptr; }
+};
+
+// The model in a Hugging Face folder. No weights are read. Throws InputError.
+[[nodiscard]] ModelPtr read_model(const std::filesystem::path& folder);
+
+// The parameters of a model without its graph; they have no values. Of the options only `dtype`, `train_base` and
+// `lora` matter.
+[[nodiscard]] ParameterTable parameters_of(const Model& model, ModelOptions options = {});
+
+// What a model of text says of it. Throws InputError at `where` (a config key) for a model that reads none.
+[[nodiscard]] const TextModel& text_of(const Model& model, std::string_view where);
+
+}  // namespace spillway
