@@ -112,8 +112,8 @@ inline constexpr std::array<float, 255> kDynamicUnsignedMidpoints = midpoints(kD
 [[nodiscard]] constexpr uint8_t nearest_code(const float* midpoints_of_map, float x) {
   int code = 0;
   // The codes that a step of 2 or more tells apart are an odd and an even one; the even one is above.
-  for (int step = 128; step > 1; step /= 2) code += x >= midpoints_of_map[code + step - 1] ? step : 0;
-  code += x > midpoints_of_map[code] ? 1 : 0;
+  for (int step = 128; step > 1; step /= 2) code += step * static_cast<int>(x >= midpoints_of_map[code + step - 1]);
+  code += static_cast<int>(x > midpoints_of_map[code]);
   return static_cast<uint8_t>(code);
 }
 

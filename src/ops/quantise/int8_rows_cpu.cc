@@ -1,0 +1,147 @@
+#include "ops/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/quantise/int8_rows_cpu.cc"
+#include <hwy/foreach_target.h>
+
+#include "ops/vector-inl.h"
+
+#include "base/math.h"
+#include "ops/quantise/int8_rows.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+using Codes = hn::Rebind<int8_t, Floats>;
+using Integers = hn::RebindToSigned<Floats>;
+
+// The nearest f16, to even. By bits, as not every instruction set has the conversion.
+HWY_INLINE Vector round_to_f16(Vector v) {
+  const Floats floats;
+  const Words words;
+  const auto magnitude = hn::Abs(v);
+  const auto bits = hn::BitCast(words, magnitude);
+  const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(words, 1));
+  const auto rounded = hn::AndNot(hn::Set(words, 0x1FFF), hn::Add(bits, hn::Add(odd, hn::Set(words, 0xFFF))));
+  // Subnormal ones are multiples of 2^-24: of the last place of numbers from 0.5 to 1.
+  const auto aligned = hn::Sub(hn::Add(magnitude, constant(0.5F)), constant(0.5F));
+  auto result = hn::IfThenElse(hn::Lt(magnitude, constant(0x1p-14F)), aligned, hn::BitCast(floats, rounded));
+  result = hn::IfThenElse(hn::Ge(magnitude, constant(65520)), hn::Inf(floats), result);
+  return hn::CopySign(result, v);
+}
+
+template <typename T>
+HWY_INLINE void quantise_row(const T* weight, int64_t columns, int8_t* codes, float* absmax) {
+  Vector largest = zero();
+  int64_t i = 0;
+  for (; i + lanes() <= columns; i += lanes()) largest = hn::Max(largest, hn::Abs(load(weight + i)));
+  if (i < columns) largest = hn::Max(largest, hn::Abs(load_some(weight + i, columns - i)));
+  // Rounding keeps order: the largest one rounded is the largest of the rounded ones.
+  *absmax = hn::GetLane(hn::MaxOfLanes(Floats(), round_to_f16(largest)));
+  const Vector scale = constant(*absmax > 0 ? 127.0F * (1.0F / *absmax) : 0);
+  const auto code = [&](Vector v)
+                        HWY_ATTR { return hn::DemoteTo(Codes(), hn::NearestInt(hn::Mul(round_to_f16(v), scale))); };
+  for (i = 0; i + lanes() <= columns; i += lanes()) hn::StoreU(code(load(weight + i)), Codes(), codes + i);
+  if (i == columns) return;
+  alignas(64) int8_t last[kMaxLanes];
+  hn::StoreU(code(load_some(weight + i, columns - i)), Codes(), last);
+  for (int64_t j = i; j < columns; ++j) codes[j] = last[j - i];
+}
+
+template <typename T>
+void quantise(std::span<const T> weight, std::span<int8_t> codes, std::span<float> absmax, ThreadPool& pool) {
+  const int64_t rows = static_cast<int64_t>(absmax.size());
+  const int64_t columns = static_cast<int64_t>(weight.size()) / rows;
+  pool.parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end, int) HWY_ATTR {
+    for (int64_t row = begin; row < end; ++row) {
+      quantise_row(weight.data() + row * columns, columns, codes.data() + row * columns, absmax.data() + row);
+    }
+  });
+}
+
+HWY_INLINE Vector values_of(hn::Vec<Codes> codes) { return hn::ConvertTo(Floats(), hn::PromoteTo(Integers(), codes)); }
+
+template <typename T>
+void dequantise(std::span<const int8_t> codes, std::span<const float> absmax, std::span<T> weight, ThreadPool& pool) {
+  const int64_t rows = static_cast<int64_t>(absmax.size());
+  const int64_t columns = static_cast<int64_t>(weight.size()) / rows;
+  pool.parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end, int) HWY_ATTR {
+    for (int64_t row = begin; row < end; ++row) {
+      const Vector scale = constant(absmax[static_cast<size_t>(row)] * (1.0F / 127.0F));
+      const int8_t* from = codes.data() + row * columns;
+      T* to = weight.data() + row * columns;
+      int64_t i = 0;
+      for (; i + lanes() <= columns; i += lanes())
+        store(hn::Mul(values_of(hn::LoadU(Codes(), from + i)), scale), to + i);
+      if (i == columns) continue;
+      alignas(64) int8_t last[kMaxLanes] = {};
+      for (int64_t j = i; j < columns; ++j) last[j - i] = from[j];
+      store_some(hn::Mul(values_of(hn::LoadU(Codes(), last)), scale), to + i, columns - i);
+    }
+  });
+}
+
+void quantise_int8_f32(std::span<const float> weight, std::span<int8_t> codes, std::span<float> absmax,
+                       ThreadPool& pool) {
+  quantise(weight, codes, absmax, pool);
+}
+void quantise_int8_bf16(std::span<const bf16> weight, std::span<int8_t> codes, std::span<float> absmax,
+                        ThreadPool& pool) {
+  quantise(weight, codes, absmax, pool);
+}
+void dequantise_int8_f32(std::span<const int8_t> codes, std::span<const float> absmax, std::span<float> weight,
+                         ThreadPool& pool) {
+  dequantise(codes, absmax, weight, pool);
+}
+void dequantise_int8_bf16(std::span<const int8_t> codes, std::span<const float> absmax, std::span<bf16> weight,
+                          ThreadPool& pool) {
+  dequantise(codes, absmax, weight, pool);
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+namespace {
+
+HWY_EXPORT(quantise_int8_f32);
+HWY_EXPORT(quantise_int8_bf16);
+HWY_EXPORT(dequantise_int8_f32);
+HWY_EXPORT(dequantise_int8_bf16);
+
+// Whether there is anything to do.
+bool has_rows(size_t elems, size_t codes, size_t rows) {
+  SPILLWAY_CHECK(codes == elems && (rows == 0 ? elems == 0 : elems % rows == 0), "{} elements, {} codes, {} rows",
+                 elems, codes, rows);
+  return rows > 0;
+}
+
+}  // namespace
+
+void quantise_int8_rows(std::span<const float> weight, std::span<int8_t> codes, std::span<float> absmax,
+                        ThreadPool& pool) {
+  if (has_rows(weight.size(), codes.size(), absmax.size()))
+    HWY_DYNAMIC_DISPATCH(quantise_int8_f32)(weight, codes, absmax, pool);
+}
+
+void quantise_int8_rows(std::span<const bf16> weight, std::span<int8_t> codes, std::span<float> absmax,
+                        ThreadPool& pool) {
+  if (has_rows(weight.size(), codes.size(), absmax.size()))
+    HWY_DYNAMIC_DISPATCH(quantise_int8_bf16)(weight, codes, absmax, pool);
+}
+
+void dequantise_int8_rows(std::span<const int8_t> codes, std::span<const float> absmax, std::span<float> weight,
+                          ThreadPool& pool) {
+  if (has_rows(weight.size(), codes.size(), absmax.size()))
+    HWY_DYNAMIC_DISPATCH(dequantise_int8_f32)(codes, absmax, weight, pool);
+}
+
+void dequantise_int8_rows(std::span<const int8_t> codes, std::span<const float> absmax, std::span<bf16> weight,
+                          ThreadPool& pool) {
+  if (has_rows(weight.size(), codes.size(), absmax.size()))
+    HWY_DYNAMIC_DISPATCH(dequantise_int8_bf16)(codes, absmax, weight, pool);
+}
+
+}  // namespace spillway::ops
+#endif
