@@ -30,13 +30,23 @@ constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * kDepth;
 constexpr int64_t kTasksPerThread = 6;
 constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
 constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
+// Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it; the rows stand a cache
+// line further apart than they need.
+constexpr int64_t kDecodedPad = 64;
+constexpr int64_t kDecodedBytes = MatmulKernels::kMaxColumns * (kDepth * 4 + kDecodedPad);
+static_assert(kDecodedBytes >= 2 * kPackUnits * (kMaxGroup * MatmulKernels::kMaxColumns * 4 + kDecodedPad));
+
+struct Operand {
+  PanelSource source;
+  const MatrixDecoder* decoder = nullptr;  // null where the elements lie in memory
+};
 
 // A product in terms of panels. Where C has few columns and many rows, its transpose is computed, so that the long side
 // fills the vectors; no sum changes by that.
 struct Job {
   const MatmulKernels& kernels;
   const MatmulKernels::Tile* tiles;
-  PanelSource left, right;
+  Operand left, right;
   TileTarget target;
   int64_t m, n, k, units, unit_elems;
   bool swapped;
@@ -56,9 +66,12 @@ struct Job {
 };
 
 struct Workspace {
-  float* packed;   // [block_units / depth][block_row_panels][depth][height]
-  float* columns;  // a thread: [kMaxGroup][kDepth][columns]
-  float* sums;     // a thread: [kTaskSums], or one of [kWaitingSums]
+  float* packed;       // [block_units / depth][block_row_panels][depth][height]
+  float* columns;      // a thread: [kMaxGroup][kDepth][columns]
+  float* sums;         // a thread: [kTaskSums], or one of [kWaitingSums]
+  std::byte* decoded;  // a thread: [kDecodedBytes], where a matrix is decoded
+
+  [[nodiscard]] std::byte* of_thread(int thread) const { return decoded + thread * kDecodedBytes; }
 };
 
 // Panels and units, each [begin, end), in terms of the whole product.
@@ -104,7 +117,9 @@ void choose_blocks(Job& job, int threads) {
 
 // Rows of words that lie as the tiles want them need no packing, unless their distance puts them all into one set of
 // the first cache.
-bool can_read_directly(const PanelSource& left, int64_t k) {
+bool can_read_directly(const Operand& operand, int64_t k) {
+  const PanelSource& left = operand.source;
+  if (operand.decoder != nullptr) return false;
   const bool words = left.format == PanelFormat::kBF16Pairs ? k % 2 == 0 : left.dtype == DType::kF32;
   return left.k_contiguous && words && left.stride * size_of(left.dtype) % kCacheWay != 0;
 }
@@ -114,8 +129,8 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
   const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
   const PanelFormat format = pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
   SPILLWAY_CHECK(!pairs || kernels.bf16 != nullptr, "{} has no bf16 tiles", kernels.name);
-  PanelSource left{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format};
-  PanelSource right{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format};
+  Operand left{{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format}, args.a.decoder};
+  Operand right{{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format}, args.b.decoder};
   int64_t m = shape.m, n = shape.n;
   const bool swapped = !can_read_directly(left, shape.k) && better_swapped(m, n);
   if (swapped) {
@@ -161,24 +176,63 @@ float* packed_panel(const Job& job, const Block& block, float* packed, int64_t p
   return packed + ((unit - block.unit_begin) * panels + (panel - block.row_begin) * depth) * job.height;
 }
 
+// Of one operand.
+struct Panels {
+  int64_t begin, end, width;  // in vectors; of [0, vectors), what is beyond is zeros
+  int64_t vectors;
+  int64_t unit_begin, unit_end;
+};
+
+// Decodes the vectors and elements of `range`, which then are those from 0 on.
+PanelSource decode(const Operand& operand, const PanelRange& range, std::byte* to) {
+  PanelSource result = operand.source;
+  const int64_t elems = range.k_end - range.k_begin;
+  const MatrixRange stored = result.k_contiguous ? MatrixRange{range.first, range.count, range.k_begin, elems}
+                                                 : MatrixRange{range.k_begin, elems, range.first, range.count};
+  if (result.format == PanelFormat::kF32) result.dtype = DType::kF32;
+  const int64_t elem_bytes = size_of(result.dtype);
+  result.stride = (align_up(stored.columns * elem_bytes, kDecodedPad) + kDecodedPad) / elem_bytes;
+  result.data = to;
+  operand.decoder->decode(operand.decoder->coded, stored, result.dtype, result.stride, to);
+  return result;
+}
+
+// `place(panel)` is where a panel goes.
+template <typename Place>
+void pack_panels(const Job& job, const Operand& operand, const Panels& panels, std::byte* decoded, const Place& place) {
+  const int64_t first = panels.begin * panels.width;
+  PanelSource source = operand.source;
+  PanelRange range{.first = first,
+                   .count = std::min(panels.end * panels.width, panels.vectors) - first,
+                   .width = panels.width,
+                   .k_begin = panels.unit_begin * job.unit_elems,
+                   .k_end = std::min(job.k, panels.unit_end * job.unit_elems)};
+  if (operand.decoder != nullptr) {
+    source = decode(operand, range, decoded);
+    range = {.first = 0, .count = range.count, .width = range.width, .k_end = range.k_end - range.k_begin};
+  }
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+    PanelRange one = range;
+    one.count = std::min(range.count, range.width);
+    job.kernels.pack(source, one, place(panel));
+    range.first += range.width;
+    range.count -= range.width;
+  }
+}
+
 // An item is a short piece of k of all panels, so that rows of memory are read from end to end where k runs down them.
-void pack_left(const Job& job, const Block& block, float* packed, ThreadPool& pool) {
-  const int64_t piece = job.left.k_contiguous ? job.depth : kPackUnits;
+void pack_left(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
+  const bool along_k = job.left.source.k_contiguous;
+  const int64_t piece = along_k ? job.depth : kPackUnits;
   const int64_t pieces = div_ceil(block.unit_end - block.unit_begin, piece);
-  const int64_t panels = job.left.k_contiguous ? 1 : block.row_end - block.row_begin;
-  for_each(pool, pieces * (block.row_end - block.row_begin) / panels, [&](int64_t item, int) {
+  const int64_t panels = along_k ? 1 : block.row_end - block.row_begin;
+  for_each(pool, pieces * (block.row_end - block.row_begin) / panels, [&](int64_t item, int thread) {
     const int64_t begin = block.unit_begin + item % pieces * piece, end = std::min(block.unit_end, begin + piece);
-    const int64_t first = block.row_begin + item / pieces * panels;
-    for (int64_t panel = first; panel < first + panels; ++panel) {
-      const int64_t row = panel * job.height, into = (begin - block.unit_begin) % job.depth;
-      job.kernels.pack(job.left,
-                       {.first = row,
-                        .count = std::min(job.height, job.m - row),
-                        .width = job.height,
-                        .k_begin = begin * job.unit_elems,
-                        .k_end = std::min(job.k, end * job.unit_elems)},
-                       packed_panel(job, block, packed, panel, begin - into) + into * job.height);
-    }
+    const int64_t first = block.row_begin + item / pieces * panels, into = (begin - block.unit_begin) % job.depth;
+    pack_panels(job, job.left, {first, first + panels, job.height, job.m, begin, end}, workspace.of_thread(thread),
+                [&](int64_t panel) {
+                  return packed_panel(job, block, workspace.packed, panel, begin - into) + into * job.height;
+                });
   });
 }
 
@@ -187,25 +241,26 @@ TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t pa
     return {packed_panel(job, block, packed, panel, unit), sizeof(float),
             job.height * static_cast<int64_t>(sizeof(float))};
   }
-  const int64_t elem_bytes = size_of(job.left.dtype);
-  const int64_t elem = panel * job.height * job.left.stride + unit * job.unit_elems;
-  return {static_cast<const char*>(job.left.data) + elem * elem_bytes, job.left.stride * elem_bytes, sizeof(float)};
+  const PanelSource& left = job.left.source;
+  const int64_t elem_bytes = size_of(left.dtype);
+  const int64_t elem = panel * job.height * left.stride + unit * job.unit_elems;
+  return {static_cast<const char*>(left.data) + elem * elem_bytes, left.stride * elem_bytes, sizeof(float)};
 }
 
-// Panels [begin, end) for one depth, kColumnWords apart; as in pack_left(), rows of memory are read from end to end.
-void pack_right(const Job& job, int64_t panel_begin, int64_t panel_end, int64_t unit_begin, int64_t unit_end,
-                float* out) {
-  const int64_t piece = job.right.k_contiguous ? job.depth : kPackUnits;
-  for (int64_t unit = unit_begin; unit < unit_end; unit += piece) {
-    for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-      const int64_t first = panel * job.columns;
-      job.kernels.pack(job.right,
-                       {.first = first,
-                        .count = std::min(job.columns, job.n - first),
-                        .width = job.columns,
-                        .k_begin = unit * job.unit_elems,
-                        .k_end = std::min(job.k, std::min(unit_end, unit + piece) * job.unit_elems)},
-                       out + (panel - panel_begin) * kColumnWords + (unit - unit_begin) * job.columns);
+// Panels for one depth, kColumnWords apart; as in pack_left(), rows of memory are read from end to end.
+void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float* out) {
+  const bool along_k = job.right.source.k_contiguous;
+  const int64_t piece = along_k ? job.depth : kPackUnits, together = along_k ? 1 : panels.end - panels.begin;
+  for (int64_t unit = panels.unit_begin; unit < panels.unit_end; unit += piece) {
+    for (int64_t panel = panels.begin; panel < panels.end; panel += together) {
+      Panels part = panels;
+      part.begin = panel;
+      part.end = panel + together;
+      part.unit_begin = unit;
+      part.unit_end = std::min(panels.unit_end, unit + piece);
+      pack_panels(job, job.right, part, decoded, [&](int64_t i) {
+        return out + (i - panels.begin) * kColumnWords + (unit - panels.unit_begin) * job.columns;
+      });
     }
   }
 }
@@ -234,16 +289,18 @@ struct SumsLayout {
   int64_t row_begin, column_begin, row_stride, column_stride;
 };
 
-void run_task(const Job& job, const Block& block, const Block& task, float* packed, float* columns,
+void run_task(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread,
               const SumsLayout& layout) {
+  float* const columns = workspace.columns + thread * kMaxGroup * kColumnWords;
   int64_t unit = task.unit_begin;
   do {
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
-    pack_right(job, task.column_begin, task.column_end, unit, unit + depth, columns);
+    pack_right(job, {task.column_begin, task.column_end, job.columns, job.n, unit, unit + depth},
+               workspace.of_thread(thread), columns);
     for (int64_t j = task.column_begin; j < task.column_end; ++j) {
       for (int64_t i = task.row_begin; i < task.row_end; ++i) {
-        const TileLeft left = tile_left(job, block, packed, i, unit);
+        const TileLeft left = tile_left(job, block, workspace.packed, i, unit);
         const int64_t rows = std::min(job.height, job.m - i * job.height);
         float* tile =
             layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
@@ -272,8 +329,22 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
       layout.column_stride =
           job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);
     }
-    run_task(job, block, task, workspace.packed, workspace.columns + thread * kMaxGroup * kColumnWords, layout);
+    run_task(job, block, task, workspace, thread, layout);
   });
+}
+
+// The parts of a workspace, each a multiple of 64 bytes.
+int64_t sums_floats(const MatmulShape& largest, int threads) {
+  return largest.k > kMaxDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
+}
+
+Workspace divide(std::byte* workspace, const MatmulShape& shape, int threads) {
+  Workspace result{};
+  result.packed = reinterpret_cast<float*>(workspace);
+  result.columns = result.packed + floats_for_packed(shape);
+  result.sums = result.columns + threads * kMaxGroup * kColumnWords;
+  result.decoded = reinterpret_cast<std::byte*>(result.sums + sums_floats(shape, threads));
+  return result;
 }
 
 void check(const MatmulArgs& args, const std::byte* workspace) {
@@ -293,8 +364,12 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
 }  // namespace
 
 int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
-  const int64_t sums = largest.k > kMaxDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
-  return (floats_for_packed(largest) + threads * kMaxGroup * kColumnWords + sums) * static_cast<int64_t>(sizeof(float));
+  return (floats_for_packed(largest) + threads * kMaxGroup * kColumnWords + sums_floats(largest, threads)) *
+         static_cast<int64_t>(sizeof(float));
+}
+
+int64_t decoding_matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads) {
+  return matmul_workspace_bytes(largest, a, b, threads) + threads * kDecodedBytes;
 }
 
 void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
@@ -302,10 +377,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
   check(args, workspace);
   if (args.shape.m == 0 || args.shape.n == 0) return;
   const Job job = make_job(kernels, path, args, pool.threads());
-  Workspace parts{};
-  parts.packed = reinterpret_cast<float*>(workspace);
-  parts.columns = parts.packed + floats_for_packed(args.shape);
-  parts.sums = parts.columns + pool.threads() * kMaxGroup * kColumnWords;
+  const Workspace parts = divide(workspace, args.shape, pool.threads());
 
   for (int64_t row = 0; row < job.row_panels; row += job.block_row_panels) {
     const int64_t row_end = std::min(job.row_panels, row + job.block_row_panels);
@@ -315,7 +387,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
       do {
         const int64_t unit_end = std::min(job.units, unit + job.block_units);
         const Block block{row, row_end, column, column_end, unit, unit_end};
-        if (!job.direct) pack_left(job, block, parts.packed, pool);
+        if (!job.direct) pack_left(job, block, parts, pool);
         run_block(job, block, parts, pool);
         unit = unit_end;
       } while (unit < job.units);

@@ -22,11 +22,26 @@ struct MatmulShape {
   bool operator==(const MatmulShape&) const = default;
 };
 
+// Rows and columns of a matrix as stored.
+struct MatrixRange {
+  int64_t row = 0, rows = 0, column = 0, columns = 0;
+};
+
+// Makes the elements of a matrix that is stored as something else, such as 4-bit codes and scales. Any thread calls it,
+// with ranges of some thousand elements.
+struct MatrixDecoder {
+  // Writes the elements of `range` to out, rows `stride` elements apart, in `dtype`: the matrix's, or f32 with the same
+  // values.
+  void (*decode)(const void* coded, const MatrixRange& range, DType dtype, int64_t stride, void* out) = nullptr;
+  const void* coded = nullptr;
+};
+
 // A matrix as stored: rows of contiguous elements, `stride` elements apart; f32 or bf16.
 struct Matrix {
   const void* data = nullptr;
   DType dtype = DType::kF32;
   int64_t stride = 0;
+  const MatrixDecoder* decoder = nullptr;  // what makes the elements, instead of `data`
 };
 
 struct MatmulArgs {
@@ -46,8 +61,12 @@ struct MatmulArgs {
 // Bytes of workspace that suffice for `largest` and for every product of the same kind with a smaller m. Pure, and the
 // same on every CPU, so that a plan may be made for another machine.
 [[nodiscard]] int64_t matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads);
+// The same for products with a matrix that is decoded: each element is, shortly before it is packed, in the cache of
+// the thread that packs it.
+[[nodiscard]] int64_t decoding_matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads);
 
-// REQUIRES: workspace is 64-byte aligned, of matmul_workspace_bytes(shape, ..., pool.threads()) bytes.
+// REQUIRES: workspace is 64-byte aligned, of matmul_workspace_bytes(shape, ..., pool.threads()) bytes, or of
+// decoding_matmul_workspace_bytes(...).
 void matmul(const MatmulArgs& args, std::byte* workspace, ThreadPool& pool);
 
 // How a product of two bf16 matrices is computed. Both sum in f32. A property of the machine, never a plan's choice:
