@@ -29,6 +29,7 @@ class VjpContext {
         op_(op) {}
 
   [[nodiscard]] Builder& builder() { return builder_; }
+  [[nodiscard]] int inputs() const { return static_cast<int>(op().inputs.size()); }
   [[nodiscard]] ValueId input(int i) const { return op().inputs[static_cast<size_t>(i)]; }
   [[nodiscard]] ValueId output(int i) const { return op().outputs[static_cast<size_t>(i)]; }
   [[nodiscard]] const ValueType& input_type(int i) const { return builder_.type(input(i)); }

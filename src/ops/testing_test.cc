@@ -62,6 +62,8 @@ void write_number(double number, DType dtype, std::byte* to) {
       return put(static_cast<int64_t>(number));
     case DType::kI8:
       return put(static_cast<int8_t>(number));
+    case DType::kU8:
+      return put(static_cast<uint8_t>(number));
     default:
       FAIL("no numbers of " << name_of(dtype));
   }
@@ -83,6 +85,8 @@ double read_number(DType dtype, const std::byte* from) {
       return static_cast<double>(get(int64_t{}));
     case DType::kI8:
       return static_cast<double>(get(int8_t{}));
+    case DType::kU8:
+      return static_cast<double>(get(uint8_t{}));
     default:
       FAIL("no numbers of " << name_of(dtype));
       return 0;

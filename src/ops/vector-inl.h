@@ -40,15 +40,37 @@ HWY_INLINE Vector load(const bf16* from) {
 }
 
 HWY_INLINE void store(Vector v, float* to) { hn::StoreU(v, Floats(), to); }
-// Rounds to nearest even; NaN stays NaN.
-HWY_INLINE void store(Vector v, bf16* to) {
+// The bits of bf16 in the upper halves, rounded to nearest even, anything below; NaN stays NaN.
+HWY_INLINE hn::Vec<Words> bf16_in_upper_halves(Vector v) {
   const Words words;
   const auto bits = hn::BitCast(words, v);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
   const auto nan = hn::Or(bits, hn::Set(words, 0x400000));
-  const auto kept = hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(v)), nan, rounded);
-  hn::StoreU(hn::TruncateTo(Halves(), hn::ShiftRight<16>(kept)), Halves(), reinterpret_cast<uint16_t*>(to));
+  return hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(v)), nan, rounded);
+}
+HWY_INLINE void store(Vector v, bf16* to) {
+  const auto bits = hn::TruncateTo(Halves(), hn::ShiftRight<16>(bf16_in_upper_halves(v)));
+  hn::StoreU(bits, Halves(), reinterpret_cast<uint16_t*>(to));
+}
+// f16 as f32, to nearest even; NaN stays NaN. By bits, as Highway's own conversion rounds otherwise on some sets.
+HWY_INLINE Vector round_to_f16(Vector v) {
+  const Words words;
+  const Vector magnitude = hn::Abs(v);
+  const auto bits = hn::BitCast(words, magnitude);
+  const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(words, 1));
+  const auto rounded = hn::AndNot(hn::Set(words, 0x1FFF), hn::Add(bits, hn::Add(odd, hn::Set(words, 0xFFF))));
+  // Subnormal ones are multiples of 2^-24: of the last place of numbers from 0.5 to 1.
+  const Vector aligned = hn::Sub(hn::Add(magnitude, constant(0.5f)), constant(0.5f));
+  Vector result = hn::IfThenElse(hn::Lt(magnitude, constant(0x1p-14f)), aligned, hn::BitCast(Floats(), rounded));
+  result = hn::IfThenElse(hn::Ge(magnitude, constant(65520)), hn::Inf(Floats()), result);
+  return hn::IfThenElse(hn::IsNaN(v), v, hn::CopySign(result, v));
+}
+// What is left of v in a dtype.
+HWY_INLINE Vector round_to(DType dtype, Vector v) {
+  if (dtype == DType::kBF16)
+    return hn::BitCast(Floats(), hn::And(bf16_in_upper_halves(v), hn::Set(Words(), 0xFFFF0000)));
+  return dtype == DType::kF16 ? round_to_f16(v) : v;
 }
 
 // The first `count` lanes, 0 < count < lanes(); the others are zero.

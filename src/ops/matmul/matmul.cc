@@ -49,45 +49,73 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
 namespace {
 
 // Tokens may be the rows of a, and then of the result, or what both are contracted over.
-void expect_tokens_fit(const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
+void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
   const bool contracted = shape.transpose_a && a.per_token;
   const bool allowed = contracted ? b.per_token && !shape.transpose_b : !b.per_token;
   if (!allowed) {
-    throw input_error("matmul", "expected tokens as rows of a or contracted in both, got {}{} and {}{}; transpose one",
+    throw input_error(op, "expected tokens as rows of a or contracted in both, got {}{} and {}{}; transpose one",
                       to_string(a), shape.transpose_a ? " transposed" : "", to_string(b),
                       shape.transpose_b ? " transposed" : "");
   }
 }
 
-std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+}  // namespace
+
+std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const Attributes& attributes) {
   const ValueType &a = *inputs[0], &b = *inputs[1];
-  expect_real("matmul", "a", a);
-  expect_real("matmul", "b", b);
-  expect_rank("matmul", "a", a, 2);
-  expect_rank("matmul", "b", b, 2);
+  expect_real(op, "a", a);
+  expect_real(op, "b", b);
+  expect_rank(op, "a", a, 2);
+  expect_rank(op, "b", b, 2);
   const cpu::MatmulShape shape = product_shape(a.shape, b.shape, attributes);
   if (b.shape[shape.transpose_b ? 1 : 0] != shape.k) {
-    throw input_error("matmul", "expected {} of a and b to be contracted, got {}{} and {}{}; check the model's sizes",
+    throw input_error(op, "expected {} of a and b to be contracted, got {}{} and {}{}; check the model's sizes",
                       shape.k, to_string(a), shape.transpose_a ? " transposed" : "", to_string(b),
                       shape.transpose_b ? " transposed" : "");
   }
-  expect_tokens_fit(a, b, shape);
+  expect_tokens_fit(op, a, b, shape);
   const ValueType out{
       static_cast<DType>(attributes.integer("dtype")), {shape.m, shape.n}, a.per_token && !shape.transpose_a};
-  expect_real("matmul", "the result", out);
+  expect_real(op, "the result", out);
   if (inputs[2] != nullptr) {
-    expect_real("matmul", "addend", *inputs[2]);
-    expect_same("matmul", "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.per_token});
+    expect_real(op, "addend", *inputs[2]);
+    expect_same(op, "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.per_token});
   }
   if (inputs[3] != nullptr) {
-    expect_real("matmul", "bias", *inputs[3]);
-    expect_same("matmul", "bias", *inputs[3], {inputs[3]->dtype, {shape.n}});
+    expect_real(op, "bias", *inputs[3]);
+    expect_same(op, "bias", *inputs[3], {inputs[3]->dtype, {shape.n}});
     if (shape.transpose_a && a.per_token) {
-      throw input_error("matmul", "expected no bias where tokens are contracted, got {}; add it to what that gives",
+      throw input_error(op, "expected no bias where tokens are contracted, got {}; add it to what that gives",
                         to_string(*inputs[3]));
     }
   }
   return {out};
+}
+
+Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  Cost result = memory_cost(inputs, outputs, attributes);
+  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  result.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  result.matrix_product = true;
+  result.in_f32 = inputs[0]->dtype == DType::kF32 || inputs[1]->dtype == DType::kF32;
+  return result;
+}
+
+int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  const auto optional_type = [](const ValueType* type) { return type ? std::optional(type->dtype) : std::nullopt; };
+  return matmul_cuda_workspace(shape, {.a = inputs[0]->dtype,
+                                       .b = inputs[1]->dtype,
+                                       .c = outputs[0]->dtype,
+                                       .addend = optional_type(inputs[2]),
+                                       .bias = optional_type(inputs[3])})
+      .bytes;
+}
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  return infer_product("matmul", inputs, attributes);
 }
 
 // C = alpha op(A) op(B) + bias + addend. Where A is not transposed, dA = alpha dC op(B)', else dA' = ..., and so on.
@@ -125,29 +153,9 @@ void vjp(VjpContext& context) {
   }
 }
 
-Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  Cost result = memory_cost(inputs, outputs, attributes);
-  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
-  result.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  result.matrix_product = true;
-  result.in_f32 = inputs[0]->dtype == DType::kF32 || inputs[1]->dtype == DType::kF32;
-  return result;
-}
-
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
   const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
   return cpu::matmul_workspace_bytes(shape, inputs[0]->dtype, inputs[1]->dtype, threads);
-}
-
-int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
-  const auto optional_type = [](const ValueType* type) { return type ? std::optional(type->dtype) : std::nullopt; };
-  return matmul_cuda_workspace(shape, {.a = inputs[0]->dtype,
-                                       .b = inputs[1]->dtype,
-                                       .c = outputs[0]->dtype,
-                                       .addend = optional_type(inputs[2]),
-                                       .bias = optional_type(inputs[3])})
-      .bytes;
 }
 
 void matmul_cpu(const KernelArgs& args) {
@@ -172,9 +180,9 @@ void matmul_cpu(const KernelArgs& args) {
 const OpDef kMatmul{.name = "matmul",
                     .infer = infer,
                     .vjp = vjp,
-                    .cost = cost,
+                    .cost = product_cost,
                     .workspace_bytes = workspace_bytes,
-                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .cuda_workspace_bytes = product_cuda_workspace_bytes,
                     .in_place = {{0, 2}},
                     .recompute_cost = RecomputeCost::kProduct,
                     .cpu = matmul_cpu,

@@ -1,7 +1,9 @@
-// What matmul's kernels agree on with its description.
+// What matmul's kernels agree on with its description, and other operations that are products with it.
 #pragma once
 
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "backend/cpu/matmul.h"
 #include "graph/operation.h"
@@ -9,6 +11,12 @@
 namespace spillway::ops {
 
 [[nodiscard]] cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes);
+
+// The result's type, its cost and the scratch of matmul_cuda(), of a, b, addend and bias (null where absent) and
+// matmul's attributes. The first throws InputError "[op] ...".
+[[nodiscard]] std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const Attributes& attributes);
+[[nodiscard]] Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes);
+[[nodiscard]] int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes);
 
 // Of the operands that there are, and of the result.
 struct MatmulTypes {

@@ -15,21 +15,6 @@ namespace spillway::ops::HWY_NAMESPACE {
 using Codes = hn::Rebind<int8_t, Floats>;
 using Integers = hn::RebindToSigned<Floats>;
 
-// The nearest f16, to even. By bits, as not every instruction set has the conversion.
-HWY_INLINE Vector round_to_f16(Vector v) {
-  const Floats floats;
-  const Words words;
-  const auto magnitude = hn::Abs(v);
-  const auto bits = hn::BitCast(words, magnitude);
-  const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(words, 1));
-  const auto rounded = hn::AndNot(hn::Set(words, 0x1FFF), hn::Add(bits, hn::Add(odd, hn::Set(words, 0xFFF))));
-  // Subnormal ones are multiples of 2^-24: of the last place of numbers from 0.5 to 1.
-  const auto aligned = hn::Sub(hn::Add(magnitude, constant(0.5F)), constant(0.5F));
-  auto result = hn::IfThenElse(hn::Lt(magnitude, constant(0x1p-14F)), aligned, hn::BitCast(floats, rounded));
-  result = hn::IfThenElse(hn::Ge(magnitude, constant(65520)), hn::Inf(floats), result);
-  return hn::CopySign(result, v);
-}
-
 template <typename T>
 HWY_INLINE void quantise_row(const T* weight, int64_t columns, int8_t* codes, float* absmax) {
   Vector largest = zero();

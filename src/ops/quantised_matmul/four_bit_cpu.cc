@@ -1,0 +1,190 @@
+// Decoding is a look-up: what the 16 codes of a block stand for is computed once per block, rounding included, and kept
+// as bytes of equal significance, so that a byte shuffle looks up 16 elements at a time. Floor: 0.52 bytes a weight are
+// read; what is written stays in the first cache.
+#include "ops/simd.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/quantised_matmul/four_bit_cpu.cc"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+
+#include "ops/quantised_matmul/decoders.h"
+#include "ops/vector-inl.h"
+#include "tensor/codebook.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+constexpr int64_t kTableSize = 16;
+
+// What the codes of a block stand for.
+HWY_INLINE void fill_values(const float* codebook, float scale, DType weight_dtype, DType dtype, float* values) {
+  for (int64_t i = 0; i < kTableSize; i += lanes()) {
+    const Vector v = round_to(weight_dtype, hn::Mul(load(codebook + i), constant(scale)));
+    store(weight_dtype == DType::kBF16 ? v : round_to(dtype, v), values + i);
+  }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+// This set has no shuffles: every element is one by itself.
+struct Table {
+  float values[kTableSize];
+  HWY_INLINE void spread() {}
+};
+template <typename T>
+HWY_INLINE int64_t decode_steps(const Table&, const uint8_t*, int64_t, bool, T*) {
+  return 0;
+}
+
+#else
+
+using Codes = hn::Full128<uint8_t>;
+using Pairs = hn::Full128<uint16_t>;
+using Quads = hn::Full128<uint32_t>;
+using Sixteen = hn::Vec<Codes>;
+
+struct Table {
+  alignas(64) float values[kTableSize];
+  Sixteen planes[4];  // byte i of each value; of bf16 values the first two are zero
+
+  HWY_INLINE void spread() {
+    const Codes d;
+    const hn::Full128<uint64_t> d64;
+    alignas(16) static constexpr uint8_t kGather[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const Sixteen gather = hn::Load(d, kGather);
+    const auto four = [&](int i) {
+      const auto bytes = hn::Load(d, reinterpret_cast<const uint8_t*>(values) + 16 * i);
+      return hn::BitCast(Quads(), hn::TableLookupBytes(bytes, gather));
+    };
+    const auto p0 = four(0), p1 = four(1), p2 = four(2), p3 = four(3);
+    const auto low01 = hn::BitCast(d64, hn::InterleaveLower(Quads(), p0, p1));
+    const auto low23 = hn::BitCast(d64, hn::InterleaveLower(Quads(), p2, p3));
+    const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(Quads(), p0, p1));
+    const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(Quads(), p2, p3));
+    planes[0] = hn::BitCast(d, hn::InterleaveLower(d64, low01, low23));
+    planes[1] = hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23));
+    planes[2] = hn::BitCast(d, hn::InterleaveLower(d64, high01, high23));
+    planes[3] = hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23));
+  }
+};
+
+// Sixteen elements, by their codes in order.
+HWY_INLINE void look_up(const Table& table, Sixteen codes, bool, bf16* out) {
+  const Codes d;
+  const auto low = hn::TableLookupBytes(table.planes[2], codes), high = hn::TableLookupBytes(table.planes[3], codes);
+  hn::StoreU(hn::InterleaveLower(d, low, high), d, reinterpret_cast<uint8_t*>(out));
+  hn::StoreU(hn::InterleaveUpper(d, low, high), d, reinterpret_cast<uint8_t*>(out + 8));
+}
+HWY_INLINE void look_up(const Table& table, Sixteen codes, bool bf16_values, float* out) {
+  const Codes d;
+  const Pairs d16;
+  const auto b2 = hn::TableLookupBytes(table.planes[2], codes), b3 = hn::TableLookupBytes(table.planes[3], codes);
+  const auto high_a = hn::BitCast(d16, hn::InterleaveLower(d, b2, b3));
+  const auto high_b = hn::BitCast(d16, hn::InterleaveUpper(d, b2, b3));
+  auto low_a = hn::Zero(d16), low_b = hn::Zero(d16);
+  if (!bf16_values) {
+    const auto b0 = hn::TableLookupBytes(table.planes[0], codes), b1 = hn::TableLookupBytes(table.planes[1], codes);
+    low_a = hn::BitCast(d16, hn::InterleaveLower(d, b0, b1));
+    low_b = hn::BitCast(d16, hn::InterleaveUpper(d, b0, b1));
+  }
+  auto* const bytes = reinterpret_cast<uint8_t*>(out);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d16, low_a, high_a)), d, bytes);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d16, low_a, high_a)), d, bytes + 16);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d16, low_b, high_b)), d, bytes + 32);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d16, low_b, high_b)), d, bytes + 48);
+}
+
+// Decodes two codes of each byte as far as whole vectors go, and returns how many elements that are.
+template <typename T>
+HWY_INLINE int64_t decode_steps(const Table& table, const uint8_t* codes, int64_t count, bool bf16_values, T* out) {
+  constexpr int64_t kStep = 32;
+  const Codes d;
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    const Sixteen bytes = hn::LoadU(d, codes + i / 2);
+    const auto low = hn::And(bytes, hn::Set(d, 15));
+    const auto high = hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(Pairs(), bytes))), hn::Set(d, 15));
+    look_up(table, hn::InterleaveLower(d, high, low), bf16_values, out + i);
+    look_up(table, hn::InterleaveUpper(d, high, low), bf16_values, out + i + kStep / 2);
+  }
+  return i;
+}
+
+#endif
+
+HWY_INLINE void put(float value, float* out) { *out = value; }
+HWY_INLINE void put(float value, bf16* out) { *out = to_bf16(value); }
+
+// Elements [first, first + count) of the flat weight, all of one block.
+template <typename T>
+HWY_INLINE void decode_run(const Table& table, const uint8_t* codes, int64_t first, int64_t count, bool bf16_values,
+                           T* out) {
+  const auto one = [&](int64_t i) {
+    const uint8_t pair = codes[(first + i) / 2];
+    put(table.values[(first + i) % 2 == 0 ? pair >> 4 : pair & 15], out + i);
+  };
+  int64_t i = 0;
+  if (first % 2 != 0 && count > 0) one(i++);
+  i += decode_steps(table, codes + (first + i) / 2, count - i, bf16_values, out + i);
+  for (; i < count; ++i) one(i);
+}
+
+HWY_INLINE float scale_of(const QuantisedWeight& weight, int64_t block) {
+  if (!weight.format.nested) return static_cast<const float*>(weight.scales)[block];
+  const int64_t blocks = (weight.rows * weight.columns + weight.format.block_size - 1) / weight.format.block_size;
+  const float offset = weight.nested[(blocks + kNestedBlock - 1) / kNestedBlock];
+  const float scaled =
+      kDynamicSigned[static_cast<const uint8_t*>(weight.scales)[block]] * weight.nested[block / kNestedBlock];
+  return scaled + offset;
+}
+
+template <typename T>
+HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
+                            T* out) {
+  const QuantisedFormat& format = weight.format;
+  const float* const codebook = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
+  const bool bf16_values = format.weight_dtype == DType::kBF16 || dtype == DType::kBF16;
+  Table table;
+  int64_t filled = -1;  // the block that the table is of
+  for (int64_t row = 0; row < range.rows; ++row) {
+    int64_t first = (range.row + row) * weight.columns + range.column;
+    const int64_t end = first + range.columns;
+    T* to = out + row * stride;
+    while (first < end) {
+      const int64_t block = first / format.block_size, count = std::min(end, (block + 1) * format.block_size) - first;
+      if (block != filled) {
+        fill_values(codebook, scale_of(weight, block), format.weight_dtype, dtype, table.values);
+        table.spread();
+        filled = block;
+      }
+      decode_run(table, static_cast<const uint8_t*>(weight.codes), first, count, bf16_values, to);
+      first += count;
+      to += count;
+    }
+  }
+}
+
+void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
+                     void* out) {
+  if (dtype == DType::kF32) {
+    decode_rows(weight, range, dtype, stride, static_cast<float*>(out));
+  } else {
+    decode_rows(weight, range, dtype, stride, static_cast<bf16*>(out));
+  }
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spillway::ops {
+namespace {
+HWY_EXPORT(decode_four_bit);
+}
+void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
+                     void* out) {
+  HWY_DYNAMIC_DISPATCH(decode_four_bit)(weight, range, dtype, stride, out);
+}
+}  // namespace spillway::ops
+#endif

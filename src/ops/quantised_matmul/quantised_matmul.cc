@@ -1,0 +1,177 @@
+#include "ops/quantised_matmul/quantised_matmul.h"
+
+#include <array>
+
+#include "base/bytes.h"
+#include "base/math.h"
+#include "graph/autodiff.h"
+#include "ops/cast/cast.h"
+#include "ops/check.h"
+#include "ops/matmul/matmul.h"
+#include "ops/quantised_matmul/operands.h"
+#include "ops/sum_rows/sum_rows.h"
+
+namespace spillway::ops {
+
+using namespace quantised_input;
+
+void quantised_matmul_cuda(const KernelArgs& args);
+
+QuantisedFormat quantised_format(const Attributes& attributes) {
+  return {.coding = static_cast<WeightCoding>(attributes.integer("coding")),
+          .block_size = attributes.integer("block_size"),
+          .nested = attributes.integer("nested") != 0,
+          .weight_dtype = static_cast<DType>(attributes.integer("weight_dtype"))};
+}
+
+QuantisedWeight weight_of(const KernelArgs& args) {
+  return quantised_weight(quantised_format(args.attributes), args.attributes.integer("rows"),
+                          args.attributes.integer("columns"), args.inputs.subspan(kParts));
+}
+
+int64_t decoded_bytes(const Attributes& attributes, DType dtype) {
+  return align_up(attributes.integer("rows") * attributes.integer("columns") * size_of(dtype), 256);
+}
+
+namespace {
+
+// The product's operands if its weight were decoded.
+class DecodedTypes {
+ public:
+  DecodedTypes(TypeList inputs, const Attributes& attributes)
+      : weight_{inputs[kX]->dtype, {attributes.integer("rows"), attributes.integer("columns")}},
+        types_{inputs[kX], &weight_, inputs[kAddend], inputs[kBias]} {}
+  DecodedTypes(const DecodedTypes&) = delete;
+
+  [[nodiscard]] TypeList types() const { return types_; }
+  [[nodiscard]] const ValueType& weight() const { return weight_; }
+
+ private:
+  ValueType weight_;
+  std::array<const ValueType*, 4> types_;
+};
+
+void expect_format(const QuantisedFormat& format) {
+  const int64_t block = format.block_size;
+  if (block < 32 || block > 4096 || (block & (block - 1)) != 0) {
+    throw input_error("quantised_matmul", "expected blocks of a power of two from 32 to 4096, got {}; quantise again",
+                      block);
+  }
+  if (!is_real(format.weight_dtype) && format.weight_dtype != DType::kF16) {
+    throw input_error("quantised_matmul", "expected a weight of f32, bf16 or f16, got {}; quantise again",
+                      name_of(format.weight_dtype));
+  }
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  const QuantisedFormat format = quantised_format(attributes);
+  expect_format(format);
+  const DecodedTypes decoded(inputs, attributes);
+  const std::vector<ValueType> parts = quantised_parts(format, decoded.weight().shape[0], decoded.weight().shape[1]);
+  if (inputs.size() != kParts + parts.size()) {
+    throw input_error("quantised_matmul", "expected {} parts of a weight, got {}; give those of its format",
+                      parts.size(), inputs.size() - kParts);
+  }
+  constexpr std::array<std::string_view, 3> kNames = {"codes", "scales", "nested scales"};
+  for (size_t i = 0; i < parts.size(); ++i) expect_same("quantised_matmul", kNames[i], *inputs[kParts + i], parts[i]);
+  return infer_product("quantised_matmul", decoded.types(), attributes);
+}
+
+// y = alpha x op(W) + bias + addend: dx = alpha dy op(W)'.
+void vjp(VjpContext& context) {
+  Builder& builder = context.builder();
+  const Attributes attributes = context.attributes();
+  const ValueId dy = context.cotangent(0);
+  if (context.wants(kX)) {
+    std::vector<ValueId> parts;
+    for (int i = kParts; i < context.inputs(); ++i) parts.push_back(context.input(i));
+    const QuantisedMatmulOptions options{.transpose = attributes.integer("transpose_b") == 0,
+                                         .alpha = attributes.real("alpha"),
+                                         .addend = context.take_addend(kX),
+                                         .out_dtype = context.gradient_dtype(kX)};
+    context.add(kX, quantised_matmul(builder, dy,
+                                     {.parts = parts,
+                                      .rows = attributes.integer("rows"),
+                                      .columns = attributes.integer("columns"),
+                                      .format = quantised_format(attributes)},
+                                     options));
+  }
+  if (context.wants(kAddend)) add_cotangent(context, kAddend, dy);
+  if (context.wants(kBias)) {
+    const ValueId addend = context.take_addend(kBias);
+    context.add(kBias, sum_rows(builder, dy, addend, context.gradient_dtype(kBias)));
+  }
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  Cost result = product_cost(DecodedTypes(inputs, attributes).types(), outputs, attributes);
+  result.bytes = memory_cost(inputs, outputs, attributes).bytes;
+  return result;
+}
+
+int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
+  const DecodedTypes decoded(inputs, attributes);
+  const cpu::MatmulShape shape = product_shape(inputs[kX]->shape, decoded.weight().shape, attributes);
+  return cpu::decoding_matmul_workspace_bytes(shape, inputs[kX]->dtype, inputs[kX]->dtype, threads);
+}
+
+int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  return decoded_bytes(attributes, inputs[kX]->dtype) +
+         product_cuda_workspace_bytes(DecodedTypes(inputs, attributes).types(), outputs, attributes);
+}
+
+void quantised_matmul_cpu(const KernelArgs& args) {
+  const TensorView &x = args.inputs[kX], &addend = args.inputs[kAddend], &bias = args.inputs[kBias];
+  const TensorView& out = args.outputs[0];
+  const QuantisedWeight weight = weight_of(args);
+  const cpu::MatrixDecoder decoder{
+      .decode = [](const void* coded, const cpu::MatrixRange& range, DType dtype, int64_t stride,
+                   void* to) { decode(*static_cast<const QuantisedWeight*>(coded), range, dtype, stride, to); },
+      .coded = &weight};
+  cpu::matmul({.shape = product_shape(x.shape, {weight.rows, weight.columns}, args.attributes),
+               .a = {x.data, x.dtype, x.shape[1]},
+               .b = {nullptr, x.dtype, weight.columns, &decoder},
+               .c = out.data,
+               .c_dtype = out.dtype,
+               .c_stride = out.shape[1],
+               .alpha = static_cast<float>(args.attributes.real("alpha")),
+               .addend = addend.data,
+               .addend_dtype = addend.dtype,
+               .addend_stride = out.shape[1],
+               .bias = bias.data,
+               .bias_dtype = bias.dtype},
+              args.workspace, *args.threads);
+}
+
+const OpDef kQuantisedMatmul{.name = "quantised_matmul",
+                             .infer = infer,
+                             .vjp = vjp,
+                             .cost = cost,
+                             .workspace_bytes = workspace_bytes,
+                             .cuda_workspace_bytes = cuda_workspace_bytes,
+                             .in_place = {{0, kAddend}},
+                             .recompute_cost = RecomputeCost::kProduct,
+                             .cpu = quantised_matmul_cpu,
+                             .cuda = SPILLWAY_CUDA_KERNEL(quantised_matmul_cuda)};
+
+}  // namespace
+
+ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& weight,
+                         const QuantisedMatmulOptions& options) {
+  std::vector<ValueId> inputs = {x, options.addend, options.bias};
+  inputs.insert(inputs.end(), weight.parts.begin(), weight.parts.end());
+  const QuantisedFormat& format = weight.format;
+  return builder.append(kQuantisedMatmul, inputs,
+                        {{"rows", weight.rows},
+                         {"columns", weight.columns},
+                         {"coding", static_cast<int64_t>(format.coding)},
+                         {"block_size", format.block_size},
+                         {"nested", int64_t{format.nested}},
+                         {"weight_dtype", static_cast<int64_t>(format.weight_dtype)},
+                         {"transpose_a", int64_t{0}},
+                         {"transpose_b", int64_t{options.transpose}},
+                         {"alpha", options.alpha},
+                         {"dtype", static_cast<int64_t>(options.out_dtype.value_or(builder.type(x).dtype))}})[0];
+}
+
+}  // namespace spillway::ops

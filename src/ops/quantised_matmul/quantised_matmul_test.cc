@@ -1,0 +1,205 @@
+#include "ops/quantised_matmul/quantised_matmul.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "ops/matmul/matmul.h"
+#include "ops/testing.h"
+#include "tensor/codebook.h"
+
+using namespace spillway;
+using namespace spillway::ops::testing;
+using ops::QuantisedFormat;
+using ops::WeightCoding;
+
+namespace {
+
+float rounded_to(DType dtype, float value) {
+  if (dtype == DType::kBF16) return to_float(to_bf16(value));
+  return dtype == DType::kF16 ? to_float(to_f16(value)) : value;
+}
+
+// A weight of random codes, and its elements by the formulas of the formats, one after another.
+struct CodedWeight {
+  CodedWeight(const QuantisedFormat& of_format, int64_t of_rows, int64_t of_columns, DType computing)
+      : format(of_format), rows(of_rows), columns(of_columns) {
+    const std::vector<ValueType> types = ops::quantised_parts(format, rows, columns);
+    for (size_t i = 0; i < types.size(); ++i) {
+      const int64_t elems = types[i].shape.elems();
+      if (types[i].dtype == DType::kF32) {
+        Numbers scales = random_numbers(elems, 7 + i, 0.02);
+        for (double& scale : scales) scale = std::abs(scale) + 1e-3;
+        parts.push_back({types[i], rounded(scales, DType::kF32), false});
+      } else {
+        Numbers codes = random_integers(elems, 7 + i, types[i].dtype == DType::kI8 ? 255 : 256);
+        if (types[i].dtype == DType::kI8)
+          for (double& code : codes) code -= 127;
+        parts.push_back({types[i], codes, false});
+      }
+    }
+    for (int64_t i = 0; i < rows * columns; ++i)
+      elements.push_back(static_cast<double>(rounded_to(computing, rounded_to(format.weight_dtype, element(i)))));
+  }
+
+  [[nodiscard]] float number(size_t part, int64_t i) const {
+    return static_cast<float>(parts[part].numbers[static_cast<size_t>(i)]);
+  }
+  [[nodiscard]] float element(int64_t i) const {
+    if (format.coding == WeightCoding::kInt8) {
+      const float step = number(1, i / columns) * (1.0f / 127.0f);
+      return number(0, i) * step;
+    }
+    const int64_t block = i / format.block_size;
+    float scale = number(1, block);
+    if (format.nested) {
+      const float scaled = kDynamicSigned[static_cast<size_t>(scale)] * number(2, block / 256);
+      scale = scaled + number(2, parts[2].type.shape[0] - 1);
+    }
+    const auto pair = static_cast<unsigned>(number(0, i / 2));
+    const auto& table = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
+    return table[i % 2 == 0 ? pair >> 4 : pair & 15] * scale;
+  }
+
+  QuantisedFormat format;
+  int64_t rows, columns;
+  std::vector<OperandCase> parts;
+  Numbers elements;
+};
+
+std::vector<QuantisedFormat> all_formats() {
+  std::vector<QuantisedFormat> result;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    result.push_back({WeightCoding::kNf4, 64, true, dtype});
+    result.push_back({WeightCoding::kFp4, 32, true, dtype});
+    result.push_back({WeightCoding::kNf4, 128, false, dtype});
+    result.push_back({WeightCoding::kInt8, 64, false, dtype});
+  }
+  return result;
+}
+
+ValueId product(Builder& b, const std::vector<ValueId>& in, const CodedWeight& weight,
+                const ops::QuantisedMatmulOptions& options) {
+  const std::vector<ValueId> parts(in.begin() + 1, in.begin() + 1 + std::ssize(weight.parts));
+  return ops::quantised_matmul(b, in[0], {parts, weight.rows, weight.columns, weight.format}, options);
+}
+
+// x op(W), what the elements stand for.
+Numbers reference_product(const Numbers& x, const CodedWeight& weight, bool transpose) {
+  const int64_t n = transpose ? weight.rows : weight.columns, k = transpose ? weight.columns : weight.rows;
+  const int64_t m = std::ssize(x) / k;
+  Numbers out(static_cast<size_t>(m * n));
+  for (int64_t i = 0; i < m * n; ++i) {
+    double sum = 0;
+    for (int64_t l = 0; l < k; ++l) {
+      const int64_t at = transpose ? i % n * k + l : l * n + i % n;
+      sum += x[static_cast<size_t>(i / n * k + l)] * weight.elements[static_cast<size_t>(at)];
+    }
+    out[static_cast<size_t>(i)] = sum;
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a product with codes and its gradient agree with float64 for every format, both ways round") {
+  for (const QuantisedFormat& format : all_formats()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const bool transpose : {false, true}) {
+        CAPTURE(static_cast<int>(format.coding));
+        CAPTURE(name_of(format.weight_dtype));
+        CAPTURE(name_of(dtype));
+        CAPTURE(transpose);
+        constexpr int64_t tokens = 5;
+        const CodedWeight weight(format, 19, 23, dtype);  // blocks run over the ends of rows
+        const int64_t k = transpose ? weight.columns : weight.rows, n = transpose ? weight.rows : weight.columns;
+        OperationCase test{.tokens = tokens,
+                           .inputs = {{{dtype, {tokens, k}, true}, random_numbers(tokens * k, 1)}},
+                           .build =
+                               [&](Builder& b, const std::vector<ValueId>& in) {
+                                 return product(b, in, weight,
+                                                {.transpose = transpose, .alpha = 0.75, .addend = in.back()});
+                               },
+                           .reference =
+                               [&](const std::vector<Numbers>& in) {
+                                 Numbers out = reference_product(in[0], weight, transpose);
+                                 for (size_t i = 0; i < out.size(); ++i) out[i] = 0.75 * out[i] + in.back()[i];
+                                 return out;
+                               }};
+        test.inputs.insert(test.inputs.end(), weight.parts.begin(), weight.parts.end());
+        test.inputs.push_back({{dtype, {tokens, n}, true}, random_numbers(tokens * n, 2)});
+        check_operation(test);
+      }
+    }
+  }
+}
+
+TEST_CASE("a product with codes has the bits of the product with what they stand for") {
+  struct Size {
+    int64_t tokens, rows, columns;
+  };
+  for (const Size& size : {Size{1, 96, 320}, {70, 130, 576}, {7, 33, 1030}, {300, 17, 24}}) {
+    for (const QuantisedFormat& format : all_formats()) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        for (const bool transpose : {false, true}) {
+          CAPTURE(size.tokens);
+          CAPTURE(static_cast<int>(format.coding));
+          CAPTURE(transpose);
+          const CodedWeight weight(format, size.rows, size.columns, dtype);
+          const int64_t k = transpose ? size.columns : size.rows;
+          Graph graph;
+          Builder b(graph);
+          graph.tokens = size.tokens;
+          std::map<ValueId, Numbers> inputs;
+          const auto add = [&](const std::string& name, const ValueType& type, const Numbers& numbers) {
+            const ValueId id = b.input(name, type, ValueKind::kBatch);
+            inputs[id] = numbers;
+            return id;
+          };
+          std::vector<ValueId> in = {
+              add("x", {dtype, {size.tokens, k}, true}, rounded(random_numbers(size.tokens * k, 3), dtype))};
+          for (const OperandCase& part : weight.parts)
+            in.push_back(add("part" + std::to_string(in.size()), part.type, part.numbers));
+          const ValueId dense = add("w", {dtype, {size.rows, size.columns}}, weight.elements);
+          const ValueId coded = product(b, in, weight, {.transpose = transpose});
+          const ValueId plain = ops::matmul(b, in[0], dense, {.transpose_b = transpose});
+          b.result(coded);
+          b.result(plain);
+          for (const int threads : {1, 2}) {
+            const Run run(graph, inputs, {.threads = threads});
+            CHECK(run.numbers(coded) == run.numbers(plain));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("parts that are not those of the format are refused") {
+  Graph graph;
+  Builder b(graph);
+  graph.tokens = 4;
+  const ValueId x = b.input("x", {DType::kF32, {4, 64}, true}, ValueKind::kBatch);
+  const ValueId codes = b.input("codes", {DType::kU8, {64 * 8}}, ValueKind::kFrozenWeight);
+  const ValueId scales = b.input("scales", {DType::kF32, {16}}, ValueKind::kFrozenWeight);
+  const ValueId few = b.input("few", {DType::kF32, {15}}, ValueKind::kFrozenWeight);
+  const QuantisedFormat format{WeightCoding::kNf4, 64, false, DType::kF32};
+  const auto multiply = [&](std::vector<ValueId> parts, const QuantisedFormat& as) {
+    (void)ops::quantised_matmul(b, x, {parts, 16, 64, as});
+  };
+  CHECK_NOTHROW(multiply({codes, scales}, format));
+  CHECK_THROWS_WITH_AS(multiply({codes, few}, format),
+                       "[quantised_matmul] expected scales as f32[16], got f32[15]; cast it or check the model's sizes",
+                       InputError);
+  CHECK_THROWS_AS(multiply({codes}, format), InputError);
+  QuantisedFormat odd = format;
+  odd.block_size = 48;
+  CHECK_THROWS_WITH_AS(multiply({codes, scales}, odd), doctest::Contains("power of two from 32 to 4096, got 48"),
+                       InputError);
+  odd = format;
+  odd.weight_dtype = DType::kI32;
+  CHECK_THROWS_AS(multiply({codes, scales}, odd), InputError);
+}

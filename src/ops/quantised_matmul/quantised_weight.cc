@@ -1,0 +1,30 @@
+#include "ops/quantised_matmul/quantised_weight.h"
+
+#include "base/math.h"
+#include "ops/quantised_matmul/decoders.h"
+
+namespace spillway::ops {
+
+std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns) {
+  if (format.coding == WeightCoding::kInt8) return {{DType::kI8, {rows, columns}}, {DType::kF32, {rows}}};
+  const int64_t elems = rows * columns, blocks = div_ceil(elems, format.block_size);
+  const ValueType codes{DType::kU8, {div_ceil(elems, int64_t{2})}};
+  if (!format.nested) return {codes, {DType::kF32, {blocks}}};
+  return {codes, {DType::kU8, {blocks}}, {DType::kF32, {div_ceil(blocks, kNestedBlock) + 1}}};
+}
+
+QuantisedWeight quantised_weight(const QuantisedFormat& format, int64_t rows, int64_t columns,
+                                 std::span<const TensorView> parts) {
+  return {.codes = parts[0].data,
+          .scales = parts[1].data,
+          .nested = parts.size() > 2 ? parts[2].as<float>() : nullptr,
+          .rows = rows,
+          .columns = columns,
+          .format = format};
+}
+
+void decode(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride, void* out) {
+  (weight.format.coding == WeightCoding::kInt8 ? decode_int8 : decode_four_bit)(weight, range, dtype, stride, out);
+}
+
+}  // namespace spillway::ops
