@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/decoder/decoder.h"
 #include "model/merge.h"
 #include "model/weights.h"
-#include "tests/support/int8_storage.h"
+#include "tests/support/coded_model.h"
 #include "tests/support/mode_jobs.h"
 #include "train/state.h"
 
@@ -21,31 +20,22 @@ using namespace spillway::testing;
 
 namespace {
 
-// A golden model whose linear layers are codes, and the dense one that these stand for.
-class CodedModel {
- public:
-  explicit CodedModel(const std::string& name = "qwen3") { write_int8_model(kGoldenModels / name, coded(), decoded()); }
+TinySetup lora_setup(DType dtype) {
+  return {.adapter = "adapter", .dtype = dtype, .dropout = 0.1, .accumulates = false, .threads = 1};
+}
 
-  [[nodiscard]] std::filesystem::path coded() const { return folder_.path() / "coded"; }
-  [[nodiscard]] std::filesystem::path decoded() const { return folder_.path() / "decoded"; }
-  [[nodiscard]] std::filesystem::path beside(const char* name) const { return folder_.path() / name; }
-  [[nodiscard]] ModelPtr model() const {
-    DecoderConfig config = read_decoder_config(coded());
-    config.linear_storage = &kInt8Rows;
-    return make_decoder(config);
-  }
+// With the codes that the model's files hold.
+TinySetup coded_setup(DType dtype, const StoragePtr& storage) {
+  TinySetup setup = lora_setup(dtype);
+  setup.in_files.storage = storage;
+  return setup;
+}
 
- private:
-  TemporaryFolder folder_;
-};
-
-TinySetup lora_setup(DType dtype, const StorageDef& storage) {
-  return {.adapter = "adapter",
-          .dtype = dtype,
-          .dropout = 0.1,
-          .accumulates = false,
-          .threads = 1,
-          .linear_storage = &storage};
+// With codes that are made as the weights are loaded.
+TinySetup encoding_setup(DType dtype, const StoragePtr& storage) {
+  TinySetup setup = lora_setup(dtype);
+  setup.linear_storage = {.storage = storage};
+  return setup;
 }
 
 std::string contents(const std::filesystem::path& path) { return read_file(path, 1 << 24); }
@@ -53,41 +43,50 @@ std::string contents(const std::filesystem::path& path) { return read_file(path,
 }  // namespace
 
 TEST_CASE("a model whose layers are codes trains as the one that these stand for, bit for bit") {
-  for (const std::string name : {"llama_bias", "qwen3"}) {
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const StoragePtr& storage : quantised_storages(dtype)) {
+      const std::string name = dtype == DType::kF32 ? "llama_bias" : "qwen3";
       CAPTURE(name);
-      CAPTURE(name_of(dtype));
-      const CodedModel model(name);
-      const ModeJobs coded(lora_setup(dtype, kInt8Rows), model.coded().string());
-      const ModeJobs decoded(lora_setup(dtype, kDense), model.decoded().string());
-      CHECK(coded.outcome(kPlainJob) == decoded.outcome(kPlainJob));
+      CAPTURE(storage->name());
+      const CodedModel model(kGoldenModels / name, storage);
+      const ModeJobs coded(coded_setup(dtype, storage), model.coded().string());
+      const ModeJobs encoded(encoding_setup(dtype, storage), model.original().string());
+      const ModeJobs decoded(lora_setup(dtype), model.decoded().string());
+      const auto expected = decoded.outcome(kPlainJob);
+      CHECK(coded.outcome(kPlainJob) == expected);
+      CHECK(encoded.outcome(kPlainJob) == expected);
     }
   }
 }
 
 TEST_CASE("codes and scales live where plans want them, and no plan changes a bit") {
-  const CodedModel model;
-  const ModeJobs jobs(lora_setup(DType::kBF16, kInt8Rows), model.coded().string());
+  const StoragePtr storage = quantised_storages(DType::kBF16)[0];
+  const CodedModel model(kGoldenModels / "qwen3", storage);
+  const ModeJobs jobs(coded_setup(DType::kBF16, storage), model.coded().string());
   check_modes(jobs);
-  // Streamed layers read them from the user's files.
-  std::optional<train::JobTiers> tiers;
-  const TinyTraining training = jobs.training("layer_offloading: disk\n", tiers);
-  const ParameterTable& parameters = training.training().model.parameters;
-  const Parameter* p = parameters.find("model.layers.1.mlp.up_proj.weight");
-  REQUIRE(p->values.size() == 2);
-  for (const ValueId id : p->values) {
-    const auto& homes = training.plan().program.homes;
-    const auto home = std::find_if(homes.begin(), homes.end(), [&](const Operand& o) { return o.value == id; });
-    REQUIRE(home != homes.end());
-    CHECK(home->place.tier == Tier::kFiles);
+  // Streamed layers read them from the user's files; what is made from dense weights is in the scratch.
+  const ModeJobs encoding(encoding_setup(DType::kBF16, storage), model.original().string());
+  CHECK(encoding.outcome("layer_offloading: disk\n") == jobs.outcome(kPlainJob));
+  for (const ModeJobs* of : {&jobs, &encoding}) {
+    std::optional<train::JobTiers> tiers;
+    const TinyTraining training = of->training("layer_offloading: disk\n", tiers);
+    const Parameter* p = training.training().model.parameters.find("model.layers.1.mlp.up_proj.weight");
+    REQUIRE(p->values.size() == storage->parts(p->spec()).size());
+    for (const ValueId id : p->values) {
+      const auto& homes = training.plan().program.homes;
+      const auto home = std::find_if(homes.begin(), homes.end(), [&](const Operand& o) { return o.value == id; });
+      REQUIRE(home != homes.end());
+      CHECK(home->place.tier == (of == &jobs ? Tier::kFiles : Tier::kDisk));
+    }
   }
 }
 
 TEST_CASE("an adapter beside codes is saved as beside any base, and merges with what they stand for") {
-  const CodedModel model;
-  for (const StorageDef* storage : {&kInt8Rows, &kDense}) {
-    const bool coded = storage == &kInt8Rows;
-    TinyTraining training(coded ? model.coded() : model.decoded(), lora_setup(DType::kF32, *storage));
+  const StoragePtr storage = quantised_storages(DType::kF32)[0];
+  const CodedModel model(kGoldenModels / "qwen3", storage);
+  for (const bool coded : {true, false}) {
+    TinyTraining training(coded ? model.coded() : model.decoded(),
+                          coded ? coded_setup(DType::kF32, storage) : lora_setup(DType::kF32));
     TinyOutcome outcome;
     train_steps(training, 0, 2, 1, outcome);
     const std::filesystem::path adapter = model.beside(coded ? "coded_adapter" : "decoded_adapter");
@@ -103,7 +102,7 @@ TEST_CASE("an adapter beside codes is saved as beside any base, and merges with 
 }
 
 TEST_CASE("files of coded weights are checked part by part") {
-  const CodedModel model;
+  const CodedModel model(kGoldenModels / "qwen3", quantised_storages(DType::kF32)[2]);
   const auto open = [](const std::filesystem::path& folder, const ModelPtr& read) {
     (void)open_model_weights(folder, parameters_of(*read));
   };
@@ -114,9 +113,12 @@ TEST_CASE("files of coded weights are checked part by part") {
                        doctest::Contains("q_proj.weight' in F32, F16 or BF16, got 'I8'"), InputError);
 }
 
-TEST_CASE("a weight that is trained is dense, whatever the storage of the others") {
-  const CodedModel model;
-  for (const Parameter& p : parameters_of(*model.model(), {.train_base = true})) CHECK(p.storage == &kDense);
+TEST_CASE("a weight that is trained, or is none of a linear layer, is dense, whatever the storage of the others") {
+  const CodedModel model(kGoldenModels / "qwen3", quantised_storages(DType::kF32)[0]);
+  for (const Parameter& p : parameters_of(*model.model(), {.train_base = true})) CHECK(!p.storage->is_coded());
   for (const Parameter& p : parameters_of(*model.model()))
-    CHECK((p.storage == &kInt8Rows) == (p.role == ParameterRole::kLinear));
+    CHECK(p.storage->is_coded() == (p.role == ParameterRole::kLinear));
+  const LinearStorage some{model.storage(), {"model.layers.0.mlp.up_proj"}};
+  for (const Parameter& p : parameters_of(*read_model(model.original()), {.linear_storage = some}))
+    CHECK(p.storage->is_coded() == (p.role == ParameterRole::kLinear && p.module != "model.layers.0.mlp.up_proj"));
 }

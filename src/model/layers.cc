@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-Layers::Layers(Builder& builder, const ModelOptions& options, const StorageDef& linear_storage)
-    : builder_(builder), options_(options), linear_storage_(linear_storage) {}
+Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files)
+    : builder_(builder), options_(options), in_files_(in_files) {}
 
 ValueId Layers::declare_dropout() {
   if (options_.lora && options_.lora->dropout > 0)
@@ -37,15 +37,19 @@ ValueId Layers::constant(std::string name, std::vector<float> content) {
 
 ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
-  if (!w.trained) w.storage = &linear_storage_;
-  const StorageDef& storage = *w.storage;
-  const std::vector<ValueId> parts = add(std::move(w)).values;
+  w.source.storage = in_files_.of(layer.module);
+  if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(layer.module) : w.source.storage;
+  const Parameter& added = add(std::move(w));
+  const StoragePtr storage = added.storage;
+  const WeightSpec spec = added.spec();
+  const std::vector<ValueId> parts = added.values;
   const ValueId update = adapter_update(layer, x);
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
   const bool joins_late = update != kNone && residual != kNone;
   const ValueId bias = layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
-  const ValueId y = storage.linear(builder_, x, parts, {.addend = update != kNone ? update : residual, .bias = bias});
+  const ops::LinearOptions added_up{.addend = update != kNone ? update : residual, .bias = bias};
+  const ValueId y = storage->linear(builder_, x, spec, parts, added_up);
   return joins_late ? ops::add(builder_, y, residual) : y;
 }
 
@@ -73,7 +77,7 @@ ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
 
 const Parameter& Layers::add(Parameter parameter) {
   const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
-  for (const StoragePart& part : parameter.storage->parts(parameter.shape, parameter.dtype)) {
+  for (const StoragePart& part : parameter.storage->parts(parameter.spec())) {
     parameter.values.push_back(
         builder_.input(fmt::format("{}{}", parameter.name, part.suffix), {part.dtype, part.shape}, kind));
   }

@@ -25,8 +25,9 @@ struct LinearLayer {
 // The options are borrowed.
 class Layers {
  public:
-  // `linear_storage`: of the linear layers' weights, where they are not trained.
-  Layers(Builder& builder, const ModelOptions& options, const StorageDef& linear_storage = kDense);
+  // `in_files`: how the model's files keep the weights of linear layers; the graph keeps them so, too, unless the
+  // options say otherwise.
+  Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files = {});
 
   // Declares what adapters with dropout read, i64 [1], below 0 for none. Returns kNone where there is no dropout.
   ValueId declare_dropout();
@@ -54,7 +55,7 @@ class Layers {
 
   Builder& builder_;
   const ModelOptions& options_;
-  const StorageDef& linear_storage_;
+  LinearStorage in_files_;
   ValueId dropout_seed_ = kNone;
   ParameterTable parameters_;
   int64_t trained_ = 0;  // parameters so far

@@ -57,7 +57,7 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
     specs[name] = {name, entry.tensor->dtype().value(), entry.tensor->shape};
   for (const Parameter& p : parameters) {
     if (!p.is_of_model()) continue;
-    const bool coded = p.storage->decode != nullptr;
+    const bool coded = p.source.storage->is_coded();
     const DType dtype = coded ? p.dtype : base.find(p.source.name)->dtype().value();
     if (coded) {
       for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
@@ -69,32 +69,17 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
   return result;
 }
 
-std::vector<float> read_stored(const SafetensorsFolder& folder, const std::string& tensor, int64_t elems) {
+std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
   std::vector<float> values(static_cast<size_t>(elems));
-  StoredWeight(folder, tensor).read({values.data(), DType::kF32, {elems}}, 0);
-  return values;
-}
-
-std::vector<float> decode(const SafetensorsFolder& folder, const Parameter& p) {
-  std::vector<std::vector<std::byte>> contents;
-  std::vector<TensorView> parts;
-  for (const auto& [name, shape, dtype] : p.tensors()) {
-    TensorView part{nullptr, dtype.value(), shape};
-    contents.emplace_back(static_cast<size_t>(part.bytes()));
-    part.data = contents.back().data();
-    folder.read(name, part.dtype, part.data);
-    parts.push_back(part);
-  }
-  std::vector<float> values(static_cast<size_t>(p.shape.elems()));
-  p.storage->decode(parts, values.data());
+  weight.read({values.data(), DType::kF32, {elems}}, 0);
   return values;
 }
 
 // A weight of the merged model, in f32.
 std::vector<float> merged_weight(const Parameter& p, const ParameterTable& parameters, const LoraOptions& lora,
                                  const SafetensorsFolder& base, const SafetensorsFolder& adapter, ThreadPool& pool) {
-  if (p.trained) return read_stored(adapter, adapter_tensor_name(p.name), p.shape.elems());
-  std::vector<float> values = p.storage->decode ? decode(base, p) : read_stored(base, p.source.name, p.shape.elems());
+  if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
+  std::vector<float> values = read_stored({base, p}, p.shape.elems());
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
   if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale(), adapter, pool);
   return values;
@@ -147,7 +132,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   for (const TensorSpec& spec : specs) {
     const Parameter* p = parameters.find(spec.name);  // null for what the base has besides
     const std::vector<float> values = p && p->is_of_model() ? merged_weight(*p, parameters, lora, base, factors, pool)
-                                                            : read_stored(base, spec.name, spec.elems());
+                                                            : read_stored({base, spec.name}, spec.elems());
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();

@@ -26,6 +26,7 @@ struct ModelOptions {
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
   bool train_base = false;   // full fine-tuning; false: the base is frozen
   std::optional<LoraOptions> lora;
+  std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
 };
 
 // A model in a graph.
@@ -92,8 +93,8 @@ class Model {
 // The model in a Hugging Face folder. No weights are read. Throws InputError.
 [[nodiscard]] ModelPtr read_model(const std::filesystem::path& folder);
 
-// The parameters of a model without its graph; they have no values. Of the options only `dtype`, `train_base` and
-// `lora` matter.
+// The parameters of a model without its graph; they have no values. Of the options only `dtype`, `train_base`,
+// `lora` and `linear_storage` matter.
 [[nodiscard]] ParameterTable parameters_of(const Model& model, ModelOptions options = {});
 
 // What a model of text says of it. Throws InputError at `where` (a config key) for a model that reads none.

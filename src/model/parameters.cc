@@ -6,14 +6,6 @@
 
 namespace spillway {
 
-std::vector<ParameterTensor> Parameter::tensors() const {
-  if (!storage->decode) return {{source.name, source.shape, {}}};
-  std::vector<ParameterTensor> result;
-  for (const StoragePart& part : storage->parts(source.shape, dtype))
-    result.push_back({fmt::format("{}{}", source.name, part.suffix), part.shape, part.dtype});
-  return result;
-}
-
 size_t ParameterTable::add(Parameter parameter) {
   const bool is_new = index_.emplace(parameter.name, list_.size()).second;
   SPILLWAY_CHECK(is_new, "{} is there twice", parameter.name);

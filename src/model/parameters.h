@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,17 +27,12 @@ enum class ParameterRole : uint8_t {
   kConstant,   // computed from the config
 };
 
-// The tensor of a model's files that a weight starts as.
+// What a weight starts as, in a model's files.
 struct ParameterSource {
   std::string name;
   Shape shape;  // perhaps with fewer rows than the weight has: the others are those of tokens that were added
-};
-
-// A tensor of a model's files that holds a weight, or a part of it.
-struct ParameterTensor {
-  std::string name;
-  Shape shape;
-  std::optional<DType> dtype;  // empty: any floating dtype
+  StoragePtr storage =
+      dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
 };
 
 struct Parameter {
@@ -48,7 +42,7 @@ struct Parameter {
   Shape shape;
   DType dtype = DType::kF32;  // that the graph computes with
   bool trained = false;       // then its storage is dense
-  const StorageDef* storage = &kDense;
+  StoragePtr storage = dense_storage();
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant
@@ -59,8 +53,13 @@ struct Parameter {
     SPILLWAY_CHECK(values.size() == 1, "{} has {} values", name, values.size());
     return values[0];
   }
-  // Those of a model's files that hold it, in the order of `values`. REQUIRES: is_of_model().
-  [[nodiscard]] std::vector<ParameterTensor> tensors() const;
+  [[nodiscard]] WeightSpec spec() const { return {shape, dtype}; }
+  // Those of a model's files that hold it. REQUIRES: is_of_model().
+  [[nodiscard]] std::vector<ParameterTensor> tensors() const {
+    return source.storage->tensors(source.name, {source.shape, dtype});
+  }
+  // Whether the files hold the very parts that the graph has.
+  [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage; }
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }

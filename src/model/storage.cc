@@ -1,16 +1,49 @@
 #include "model/storage.h"
 
+#include "base/error.h"
+
 namespace spillway {
 namespace {
 
-std::vector<StoragePart> dense_parts(const Shape& weight, DType dtype) { return {{"", dtype, weight}}; }
-
-ValueId dense_linear(Builder& builder, ValueId x, std::span<const ValueId> parts, const ops::LinearOptions& options) {
-  return ops::linear(builder, x, parts[0], options);
-}
+class DenseStorage final : public Storage {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "dense"; }
+  [[nodiscard]] std::vector<StoragePart> parts(const WeightSpec& weight) const override {
+    return {{"", weight.dtype, weight.shape}};
+  }
+  [[nodiscard]] ValueId linear(Builder& builder, ValueId x, const WeightSpec&, std::span<const ValueId> parts,
+                               const ops::LinearOptions& options) const override {
+    return ops::linear(builder, x, parts[0], options);
+  }
+  [[nodiscard]] bool is_coded() const override { return false; }
+  [[nodiscard]] std::vector<ParameterTensor> tensors(const std::string& name, const WeightSpec& weight) const override {
+    return {{name, weight.shape, {}}};
+  }
+  void encode(const std::string&, const WeightSpec&, const Source&, const Append&, ThreadPool&) const override {
+    report_bug(__FILE__, __LINE__, "encode", "a dense weight has no codes");
+  }
+  void decode(const WeightSpec&, std::span<const TensorView>, float*) const override {
+    report_bug(__FILE__, __LINE__, "decode", "a dense weight has no codes");
+  }
+};
 
 }  // namespace
 
-const StorageDef kDense{.name = "dense", .parts = dense_parts, .linear = dense_linear, .decode = nullptr};
+std::vector<ParameterTensor> Storage::tensors(const std::string& name, const WeightSpec& weight) const {
+  std::vector<ParameterTensor> result;
+  for (const StoragePart& part : parts(weight))
+    result.push_back({fmt::format("{}{}", name, part.suffix), part.shape, part.dtype});
+  return result;
+}
+
+void Storage::read(const SafetensorsFolder& folder, const std::string& name, const WeightSpec& weight, size_t part,
+                   const TensorView& piece, int64_t first) const {
+  folder.read(tensors(name, weight)[part].name, first, piece.elems(), piece.dtype, piece.data);
+}
+
+const StoragePtr& dense_storage() {
+  static const StoragePtr storage = std::make_shared<DenseStorage>();
+  return storage;
+}
 
 }  // namespace spillway

@@ -24,9 +24,9 @@ StoredWeights find_stored_weights(const ParameterTable& parameters, const Safete
     if (known == result.files.end()) result.files.push_back(file->path());
   };
   for (const Parameter& p : parameters) {
-    if (p.trained || !p.is_of_model()) continue;
+    if (p.trained || !p.is_of_model() || !p.is_stored_as_used()) continue;
     const std::vector<ParameterTensor> tensors = p.tensors();
-    const std::vector<StoragePart> parts = p.storage->parts(p.shape, p.dtype);
+    const std::vector<StoragePart> parts = p.storage->parts(p.spec());
     for (size_t i = 0; i < parts.size(); ++i) find(tensors[i].name, parts[i], p.values[i]);
   }
   return result;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -94,12 +95,53 @@ void check_values(const SafetensorsFolder& folder, const StoredTensor& tensor) {
 }
 
 void read_weight(const SafetensorsFolder& folder, std::string_view tensor, ValueId value, ValueStore& store) {
-  if (store.is_in_files(value)) {
-    check_values(folder, *folder.find(tensor));
-    return;
-  }
   StoredWeight weight(folder, tensor);
   store.write(value, [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
+}
+
+// Reads what the files hold of a coded weight's part in pieces and drops them: reading refuses what cannot be.
+void check_part(const SafetensorsFolder& folder, const Parameter& p, size_t part, const StoragePart& type) {
+  const int64_t elems = type.shape.elems();
+  std::vector<std::byte> piece(static_cast<size_t>(std::min(kPieceElems, elems) * size_of(type.dtype)));
+  for (int64_t first = 0; first < elems; first += kPieceElems) {
+    const TensorView view{piece.data(), type.dtype, {std::min(kPieceElems, elems - first)}};
+    p.storage->read(folder, p.source.name, p.spec(), part, view, first);
+  }
+}
+
+// Parts that the files hold.
+void read_parts(const SafetensorsFolder& folder, const Parameter& p, ValueStore& store) {
+  const std::vector<StoragePart> parts = p.storage->parts(p.spec());
+  for (size_t part = 0; part < parts.size(); ++part) {
+    if (store.is_in_files(p.values[part])) {
+      check_part(folder, p, part, parts[part]);
+      continue;
+    }
+    store.write(p.values[part], [&](const TensorView& piece, int64_t first) {
+      p.storage->read(folder, p.source.name, p.spec(), part, piece, first);
+    });
+  }
+}
+
+void encode_weight(const SafetensorsFolder& folder, const Parameter& p, ValueStore& store, ThreadPool& pool) {
+  StoredWeight source(folder, p);
+  std::vector<std::unique_ptr<ValueStore::Writer>> writers;
+  for (const ValueId value : p.values) writers.push_back(store.writer(value));
+  p.storage->encode(
+      p.name, p.spec(),
+      [&](int64_t first, int64_t count, float* into) {
+        source.read({into, DType::kF32, {count}}, first);
+      },
+      [&](size_t part, const void* elements, int64_t count) { writers[part]->append(elements, count); }, pool);
+}
+
+// A frozen weight of the base.
+void load_weight(const SafetensorsFolder& folder, const Parameter& p, ValueStore& store, ThreadPool& pool) {
+  if (p.storage->is_coded())
+    return p.is_stored_as_used() ? read_parts(folder, p, store) : encode_weight(folder, p, store, pool);
+  if (store.is_in_files(p.value())) return check_values(folder, *folder.find(p.source.name));
+  StoredWeight weight(folder, p);
+  store.write(p.value(), [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
 }
 
 // Calls `visit(parameter)` for those of which the folder holds a copy.
@@ -113,6 +155,24 @@ void for_copies(const ParameterTable& parameters, const SafetensorsFolder& folde
 
 StoredWeight::StoredWeight(const SafetensorsFolder& folder, std::string_view name)
     : folder_(folder), name_(name), stored_elems_(folder.find(name)->elems()) {}
+
+StoredWeight::StoredWeight(const SafetensorsFolder& folder, const Parameter& p)
+    : folder_(folder), name_(p.source.name), stored_elems_(p.source.shape.elems()) {
+  const WeightSpec stored{p.source.shape, p.dtype};
+  const Storage& storage = *p.source.storage;
+  if (!storage.is_coded()) return;
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<TensorView> parts;
+  for (const StoragePart& part : storage.parts(stored)) {
+    TensorView view{nullptr, part.dtype, part.shape};
+    contents.emplace_back(static_cast<size_t>(view.bytes()));
+    view.data = contents.back().data();
+    storage.read(folder, name_, stored, parts.size(), view, 0);
+    parts.push_back(view);
+  }
+  decoded_.resize(static_cast<size_t>(stored_elems_));
+  storage.decode(stored, parts, decoded_.data());
+}
 
 void StoredWeight::compute_mean() {
   const std::vector<int64_t>& shape = folder_.find(name_)->shape;
@@ -128,6 +188,10 @@ void StoredWeight::compute_mean() {
 }
 
 void StoredWeight::read(const TensorView& piece, int64_t first) {
+  if (!decoded_.empty()) {
+    convert_floats(decoded_.data() + first, DType::kF32, piece.data, piece.dtype, piece.elems());
+    return;
+  }
   const int64_t stored = std::clamp(stored_elems_ - first, int64_t{0}, piece.elems());
   if (stored > 0) folder_.read(name_, first, stored, piece.dtype, piece.data);
   if (stored == piece.elems()) return;
@@ -169,12 +233,10 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
 }
 
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
+  ThreadPool pool(available_cpus());
   for (const Parameter& p : parameters) {
     if (p.trained) continue;
-    if (p.is_of_model()) {
-      const std::vector<ParameterTensor> tensors = p.tensors();
-      for (size_t i = 0; i < tensors.size(); ++i) read_weight(folder, tensors[i].name, p.values[i], store);
-    }
+    if (p.is_of_model()) load_weight(folder, p, store, pool);
     if (p.role != ParameterRole::kConstant) continue;
     store.write(p.value(), [&](const TensorView& piece, int64_t first) {
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());

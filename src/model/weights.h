@@ -24,12 +24,14 @@ namespace spillway {
 [[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder,
                                                      const ParameterTable& parameters, const LoraOptions& lora);
 
-// Reads a stored weight, whose rows may be fewer than wanted: a row for a token that was added is the mean of the
-// stored ones, as transformers starts it (but for noise of 1e-9 of their covariance).
+// Reads the elements of a stored weight, whose rows may be fewer than wanted: a row for a token that was added is the
+// mean of the stored ones, as transformers starts it (but for noise of 1e-9 of their covariance).
 class StoredWeight {
  public:
   // REQUIRES: the folder has `name`, and lives longer.
   StoredWeight(const SafetensorsFolder& folder, std::string_view name);
+  // The source of a parameter; one that is coded is decoded as a whole, into memory.
+  StoredWeight(const SafetensorsFolder& folder, const Parameter& parameter);
   // Elements [first, first + piece.elems()) in the piece's dtype.
   void read(const TensorView& piece, int64_t first);
 
@@ -39,12 +41,13 @@ class StoredWeight {
   const SafetensorsFolder& folder_;
   std::string name_;
   int64_t stored_elems_;
-  std::vector<float> mean_;  // of the rows; empty until it is needed
+  std::vector<float> mean_;     // of the rows; empty until it is needed
+  std::vector<float> decoded_;  // the elements of a coded weight
 };
 
-// Fills the base weights that are not trained from `folder`, converted to their dtypes, and the constants. NaN and
-// infinity are refused, also in weights that stay in the files, and so is a head that differs from the embedding which
-// it is tied to.
+// Fills the base weights that are not trained from `folder`, converted to their dtypes and storages, and the constants.
+// NaN and infinity are refused, also in weights that stay in the files, and so is a head that differs from the
+// embedding which it is tied to.
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
 // Fills the LoRA factors, and what is trained in full beside them, from an adapter's `folder`. NaN and infinity are

@@ -80,8 +80,9 @@ struct TinySetup {
   bool accumulates = true;
   int threads = 2;
   std::optional<int64_t> device_budget;
-  Device* device = nullptr;  // null: the CPU
-  const StorageDef* linear_storage = &kDense;
+  Device* device = nullptr;     // null: the CPU
+  LinearStorage in_files = {};  // how the model's files have the linear layers
+  std::optional<LinearStorage> linear_storage = {};
 };
 
 inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.device : cpu_device(); }
@@ -90,12 +91,13 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   train::Job job;
   job.config.model.base_model = model.string();
   DecoderConfig config = read_decoder_config(model);
-  config.linear_storage = setup.linear_storage;
+  config.linear_storage = setup.in_files;
   job.model = make_decoder(std::move(config));
   ModelOptions& options = job.graph.model;
   options.dtype = setup.dtype;
   options.tokens = 48;
   options.max_sequences = 5;
+  options.linear_storage = setup.linear_storage;
   options.train_base = setup.adapter.empty();
   if (!setup.adapter.empty()) {
     job.config.adapter.emplace().model_dir = (model / setup.adapter).string();

@@ -100,7 +100,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   const ValueId ids = add_column(builder, kIds, per_token, result.columns);
   const ValueId positions = add_column(builder, kPositions, per_token, result.columns);
   const ValueId offsets = add_column(builder, kSeqOffsets, {DType::kI32, {options.max_sequences + 1}}, result.columns);
-  Layers layers(builder, options, *config_.linear_storage);
+  Layers layers(builder, options, config_.linear_storage);
   result.dropout_seed = layers.declare_dropout();
   DecoderParts parts(layers, config_, positions);
   result.hidden = append_layers(builder, config_, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
@@ -120,7 +120,7 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
   result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
-  Layers layers(builder, options, *config_.linear_storage);
+  Layers layers(builder, options, config_.linear_storage);
   DecoderParts parts(layers, config_, result.positions);
   const ValueId hidden =
       append_layers(builder, config_, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {

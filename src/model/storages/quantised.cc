@@ -1,0 +1,131 @@
+#include "model/storages/quantised.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/convert.h"
+#include "ops/quantise/four_bit.h"
+#include "ops/quantise/int8_rows.h"
+#include "ops/quantised_matmul/quantised_matmul.h"
+
+namespace spillway {
+namespace {
+
+using ops::QuantisedFormat;
+using ops::WeightCoding;
+
+constexpr int64_t kPieceElems = int64_t{1} << 20;  // that are encoded at a time; whole blocks
+
+// What is left of the elements in the dtype that the weight has before it is quantised.
+void round_to(DType dtype, std::span<float> elements) {
+  constexpr size_t kBuffer = 4096;
+  std::array<uint16_t, kBuffer> rounded;
+  if (dtype == DType::kF32) return;
+  for (size_t first = 0; first < elements.size(); first += kBuffer) {
+    const std::span<float> some = elements.subspan(first, std::min(kBuffer, elements.size() - first));
+    convert_floats(some.data(), DType::kF32, rounded.data(), dtype, std::ssize(some));
+    convert_floats(rounded.data(), dtype, some.data(), DType::kF32, std::ssize(some));
+  }
+}
+
+class QuantisedStorage final : public Storage {
+ public:
+  explicit QuantisedStorage(const QuantisedFormat& format) : format_(format) {}
+
+  [[nodiscard]] std::string_view name() const override {
+    constexpr std::array<std::string_view, 3> kNames = {"nf4", "fp4", "int8"};
+    return kNames[static_cast<size_t>(format_.coding)];
+  }
+  [[nodiscard]] std::vector<StoragePart> parts(const WeightSpec& weight) const override {
+    constexpr std::array<std::string_view, 3> kFourBit = {"", ".absmax", ".nested_absmax"}, kInt8 = {"", ".SCB", ""};
+    const auto& suffixes = is_int8() ? kInt8 : kFourBit;
+    std::vector<StoragePart> result;
+    for (const ValueType& type : ops::quantised_parts(format_, weight.shape[0], weight.shape[1]))
+      result.push_back({suffixes[result.size()], type.dtype, type.shape});
+    return result;
+  }
+  [[nodiscard]] ValueId linear(Builder& builder, ValueId x, const WeightSpec& weight, std::span<const ValueId> parts,
+                               const ops::LinearOptions& options) const override {
+    return ops::quantised_matmul(
+        builder, x, {.parts = parts, .rows = weight.shape[0], .columns = weight.shape[1], .format = format_},
+        {.addend = options.addend, .bias = options.bias});
+  }
+  void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
+              ThreadPool& pool) const override {
+    is_int8() ? encode_int8(name, weight, source, append, pool) : encode_four_bit(name, weight, source, append, pool);
+  }
+  void decode(const WeightSpec& weight, std::span<const TensorView> parts, float* elements) const override {
+    ops::decode(ops::quantised_weight(format_, weight.shape[0], weight.shape[1], parts),
+                {.rows = weight.shape[0], .columns = weight.shape[1]}, DType::kF32, weight.shape[1], elements);
+  }
+
+ private:
+  [[nodiscard]] bool is_int8() const { return format_.coding == WeightCoding::kInt8; }
+
+  void encode_four_bit(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
+                       ThreadPool& pool) const {
+    const ops::FourBitFormat format{
+        .type = format_.coding == WeightCoding::kNf4 ? ops::FourBitType::kNf4 : ops::FourBitType::kFp4,
+        .block_size = format_.block_size,
+        .double_quant = format_.nested};
+    const int64_t elems = weight.shape.elems();
+    std::vector<float> absmax(static_cast<size_t>(ops::four_bit_blocks(elems, format.block_size)));
+    std::vector<float> piece(static_cast<size_t>(std::min(kPieceElems, elems)));
+    std::vector<uint8_t> codes(static_cast<size_t>(ops::four_bit_code_bytes(std::ssize(piece))));
+    for (int64_t first = 0; first < elems; first += kPieceElems) {
+      const int64_t count = std::min(kPieceElems, elems - first), bytes = ops::four_bit_code_bytes(count);
+      const std::span<float> some(piece.data(), static_cast<size_t>(count));
+      source(first, count, some.data());
+      round_to(format_.weight_dtype, some);
+      ops::quantise_four_bit(
+          some, format, {codes.data(), static_cast<size_t>(bytes)},
+          std::span(absmax).subspan(static_cast<size_t>(first / format.block_size),
+                                    static_cast<size_t>(ops::four_bit_blocks(count, format.block_size))),
+          pool);
+      append(0, codes.data(), bytes);
+    }
+    expect_finite(name, absmax);
+    if (!format.double_quant) return append(1, absmax.data(), std::ssize(absmax));
+    std::vector<uint8_t> nested_codes(absmax.size());
+    std::vector<float> nested(static_cast<size_t>(div_ceil(std::ssize(absmax), ops::kNestedBlock)));
+    const float offset = ops::double_quantise(absmax, nested_codes, nested, pool);
+    nested.push_back(offset);
+    append(1, nested_codes.data(), std::ssize(nested_codes));
+    append(2, nested.data(), std::ssize(nested));
+  }
+
+  void encode_int8(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
+                   ThreadPool& pool) const {
+    const int64_t rows = weight.shape[0], columns = weight.shape[1];
+    const int64_t step = std::max<int64_t>(1, kPieceElems / std::max<int64_t>(1, columns));
+    std::vector<float> piece(static_cast<size_t>(std::min(step, rows) * columns)), scales(static_cast<size_t>(rows));
+    std::vector<int8_t> codes(piece.size());
+    for (int64_t row = 0; row < rows; row += step) {
+      const int64_t count = std::min(step, rows - row);
+      const std::span<float> some(piece.data(), static_cast<size_t>(count * columns));
+      source(row * columns, std::ssize(some), some.data());
+      round_to(format_.weight_dtype, some);
+      ops::quantise_int8_rows(some, std::span(codes).first(some.size()),
+                              std::span(scales).subspan(static_cast<size_t>(row), static_cast<size_t>(count)), pool);
+      append(0, codes.data(), std::ssize(some));
+    }
+    expect_finite(name, scales);
+    append(1, scales.data(), rows);
+  }
+
+  static void expect_finite(const std::string& name, std::span<const float> scales) {
+    if (std::all_of(scales.begin(), scales.end(), [](float scale) { return std::isfinite(scale); })) return;
+    throw input_error(name, "expected weights that can be quantised, got one too large; train without quantising");
+  }
+
+  QuantisedFormat format_;
+};
+
+}  // namespace
+
+StoragePtr quantised_storage(const QuantisedFormat& format) { return std::make_shared<QuantisedStorage>(format); }
+
+}  // namespace spillway
