@@ -61,6 +61,15 @@ struct AdapterSettings {
   std::string model_dir;  // the adapter to start from; empty: a fresh one
 };
 
+// Linear layers but the head are quantised as they are loaded.
+struct QuantisationSettings {
+  enum class Type { kNf4, kFp4, kInt8 };
+  Type type = Type::kNf4;
+  bool double_quant = true;  // of 4 bits
+  // Modules that are not: regular expressions for the start of a path up to a dot or its end, or its end as it is.
+  std::vector<std::string> skip_modules;
+};
+
 // What a micro-batch and a step hold.
 struct BatchSettings {
   int64_t micro_batch_size = 1;  // rows of a micro-batch
@@ -164,6 +173,7 @@ struct Config {
   ModelSettings model;
   TokenizerSettings tokenizer;
   std::optional<AdapterSettings> adapter;  // none: all weights are trained
+  std::optional<QuantisationSettings> quantisation;
   data::DataSettings data;
   BatchSettings batches;
   ScheduleSettings schedule;

@@ -36,8 +36,9 @@ KeySection adapter_section() {
   KeySection section{"Adapter", {}};
   section.keys = {
       key<&Spelled::adapter>("adapter", "what is trained: all weights, or a LoRA adapter"),
-      key<&Spelled::use_peft>("use_peft",
-                              "TRL's: adapter: lora, with TRL's defaults of lora_r, lora_alpha, lora_dropout"),
+      key<&Spelled::use_peft>(
+          "use_peft",
+          "TRL's: adapter: lora, with TRL's defaults of lora_r, lora_alpha, lora_dropout and of nested scales"),
       key<&Spelled::lora_r>("lora_r", "rank of the adapter").least(1).most(65536),
       key<&Spelled::lora_alpha>("lora_alpha", "the adapter's product is scaled by alpha / r; left out: r").above(0),
       key<&Spelled::lora_dropout>("lora_dropout", "share of the adapter's inputs that is dropped").least(0).most(0.999),
@@ -55,8 +56,39 @@ KeySection adapter_section() {
   return section;
 }
 
+KeySection quantisation_section() {
+  using Bnb = BnbConfig;
+  constexpr auto kBnb = &Spelled::bnb_config_kwargs;
+  KeySection section{"Quantised base", {}};
+  section.keys = {
+      key<&Spelled::load_in_4bit>("load_in_4bit",
+                                  "beside an adapter: linear layers but the head in 4 bits, quantised "
+                                  "as they are loaded"),
+      key<&Spelled::load_in_8bit>("load_in_8bit", "beside an adapter: the same in 8 bits, with a scale for each row"),
+      key<kBnb, &Bnb::quant_type>("bnb_config_kwargs.bnb_4bit_quant_type",
+                                  "the 16 values that codes of 4 bits stand for")
+          .alias({"bnb_4bit_quant_type"}),
+      key<kBnb, &Bnb::use_double_quant>(
+          "bnb_config_kwargs.bnb_4bit_use_double_quant",
+          "scales of 4-bit blocks are 8-bit codes themselves; beside use_peft, false where "
+          "it is left out, as TRL has it")
+          .alias({"use_bnb_nested_quant"}),
+      key<kBnb, &Bnb::skip_modules>("bnb_config_kwargs.llm_int8_skip_modules",
+                                    "modules that are not quantised: regular expressions for the start of a path, or "
+                                    "its end"),
+      key<kBnb, &Bnb::compute_dtype>("bnb_config_kwargs.bnb_4bit_compute_dtype",
+                                     "accepted: products are in the dtype of the run"),
+      key<kBnb, &Bnb::quant_storage>("bnb_config_kwargs.bnb_4bit_quant_storage", "accepted: codes are bytes")
+          .alias({"bnb_4bit_quant_storage"}),
+      key<kBnb, &Bnb::threshold>("bnb_config_kwargs.llm_int8_threshold",
+                                 "accepted: activations are not rounded to 8 bits")
+          .least(0),
+  };
+  return section;
+}
+
 }  // namespace
 
-std::vector<KeySection> model_sections() { return {model_section(), adapter_section()}; }
+std::vector<KeySection> model_sections() { return {model_section(), adapter_section(), quantisation_section()}; }
 
 }  // namespace spillway::config

@@ -47,6 +47,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.batches = resolve_batches(r, config.data.rows);
   resolve_packing(r, config.batches, config.data);
   config.adapter = resolve_adapter(r);
+  config.quantisation = resolve_quantisation(r);
   config.schedule = resolve_schedule(r);
   config.optimizer = resolve_optimizer(r);
   config.seed = r.keys.seed;

@@ -79,4 +79,36 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
   return adapter;
 }
 
+std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const BnbConfig& bnb = keys.bnb_config_kwargs;
+  const bool four_bits = keys.load_in_4bit, eight_bits = keys.load_in_8bit;
+  if (four_bits && eight_bits)
+    throw input_error(r.where("load_in_8bit"), "expected load_in_4bit or load_in_8bit, got both; remove one");
+  if (keys.adapter == Adapter::kQlora && !four_bits) {
+    throw input_error(r.where("adapter"),
+                      "expected load_in_4bit: true beside adapter: qlora, got {}; set it, or adapter: "
+                      "lora",
+                      eight_bits ? "load_in_8bit" : "none");
+  }
+  const std::string_view width = four_bits ? "load_in_4bit" : "load_in_8bit";
+  if ((four_bits || eight_bits) && keys.adapter == Adapter::kNone) {
+    throw input_error(r.where(width),
+                      "expected an adapter beside {}, got none; set adapter: {}: quantised weights are "
+                      "not trained",
+                      width, four_bits ? "qlora" : "lora");
+  }
+  for (const char* name : {"bnb_config_kwargs.bnb_4bit_quant_type", "bnb_config_kwargs.bnb_4bit_use_double_quant"}) {
+    if (!four_bits) r.ignore(fmt::format("bnb_config_kwargs.{}", name), "load_in_4bit is off");
+  }
+  if (!four_bits && !eight_bits) {
+    r.ignore("bnb_config_kwargs.llm_int8_skip_modules", "load_in_4bit and load_in_8bit are off");
+    return {};
+  }
+  using Type = QuantisationSettings::Type;
+  const Type type = bnb.quant_type == BnbQuantType::kNf4 ? Type::kNf4 : Type::kFp4;
+  return QuantisationSettings{
+      .type = eight_bits ? Type::kInt8 : type, .double_quant = bnb.use_double_quant, .skip_modules = bnb.skip_modules};
+}
+
 }  // namespace spillway::config

@@ -17,7 +17,8 @@
 
 namespace spillway::config {
 
-enum class Adapter { kNone, kLora };
+enum class Adapter { kNone, kLora, kQlora };
+enum class BnbQuantType { kNf4, kFp4 };
 enum class WeightType { kAuto, kF32, kBf16 };
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kOrpo, kKto };
 enum class AutoBool { kFalse, kTrue, kAuto };
@@ -60,6 +61,15 @@ struct MaxMemory {
 // A section in another program's words; what it says is merged into our keys before they are read.
 struct ForeignSection {};
 
+// axolotl's bnb_config_kwargs: the arguments of transformers' BitsAndBytesConfig.
+struct BnbConfig {
+  BnbQuantType quant_type = BnbQuantType::kNf4;
+  bool use_double_quant = true;
+  std::vector<std::string> skip_modules;
+  std::string compute_dtype, quant_storage;  // accepted: products are in the run's dtype, codes are bytes
+  double threshold = 6;                      // accepted: activations are not rounded
+};
+
 struct Spelled {
   // Model
   std::string base_model;
@@ -79,6 +89,8 @@ struct Spelled {
   std::vector<std::string> lora_modules_to_save;
   std::string lora_model_dir;
   bool peft_use_rslora = false;
+  bool load_in_4bit = false, load_in_8bit = false;
+  BnbConfig bnb_config_kwargs;
 
   // Data
   std::vector<SpelledDataset> datasets, test_datasets;

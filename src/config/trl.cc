@@ -74,6 +74,8 @@ void take_peft_defaults(LoadedConfig& loaded) {
   if (loaded.given.emplace("lora_r", where).second) keys.lora_r = 16;
   if (loaded.given.emplace("lora_alpha", where).second) keys.lora_alpha = 32;
   if (!loaded.given.contains("lora_dropout")) keys.lora_dropout = 0.05;
+  if (!loaded.given.contains("bnb_config_kwargs.bnb_4bit_use_double_quant"))
+    keys.bnb_config_kwargs.use_double_quant = false;
 }
 
 }  // namespace spillway::config

@@ -80,16 +80,17 @@ TEST_CASE("axolotl's keys of fsdp_config are known") {
 
 TEST_CASE("every key has its verdict") {
   const LoadedConfig loaded = check(
-      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_project: x\nload_in_4bit: true\nload_in_8bit: false\n"
-      "hub_model_id: me/m\nlora_rr: 3\nseed: many\nadapter: qlora\nlora_r: 8\ntrl: {beta: 0.1, betta: 1}\n"
+      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_project: x\npeft_use_dora: true\nload_in_8bit: "
+      "false\n"
+      "hub_model_id: me/m\nlora_rr: 3\nseed: many\nadapter: mora\nlora_r: 8\ntrl: {beta: 0.1, betta: 1}\n"
       "test_datasets:\n  - path: b\n    feild: y\n    shards: 3\n  - 7\n");
   CHECK(verdict_of(loaded, "base_model") == "supported");
   CHECK(verdict_of(loaded, "datasets.0.type") == "supported");
   CHECK(verdict_of(loaded, "per_device_train_batch_size") == "supported: is micro_batch_size");
   CHECK(verdict_of(loaded, "micro_batch_size") == "supported: another per_device_train_batch_size");
   CHECK(verdict_of(loaded, "wandb_project").starts_with("ignored: no experiment tracker"));
-  CHECK(verdict_of(loaded, "load_in_4bit").starts_with("not yet: expected no value or false, got 'true'"));
-  CHECK(verdict_of(loaded, "load_in_8bit").starts_with("off"));
+  CHECK(verdict_of(loaded, "peft_use_dora").starts_with("not yet: expected no value or false, got 'true'"));
+  CHECK(verdict_of(loaded, "load_in_8bit") == "supported");
   CHECK(verdict_of(loaded, "hub_model_id").starts_with("refused"));
   CHECK(verdict_of(loaded, "lora_rr").find("did you mean lora_r?") != std::string::npos);
   CHECK(verdict_of(loaded, "seed").starts_with("wrong: expected an integer"));
@@ -111,7 +112,7 @@ TEST_CASE("what is wrong comes before what is refused, that before what is to co
                   "'dpo'") != std::string::npos);
   CHECK(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: dpo\n").conflict.find("warmup_ratio, got both") !=
         std::string::npos);
-  CHECK(check("adapter: qlora\nlora_model_dir: x\n").conflict.empty());
+  CHECK(check("adapter: mora\nlora_model_dir: x\n").conflict.empty());
 }
 
 TEST_CASE("the command line and sections of other programs have verdicts, too") {
@@ -166,11 +167,11 @@ TEST_CASE("verdicts on text to pretrain on stand at its own key, and what it rep
 }
 
 TEST_CASE("the example configs ask for nothing but what is there or to come") {
-  for (const char* name : {"axolotl_lora", "trl_sft", "trl_zero3_offload", "quickstart"}) {
+  for (const char* name : {"axolotl_lora", "axolotl_qlora", "trl_sft", "trl_zero3_offload", "quickstart"}) {
     CAPTURE(name);
     CHECK(first_problem(check_example(name)).empty());
   }
-  for (const char* name : {"axolotl_qlora", "axolotl_dpo"}) {
+  for (const char* name : {"axolotl_dpo"}) {
     CAPTURE(name);
     const LoadedConfig loaded = check_example(name);
     CHECK(loaded.verdicts.has(Verdict::kNotYet));

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/verify.h"
 #include "model/adapter.h"
+#include "train/linear_storage.h"
 #include "train/lora_pattern.h"
 #include "train/offload_policy.h"
 #include "train/vocabulary_growth.h"
@@ -95,7 +96,9 @@ std::string adapter_text(const TrainingGraphOptions& options) {
   std::string targets = "all linear";
   if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
   if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
-  return fmt::format("LoRA r={}, {}", lora.r, targets);
+  const std::string base =
+      options.model.linear_storage ? fmt::format(" over {}", options.model.linear_storage->storage->name()) : "";
+  return fmt::format("LoRA r={}, {}{}", lora.r, targets, base);
 }
 
 std::string make_title(const Job& job, const Machine& machine) {
@@ -199,6 +202,7 @@ Job make_job(const config::Config& config, const Machine& machine) {
                .optimizer_options = optimizer_options(config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
+  job.graph.model.linear_storage = linear_storage(config, *job.model, job.graph.model.dtype);
   const TextModel& text = text_of(*job.model, "base_model");
   job.samples = read_sample_prompts(job.config, text.vocab_size);
   job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);

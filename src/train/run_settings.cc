@@ -15,6 +15,19 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
 }
 
+void add_quantisation(RunSettings& settings, const std::optional<config::QuantisationSettings>& quantisation) {
+  using Type = config::QuantisationSettings::Type;
+  const bool eight_bits = quantisation && quantisation->type == Type::kInt8;
+  const bool four_bits = quantisation && !eight_bits;
+  settings["load_in_4bit"] = config::print_value(four_bits);
+  settings["load_in_8bit"] = config::print_value(eight_bits);
+  if (!quantisation) return;
+  settings["llm_int8_skip_modules"] = config::print_value(quantisation->skip_modules);
+  if (!four_bits) return;
+  settings["bnb_4bit_quant_type"] = quantisation->type == Type::kFp4 ? "fp4" : "nf4";
+  settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);
+}
+
 // Packing by the keys that choose it: axolotl's or TRL's.
 void add_packing(RunSettings& settings, const data::BatchOptions& options) {
   using data::PackingStrategy;
@@ -64,6 +77,7 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
 RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings;
   add_adapter(settings, job);
+  add_quantisation(settings, job.config.quantisation);
   add_batches(settings, job.config);
   add_optimisation(settings, job.config, length.total_steps);
   settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);

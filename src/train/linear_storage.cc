@@ -1,0 +1,65 @@
+#include "train/linear_storage.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+#include "model/storages/quantised.h"
+#include "text/tokenizer/regex.h"
+
+namespace spillway::train {
+namespace {
+
+using config::QuantisationSettings;
+
+constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
+
+// As transformers decides which modules it converts (quantizers_utils.py).
+void add_skipped(const ParameterTable& parameters, const std::string& entry,
+                 std::set<std::string, std::less<>>& modules) {
+  const text::Regex start(fmt::format(R"(^(?:{})(?:(?<=\.)|(?=\.|$)))", entry), kSkipKey);
+  text::RegexScratch scratch;
+  for (const Parameter& p : parameters) {
+    if (p.role != ParameterRole::kLinear) continue;
+    bool skips = p.module.ends_with(entry);
+    start.find_all(p.module, scratch, [&](size_t, size_t) { skips = true; });
+    if (skips) modules.insert(p.module);
+  }
+}
+
+ops::QuantisedFormat format_of(const QuantisationSettings& settings, DType dtype) {
+  using Type = QuantisationSettings::Type;
+  const ops::WeightCoding coding = settings.type == Type::kInt8  ? ops::WeightCoding::kInt8
+                                   : settings.type == Type::kFp4 ? ops::WeightCoding::kFp4
+                                                                 : ops::WeightCoding::kNf4;
+  return {.coding = coding, .nested = settings.double_quant, .weight_dtype = dtype};
+}
+
+}  // namespace
+
+std::optional<LinearStorage> linear_storage(const config::Config& config, const Model& model, DType dtype) {
+  const ParameterTable parameters = parameters_of(model);
+  const auto coded = std::find_if(parameters.begin(), parameters.end(),
+                                  [](const Parameter& p) { return p.source.storage->is_coded(); });
+  const bool has_codes = coded != parameters.end();
+  if (has_codes && !config.adapter) {
+    throw input_error(
+        "base_model",
+        "expected an adapter beside a quantised model, got none; set adapter: lora: quantised weights are "
+        "not trained");
+  }
+  if (!config.quantisation) return {};
+  const bool eight_bits = config.quantisation->type == QuantisationSettings::Type::kInt8;
+  if (has_codes) {
+    const std::string_view theirs = coded->source.storage->name();
+    if ((theirs == "int8") == eight_bits) return {};
+    throw input_error(eight_bits ? "load_in_8bit" : "load_in_4bit",
+                      "expected the format that the model's files have, {}, got another; remove the key", theirs);
+  }
+  LinearStorage result{.storage = quantised_storage(format_of(*config.quantisation, dtype))};
+  for (const std::string& entry : config.quantisation->skip_modules)
+    add_skipped(parameters, entry, result.dense_modules);
+  return result;
+}
+
+}  // namespace spillway::train

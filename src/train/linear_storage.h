@@ -1,0 +1,17 @@
+// How a job keeps the linear layers of its base: as the model's files have them, or quantised as they are loaded.
+#pragma once
+
+#include <optional>
+
+#include "config/config.h"
+#include "model/model.h"
+
+namespace spillway::train {
+
+// What load_in_4bit and load_in_8bit come to for a model that a job computes with in `dtype`; none: as in the files.
+// Throws InputError for keys that contradict files with codes, for a base with codes that would be trained, and for
+// llm_int8_skip_modules that are no regular expressions.
+[[nodiscard]] std::optional<LinearStorage> linear_storage(const config::Config& config, const Model& model,
+                                                          DType dtype);
+
+}  // namespace spillway::train
