@@ -17,12 +17,10 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 constexpr int64_t kTableSize = 16;
 
-// What the codes of a block stand for.
-HWY_INLINE void fill_values(const float* codebook, float scale, DType weight_dtype, DType dtype, float* values) {
-  for (int64_t i = 0; i < kTableSize; i += lanes()) {
-    const Vector v = round_to(weight_dtype, hn::Mul(load(codebook + i), constant(scale)));
-    store(weight_dtype == DType::kBF16 ? v : round_to(dtype, v), values + i);
-  }
+// What the codes of a block stand for: one vector of the 16.
+HWY_INLINE Vector values_of(const float* codebook, float scale, DType weight_dtype, DType dtype) {
+  const Vector v = round_to(weight_dtype, hn::Mul(load(codebook), constant(scale)));
+  return weight_dtype == DType::kBF16 ? v : round_to(dtype, v);
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -30,7 +28,11 @@ HWY_INLINE void fill_values(const float* codebook, float scale, DType weight_dty
 // This set has no shuffles: every element is one by itself.
 struct Table {
   float values[kTableSize];
-  HWY_INLINE void spread() {}
+
+  template <typename Values>
+  HWY_INLINE void fill(const Values& at, bool) {
+    for (int64_t i = 0; i < kTableSize; ++i) store(at(i), values + i);
+  }
 };
 template <typename T>
 HWY_INLINE int64_t decode_steps(const Table&, const uint8_t*, int64_t, bool, T*) {
@@ -44,9 +46,35 @@ using Pairs = hn::Full128<uint16_t>;
 using Quads = hn::Full128<uint32_t>;
 using Sixteen = hn::Vec<Codes>;
 
-struct Table {
+class Table {
+ public:
   alignas(64) float values[kTableSize];
-  Sixteen planes[4];  // byte i of each value; of bf16 values the first two are zero
+  Sixteen planes[4];  // byte i of each value; of bf16 values only the last two are filled
+
+  // `at(i)` gives the vector from value i on.
+  template <typename Values>
+  HWY_INLINE void fill(const Values& at, bool bf16_values) {
+    for (int64_t i = 0; i < kTableSize; i += lanes()) store(at(i), values + i);
+    if (bf16_values) {
+      spread_upper();
+    } else {
+      spread();
+    }
+  }
+
+ private:
+  // Of values whose lower halves are zero.
+  HWY_INLINE void spread_upper() {
+    const hn::Rebind<uint8_t, Words> bytes;
+    alignas(16) uint8_t third[kTableSize], fourth[kTableSize];
+    for (int64_t i = 0; i < kTableSize; i += lanes()) {
+      const auto bits = hn::BitCast(Words(), load(values + i));
+      hn::StoreU(hn::TruncateTo(bytes, hn::ShiftRight<16>(bits)), bytes, third + i);
+      hn::StoreU(hn::TruncateTo(bytes, hn::ShiftRight<24>(bits)), bytes, fourth + i);
+    }
+    planes[2] = hn::Load(Codes(), third);
+    planes[3] = hn::Load(Codes(), fourth);
+  }
 
   HWY_INLINE void spread() {
     const Codes d;
@@ -130,14 +158,30 @@ HWY_INLINE void decode_run(const Table& table, const uint8_t* codes, int64_t fir
   for (; i < count; ++i) one(i);
 }
 
-HWY_INLINE float scale_of(const QuantisedWeight& weight, int64_t block) {
-  if (!weight.format.nested) return static_cast<const float*>(weight.scales)[block];
-  const int64_t blocks = (weight.rows * weight.columns + weight.format.block_size - 1) / weight.format.block_size;
-  const float offset = weight.nested[(blocks + kNestedBlock - 1) / kNestedBlock];
-  const float scaled =
-      kDynamicSigned[static_cast<const uint8_t*>(weight.scales)[block]] * weight.nested[block / kNestedBlock];
-  return scaled + offset;
-}
+// The scales of a weight's blocks. Block sizes are powers of two, and nothing divides here.
+class Scales {
+ public:
+  explicit Scales(const QuantisedWeight& weight)
+      : scales_(weight.scales), nested_(weight.format.nested ? weight.nested : nullptr) {
+    while (int64_t{1} << shift_ < weight.format.block_size) ++shift_;
+    if (nested_ == nullptr) return;
+    const int64_t last = (weight.rows * weight.columns - 1) >> shift_;
+    offset_ = nested_[last / kNestedBlock + 1];
+  }
+  HWY_INLINE int64_t block_of(int64_t elem) const { return elem >> shift_; }
+  HWY_INLINE int64_t end_of(int64_t block) const { return (block + 1) << shift_; }
+  HWY_INLINE float operator[](int64_t block) const {
+    if (nested_ == nullptr) return static_cast<const float*>(scales_)[block];
+    const float scaled = kDynamicSigned[static_cast<const uint8_t*>(scales_)[block]] * nested_[block / kNestedBlock];
+    return scaled + offset_;
+  }
+
+ private:
+  const void* scales_;
+  const float* nested_;
+  int shift_ = 0;
+  float offset_ = 0;
+};
 
 template <typename T>
 HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
@@ -145,6 +189,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
   const QuantisedFormat& format = weight.format;
   const float* const codebook = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
   const bool bf16_values = format.weight_dtype == DType::kBF16 || dtype == DType::kBF16;
+  const Scales scales(weight);
   Table table;
   int64_t filled = -1;  // the block that the table is of
   for (int64_t row = 0; row < range.rows; ++row) {
@@ -152,10 +197,12 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
     const int64_t end = first + range.columns;
     T* to = out + row * stride;
     while (first < end) {
-      const int64_t block = first / format.block_size, count = std::min(end, (block + 1) * format.block_size) - first;
+      const int64_t block = scales.block_of(first), count = std::min(end, scales.end_of(block)) - first;
       if (block != filled) {
-        fill_values(codebook, scale_of(weight, block), format.weight_dtype, dtype, table.values);
-        table.spread();
+        const float scale = scales[block];
+        const auto values = [&](int64_t i)
+                                HWY_ATTR { return values_of(codebook + i, scale, format.weight_dtype, dtype); };
+        table.fill(values, bf16_values);
         filled = block;
       }
       decode_run(table, static_cast<const uint8_t*>(weight.codes), first, count, bf16_values, to);
