@@ -1,6 +1,5 @@
 #include "model/merge.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <string_view>
@@ -10,10 +9,10 @@
 #include "backend/cpu/matmul.h"
 #include "base/error.h"
 #include "io/file.h"
-#include "io/folder_record.h"
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/other_files.h"
 #include "model/weights.h"
 
 namespace spillway {
@@ -22,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kCommand = "merge";
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 // Adds scale * B A to the weight of one layer.
 void add_product(std::vector<float>& weight, const Parameter& factor_a, const Parameter& factor_b, double scale,
@@ -85,31 +83,6 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   return values;
 }
 
-bool is_of_tokenizer(const std::string& name) {
-  return name.starts_with("tokenizer") || name == "special_tokens_map.json" || name == "added_tokens.json" ||
-         name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
-}
-
-// In whatever format: of the model before the merge, and perhaps too large to be copied.
-bool is_weights(std::string_view name) {
-  constexpr std::array<std::string_view, 12> kEndings = {".safetensors", ".safetensors.index.json",
-                                                         ".bin",         ".bin.index.json",
-                                                         ".gguf",        ".pt",
-                                                         ".pth",         ".h5",
-                                                         ".msgpack",     ".ot",
-                                                         ".onnx",        ".ckpt"};
-  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
-}
-
-template <typename Wanted>
-void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wanted) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && !is_weights(name) && name != "README.md" && name != kRecordName && wanted(name))
-      write_file(to / name, read_file(entry.path(), kMaxFileBytes));
-  }
-}
-
 }  // namespace
 
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
@@ -136,7 +109,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();
-  copy_other_files(model, folder.path(), [](const std::string&) { return true; });
+  copy_other_files(model, folder.path(), [](std::string_view) { return true; });
   copy_other_files(adapter, folder.path(), is_of_tokenizer);
   write_file(folder.path() / "config.json", fitted->config_json(model));
   folder.publish();
