@@ -93,3 +93,33 @@ save("gguf_fuzz", "cut", content[: len(content) // 2])
 save("gguf_fuzz", "counts", content[:8] + b"\xff" * 16 + content[24:])
 write_gguf("import_gguf_fuzz", "gpt2", model("gpt2"))
 write_gguf("import_gguf_fuzz", "llama", model("llama"))
+
+
+def quantised(state, parts):
+    """A weight of 4 bits: a file of its parts, name -> (dtype, shape, bytes)."""
+    tensors, data = {}, b""
+    parts = {**parts, f"w.quant_state.bitsandbytes__{state['quant_type']}": ("U8", None, json.dumps(state).encode())}
+    for name, (dtype, shape, content) in parts.items():
+        tensors[name] = tensor(dtype, shape or [len(content)], len(data), len(data) + len(content))
+        data += content
+    return safetensors(tensors, data)
+
+
+nf4 = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+       -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+       0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]
+state = {"quant_type": "nf4", "blocksize": 32, "dtype": "bfloat16", "shape": [5, 7]}
+plain = {"w": ("U8", [18, 1], bytes(range(18))), "w.absmax": ("F32", [2], struct.pack("<2f", 0.5, 2)),
+         "w.quant_map": ("F32", [16], struct.pack("<16f", *nf4))}
+save("quantised_fuzz", "nf4", quantised(state, plain))
+nested = {**state, "nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.25}
+save("quantised_fuzz", "nested", quantised(nested, {
+    **plain, "w.absmax": ("U8", [2], b"\x10\xf0"), "w.nested_absmax": ("F32", [1], struct.pack("<f", 0.5)),
+    "w.nested_quant_map": ("F32", [256], bytes(1024))}))
+save("quantised_fuzz", "state", json.dumps(nested).encode())
+save("quantised_fuzz", "int8", safetensors(
+    {"a.weight": tensor("I8", [2, 3], 0, 6), "a.SCB": tensor("F32", [2], 6, 14), "a.weight_format": tensor("U8", [], 14, 15)},
+    bytes(range(6)) + struct.pack("<2f", 1, 2) + b"\x00"))
+save("quantised_fuzz", "config", json.dumps(
+    {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "llm_int8_skip_modules": ["lm_head"],
+     "quant_method": "bitsandbytes"}).encode())

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command_line.h"
@@ -12,15 +13,22 @@ namespace spillway {
 
 int cmd_merge(std::span<const std::string> args) {
   std::string model, adapter, out;
+  std::string base = "files";
   bool json = false;
   CommandLine line("spillway merge", "Folds a LoRA adapter into its base and writes a complete model folder.");
   line.required("MODEL", model, "the base's folder");
   line.required("--adapter FOLDER", adapter, "the PEFT adapter folder");
   line.required("--out FOLDER", out, "the folder to write: new, empty, or one that this command wrote");
+  line.option(
+      "--base WHICH", base,
+      "merge into the weights in MODEL (files), or into what the adapter was trained on where that was quantised "
+      "from them (quantised)");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway merge ./base --adapter ./model-out --out ./merged");
   if (!line.parse(args)) return kDone;
-  merge_adapter(model, adapter, out);
+  if (base != "files" && base != "quantised")
+    throw input_error("--base", "expected files or quantised, got {}; choose one of them", quote(base));
+  merge_adapter(model, adapter, out, base == "files" ? MergeBase::kFiles : MergeBase::kQuantised);
   if (json) {
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"out", out}}, 2));
   } else {

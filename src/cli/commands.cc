@@ -18,6 +18,7 @@
 #include "cli/cmd_merge.h"
 #include "cli/cmd_plan.h"
 #include "cli/cmd_preprocess.h"
+#include "cli/cmd_quantize.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
 #include "cli/help_page.h"
@@ -32,6 +33,7 @@ constexpr Command kCommands[] = {
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
     {"merge", "fold an adapter into its base", cmd_merge},
+    {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},

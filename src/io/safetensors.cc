@@ -85,6 +85,12 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first_elem, int64
   }
 }
 
+void SafetensorsFile::read_bytes(const StoredTensor& tensor, int64_t first_byte, std::span<std::byte> into) const {
+  SPILLWAY_CHECK(first_byte >= 0 && first_byte + std::ssize(into) <= tensor.bytes, "{} + {} of {}", first_byte,
+                 into.size(), tensor.name);
+  file_.read(tensor.offset + first_byte, into);
+}
+
 SafetensorsFolder::SafetensorsFolder(const fs::path& folder, std::string_view stem) : folder_(folder) {
   const fs::path single = folder / fmt::format("{}.safetensors", stem);
   const fs::path index = folder / fmt::format("{}.safetensors.index.json", stem);
@@ -183,6 +189,11 @@ void SafetensorsFolder::read_rows(std::string_view name, int64_t first_row, int6
 void SafetensorsFolder::read(std::string_view name, DType dtype, void* into) const {
   const Entry& found = entry(name);
   found.file->read(*found.tensor, 0, found.tensor->elems(), dtype, into);
+}
+
+void SafetensorsFolder::read_bytes(std::string_view name, int64_t first_byte, std::span<std::byte> into) const {
+  const Entry& found = entry(name);
+  found.file->read_bytes(*found.tensor, first_byte, into);
 }
 
 }  // namespace spillway

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,8 @@ class SafetensorsFile {
   // must be finite before and after; an integer tensor is read as it is, and `dtype` must be its own.
   // REQUIRES: `tensor` is of this file, the range lies inside it, `into` holds elems values of `dtype`.
   void read(const StoredTensor& tensor, int64_t first_elem, int64_t elems, DType dtype, void* into) const;
+  // Reads bytes as they are, whatever the dtype. REQUIRES: the range lies inside the tensor.
+  void read_bytes(const StoredTensor& tensor, int64_t first_byte, std::span<std::byte> into) const;
 
  private:
   ReadFile file_;
@@ -88,6 +91,8 @@ class SafetensorsFolder {
   void read_rows(std::string_view name, int64_t first_row, int64_t rows, DType dtype, void* into) const;
   // The whole tensor.
   void read(std::string_view name, DType dtype, void* into) const;
+  // Bytes as they are, from `first_byte` of the tensor on.
+  void read_bytes(std::string_view name, int64_t first_byte, std::span<std::byte> into) const;
 
  private:
   void open_shards(const std::filesystem::path& index);

@@ -2,18 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backend/cpu/matmul.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "io/file.h"
-#include "io/folder_record.h"
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/other_files.h"
+#include "model/quantised/base_format.h"
 #include "model/weights.h"
 
 namespace spillway {
@@ -22,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kCommand = "merge";
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
 // Adds scale * B A to the weight of one layer.
 void add_product(std::vector<float>& weight, const Parameter& factor_a, const Parameter& factor_b, double scale,
@@ -58,7 +61,7 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
   for (const Parameter& p : parameters) {
     if (!p.is_of_model()) continue;
     const bool coded = p.source.storage->is_coded();
-    const DType dtype = coded ? p.dtype : base.find(p.source.name)->dtype().value();
+    const DType dtype = coded ? p.source.storage->decoded_dtype(p.spec()) : base.find(p.source.name)->dtype().value();
     if (coded) {
       for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
     }
@@ -69,10 +72,56 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
   return result;
 }
 
+// A weight's elements as a run computes with them that quantises it.
+void quantise_and_decode(const Parameter& p, std::vector<float>& values, ThreadPool& pool) {
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<TensorView> parts;
+  std::vector<size_t> ends;
+  for (const StoragePart& part : p.storage->parts(p.spec())) {
+    TensorView view{nullptr, part.dtype, part.shape};
+    view.data = contents.emplace_back(static_cast<size_t>(view.bytes())).data();
+    parts.push_back(view);
+    ends.push_back(0);
+  }
+  p.storage->encode(
+      p.name, p.spec(),
+      [&](int64_t first, int64_t count, float* into) { std::copy_n(values.begin() + first, count, into); },
+      [&](size_t part, const void* elements, int64_t count) {
+        const auto bytes = static_cast<size_t>(count * size_of(parts[part].dtype));
+        SPILLWAY_CHECK(ends[part] + bytes <= contents[part].size(), "{} + {} of {}", ends[part], bytes, p.name);
+        std::memcpy(contents[part].data() + ends[part], elements, bytes);
+        ends[part] += bytes;
+      },
+      pool);
+  p.storage->decode(p.spec(), parts, values.data());
+}
+
 std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
   std::vector<float> values(static_cast<size_t>(elems));
   weight.read({values.data(), DType::kF32, {elems}}, 0);
   return values;
+}
+
+// How the run that trained the adapter kept the base's linear layers. Empty: as the files have them.
+std::optional<LinearStorage> trained_storage(const Model& model, const fs::path& adapter, MergeBase base) {
+  if (base == MergeBase::kFiles) return {};
+  std::optional<LinearStorage> storage = read_base_format(adapter);
+  const ParameterTable parameters = parameters_of(model);
+  const bool has_codes = std::any_of(parameters.begin(), parameters.end(),
+                                     [](const Parameter& p) { return p.source.storage->is_coded(); });
+  if (has_codes) return {};
+  if (storage) return storage;
+  throw input_error("--base",
+                    "expected an adapter that was trained on a quantised base, got {}, which does not say so; "
+                    "use --base files",
+                    adapter.string());
+}
+
+// What describes codes that are no more.
+std::string dense_config(const std::string& text) {
+  auto json = parse_json<nlohmann::ordered_json>(text, "config.json");
+  if (json.erase("quantization_config") == 0) return text;
+  return json_text(json, 2) + "\n";
 }
 
 // A weight of the merged model, in f32.
@@ -80,49 +129,26 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
                                  const SafetensorsFolder& base, const SafetensorsFolder& adapter, ThreadPool& pool) {
   if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
+  if (p.storage->is_coded() && !p.is_stored_as_used()) quantise_and_decode(p, values, pool);
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
   if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale(), adapter, pool);
   return values;
 }
 
-bool is_of_tokenizer(const std::string& name) {
-  return name.starts_with("tokenizer") || name == "special_tokens_map.json" || name == "added_tokens.json" ||
-         name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
-}
-
-// In whatever format: of the model before the merge, and perhaps too large to be copied.
-bool is_weights(std::string_view name) {
-  constexpr std::array<std::string_view, 12> kEndings = {".safetensors", ".safetensors.index.json",
-                                                         ".bin",         ".bin.index.json",
-                                                         ".gguf",        ".pt",
-                                                         ".pth",         ".h5",
-                                                         ".msgpack",     ".ot",
-                                                         ".onnx",        ".ckpt"};
-  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
-}
-
-template <typename Wanted>
-void copy_other_files(const fs::path& from, const fs::path& to, const Wanted& wanted) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && !is_weights(name) && name != "README.md" && name != kRecordName && wanted(name))
-      write_file(to / name, read_file(entry.path(), kMaxFileBytes));
-  }
-}
-
 }  // namespace
 
-void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out) {
+void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
   check_apart("--out", out, std::array{CommandInput{"MODEL", model}, CommandInput{"--adapter", adapter}});
   check_replaceable("--out", out, kCommand);
-  merge_adapter(read_model(model), model, adapter, out);
+  merge_adapter(read_model(model), model, adapter, out, base);
 }
 
-void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out) {
+void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase into) {
   const LoraOptions lora = read_adapter_options(adapter);
   const ModelPtr fitted = fit_to_adapter(std::move(read), lora, adapter);
-  const ParameterTable parameters =
-      parameters_of(*fitted, {.dtype = fitted->dtype().value_or(DType::kBF16), .lora = lora});
+  const ParameterTable parameters = parameters_of(*fitted, {.dtype = fitted->dtype().value_or(DType::kBF16),
+                                                            .lora = lora,
+                                                            .linear_storage = trained_storage(*fitted, adapter, into)});
   const SafetensorsFolder base = open_model_weights(model, parameters);
   const SafetensorsFolder factors = open_adapter_weights(adapter, parameters, lora);
   const std::vector<TensorSpec> specs = merged_tensors(parameters, base);
@@ -136,9 +162,9 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();
-  copy_other_files(model, folder.path(), [](const std::string&) { return true; });
+  copy_other_files(model, folder.path(), [](std::string_view) { return true; });
   copy_other_files(adapter, folder.path(), is_of_tokenizer);
-  write_file(folder.path() / "config.json", fitted->config_json(model));
+  write_file(folder.path() / "config.json", dense_config(fitted->config_json(model)));
   folder.publish();
 }
 

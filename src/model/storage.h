@@ -62,6 +62,9 @@ class Storage {
   virtual void read(const SafetensorsFolder& folder, const std::string& name, const WeightSpec& weight, size_t part,
                     const TensorView& piece, int64_t first) const;
 
+  // What decoded elements are rounded to, and a dense copy of the weight has.
+  [[nodiscard]] virtual DType decoded_dtype(const WeightSpec& weight) const { return weight.dtype; }
+
   // From a weight's elements, which `source` gives in order, to the parts, whose elements `append` takes in order, of
   // any part at a time. Throws InputError where `source` does, and with `name` for a weight that has no codes.
   using Source = std::function<void(int64_t first, int64_t count, float* into)>;

@@ -18,7 +18,11 @@ StoredWeights find_stored_weights(const ParameterTable& parameters, const Safete
     const auto found = folder.tensors().find(name);
     if (found == folder.tensors().end()) return;
     const auto& [tensor, file] = found->second;
-    if (tensor->dtype() != part.dtype || tensor->shape != part.shape.dims()) return;
+    if (part.dtype == DType::kU8) {  // bytes, whatever the header calls them
+      if (tensor->bytes != part.shape.elems()) return;
+    } else if (tensor->dtype() != part.dtype || tensor->shape != part.shape.dims()) {
+      return;
+    }
     const auto known = std::find(result.files.begin(), result.files.end(), file->path());
     result.places[value] = {narrow<int32_t>(known - result.files.begin()), tensor->offset};
     if (known == result.files.end()) result.files.push_back(file->path());

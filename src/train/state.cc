@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "train/model_card.h"
 #include "train/tokenizer_files.h"
@@ -140,7 +141,9 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
     const Parameter& p = training.parameter_of(t);
     specs.push_back({adapter_tensor_name(p.name), DType::kF32, p.shape.dims()});
   }
-  SafetensorsWriter writer(folder / "adapter_model.safetensors", specs);
+  std::map<std::string, std::string> metadata = default_metadata();
+  metadata.merge(base_format_metadata(job.graph.model.linear_storage));
+  SafetensorsWriter writer(folder / "adapter_model.safetensors", specs, metadata);
   for (size_t i = 0; i < specs.size(); ++i) {
     append_tensor(writer, specs[i].name, store, exact_tensor(training, training.trained[i]));
   }

@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/sliding_window.h"
+#include "model/storages/quantised_files.h"
 #include "ops/rope/rope.h"
 
 namespace spillway {
@@ -140,14 +141,21 @@ void refuse_unsupported(const JsonField& json) {
   if (const std::string act = json["hidden_act"].string_or("silu"); act != "silu" && act != "swish") {
     throw input_error(json.where(), "expected hidden_act silu, got {}; use a model with that activation", quote(act));
   }
-  if (!json["quantization_config"].is_null()) {
-    throw input_error(json.where(),
-                      "expected weights in f32, f16 or bf16, got a quantization_config; use the unquantised "
-                      "model");
-  }
   if (const double dropout = json["attention_dropout"].real_or(0.0, 0.0, 1.0); dropout != 0.0) {
     throw input_error(json.where(), "expected attention_dropout 0, got {}; set it to 0", dropout);
   }
+}
+
+// The files say more of it than the config.
+LinearStorage storage_of(const std::filesystem::path& folder, const QuantisationConfig& config) {
+  LinearStorage storage = stored_linear_storage(SafetensorsFolder(folder));
+  if ((storage.storage->name() == "int8") == config.load_in_4bit) {
+    throw input_error((folder / "config.json").string(),
+                      "expected weights in {} bits, as quantization_config says, got {}; "
+                      "use the weights that belong to this config",
+                      config.load_in_4bit ? 4 : 8, storage.storage->name());
+  }
+  return storage;
 }
 
 }  // namespace
@@ -166,6 +174,8 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   config.rope = read_rope(json, config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(false);
   config.dtype = read_dtype(json);
+  if (const JsonField quantised = json["quantization_config"]; !quantised.is_null())
+    config.quantisation = parse_quantisation_config(quantised);
   config.bos_token_id = read_token_id(json, "bos_token_id");
   config.pad_token_id = read_token_id(json, "pad_token_id");
   config.eos_token_ids = read_eos(json);
@@ -176,6 +186,7 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
   constexpr double kMinPenalty = 1e-3, kMaxPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
   DecoderConfig config = parse_decoder_config(read_file(path, kLimitBytes), path.string());
+  if (config.quantisation) config.linear_storage = storage_of(folder, *config.quantisation);
   const std::filesystem::path generation = folder / "generation_config.json";
   if (std::filesystem::exists(generation)) {
     const JsonDocument document(read_file(generation, kLimitBytes), generation.string());

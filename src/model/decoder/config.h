@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/quantised/quantisation_config.h"
 #include "model/storage.h"
 #include "tensor/dtype.h"
 
@@ -49,8 +50,9 @@ struct DecoderConfig {
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 
-  LinearStorage linear_storage;  // of the linear layers' weights in the files
-  std::optional<DType> dtype;    // `dtype` or `torch_dtype`; what the files really hold counts more
+  LinearStorage linear_storage;                    // of the linear layers' weights in the files
+  std::optional<QuantisationConfig> quantisation;  // what config.json says of it
+  std::optional<DType> dtype;                      // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;  // generation stops at any of them
   double repetition_penalty = 1;       // of generation; 1: none

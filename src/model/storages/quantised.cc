@@ -62,6 +62,8 @@ class QuantisedStorage final : public Storage {
                 {.rows = weight.shape[0], .columns = weight.shape[1]}, DType::kF32, weight.shape[1], elements);
   }
 
+  [[nodiscard]] const QuantisedFormat& format() const { return format_; }
+
  private:
   [[nodiscard]] bool is_int8() const { return format_.coding == WeightCoding::kInt8; }
 
@@ -127,5 +129,10 @@ class QuantisedStorage final : public Storage {
 }  // namespace
 
 StoragePtr quantised_storage(const QuantisedFormat& format) { return std::make_shared<QuantisedStorage>(format); }
+
+std::optional<QuantisedFormat> quantised_format(const Storage& storage) {
+  const auto* quantised = dynamic_cast<const QuantisedStorage*>(&storage);
+  return quantised ? std::optional(quantised->format()) : std::nullopt;
+}
 
 }  // namespace spillway

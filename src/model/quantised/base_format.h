@@ -1,0 +1,20 @@
+// How a run quantised its base, as the adapter that it trained says: in the metadata of adapter_model.safetensors,
+// which PEFT passes over.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "model/storage.h"
+
+namespace spillway {
+
+// What to write beside the default metadata; nothing for a base that was as its files have it.
+[[nodiscard]] std::map<std::string, std::string> base_format_metadata(const std::optional<LinearStorage>& base);
+
+// What FOLDER/adapter_model.safetensors says; empty where it says nothing. Throws InputError for what is malformed.
+[[nodiscard]] std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapter);
+
+}  // namespace spillway

@@ -1,0 +1,74 @@
+// The weights of a folder that bitsandbytes has quantised, as transformers saves them: NAME.weight with its codes, and
+// beside it the tensors that decode them.
+//
+//   4 bits    NAME.weight (bytes, whatever dtype the header gives them), .weight.absmax, .weight.quant_map,
+//             .weight.quant_state.bitsandbytes__nf4 or __fp4, and with double quantisation .weight.nested_absmax and
+//             .weight.nested_quant_map
+//   8 bits    NAME.weight (i8), NAME.SCB, and NAME.weight_format
+//
+// Errors: InputError that names the tensor. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/parallel.h"
+#include "io/safetensors.h"
+#include "model/quantised/quant_state.h"
+
+namespace spillway {
+
+struct QuantisedTensor {
+  std::string name;                // "model.layers.0.self_attn.q_proj.weight"
+  Shape shape;                     // of the weight: [out_features, in_features]
+  std::optional<QuantState> four;  // of 4 bits; empty: int8
+
+  // Of the tensors that hold the parts; the last two are of double quantisation.
+  [[nodiscard]] std::string absmax() const;  // SCB of int8
+  [[nodiscard]] std::string quant_map() const;
+  [[nodiscard]] std::string quant_state() const;
+  [[nodiscard]] std::string nested_absmax() const;
+  [[nodiscard]] std::string nested_quant_map() const;
+  // NAME.weight_format, of int8; files may lack it.
+  [[nodiscard]] std::string weight_format() const;
+  // All tensors that hold the weight, `name` first.
+  [[nodiscard]] std::vector<std::string> tensors() const;
+};
+
+using QuantisedTensors = std::map<std::string, QuantisedTensor, std::less<>>;
+
+// Those of the folder, by name. Reads headers and quant_states alone, and checks that every part is there, with the
+// dtype and the shape that follow from the quant_state. A folder of dense weights has none.
+[[nodiscard]] QuantisedTensors find_quantised_tensors(const SafetensorsFolder& folder);
+
+// Reads the tables that the codes stand for and refuses those that are not bitsandbytes' own. The last bits of a nested
+// map may differ, as they do between versions of torch.
+void check_quant_maps(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
+
+// The scales: absmax of each block of 4 bits, double quantisation undone, or SCB of each row. NaN, infinity and scales
+// below zero are refused (of doubly quantised ones, the nested ones).
+[[nodiscard]] std::vector<float> read_scales(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
+
+// The weight's elements, dequantised in pieces: f32, rounded to quant_state's dtype where there is one, which is what
+// bitsandbytes computes with.
+class DequantisedTensor {
+ public:
+  // Reads the scales and checks the tables. Both are borrowed.
+  DequantisedTensor(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
+  // Elements from `first` on. REQUIRES: `first` is a multiple of kPiece.
+  static constexpr int64_t kPiece = 4096;
+  void read(int64_t first, std::span<float> into, ThreadPool& pool) const;
+
+ private:
+  void read_rows(int64_t first, std::span<float> into, ThreadPool& pool) const;
+
+  const SafetensorsFolder& folder_;
+  const QuantisedTensor& tensor_;
+  std::vector<float> scales_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,203 @@
+#include "model/storages/quantised_files.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "model/adapter.h"
+#include "model/merge.h"
+#include "model/quantised/base_format.h"
+#include "model/quantised/quantise_model.h"
+#include "model/quantised/quantised_tensors.h"
+#include "model/storages/quantised.h"
+#include "model/stored_weights.h"
+#include "model/weights.h"
+#include "tests/support/source_folder.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+namespace fs = std::filesystem;
+
+namespace {
+
+// What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
+const fs::path kGolden = testing::source_folder() / "tests/golden/quantised";
+
+std::vector<float> read_floats(const SafetensorsFolder& folder, const std::string& name) {
+  std::vector<float> values(static_cast<size_t>(folder.find(name)->elems()));
+  folder.read(name, DType::kF32, values.data());
+  return values;
+}
+
+nlohmann::json config_of(const fs::path& folder) {
+  return nlohmann::json::parse(read_file(folder / "config.json", 1 << 20));
+}
+
+// An adapter of rank 1 whose product is zero but for q_proj's first element, to which it adds 1.
+void write_adapter(const fs::path& folder, const std::optional<LinearStorage>& base) {
+  fs::create_directory(folder);
+  const LoraOptions lora{.r = 1, .alpha = 1};
+  const ParameterTable parameters = parameters_of(*read_model(kGolden / "dense"), {.lora = lora});
+  write_file(folder / "adapter_config.json", adapter_config_json(parameters, lora, "base"));
+  std::vector<TensorSpec> specs;
+  for (const Parameter& p : parameters)
+    if (p.is_factor()) specs.push_back({adapter_tensor_name(p.name), DType::kF32, p.shape.dims()});
+  std::map<std::string, std::string> metadata = default_metadata();
+  metadata.merge(base_format_metadata(base));
+  SafetensorsWriter writer(folder / "adapter_model.safetensors", specs, metadata);
+  for (const TensorSpec& spec : specs) {
+    std::vector<float> values(static_cast<size_t>(spec.elems()));
+    if (spec.name.find("q_proj") != std::string::npos) values[0] = 1;
+    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+  }
+  writer.commit();
+}
+
+// Of a weight with the adapter's product, rounded to bf16 as the files have it.
+std::vector<float> with_product(const std::string& name, std::vector<float> values) {
+  if (name.find("q_proj") != std::string::npos) values[0] += 1;
+  for (float& value : values) value = to_float(to_bf16(value));
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("the weights of a quantised folder are read as the library dequantises them") {
+  for (const char* name : {"nf4", "nf4_bf16_storage", "fp4", "int8"}) {
+    CAPTURE(name);
+    const ParameterTable parameters = parameters_of(*read_model(kGolden / name), {.dtype = DType::kBF16});
+    const SafetensorsFolder folder = open_model_weights(kGolden / name, parameters);
+    const SafetensorsFolder wanted(kGolden / name, "dequantised");
+    int coded = 0;
+    for (const Parameter& p : parameters) {
+      if (!p.is_of_model() || !p.storage->is_coded()) continue;
+      CAPTURE(p.name);
+      ++coded;
+      CHECK(p.is_stored_as_used());
+      std::vector<bf16> values(static_cast<size_t>(p.shape.elems()));
+      StoredWeight(folder, p).read({values.data(), DType::kBF16, p.shape}, 0);
+      const std::vector<float> expected = read_floats(wanted, p.name);
+      for (size_t i = 0; i < values.size(); ++i) REQUIRE(to_float(values[i]) == expected[i]);
+    }
+    CHECK(coded == 7);
+  }
+}
+
+TEST_CASE("codes and scales of a quantised folder are used where the files have them") {
+  for (const auto& [name, per_weight] : {std::pair{"nf4", 2}, {"nf4_bf16_storage", 2}, {"fp4", 2}, {"int8", 2}}) {
+    CAPTURE(name);
+    Graph graph;
+    Builder builder(graph);
+    const ParameterTable parameters =
+        read_model(kGolden / name)->build(builder, {.dtype = DType::kBF16, .tokens = 4}).parameters;
+    const StoredWeights stored = find_stored_weights(parameters, open_model_weights(kGolden / name, parameters));
+    size_t coded = 0;
+    for (const Parameter& p : parameters)
+      for (const ValueId value : p.values) coded += p.storage->is_coded() && stored.places.contains(value) ? 1U : 0U;
+    CHECK(coded == 7U * static_cast<unsigned>(per_weight));
+  }
+}
+
+TEST_CASE("an adapter is merged into a quantised folder's dense weights, in the dtype before they were quantised") {
+  for (const char* name : {"nf4", "nf4_bf16_storage", "fp4", "int8"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const fs::path adapter = folder.path() / "adapter", out = folder.path() / "out";
+    write_adapter(adapter, {});
+    merge_adapter(kGolden / name, adapter, out);
+    CHECK_FALSE(config_of(out).contains("quantization_config"));
+    const SafetensorsFolder merged(out), dense(kGolden / "dense"), wanted(kGolden / name, "dequantised");
+    CHECK(merged.tensors().size() == dense.tensors().size());
+    for (const auto& [tensor, entry] : dense.tensors()) {
+      CAPTURE(tensor);
+      REQUIRE(merged.find(tensor));
+      CHECK(merged.find(tensor)->dtype_name == "BF16");
+      // int8 has no dtype: its elements are f32 until the sum is rounded, which only the changed weight shows.
+      if (std::string(name) == "int8" && tensor.find("q_proj") != std::string::npos) continue;
+      const bool coded = wanted.find(tensor);
+      CHECK(read_floats(merged, tensor) == with_product(tensor, read_floats(coded ? wanted : dense, tensor)));
+    }
+    (void)open_model_weights(out, parameters_of(*read_model(out)));
+  }
+}
+
+TEST_CASE("an adapter is merged into the weights that it was trained on") {
+  const TemporaryFolder folder;
+  const fs::path adapter = folder.path() / "adapter", quantised = folder.path() / "quantised";
+  const LinearStorage base{.storage = quantised_storage({.weight_dtype = DType::kBF16}),
+                           .dense_modules = {"model.layers.0.mlp.up_proj"}};
+  write_adapter(adapter, base);
+  merge_adapter(kGolden / "dense", adapter, folder.path() / "out", MergeBase::kQuantised);
+  (void)quantise_model(kGolden / "dense", quantised);
+  const SafetensorsFolder merged(folder.path() / "out"), codes(quantised), dense(kGolden / "dense");
+  ThreadPool pool(1);
+  for (const auto& [name, tensor] : find_quantised_tensors(codes)) {
+    CAPTURE(name);
+    std::vector<float> values(static_cast<size_t>(tensor.shape.elems()));
+    DequantisedTensor(codes, tensor).read(0, values, pool);
+    if (name == "model.layers.0.mlp.up_proj.weight") values = read_floats(dense, name);
+    CHECK(read_floats(merged, name) == with_product(name, values));
+  }
+  // Without asking for it, into the files' weights.
+  merge_adapter(kGolden / "dense", adapter, folder.path() / "files");
+  const SafetensorsFolder plain(folder.path() / "files");
+  for (const auto& [name, tensor] : dense.tensors())
+    CHECK(read_floats(plain, name) == with_product(name, read_floats(dense, name)));
+}
+
+TEST_CASE("an adapter that does not say what it was trained on is merged into the files alone") {
+  const TemporaryFolder folder;
+  const fs::path adapter = folder.path() / "adapter", out = folder.path() / "out";
+  write_adapter(adapter, {});
+  CHECK_THROWS_AS(merge_adapter(kGolden / "dense", adapter, out, MergeBase::kQuantised), InputError);
+  CHECK_FALSE(fs::exists(out));
+  // Files that hold codes are what the run saw.
+  merge_adapter(kGolden / "nf4", adapter, out, MergeBase::kQuantised);
+  CHECK(fs::exists(out / "model.safetensors"));
+}
+
+TEST_CASE("how a base was quantised is written and read again") {
+  const TemporaryFolder folder;
+  for (const ops::WeightCoding coding : {ops::WeightCoding::kNf4, ops::WeightCoding::kFp4, ops::WeightCoding::kInt8}) {
+    const ops::QuantisedFormat format{
+        .coding = coding, .block_size = 128, .nested = false, .weight_dtype = DType::kF16};
+    const fs::path adapter = folder.path() / std::to_string(static_cast<int>(coding));
+    write_adapter(adapter, LinearStorage{.storage = quantised_storage(format), .dense_modules = {"a.b", "c"}});
+    const std::optional<LinearStorage> read = read_base_format(adapter);
+    REQUIRE(read);
+    CHECK(quantised_format(*read->storage) == format);
+    CHECK(read->dense_modules == std::set<std::string, std::less<>>{"a.b", "c"});
+  }
+  write_adapter(folder.path() / "plain", LinearStorage{});
+  CHECK_FALSE(read_base_format(folder.path() / "plain"));
+}
+
+TEST_CASE("a folder whose config and weights contradict each other is refused") {
+  const TemporaryFolder folder;
+  const auto made = [&](const char* name, const char* weights, const char* config) {
+    const fs::path path = folder.path() / name;
+    fs::create_directory(path);
+    fs::copy_file(kGolden / weights / "model.safetensors", path / "model.safetensors");
+    fs::copy_file(kGolden / config / "config.json", path / "config.json");
+    return path;
+  };
+  CHECK_THROWS_AS((void)read_model(made("dense", "dense", "nf4")), InputError);
+  CHECK_THROWS_AS((void)read_model(made("eight", "int8", "nf4")), InputError);
+  CHECK_THROWS_AS((void)read_model(made("four", "fp4", "int8")), InputError);
+  const fs::path unsaid = made("unsaid", "nf4", "dense");
+  CHECK_THROWS_AS((void)open_model_weights(unsaid, parameters_of(*read_model(unsaid))), InputError);
+  const fs::path other = made("other", "nf4", "nf4");
+  nlohmann::json config = config_of(other);
+  config["intermediate_size"] = 80;
+  fs::permissions(other / "config.json", fs::perms::owner_write, fs::perm_options::add);
+  write_file(other / "config.json", config.dump());
+  CHECK_THROWS_AS((void)open_model_weights(other, parameters_of(*read_model(other))), InputError);
+}
