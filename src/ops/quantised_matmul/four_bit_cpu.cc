@@ -189,6 +189,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
   const QuantisedFormat& format = weight.format;
   const float* const codebook = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
   const bool bf16_values = format.weight_dtype == DType::kBF16 || dtype == DType::kBF16;
+  const auto* const codes = static_cast<const uint8_t*>(weight.codes);
   const Scales scales(weight);
   Table table;
   int64_t filled = -1;  // the block that the table is of
@@ -196,6 +197,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
     int64_t first = (range.row + row) * weight.columns + range.column;
     const int64_t end = first + range.columns;
     T* to = out + row * stride;
+    prefetch_rows(codes + first / 2, weight.columns / 2, range.columns / 2);
     while (first < end) {
       const int64_t block = scales.block_of(first), count = std::min(end, scales.end_of(block)) - first;
       if (block != filled) {
@@ -205,7 +207,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
         table.fill(values, bf16_values);
         filled = block;
       }
-      decode_run(table, static_cast<const uint8_t*>(weight.codes), first, count, bf16_values, to);
+      decode_run(table, codes, first, count, bf16_values, to);
       first += count;
       to += count;
     }

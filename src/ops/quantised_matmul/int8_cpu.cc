@@ -35,6 +35,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
   const int8_t* codes = static_cast<const int8_t*>(weight.codes) + range.row * weight.columns + range.column;
   for (int64_t i = 0; i < range.rows; ++i) {
     const float scale = static_cast<const float*>(weight.scales)[range.row + i] * kStep;
+    prefetch_rows(codes + i * weight.columns, weight.columns, range.columns);
     decode_row<kRounded>(codes + i * weight.columns, range.columns, scale, out + i * stride);
   }
 }
