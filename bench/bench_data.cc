@@ -90,7 +90,7 @@ int bench_pack(int64_t rows, int64_t capacity) {
 }
 
 int bench_tokenize(const std::string& model, const std::string& file, int threads) {
-  const Tokenizer tokenizer = Tokenizer::load(model);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(model);
   DatasetConfig config;
   config.path = file;
   config.type = {true, "completion"};
