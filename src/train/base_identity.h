@@ -11,7 +11,7 @@ namespace spillway::train {
 // Name of a tensor -> "BF16[2048, 576] 0123456789abcdef": dtype, shape, and a checksum of samples of its content.
 using BaseIdentity = std::map<std::string, std::string>;
 
-// Reads 12 KiB a tensor: its beginning, middle and end. Throws InputError as reading a tensor does.
+// Reads 12 KiB a tensor: its beginning, middle and end. Throws InputError where a file has become shorter.
 [[nodiscard]] BaseIdentity identify_base(const SafetensorsFolder& weights);
 
 // Names the first tensor that differs, and how, from what was `written`; empty where all are the same.

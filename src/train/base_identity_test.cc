@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <vector>
 
 #include "io/safetensors_writer.h"
@@ -46,4 +47,11 @@ TEST_CASE("the identity of a base tells names, shapes, and values at the beginni
     other.values[at] = 0.25f;
     CHECK(difference(identity, identity_of({small, other})) == "with other values in 'large'");
   }
+}
+
+TEST_CASE("codes that a file calls numbers have an identity, whatever numbers they would be") {
+  const auto codes = [](float value) { return identity_of({{"codes", {2}, {value, 1}}}); };
+  const BaseIdentity nan = codes(std::numeric_limits<float>::quiet_NaN());
+  CHECK(difference(nan, codes(std::numeric_limits<float>::quiet_NaN())).empty());
+  CHECK(difference(nan, codes(std::numeric_limits<float>::infinity())) == "with other values in 'codes'");
 }

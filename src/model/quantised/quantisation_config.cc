@@ -30,7 +30,7 @@ void check_method(const JsonField& json) {
 
 // The dtypes of torch that bitsandbytes packs codes in or computes with.
 constexpr std::array<std::string_view, 3> kFloats = {"float32", "bfloat16", "float16"};
-constexpr std::array<std::string_view, 6> kStorages = {"uint8", "int8", "float16", "bfloat16", "float32", "float64"};
+constexpr std::array<std::string_view, 5> kStorages = {"uint8", "int8", "float16", "bfloat16", "float32"};
 constexpr std::array<std::string_view, 2> kTypes = {"fp4", "nf4"};
 
 }  // namespace
