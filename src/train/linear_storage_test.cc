@@ -1,0 +1,68 @@
+#include "train/linear_storage.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/decoder/decoder.h"
+#include "model/storages/quantised.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using config::QuantisationSettings;
+using train::linear_storage;
+
+namespace {
+
+DecoderConfig small_decoder() { return read_decoder_config(spillway::testing::kGoldenModels / "qwen3"); }
+
+config::Config qlora(std::vector<std::string> skip_modules = {}) {
+  config::Config config;
+  config.adapter.emplace();
+  config.quantisation = {.skip_modules = std::move(skip_modules)};
+  return config;
+}
+
+ModelPtr coded_model(ops::WeightCoding coding) {
+  DecoderConfig config = small_decoder();
+  config.linear_storage.storage = quantised_storage({.coding = coding});
+  return make_decoder(config);
+}
+
+}  // namespace
+
+TEST_CASE("a base is quantised as its config says, but for the modules that it skips") {
+  const ModelPtr model = make_decoder(small_decoder());
+  config::Config config = qlora();
+  CHECK(linear_storage(config, *model, DType::kBF16)->storage->name() == "nf4");
+  CHECK(linear_storage(config, *model, DType::kBF16)->dense_modules.empty());
+  config.quantisation->type = QuantisationSettings::Type::kInt8;
+  CHECK(linear_storage(config, *model, DType::kBF16)->storage->name() == "int8");
+  config.quantisation.reset();
+  CHECK_FALSE(linear_storage(config, *model, DType::kBF16));
+
+  // As transformers matches: the start of a path up to a dot, a regular expression likewise, or an end.
+  const auto skipped = [&](const std::string& entry) {
+    return linear_storage(qlora({entry}), *model, DType::kBF16)->dense_modules;
+  };
+  CHECK(skipped("lm_head").empty());
+  CHECK(skipped("model.layers.1").size() == 7);
+  CHECK(skipped("model.layers.[01].mlp").size() == 6);
+  CHECK(skipped("up_proj").size() == linear_storage(qlora({"gate_proj"}), *model, DType::kBF16)->dense_modules.size());
+  CHECK(skipped("up_proj").contains("model.layers.0.mlp.up_proj"));
+  CHECK(skipped("layers.1").empty());
+  CHECK_THROWS_AS((void)skipped("model.(layers"), InputError);
+}
+
+TEST_CASE("keys that contradict a quantised folder are refused, and so is training its weights") {
+  const ModelPtr four = coded_model(ops::WeightCoding::kNf4), eight = coded_model(ops::WeightCoding::kInt8);
+  CHECK_FALSE(linear_storage(qlora(), *four, DType::kBF16));
+  CHECK_THROWS_WITH_AS((void)linear_storage(qlora(), *eight, DType::kBF16),
+                       "[load_in_4bit] expected the format that the model's files have, int8, got another; remove the "
+                       "key",
+                       InputError);
+  CHECK_THROWS_WITH_AS((void)linear_storage(config::Config{}, *four, DType::kBF16),
+                       doctest::Contains("expected an adapter beside a quantised model, got none"), InputError);
+}
