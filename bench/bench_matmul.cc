@@ -7,7 +7,6 @@
 // its primitives are made before the clock starts. With one thread the clock is that thread's CPU time, so that what
 // else runs on the machine counts only by what it does to caches and memory.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/matmul_kernels.h"
 #include "base/random.h"
+#include "cpu_clock.h"
 
 #if defined(SPILLWAY_BENCH_ONEDNN)
 #include <dnnl.hpp>
@@ -31,13 +31,7 @@ namespace {
 
 using namespace spillway;
 using namespace spillway::cpu;
-clockid_t bench_clock = CLOCK_MONOTONIC;
-
-double now() {
-  timespec time{};
-  clock_gettime(bench_clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+using bench::now;
 
 struct Case {
   std::string name;
@@ -214,7 +208,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
     if (std::strcmp(argv[i], "--isa") == 0) cpu::limit_isa(argv[i + 1]);
   }
-  if (threads == 1) bench_clock = CLOCK_THREAD_CPUTIME_ID;
+  bench::use_clock_for(threads);
   ThreadPool pool(threads);
   const Bf16Path path = choose_bf16_path();
   const bool pairs = path == Bf16Path::kNativeDot;

@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -181,6 +183,59 @@ std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtyp
   matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
   CHECK(workspace.intact());
   return c.bytes();
+}
+
+// Gives the elements of a matrix as if they were decoded.
+void copy_elements(const void* coded, const MatrixRange& range, DType dtype, int64_t stride, void* out) {
+  const Values& values = *static_cast<const Values*>(coded);
+  for (int64_t i = 0; i < range.rows; ++i) {
+    for (int64_t j = 0; j < range.columns; ++j) {
+      const float value = static_cast<float>(values.at(range.row + i, range.column + j));
+      if (dtype == DType::kF32) {
+        static_cast<float*>(out)[i * stride + j] = value;
+      } else {
+        static_cast<bf16*>(out)[i * stride + j] = to_bf16(value);
+      }
+    }
+  }
+}
+
+// The bits of C with b as it lies or decoded.
+std::vector<std::byte> product_with(const MatmulShape& shape, DType dtype, const Variant& variant, int threads,
+                                    bool decoded) {
+  const Values a(shape.m, shape.k, dtype, 1);
+  const Values b(shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n, dtype, 2);
+  Values c(shape.m, shape.n, DType::kF32, 3);
+  const MatrixDecoder decoder{copy_elements, &b};
+  MatmulArgs args{.shape = shape, .a = a.matrix(), .b = b.matrix(), .c = c.data(), .c_stride = c.stride()};
+  if (decoded) args.b = {nullptr, dtype, b.stride(), &decoder};
+  GuardedWorkspace workspace(decoding_matmul_workspace_bytes(shape, dtype, dtype, threads));
+  ThreadPool pool(threads);
+  matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+  CHECK(workspace.intact());
+  return c.bytes();
+}
+
+TEST_CASE("a matrix that is decoded gives the bits of one that lies in memory, with every kernel") {
+  // Few rows, many, tall results that are computed transposed, and more of k than is packed at once.
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 70, 600}, {37, 133, 515}, {300, 20, 90}, {5, 40, 9000}}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        for (const Variant& variant : variants(dtype, dtype)) {
+          CAPTURE(m);
+          CAPTURE(transpose_b);
+          CAPTURE(name_of(dtype));
+          CAPTURE(std::string(variant.kernels->name));
+          const MatmulShape shape{m, n, k, false, transpose_b};
+          const std::vector<std::byte> plain = product_with(shape, dtype, variant, 1, false);
+          for (const int threads : {1, 2}) {
+            const bool same_bits = product_with(shape, dtype, variant, threads, true) == plain;
+            CHECK(same_bits);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("products of odd sizes agree with float64 for every kernel, type and transpose") {
