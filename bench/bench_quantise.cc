@@ -1,8 +1,8 @@
-// Quantising and dequantising weights: bytes of the wide side per second, beside a copy of as many bytes.
+// Quantising weights of f32: their bytes per second, beside a copy of as many bytes.
 //
 //   bench_quantise [--threads N] [--mib N] [--rounds N] [--isa NAME]
 //
-// The floor of quantising is one read of the weight and a write of the codes; of dequantising, the reverse.
+// The floor is one read of the weight and a write of the codes. bench_quantised_matmul has the other direction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,33 +39,26 @@ void report(std::string_view name, size_t bytes, const Options& options, const s
   fmt::print("{:28} {:8.2f} ms {:8.2f} GB/s\n", name, best * 1e3, static_cast<double>(bytes) / best * 1e-9);
 }
 
-template <typename T>
-void run(std::string_view dtype, const std::vector<T>& weight, const Options& options) {
+void run(const std::vector<float>& weight, const Options& options) {
   ThreadPool pool(options.threads);
-  const size_t bytes = weight.size() * sizeof(T);
+  const size_t bytes = weight.size() * sizeof(float);
   const int64_t elems = static_cast<int64_t>(weight.size());
-  std::vector<T> copy(weight.size());
-  report(fmt::format("{} copy", dtype), bytes, options, [&] { std::memcpy(copy.data(), weight.data(), bytes); });
-  for (const auto& [name, type] :
-       {std::pair{"nf4", ops::FourBitType::kNf4}, std::pair{"fp4", ops::FourBitType::kFp4}}) {
-    const ops::FourBitFormat format{type, 64, true};
-    std::vector<uint8_t> codes(static_cast<size_t>(ops::four_bit_code_bytes(elems)));
-    std::vector<float> absmax(static_cast<size_t>(ops::four_bit_blocks(elems, 64)));
+  std::vector<float> copy(weight.size());
+  report("copy", bytes, options, [&] { std::memcpy(copy.data(), weight.data(), bytes); });
+  for (const WeightCoding coding : {WeightCoding::kNf4, WeightCoding::kFp4}) {
+    const QuantisedFormat format{.coding = coding};
+    std::vector<uint8_t> codes(static_cast<size_t>(four_bit_code_bytes(elems)));
+    std::vector<float> absmax(static_cast<size_t>(four_bit_blocks(elems, format.block_size)));
     std::vector<uint8_t> scale_codes(absmax.size());
     std::vector<float> nested((absmax.size() + 255) / 256);
-    report(fmt::format("{} to {}", dtype, name), bytes, options,
-           [&] { ops::quantise_four_bit(std::span<const T>(weight), format, codes, absmax, pool); });
-    report(fmt::format("  scales of {} again", name), bytes, options,
+    report(fmt::format("to {}", name_of(coding)), bytes, options,
+           [&] { ops::quantise_four_bit(weight, format, codes, absmax, pool); });
+    report(fmt::format("  scales of {} again", name_of(coding)), bytes, options,
            [&] { (void)ops::double_quantise(absmax, scale_codes, nested, pool); });
-    report(fmt::format("{} to {}", name, dtype), bytes, options,
-           [&] { ops::dequantise_four_bit(codes, absmax, format, std::span<T>(copy), pool); });
   }
   std::vector<int8_t> codes(weight.size());
   std::vector<float> absmax(weight.size() / 4096);
-  report(fmt::format("{} to int8", dtype), bytes, options,
-         [&] { ops::quantise_int8_rows(std::span<const T>(weight), codes, absmax, pool); });
-  report(fmt::format("int8 to {}", dtype), bytes, options,
-         [&] { ops::dequantise_int8_rows(codes, absmax, std::span<T>(copy), pool); });
+  report("to int8", bytes, options, [&] { ops::quantise_int8_rows(weight, codes, absmax, pool); });
 }
 
 }  // namespace
@@ -79,13 +72,8 @@ int main(int argc, char** argv) {
     if (key == "--rounds") options.rounds = std::stoi(argv[i + 1]);
     if (key == "--isa") cpu::limit_isa(argv[i + 1]);
   }
-  std::vector<float> wide(static_cast<size_t>(options.mib << 18));
-  std::vector<bf16> narrow(wide.size());
+  std::vector<float> weight(static_cast<size_t>(options.mib << 18));
   RandomStream random(1, 1);
-  for (size_t i = 0; i < wide.size(); ++i) {
-    wide[i] = random.uniform() - 0.5F;
-    narrow[i] = to_bf16(wide[i]);
-  }
-  run("f32", wide, options);
-  run("bf16", narrow, options);
+  for (float& x : weight) x = random.uniform() - 0.5F;
+  run(weight, options);
 }

@@ -6,7 +6,6 @@
 // product, its weights' bytes per second, and what the formats reach of its rate (1.00: as fast as bf16). With one
 // thread the clock is that thread's CPU time.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -21,18 +20,13 @@
 #include "base/bytes.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "cpu_clock.h"
 #include "ops/quantised_matmul/quantised_weight.h"
 
 namespace {
 
 using namespace spillway;
-clockid_t bench_clock = CLOCK_MONOTONIC;
-
-double now() {
-  timespec time{};
-  clock_gettime(bench_clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+using bench::now;
 
 // 64-byte aligned bytes that stand for finite small numbers in any format.
 class Buffer {
@@ -80,7 +74,7 @@ struct Weight {
   cpu::Matrix matrix;
 };
 
-Weight make_weight(const Case& c, const ops::QuantisedFormat* format, uint64_t stream) {
+Weight make_weight(const Case& c, const QuantisedFormat* format, uint64_t stream) {
   Weight result;
   result.matrix = {nullptr, DType::kBF16, c.columns};
   if (!format) {
@@ -94,14 +88,11 @@ Weight make_weight(const Case& c, const ops::QuantisedFormat* format, uint64_t s
     views.push_back({result.parts.back()->data(), type.dtype, type.shape});
   }
   result.coded = ops::quantised_weight(*format, c.rows, c.columns, views);
-  result.decoder.decode = [](const void* coded, const cpu::MatrixRange& range, DType dtype, int64_t stride, void* out) {
-    ops::decode(*static_cast<const ops::QuantisedWeight*>(coded), range, dtype, stride, out);
-  };
   return result;
 }
 
 struct Variant {
-  const ops::QuantisedFormat* format = nullptr;  // null: bf16
+  const QuantisedFormat* format = nullptr;  // null: bf16
   std::vector<Weight> weights;
   std::vector<double> seconds;
 
@@ -112,7 +103,7 @@ struct Variant {
 };
 
 void run_case(const Case& c, ThreadPool& pool, int rounds) {
-  const ops::QuantisedFormat nf4, int8{.coding = ops::WeightCoding::kInt8};
+  const QuantisedFormat nf4, int8{.coding = WeightCoding::kInt8};
   const int64_t k = c.transpose ? c.columns : c.rows, n = c.transpose ? c.rows : c.columns;
   const cpu::MatmulShape shape{c.tokens, n, k, false, c.transpose};
   constexpr int64_t kBeyondCaches = 96 * kMiB;
@@ -135,7 +126,7 @@ void run_case(const Case& c, ThreadPool& pool, int rounds) {
       for (int64_t i = 0; i < repeats; ++i) {
         Weight& weight = variant.weights[static_cast<size_t>(i % count)];
         if (variant.format) {
-          weight.decoder.coded = &weight.coded;
+          weight.decoder = ops::decoder_of(weight.coded);
           weight.matrix.decoder = &weight.decoder;
         }
         args.b = weight.matrix;
@@ -162,7 +153,7 @@ int main(int argc, char** argv) {
     if (name == "--only") only = value;
     if (name == "--isa") cpu::limit_isa(value);
   }
-  if (threads == 1) bench_clock = CLOCK_THREAD_CPUTIME_ID;
+  bench::use_clock_for(threads);
   ThreadPool pool(threads);
   fmt::print(
       "| product | tokens | bf16 GFLOP/s | bf16 weights GB/s | nf4 / bf16 | int8 / bf16 |\n| --- | --- | --- | --- | "

@@ -24,17 +24,13 @@ size_t choose(std::string_view option, std::string_view text, std::span<const st
   throw input_error(option, "expected {}, got {}; choose one of them", joined_names(names), quote(text));
 }
 
-std::optional<ops::FourBitFormat> format_of(const std::string& type, const std::string& double_quant) {
-  constexpr std::array<std::string_view, 3> kTypes = {"nf4", "fp4", "int8"};
+QuantisedFormat format_of(const std::string& type, const std::string& double_quant) {
   constexpr std::array<std::string_view, 2> kBooleans = {"false", "true"};
-  const size_t which = choose("--type", type, kTypes);
-  const bool nested = double_quant.empty() || choose("--double-quant", double_quant, kBooleans) == 1;
-  if (which == 2) {
-    if (double_quant.empty()) return {};
-    throw input_error("--double-quant", "expected --type nf4 or fp4 beside it, got int8; remove one of them");
-  }
-  const ops::FourBitType four = which == 0 ? ops::FourBitType::kNf4 : ops::FourBitType::kFp4;
-  return ops::FourBitFormat{.type = four, .block_size = 64, .double_quant = nested};
+  QuantisedFormat format{.coding = static_cast<WeightCoding>(choose("--type", type, kWeightCodings))};
+  if (double_quant.empty()) return format;
+  format.double_quant = choose("--double-quant", double_quant, kBooleans) == 1;
+  if (format.coding != WeightCoding::kInt8) return format;
+  throw input_error("--double-quant", "expected --type nf4 or fp4 beside it, got int8; remove one of them");
 }
 
 std::optional<DType> dtype_of(const std::string& name) {
@@ -62,7 +58,7 @@ int cmd_quantize(std::span<const std::string> args) {
   if (!line.parse(args)) return kDone;
 
   Progress progress({});
-  QuantiseOptions options{.four = format_of(type, double_quant), .dtype = dtype_of(dtype)};
+  QuantiseOptions options{.format = format_of(type, double_quant), .dtype = dtype_of(dtype)};
   options.progress = [&](int64_t done, int64_t total) {
     progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
   };

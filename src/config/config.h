@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/data_settings.h"
+#include "tensor/quantised_format.h"
 #include "text/tokenizer.h"
 
 namespace spillway::config {
@@ -63,8 +64,7 @@ struct AdapterSettings {
 
 // Linear layers but the head are quantised as they are loaded.
 struct QuantisationSettings {
-  enum class Type { kNf4, kFp4, kInt8 };
-  Type type = Type::kNf4;
+  WeightCoding coding = WeightCoding::kNf4;
   bool double_quant = true;  // of 4 bits
   // Modules that are not: regular expressions for the start of a path up to a dot or its end, or its end as it is.
   std::vector<std::string> skip_modules;

@@ -224,22 +224,21 @@ TEST_CASE("a wrong value says what was expected") {
 }
 
 TEST_CASE("a quantised base needs an adapter and one width, and follows bnb_config_kwargs") {
-  using Type = QuantisationSettings::Type;
   const auto quantisation = [](const std::string& text) { return load("lora_r: 8\n" + text).config.quantisation; };
   CHECK_FALSE(quantisation("adapter: lora\n"));
   const auto nf4 = quantisation("adapter: qlora\nload_in_4bit: true\n");
   REQUIRE(nf4);
-  CHECK(nf4->type == Type::kNf4);
+  CHECK(nf4->coding == WeightCoding::kNf4);
   CHECK(nf4->double_quant);
   const auto fp4 = quantisation(
       "adapter: qlora\nload_in_4bit: true\nbnb_config_kwargs:\n  bnb_4bit_quant_type: fp4\n"
       "  bnb_4bit_use_double_quant: false\n  llm_int8_skip_modules: [up_proj]\n  bnb_4bit_compute_dtype: bfloat16\n"
       "  bnb_4bit_quant_storage: uint8\n  llm_int8_threshold: 6.0\n");
   REQUIRE(fp4);
-  CHECK(fp4->type == Type::kFp4);
+  CHECK(fp4->coding == WeightCoding::kFp4);
   CHECK_FALSE(fp4->double_quant);
   CHECK(fp4->skip_modules == std::vector<std::string>{"up_proj"});
-  CHECK(quantisation("adapter: lora\nload_in_8bit: true\n")->type == Type::kInt8);
+  CHECK(quantisation("adapter: lora\nload_in_8bit: true\n")->coding == WeightCoding::kInt8);
   // TRL's ModelConfig.
   CHECK_FALSE(quantisation("use_peft: true\nload_in_4bit: true\n")->double_quant);
   CHECK(quantisation("use_peft: true\nload_in_4bit: true\nuse_bnb_nested_quant: true\n")->double_quant);

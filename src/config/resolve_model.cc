@@ -99,16 +99,15 @@ std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
                       width, four_bits ? "qlora" : "lora");
   }
   for (const char* name : {"bnb_config_kwargs.bnb_4bit_quant_type", "bnb_config_kwargs.bnb_4bit_use_double_quant"}) {
-    if (!four_bits) r.ignore(fmt::format("bnb_config_kwargs.{}", name), "load_in_4bit is off");
+    if (!four_bits) r.ignore(name, "load_in_4bit is off");
   }
   if (!four_bits && !eight_bits) {
     r.ignore("bnb_config_kwargs.llm_int8_skip_modules", "load_in_4bit and load_in_8bit are off");
     return {};
   }
-  using Type = QuantisationSettings::Type;
-  const Type type = bnb.quant_type == BnbQuantType::kNf4 ? Type::kNf4 : Type::kFp4;
-  return QuantisationSettings{
-      .type = eight_bits ? Type::kInt8 : type, .double_quant = bnb.use_double_quant, .skip_modules = bnb.skip_modules};
+  return QuantisationSettings{.coding = eight_bits ? WeightCoding::kInt8 : bnb.quant_type,
+                              .double_quant = bnb.use_double_quant,
+                              .skip_modules = bnb.skip_modules};
 }
 
 }  // namespace spillway::config

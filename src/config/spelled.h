@@ -18,7 +18,6 @@
 namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
-enum class BnbQuantType { kNf4, kFp4 };
 enum class WeightType { kAuto, kF32, kBf16 };
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kOrpo, kKto };
 enum class AutoBool { kFalse, kTrue, kAuto };
@@ -63,7 +62,7 @@ struct ForeignSection {};
 
 // axolotl's bnb_config_kwargs: the arguments of transformers' BitsAndBytesConfig.
 struct BnbConfig {
-  BnbQuantType quant_type = BnbQuantType::kNf4;
+  WeightCoding quant_type = WeightCoding::kNf4;  // of 4 bits
   bool use_double_quant = true;
   std::vector<std::string> skip_modules;
   std::string compute_dtype, quant_storage;  // accepted: products are in the run's dtype, codes are bytes

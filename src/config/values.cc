@@ -18,7 +18,8 @@ constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
                                        {"mora", Adapter::kLora, "adapters with square matrices are"},
                                        {"mixlora", Adapter::kLora, "mixtures of adapters are"}};
 
-constexpr Word<BnbQuantType> kBnbQuantTypes[] = {{"nf4", BnbQuantType::kNf4}, {"fp4", BnbQuantType::kFp4}};
+// bnb_4bit_quant_type.
+constexpr Word<WeightCoding> kFourBitCodings[] = {{"nf4", WeightCoding::kNf4}, {"fp4", WeightCoding::kFp4}};
 
 // Names of transformers and axolotl.
 constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adamw"}},
@@ -223,7 +224,7 @@ std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPacki
 std::span<const Word<PackingScope>> words_of(PackingScope) { return kPackingScopes; }
 std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy) { return kSamplings; }
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
-std::span<const Word<BnbQuantType>> words_of(BnbQuantType) { return kBnbQuantTypes; }
+std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
 std::span<const Word<Rl>> words_of(Rl) { return kRls; }

@@ -115,6 +115,18 @@ TEST_CASE("what is wrong comes before what is refused, that before what is to co
   CHECK(check("adapter: mora\nlora_model_dir: x\n").conflict.empty());
 }
 
+TEST_CASE("keys of a quantised base mean nothing where none is asked for") {
+  const std::string kwargs =
+      "bnb_config_kwargs: {bnb_4bit_quant_type: fp4, bnb_4bit_use_double_quant: true, llm_int8_skip_modules: "
+      "[k_proj]}\n";
+  const LoadedConfig off = check("adapter: lora\nlora_r: 8\n" + kwargs);
+  CHECK(verdict_of(off, "bnb_config_kwargs.bnb_4bit_quant_type") == "ignored: load_in_4bit is off");
+  CHECK(verdict_of(off, "bnb_config_kwargs.bnb_4bit_use_double_quant") == "ignored: load_in_4bit is off");
+  CHECK(verdict_of(off, "bnb_config_kwargs.llm_int8_skip_modules").starts_with("ignored: load_in_4bit and"));
+  const LoadedConfig on = check("adapter: qlora\nlora_r: 8\nload_in_4bit: true\n" + kwargs);
+  CHECK(verdict_of(on, "bnb_config_kwargs.bnb_4bit_quant_type") == "supported");
+}
+
 TEST_CASE("the command line and sections of other programs have verdicts, too") {
   const LoadedConfig loaded = check(
       "deepspeed: {gradient_clipping: 1, fp16: {enabled: true}, steps_per_print: 3, zero_optimization: {stage: 3, x: "

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -136,9 +137,10 @@ void encode_weight(const SafetensorsFolder& folder, const Parameter& p, ValueSto
 }
 
 // A frozen weight of the base.
-void load_weight(const SafetensorsFolder& folder, const Parameter& p, ValueStore& store, ThreadPool& pool) {
-  if (p.storage->is_coded())
-    return p.is_stored_as_used() ? read_parts(folder, p, store) : encode_weight(folder, p, store, pool);
+void load_weight(const SafetensorsFolder& folder, const Parameter& p, ValueStore& store,
+                 std::optional<ThreadPool>& pool) {
+  if (p.storage->is_coded() && p.is_stored_as_used()) return read_parts(folder, p, store);
+  if (p.storage->is_coded()) return encode_weight(folder, p, store, pool ? *pool : pool.emplace(available_cpus()));
   if (store.is_in_files(p.value())) return check_values(folder, *folder.find(p.source.name));
   StoredWeight weight(folder, p);
   store.write(p.value(), [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
@@ -233,7 +235,7 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
 }
 
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
-  ThreadPool pool(available_cpus());
+  std::optional<ThreadPool> pool;  // made for the first weight that is encoded
   for (const Parameter& p : parameters) {
     if (p.trained) continue;
     if (p.is_of_model()) load_weight(folder, p, store, pool);

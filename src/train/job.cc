@@ -202,7 +202,7 @@ Job make_job(const config::Config& config, const Machine& machine) {
                .optimizer_options = optimizer_options(config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
-  job.graph.model.linear_storage = linear_storage(config, *job.model, job.graph.model.dtype);
+  job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   const TextModel& text = text_of(*job.model, "base_model");
   job.samples = read_sample_prompts(job.config, text.vocab_size);
   job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);

@@ -10,8 +10,6 @@
 namespace spillway::train {
 namespace {
 
-using config::QuantisationSettings;
-
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
 
 // As transformers decides which modules it converts (quantizers_utils.py).
@@ -27,18 +25,10 @@ void add_skipped(const ParameterTable& parameters, const std::string& entry,
   }
 }
 
-ops::QuantisedFormat format_of(const QuantisationSettings& settings, DType dtype) {
-  using Type = QuantisationSettings::Type;
-  const ops::WeightCoding coding = settings.type == Type::kInt8  ? ops::WeightCoding::kInt8
-                                   : settings.type == Type::kFp4 ? ops::WeightCoding::kFp4
-                                                                 : ops::WeightCoding::kNf4;
-  return {.coding = coding, .nested = settings.double_quant, .weight_dtype = dtype};
-}
-
 }  // namespace
 
-std::optional<LinearStorage> linear_storage(const config::Config& config, const Model& model, DType dtype) {
-  const ParameterTable parameters = parameters_of(model);
+std::optional<LinearStorage> linear_storage(const config::Config& config, const ParameterTable& parameters,
+                                            DType dtype) {
   const auto coded = std::find_if(parameters.begin(), parameters.end(),
                                   [](const Parameter& p) { return p.source.storage->is_coded(); });
   const bool has_codes = coded != parameters.end();
@@ -49,14 +39,16 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
         "not trained");
   }
   if (!config.quantisation) return {};
-  const bool eight_bits = config.quantisation->type == QuantisationSettings::Type::kInt8;
+  const bool eight_bits = config.quantisation->coding == WeightCoding::kInt8;
   if (has_codes) {
     const std::string_view theirs = coded->source.storage->name();
-    if ((theirs == "int8") == eight_bits) return {};
+    if ((theirs == name_of(WeightCoding::kInt8)) == eight_bits) return {};
     throw input_error(eight_bits ? "load_in_8bit" : "load_in_4bit",
                       "expected the format that the model's files have, {}, got another; remove the key", theirs);
   }
-  LinearStorage result{.storage = quantised_storage(format_of(*config.quantisation, dtype))};
+  LinearStorage result{.storage = quantised_storage({.coding = config.quantisation->coding,
+                                                     .double_quant = config.quantisation->double_quant,
+                                                     .weight_dtype = dtype})};
   for (const std::string& entry : config.quantisation->skip_modules)
     add_skipped(parameters, entry, result.dense_modules);
   return result;

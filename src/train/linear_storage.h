@@ -4,14 +4,15 @@
 #include <optional>
 
 #include "config/config.h"
-#include "model/model.h"
+#include "model/parameters.h"
 
 namespace spillway::train {
 
-// What load_in_4bit and load_in_8bit come to for a model that a job computes with in `dtype`; none: as in the files.
+// What load_in_4bit and load_in_8bit come to for a model with these parameters that a job computes with in `dtype`;
+// none: as in the files.
 // Throws InputError for keys that contradict files with codes, for a base with codes that would be trained, and for
 // llm_int8_skip_modules that are no regular expressions.
-[[nodiscard]] std::optional<LinearStorage> linear_storage(const config::Config& config, const Model& model,
-                                                          DType dtype);
+[[nodiscard]] std::optional<LinearStorage> linear_storage(const config::Config& config,
+                                                          const ParameterTable& parameters, DType dtype);
 
 }  // namespace spillway::train

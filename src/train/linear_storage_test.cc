@@ -11,8 +11,6 @@
 #include "tests/support/tiny_training.h"
 
 using namespace spillway;
-using config::QuantisationSettings;
-using train::linear_storage;
 
 namespace {
 
@@ -25,7 +23,11 @@ config::Config qlora(std::vector<std::string> skip_modules = {}) {
   return config;
 }
 
-ModelPtr coded_model(ops::WeightCoding coding) {
+std::optional<LinearStorage> linear_storage(const config::Config& config, const Model& model, DType dtype) {
+  return train::linear_storage(config, parameters_of(model), dtype);
+}
+
+ModelPtr coded_model(WeightCoding coding) {
   DecoderConfig config = small_decoder();
   config.linear_storage.storage = quantised_storage({.coding = coding});
   return make_decoder(config);
@@ -38,7 +40,7 @@ TEST_CASE("a base is quantised as its config says, but for the modules that it s
   config::Config config = qlora();
   CHECK(linear_storage(config, *model, DType::kBF16)->storage->name() == "nf4");
   CHECK(linear_storage(config, *model, DType::kBF16)->dense_modules.empty());
-  config.quantisation->type = QuantisationSettings::Type::kInt8;
+  config.quantisation->coding = WeightCoding::kInt8;
   CHECK(linear_storage(config, *model, DType::kBF16)->storage->name() == "int8");
   config.quantisation.reset();
   CHECK_FALSE(linear_storage(config, *model, DType::kBF16));
@@ -57,7 +59,7 @@ TEST_CASE("a base is quantised as its config says, but for the modules that it s
 }
 
 TEST_CASE("keys that contradict a quantised folder are refused, and so is training its weights") {
-  const ModelPtr four = coded_model(ops::WeightCoding::kNf4), eight = coded_model(ops::WeightCoding::kInt8);
+  const ModelPtr four = coded_model(WeightCoding::kNf4), eight = coded_model(WeightCoding::kInt8);
   CHECK_FALSE(linear_storage(qlora(), *four, DType::kBF16));
   CHECK_THROWS_WITH_AS((void)linear_storage(qlora(), *eight, DType::kBF16),
                        "[load_in_4bit] expected the format that the model's files have, int8, got another; remove the "

@@ -16,15 +16,14 @@ void add_adapter(RunSettings& settings, const Job& job) {
 }
 
 void add_quantisation(RunSettings& settings, const std::optional<config::QuantisationSettings>& quantisation) {
-  using Type = config::QuantisationSettings::Type;
-  const bool eight_bits = quantisation && quantisation->type == Type::kInt8;
+  const bool eight_bits = quantisation && quantisation->coding == WeightCoding::kInt8;
   const bool four_bits = quantisation && !eight_bits;
   settings["load_in_4bit"] = config::print_value(four_bits);
   settings["load_in_8bit"] = config::print_value(eight_bits);
   if (!quantisation) return;
   settings["llm_int8_skip_modules"] = config::print_value(quantisation->skip_modules);
   if (!four_bits) return;
-  settings["bnb_4bit_quant_type"] = quantisation->type == Type::kFp4 ? "fp4" : "nf4";
+  settings["bnb_4bit_quant_type"] = name_of(quantisation->coding);
   settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);
 }
 

@@ -17,7 +17,6 @@ namespace spillway::testing {
 
 // The formats of bitsandbytes, for weights of a dtype.
 inline std::vector<StoragePtr> quantised_storages(DType dtype) {
-  using ops::WeightCoding;
   return {quantised_storage({WeightCoding::kNf4, 64, true, dtype}),
           quantised_storage({WeightCoding::kFp4, 32, false, dtype}),
           quantised_storage({.coding = WeightCoding::kInt8, .weight_dtype = dtype})};

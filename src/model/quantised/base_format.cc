@@ -15,13 +15,12 @@ namespace spillway {
 namespace {
 
 constexpr const char* kKey = "spillway_base";
-constexpr std::array<std::string_view, 3> kCodings = {"nf4", "fp4", "int8"};  // by WeightCoding
 constexpr std::array<DType, 3> kDTypes = {DType::kF32, DType::kBF16, DType::kF16};
 
-ops::WeightCoding coding_of(const JsonField& field) {
-  const auto* found = std::find(kCodings.begin(), kCodings.end(), field.string());
-  if (found == kCodings.end()) throw field.bad("nf4, fp4 or int8", "update Spillway");
-  return static_cast<ops::WeightCoding>(found - kCodings.begin());
+WeightCoding coding_of(const JsonField& field) {
+  const std::optional<WeightCoding> coding = find_coding(field.string());
+  if (!coding) throw field.bad("nf4, fp4 or int8", "update Spillway");
+  return *coding;
 }
 
 DType dtype_of(const JsonField& field) {
@@ -34,11 +33,11 @@ DType dtype_of(const JsonField& field) {
 }  // namespace
 
 std::map<std::string, std::string> base_format_metadata(const std::optional<LinearStorage>& base) {
-  const std::optional<ops::QuantisedFormat> format = base ? quantised_format(*base->storage) : std::nullopt;
+  const std::optional<QuantisedFormat> format = base ? quantised_format(*base->storage) : std::nullopt;
   if (!format) return {};
-  const nlohmann::ordered_json json = {{"type", kCodings[static_cast<size_t>(format->coding)]},
+  const nlohmann::ordered_json json = {{"type", name_of(format->coding)},
                                        {"blocksize", format->block_size},
-                                       {"double_quant", format->nested},
+                                       {"double_quant", format->double_quant},
                                        {"dtype", torch_name_of(format->weight_dtype)},
                                        {"dense_modules", base->dense_modules}};
   return {{kKey, json_text(json)}};
@@ -51,11 +50,11 @@ std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapt
   if (found == file.metadata().end()) return {};
   const JsonDocument document(found->second, fmt::format("{}: {}", path.string(), kKey));
   const JsonField json = document.root();
-  ops::QuantisedFormat format{.coding = coding_of(json["type"]),
-                              .block_size = json["blocksize"].integer(0, 1 << 20),
-                              .nested = json["double_quant"].boolean(),
-                              .weight_dtype = dtype_of(json["dtype"])};
-  if (!ops::is_four_bit_block_size(format.block_size))
+  QuantisedFormat format{.coding = coding_of(json["type"]),
+                         .block_size = json["blocksize"].integer(0, 1 << 20),
+                         .double_quant = json["double_quant"].boolean(),
+                         .weight_dtype = dtype_of(json["dtype"])};
+  if (!is_four_bit_block_size(format.block_size))
     throw json["blocksize"].bad("a power of two from 32 to 4096", "update Spillway");
   LinearStorage result{.storage = quantised_storage(format)};
   for (const std::string& module : json["dense_modules"].strings_or_none()) result.dense_modules.insert(module);

@@ -16,10 +16,9 @@ namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-ops::FourBitType type_of(const JsonField& field) {
-  const std::string& name = field.string();
-  for (const ops::FourBitType type : {ops::FourBitType::kNf4, ops::FourBitType::kFp4})
-    if (name == name_of(type)) return type;
+WeightCoding coding_of(const JsonField& field) {
+  const std::optional<WeightCoding> coding = find_coding(field.string());
+  if (coding && coding != WeightCoding::kInt8) return *coding;
   throw field.bad("nf4 or fp4", "use a model in one of these");
 }
 
@@ -49,8 +48,6 @@ bool is_nested(const JsonField& json) {
 
 }  // namespace
 
-std::string_view name_of(ops::FourBitType type) { return type == ops::FourBitType::kNf4 ? "nf4" : "fp4"; }
-
 std::string_view torch_name_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -68,15 +65,15 @@ QuantState parse_quant_state(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);
   const JsonField json = document.root();
   QuantState state;
-  state.format.type = type_of(json["quant_type"]);
+  state.format.coding = coding_of(json["quant_type"]);
   state.format.block_size = json["blocksize"].integer(0, std::numeric_limits<int32_t>::max());
-  if (!ops::is_four_bit_block_size(state.format.block_size))
+  if (!is_four_bit_block_size(state.format.block_size))
     throw json["blocksize"].bad("a power of two from 32 to 4096", "use a model with such blocks");
-  state.dtype = dtype_of(json["dtype"]);
+  state.format.weight_dtype = dtype_of(json["dtype"]);
   state.shape = shape_of(json["shape"]);
   state.format.double_quant = is_nested(json);
   if (!state.format.double_quant) return state;
-  if (json["nested_blocksize"].integer(0, std::numeric_limits<int32_t>::max()) != ops::kNestedBlockSize)
+  if (json["nested_blocksize"].integer(0, std::numeric_limits<int32_t>::max()) != kNestedBlockSize)
     throw json["nested_blocksize"].bad("256", "use a model with such blocks");
   if (json["nested_dtype"].string() != torch_name_of(DType::kF32))
     throw json["nested_dtype"].bad("float32", "use a model with such scales");
@@ -87,11 +84,11 @@ QuantState parse_quant_state(std::string_view text, std::string_view where) {
 
 std::string quant_state_json(const QuantState& state) {
   std::string text = fmt::format(R"({{"quant_type": "{}", "blocksize": {}, "dtype": "{}", "shape": [{}, {}])",
-                                 name_of(state.format.type), state.format.block_size, torch_name_of(state.dtype),
-                                 state.shape[0], state.shape[1]);
+                                 name_of(state.format.coding), state.format.block_size,
+                                 torch_name_of(state.format.weight_dtype), state.shape[0], state.shape[1]);
   if (state.format.double_quant) {
-    text += fmt::format(R"(, "nested_blocksize": {}, "nested_dtype": "float32", "nested_offset": {})",
-                        ops::kNestedBlockSize, json_text(nlohmann::json(double{state.nested_offset})));
+    text += fmt::format(R"(, "nested_blocksize": {}, "nested_dtype": "float32", "nested_offset": {})", kNestedBlockSize,
+                        json_text(nlohmann::json(double{state.nested_offset})));
   }
   return text + "}";
 }

@@ -5,16 +5,15 @@
 #include <string>
 #include <string_view>
 
-#include "ops/quantise/four_bit.h"
+#include "tensor/quantised_format.h"
 #include "tensor/shape.h"
 
 namespace spillway {
 
 struct QuantState {
-  ops::FourBitFormat format;
-  DType dtype = DType::kBF16;  // of the weight before it was quantised: what it is dequantised to
-  Shape shape;                 // [out_features, in_features]
-  float nested_offset = 0;     // where the format is doubly quantised
+  QuantisedFormat format;
+  Shape shape;              // [out_features, in_features]
+  float nested_offset = 0;  // where the format is doubly quantised
 };
 
 // Parses and checks the text; `where` names the tensor in errors. Throws InputError for what is no JSON or malformed,
@@ -24,8 +23,6 @@ struct QuantState {
 // The text, as bitsandbytes writes it: its keys in its order.
 [[nodiscard]] std::string quant_state_json(const QuantState& state);
 
-// "nf4" and "fp4", as files and configs name them.
-[[nodiscard]] std::string_view name_of(ops::FourBitType type);
 // "float32", "bfloat16", "float16", as torch names them. REQUIRES: a floating dtype.
 [[nodiscard]] std::string_view torch_name_of(DType dtype);
 

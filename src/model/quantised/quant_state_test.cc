@@ -58,11 +58,11 @@ std::string config_error(const std::string& text) {
 
 TEST_CASE("a quant_state is read and written as bitsandbytes writes it") {
   const QuantState nested = parse_quant_state(kNested, "x"), plain = parse_quant_state(kPlain, "x");
-  CHECK(nested.format == ops::FourBitFormat{ops::FourBitType::kNf4, 64, true});
-  CHECK(nested.dtype == DType::kBF16);
+  CHECK(nested.format == QuantisedFormat{WeightCoding::kNf4, 64, true});
+  CHECK(nested.format.weight_dtype == DType::kBF16);
   CHECK(nested.shape == Shape{44, 40});
   CHECK(nested.nested_offset == 0.5348075032234192F);
-  CHECK(plain.format == ops::FourBitFormat{ops::FourBitType::kFp4, 64, false});
+  CHECK(plain.format == QuantisedFormat{WeightCoding::kFp4, 64, false});
   CHECK(quant_state_json(nested) == kNested);
   CHECK(quant_state_json(plain) == kPlain);
 }
@@ -117,7 +117,7 @@ TEST_CASE("a quant_state that lies is refused with its tensor's name") {
 TEST_CASE("a quantization_config is read and written as transformers writes it") {
   const QuantisationConfig config = config_of(std::string(kConfig));
   CHECK(config.load_in_4bit);
-  CHECK(config.format == ops::FourBitFormat{ops::FourBitType::kNf4, 64, true});
+  CHECK(config.format == QuantisedFormat{WeightCoding::kNf4, 64, true});
   CHECK(config.bnb_4bit_compute_dtype == "bfloat16");
   CHECK_FALSE(config.llm_int8_skip_modules);
   CHECK(quantisation_config_json(config) == nlohmann::ordered_json::parse(kConfig));
@@ -129,7 +129,7 @@ TEST_CASE("what a quantization_config leaves out has transformers' defaults") {
   CHECK_FALSE(old.load_in_4bit);
   CHECK(old.llm_int8_skip_modules == std::vector<std::string>{"lm_head"});
   const QuantisationConfig four = config_of(R"({"load_in_4bit": true, "quant_method": "bitsandbytes"})");
-  CHECK(four.format == ops::FourBitFormat{ops::FourBitType::kFp4, 64, false});
+  CHECK(four.format == QuantisedFormat{WeightCoding::kFp4, 64, false});
   CHECK(four.llm_int8_threshold == 6);
 }
 

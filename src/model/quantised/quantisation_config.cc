@@ -43,7 +43,7 @@ QuantisationConfig parse_quantisation_config(const JsonField& json) {
   if (json["llm_int8_has_fp16_weight"].boolean_or(false))
     throw json["llm_int8_has_fp16_weight"].bad("false", "use the unquantised model");
   QuantisationConfig config{.load_in_4bit = four};
-  if (one_of(json["bnb_4bit_quant_type"], "fp4", kTypes) == "nf4") config.format.type = ops::FourBitType::kNf4;
+  config.format.coding = find_coding(one_of(json["bnb_4bit_quant_type"], "fp4", kTypes)).value();
   config.format.double_quant = json["bnb_4bit_use_double_quant"].boolean_or(false);
   config.bnb_4bit_compute_dtype = one_of(json["bnb_4bit_compute_dtype"], "float32", kFloats);
   config.bnb_4bit_quant_storage = one_of(json["bnb_4bit_quant_storage"], "uint8", kStorages);
@@ -60,7 +60,7 @@ nlohmann::ordered_json quantisation_config_json(const QuantisationConfig& config
           {"_load_in_8bit", !config.load_in_4bit},
           {"bnb_4bit_compute_dtype", config.bnb_4bit_compute_dtype},
           {"bnb_4bit_quant_storage", config.bnb_4bit_quant_storage},
-          {"bnb_4bit_quant_type", name_of(config.format.type)},
+          {"bnb_4bit_quant_type", name_of(config.format.coding)},
           {"bnb_4bit_use_double_quant", config.format.double_quant},
           {"llm_int8_enable_fp32_cpu_offload", false},
           {"llm_int8_has_fp16_weight", false},

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json_field.h"
-#include "ops/quantise/four_bit.h"
+#include "tensor/quantised_format.h"
 
 namespace spillway {
 
@@ -15,7 +15,7 @@ namespace spillway {
 struct QuantisationConfig {
   bool load_in_4bit = true;  // false: int8
   // Of 4 bits: bnb_4bit_quant_type and bnb_4bit_use_double_quant. Each weight's quant_state counts more.
-  ops::FourBitFormat format{.type = ops::FourBitType::kFp4, .block_size = 64, .double_quant = false};
+  QuantisedFormat format{.coding = WeightCoding::kFp4, .block_size = 64, .double_quant = false};
   std::string bnb_4bit_compute_dtype = "float32";
   std::string bnb_4bit_quant_storage = "uint8";                   // the dtype that files give packed codes
   std::optional<std::vector<std::string>> llm_int8_skip_modules;  // empty: those that transformers leaves by itself

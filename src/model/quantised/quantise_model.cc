@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 #include <span>
 #include <string>
@@ -14,15 +13,14 @@
 #include "base/json.h"
 #include "base/math.h"
 #include "base/text.h"
-#include "io/convert.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "model/model.h"
 #include "model/other_files.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/quantised/quantised_tensors.h"
+#include "model/storages/quantised.h"
 #include "model/weights.h"
-#include "ops/quantise/int8_rows.h"
 #include "tensor/codebook.h"
 
 namespace spillway {
@@ -31,13 +29,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kCommand = "quantize";
-constexpr int64_t kPieceElems = int64_t{1} << 22;  // whole blocks, of whatever size
+constexpr int64_t kPieceElems = int64_t{1} << 22;  // that are copied at a time
 
 // A tensor of the model's files, and what is written for it.
 struct Transfer {
   const StoredTensor* from = nullptr;
   DType dtype = DType::kF32;             // in which it is copied, or quantised
   std::optional<QuantisedTensor> coded;  // empty: it is copied
+  QuantisedFormat format;                // of what is coded
 };
 
 // The offset is known late, and with it the length of the text: spaces fill it up, which JSON allows.
@@ -55,14 +54,14 @@ std::vector<TensorSpec> specs_of(const Transfer& transfer) {
             {coded.absmax(), DType::kF32, {coded.shape[0]}},
             {coded.weight_format(), DType::kU8, {}}};
   }
-  const ops::FourBitFormat& format = coded.four->format;
-  const int64_t blocks = ops::four_bit_blocks(elems, format.block_size);
-  std::vector<TensorSpec> specs = {{coded.name, DType::kU8, {ops::four_bit_code_bytes(elems), 1}},
+  const QuantisedFormat& format = coded.four->format;
+  const int64_t blocks = four_bit_blocks(elems, format.block_size);
+  std::vector<TensorSpec> specs = {{coded.name, DType::kU8, {four_bit_code_bytes(elems), 1}},
                                    {coded.absmax(), format.double_quant ? DType::kU8 : DType::kF32, {blocks}},
                                    {coded.quant_map(), DType::kF32, {16}},
                                    {coded.quant_state(), DType::kU8, {state_bytes(*coded.four)}}};
   if (format.double_quant) {
-    specs.push_back({coded.nested_absmax(), DType::kF32, {div_ceil(blocks, ops::kNestedBlockSize)}});
+    specs.push_back({coded.nested_absmax(), DType::kF32, {div_ceil(blocks, kNestedBlockSize)}});
     specs.push_back({coded.nested_quant_map(), DType::kF32, {256}});
   }
   return specs;
@@ -84,7 +83,10 @@ std::vector<Transfer> transfers_of(const ParameterTable& parameters, const Safet
     if (linear.contains(name)) {
       const Shape shape{tensor.shape[0], tensor.shape[1]};
       transfer.coded = {name, shape, {}};
-      if (options.four) transfer.coded->four = {.format = *options.four, .dtype = transfer.dtype, .shape = shape};
+      transfer.format = options.format;
+      transfer.format.weight_dtype = transfer.dtype;
+      if (transfer.format.coding != WeightCoding::kInt8)
+        transfer.coded->four = {.format = transfer.format, .shape = shape};
     }
     result.push_back(std::move(transfer));
   }
@@ -98,17 +100,11 @@ class Quantiser {
             const QuantiseOptions& options)
       : base_(base), writer_(writer), total_bytes_(total_bytes), options_(options), pool_(available_cpus()) {}
 
-  void run(const Transfer& transfer) {
-    if (!transfer.coded) return copy(transfer);
-    // f16 has no kernels of its own.
-    if (transfer.dtype == DType::kBF16) return code<bf16>(transfer);
-    code<float>(transfer);
-  }
+  void run(const Transfer& transfer) { transfer.coded ? code(transfer) : copy(transfer); }
 
  private:
-  // The next elements in the dtype that they are written in or quantised from.
-  void read(const Transfer& transfer, int64_t first, int64_t count, void* into) {
-    base_.read(transfer.from->name, first, count, transfer.dtype, into);
+  void read(const Transfer& transfer, int64_t first, int64_t count, DType dtype, void* into) {
+    base_.read(transfer.from->name, first, count, dtype, into);
     done_bytes_ += count * size_of(transfer.from->dtype().value());
     if (options_.progress) options_.progress(done_bytes_, total_bytes_);
   }
@@ -118,86 +114,41 @@ class Quantiser {
     buffer_.resize(static_cast<size_t>(std::min(elems, kPieceElems) * size_of(transfer.dtype)));
     for (int64_t first = 0; first < elems; first += kPieceElems) {
       const int64_t count = std::min(kPieceElems, elems - first);
-      read(transfer, first, count, buffer_.data());
+      read(transfer, first, count, transfer.dtype, buffer_.data());
       writer_.append(transfer.from->name, buffer_.data(), transfer.dtype, count);
     }
   }
 
-  template <typename T>
   void code(const Transfer& transfer) {
-    transfer.coded->four ? code_four_bit<T>(transfer, *transfer.coded->four) : code_rows<T>(transfer);
-  }
-
-  // Of elements in f32 or bf16.
-  template <typename T>
-  std::span<const T> read_wide(const Transfer& transfer, int64_t first, int64_t count) {
-    buffer_.resize(static_cast<size_t>(count) * sizeof(T));
-    T* wide = reinterpret_cast<T*>(buffer_.data());
-    if (transfer.dtype == DType::kF16) {
-      halves_.resize(static_cast<size_t>(count));
-      read(transfer, first, count, halves_.data());
-      convert_floats(halves_.data(), DType::kF16, wide, DType::kF32, count);
-    } else {
-      read(transfer, first, count, wide);
-    }
-    return {wide, static_cast<size_t>(count)};
-  }
-
-  template <typename T>
-  void code_four_bit(const Transfer& transfer, QuantState state) {
     const QuantisedTensor& coded = *transfer.coded;
-    const int64_t elems = coded.shape.elems(), block = state.format.block_size;
-    std::vector<float> absmax(static_cast<size_t>(ops::four_bit_blocks(elems, block)));
-    std::vector<uint8_t> codes;
-    for (int64_t first = 0; first < elems; first += kPieceElems) {
-      const int64_t count = std::min(kPieceElems, elems - first);
-      codes.resize(static_cast<size_t>(ops::four_bit_code_bytes(count)));
-      const auto scales = std::span(absmax).subspan(static_cast<size_t>(first / block),
-                                                    static_cast<size_t>(ops::four_bit_blocks(count, block)));
-      ops::quantise_four_bit(read_wide<T>(transfer, first, count), state.format, codes, scales, pool_);
-      writer_.append(coded.name, codes.data(), DType::kU8, std::ssize(codes));
-    }
-    write_scales(coded, absmax, state);
-    const auto& map = state.format.type == ops::FourBitType::kNf4 ? kNf4 : kFp4;
+    float offset = 0;
+    const auto append = [&](size_t part, const void* elements, int64_t count) {
+      if (part == 0) return writer_.append(coded.name, elements, coded.four ? DType::kU8 : DType::kI8, count);
+      const bool nested = coded.four && coded.four->format.double_quant;
+      if (part == 1) return writer_.append(coded.absmax(), elements, nested ? DType::kU8 : DType::kF32, count);
+      offset = static_cast<const float*>(elements)[count - 1];  // files have it in the quant_state
+      writer_.append(coded.nested_absmax(), elements, DType::kF32, count - 1);
+    };
+    quantised_storage(transfer.format)
+        ->encode(
+            coded.name, {coded.shape, transfer.dtype},
+            [&](int64_t first, int64_t count, float* into) { read(transfer, first, count, DType::kF32, into); }, append,
+            pool_);
+    if (coded.four) return write_state(coded, offset);
+    constexpr uint8_t kByRows = 0;
+    writer_.append(coded.weight_format(), &kByRows, DType::kU8, 1);
+  }
+
+  void write_state(const QuantisedTensor& coded, float offset) {
+    QuantState state = *coded.four;
+    state.nested_offset = offset;
+    const auto& map = state.format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
     writer_.append(coded.quant_map(), map.data(), DType::kF32, std::ssize(map));
+    if (state.format.double_quant)
+      writer_.append(coded.nested_quant_map(), kDynamicSigned.data(), DType::kF32, std::ssize(kDynamicSigned));
     std::string text = quant_state_json(state);
     text.resize(static_cast<size_t>(state_bytes(*coded.four)), ' ');
     writer_.append(coded.quant_state(), text.data(), DType::kU8, std::ssize(text));
-  }
-
-  void write_scales(const QuantisedTensor& coded, const std::vector<float>& absmax, QuantState& state) {
-    if (!state.format.double_quant)
-      return writer_.append(coded.absmax(), absmax.data(), DType::kF32, std::ssize(absmax));
-    std::vector<uint8_t> codes(absmax.size());
-    std::vector<float> nested(static_cast<size_t>(div_ceil(std::ssize(absmax), ops::kNestedBlockSize)));
-    state.nested_offset = ops::double_quantise(absmax, codes, nested, pool_);
-    writer_.append(coded.absmax(), codes.data(), DType::kU8, std::ssize(codes));
-    writer_.append(coded.nested_absmax(), nested.data(), DType::kF32, std::ssize(nested));
-    writer_.append(coded.nested_quant_map(), kDynamicSigned.data(), DType::kF32, std::ssize(kDynamicSigned));
-  }
-
-  template <typename T>
-  void code_rows(const Transfer& transfer) {
-    const QuantisedTensor& coded = *transfer.coded;
-    const int64_t rows = coded.shape[0], columns = coded.shape[1];
-    const int64_t most = std::clamp<int64_t>(kPieceElems / columns, 1, rows);
-    std::vector<float> scales(static_cast<size_t>(rows));
-    std::vector<int8_t> codes;
-    for (int64_t row = 0; row < rows; row += most) {
-      const int64_t count = std::min(most, rows - row);
-      codes.resize(static_cast<size_t>(count * columns));
-      ops::quantise_int8_rows(read_wide<T>(transfer, row * columns, count * columns), codes,
-                              std::span(scales).subspan(static_cast<size_t>(row), static_cast<size_t>(count)), pool_);
-      writer_.append(coded.name, codes.data(), DType::kI8, std::ssize(codes));
-    }
-    if (std::any_of(scales.begin(), scales.end(), [](float scale) { return std::isinf(scale); })) {
-      throw input_error(base_.file_of(coded.name).string(),
-                        "expected {} within f16, which int8 is made from, got a larger value; choose nf4",
-                        quote(coded.name));
-    }
-    writer_.append(coded.absmax(), scales.data(), DType::kF32, rows);
-    constexpr uint8_t kByRows = 0;
-    writer_.append(coded.weight_format(), &kByRows, DType::kU8, 1);
   }
 
   const SafetensorsFolder& base_;
@@ -206,7 +157,6 @@ class Quantiser {
   const QuantiseOptions& options_;
   ThreadPool pool_;
   std::vector<std::byte> buffer_;
-  std::vector<uint16_t> halves_;
 };
 
 constexpr int64_t kMaxConfigBytes = int64_t{1} << 24;
@@ -224,9 +174,9 @@ nlohmann::ordered_json read_config(const fs::path& model) {
 
 std::string quantised_config(nlohmann::ordered_json json, std::optional<DType> model_dtype,
                              const QuantiseOptions& options) {
-  QuantisationConfig config{.load_in_4bit = options.four.has_value()};
-  if (options.four) {
-    config.format = *options.four;
+  QuantisationConfig config{.load_in_4bit = options.format.coding != WeightCoding::kInt8};
+  if (config.load_in_4bit) {
+    config.format = options.format;
     config.bnb_4bit_compute_dtype = torch_name_of(options.dtype.value_or(model_dtype.value_or(DType::kF32)));
   }
   json["quantization_config"] = quantisation_config_json(config);

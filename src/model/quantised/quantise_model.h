@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "io/safetensors_writer.h"
-#include "ops/quantise/four_bit.h"
+#include "tensor/quantised_format.h"
 
 namespace spillway {
 
 struct QuantiseOptions {
-  std::optional<ops::FourBitFormat> four = ops::FourBitFormat{};  // empty: int8
+  QuantisedFormat format{};  // whose weight_dtype is what each weight has, or `dtype`
   // That all weights of the model are converted to, before some of them are quantised; empty: as the files have them.
   std::optional<DType> dtype;
   int64_t max_shard_bytes = SafetensorsFolderWriter::kDefaultShardBytes;

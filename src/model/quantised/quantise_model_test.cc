@@ -11,16 +11,19 @@
 #include "base/error.h"
 #include "io/file.h"
 #include "model/quantised/quantised_tensors.h"
+#include "tensor/codebook.h"
+#include "tests/support/dequantised.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace spillway;
+using spillway::testing::dequantised;
 namespace fs = std::filesystem;
 
 namespace {
 
 // What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
-const fs::path kGolden = testing::source_folder() / "tests/golden/quantised";
+const fs::path kGolden = spillway::testing::source_folder() / "tests/golden/quantised";
 
 std::string text_of(const fs::path& path) { return read_file(path, 1 << 24); }
 nlohmann::ordered_json json_of(const fs::path& path) { return nlohmann::ordered_json::parse(text_of(path)); }
@@ -31,14 +34,17 @@ std::string bytes_of(const SafetensorsFolder& folder, const std::string& name) {
   return bytes;
 }
 
-std::vector<float> dequantised(const SafetensorsFolder& folder, const QuantisedTensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.shape.elems()));
-  ThreadPool pool(2);
-  DequantisedTensor(folder, tensor).read(0, values, pool);
-  return values;
+// The scales of blocks whose scales are codes themselves.
+std::vector<float> read_scales(const SafetensorsFolder& folder, const QuantisedTensor& tensor) {
+  const std::string codes = bytes_of(folder, tensor.absmax());
+  std::vector<float> nested(static_cast<size_t>(folder.find(tensor.nested_absmax())->elems())), scales;
+  folder.read(tensor.nested_absmax(), DType::kF32, nested.data());
+  for (size_t i = 0; i < codes.size(); ++i)
+    scales.push_back(kDynamicSigned[static_cast<uint8_t>(codes[i])] * nested[i / 256] + tensor.four->nested_offset);
+  return scales;
 }
 
-const ops::FourBitFormat kNf4Format{ops::FourBitType::kNf4, 64, true}, kFp4Format{ops::FourBitType::kFp4, 64, false};
+const QuantisedFormat kNf4Format, kFp4Format{WeightCoding::kFp4, 64, false}, kInt8Format{.coding = WeightCoding::kInt8};
 
 // The same tensors with the same dtypes and shapes, but for the padded quant_states.
 void check_headers(const SafetensorsFolder& written, const SafetensorsFolder& golden) {
@@ -55,14 +61,15 @@ void check_headers(const SafetensorsFolder& written, const SafetensorsFolder& go
 }  // namespace
 
 TEST_CASE("a quantised folder is the one that transformers and bitsandbytes write") {
-  for (const auto& [name, four] : {std::pair{"nf4", std::optional(kNf4Format)}, {"fp4", kFp4Format}, {"int8", {}}}) {
+  for (const auto& [name, format] : {std::pair{"nf4", kNf4Format}, {"fp4", kFp4Format}, {"int8", kInt8Format}}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     const fs::path out = folder.path() / "out";
-    const QuantiseReport report = quantise_model(kGolden / "dense", out, {.four = four});
+    const QuantiseReport report = quantise_model(kGolden / "dense", out, {.format = format});
     CHECK(report.quantised == 7);
     CHECK(json_of(out / "config.json")["quantization_config"].size() == 13);
     nlohmann::ordered_json golden_config = json_of(kGolden / name / "config.json")["quantization_config"];
+    const bool four = format.coding != WeightCoding::kInt8;
     if (four) golden_config["bnb_4bit_compute_dtype"] = "bfloat16";  // its default is float32, which is slow there
     CHECK(json_of(out / "config.json")["quantization_config"].dump() == golden_config.dump());
     const SafetensorsFolder written(out), golden(kGolden / name);
@@ -71,14 +78,14 @@ TEST_CASE("a quantised folder is the one that transformers and bitsandbytes writ
     for (const auto& [weight, wanted] : find_quantised_tensors(golden)) {
       CAPTURE(weight);
       const QuantisedTensor& tensor = tensors.at(weight);
-      const bool nested = four && four->double_quant;
-      if (!(four && four->type == ops::FourBitType::kFp4))  // which has two zeros
+      const bool nested = four && format.double_quant;
+      if (format.coding != WeightCoding::kFp4)  // which has two zeros
         CHECK(bytes_of(written, weight) == bytes_of(golden, weight));
       if (!nested) CHECK(dequantised(written, tensor) == dequantised(golden, wanted));
       if (!nested) CHECK(bytes_of(written, tensor.absmax()) == bytes_of(golden, tensor.absmax()));
       if (nested) {
         CHECK(tensor.four->nested_offset == doctest::Approx(wanted.four->nested_offset).epsilon(1e-6));
-        CHECK(tensor.four->dtype == DType::kBF16);
+        CHECK(tensor.four->format.weight_dtype == DType::kBF16);
         CHECK(bytes_of(written, tensor.quant_map()) == bytes_of(golden, tensor.quant_map()));
         CHECK(bytes_of(written, tensor.nested_quant_map()) == bytes_of(golden, tensor.nested_quant_map()));
       }
@@ -93,11 +100,11 @@ TEST_CASE("weights may be converted before they are quantised, and shards be sma
   const TemporaryFolder folder;
   const fs::path out = folder.path() / "out";
   int64_t told = 0, total = 0;
-  (void)quantise_model(
-      kGolden / "dense", out,
-      {.four = kNf4Format, .dtype = DType::kF16, .max_shard_bytes = 10'000, .progress = [&](int64_t done, int64_t of) {
-         told = done, total = of;
-       }});
+  (void)quantise_model(kGolden / "dense", out,
+                       {.format = kNf4Format,
+                        .dtype = DType::kF16,
+                        .max_shard_bytes = 10'000,
+                        .progress = [&](int64_t done, int64_t of) { told = done, total = of; }});
   CHECK(told == total);
   CHECK(fs::exists(out / "model.safetensors.index.json"));
   CHECK(json_of(out / "config.json")["dtype"] == "float16");
@@ -105,7 +112,7 @@ TEST_CASE("weights may be converted before they are quantised, and shards be sma
   const SafetensorsFolder written(out);
   CHECK(written.find("lm_head.weight")->dtype_name == "F16");
   for (const auto& [name, tensor] : find_quantised_tensors(written)) {
-    CHECK(tensor.four->dtype == DType::kF16);
+    CHECK(tensor.four->format.weight_dtype == DType::kF16);
     // bf16 of moderate size is exact in f16: the codes are the same.
     CHECK(bytes_of(written, name) == bytes_of(SafetensorsFolder(kGolden / "nf4"), name));
   }
@@ -114,7 +121,7 @@ TEST_CASE("weights may be converted before they are quantised, and shards be sma
 TEST_CASE("a model of f32 is quantised from f32, and other files come along") {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model", out = folder.path() / "out";
-  fs::copy(testing::source_folder() / "tests/golden/models/qwen3", model, fs::copy_options::recursive);
+  fs::copy(spillway::testing::source_folder() / "tests/golden/models/qwen3", model, fs::copy_options::recursive);
   write_file(model / "tokenizer.json", "{}");
   write_file(model / "README.md", "of the model as it was");
   CHECK(quantise_model(model, out).quantised == 14);
@@ -122,7 +129,7 @@ TEST_CASE("a model of f32 is quantised from f32, and other files come along") {
   CHECK_FALSE(fs::exists(out / "README.md"));
   const SafetensorsFolder written(out), base(model);
   for (const auto& [name, tensor] : find_quantised_tensors(written)) {
-    CHECK(tensor.four->dtype == DType::kF32);
+    CHECK(tensor.four->format.weight_dtype == DType::kF32);
     std::vector<float> weight(static_cast<size_t>(tensor.shape.elems()));
     base.read(name, DType::kF32, weight.data());
     const std::vector<float> scales = read_scales(written, tensor), values = dequantised(written, tensor);
@@ -149,7 +156,7 @@ TEST_CASE("what cannot be quantised is refused, and nothing is left") {
     write_file(large / "model.safetensors", bytes);
   }
   try {
-    (void)quantise_model(large, out, {.four = {}});
+    (void)quantise_model(large, out, {.format = kInt8Format});
     FAIL("int8 of 2^17");
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).find("up_proj") != std::string::npos);

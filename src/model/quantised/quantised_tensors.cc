@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/convert.h"
-#include "ops/quantise/int8_rows.h"
 #include "tensor/codebook.h"
 
 namespace spillway {
@@ -47,8 +45,8 @@ QuantState read_state(const SafetensorsFolder& folder, const std::string& name) 
   std::string text(static_cast<size_t>(tensor.bytes), '\0');
   folder.read(name, DType::kU8, text.data());
   QuantState state = parse_quant_state(text, quote(name));
-  if (!name.ends_with(name_of(state.format.type)))
-    throw broken(folder, name, "to hold the type of its name", name_of(state.format.type));
+  if (!name.ends_with(name_of(state.format.coding)))
+    throw broken(folder, name, "to hold the type of its name", name_of(state.format.coding));
   return state;
 }
 
@@ -57,17 +55,16 @@ QuantisedTensor four_bit_tensor(const SafetensorsFolder& folder, const std::stri
   if (!codes) throw broken(folder, state_name, fmt::format("beside {}", quote(weight)), "none of that name");
   const QuantState state = read_state(folder, state_name);
   QuantisedTensor result{std::move(weight), state.shape, state};
-  const int64_t elems = state.shape.elems(), blocks = ops::four_bit_blocks(elems, state.format.block_size);
-  if (codes->bytes != ops::four_bit_code_bytes(elems))
-    throw broken(
-        folder, result.name,
-        fmt::format("in {} bytes, since it stands for {}", ops::four_bit_code_bytes(elems), to_string(state.shape)),
-        fmt::format("{} bytes", codes->bytes));
+  const int64_t elems = state.shape.elems(), blocks = four_bit_blocks(elems, state.format.block_size);
+  if (codes->bytes != four_bit_code_bytes(elems))
+    throw broken(folder, result.name,
+                 fmt::format("in {} bytes, since it stands for {}", four_bit_code_bytes(elems), to_string(state.shape)),
+                 fmt::format("{} bytes", codes->bytes));
   const bool nested = state.format.double_quant;
   expect_tensor(folder, result.name, result.quant_map(), DType::kF32, {16});
   expect_tensor(folder, result.name, result.absmax(), nested ? DType::kU8 : DType::kF32, {blocks});
   if (!nested) return result;
-  expect_tensor(folder, result.name, result.nested_absmax(), DType::kF32, {div_ceil(blocks, ops::kNestedBlockSize)});
+  expect_tensor(folder, result.name, result.nested_absmax(), DType::kF32, {div_ceil(blocks, kNestedBlockSize)});
   expect_tensor(folder, result.name, result.nested_quant_map(), DType::kF32, {256});
   return result;
 }
@@ -123,7 +120,7 @@ std::string QuantisedTensor::absmax() const {
 }
 std::string QuantisedTensor::quant_map() const { return name + ".quant_map"; }
 std::string QuantisedTensor::quant_state() const {
-  return fmt::format("{}{}{}", name, kState, name_of(four.value().format.type));
+  return fmt::format("{}{}{}", name, kState, name_of(four.value().format.coding));
 }
 std::string QuantisedTensor::nested_absmax() const { return name + ".nested_absmax"; }
 std::string QuantisedTensor::nested_quant_map() const { return name + ".nested_quant_map"; }
@@ -156,67 +153,9 @@ QuantisedTensors find_quantised_tensors(const SafetensorsFolder& folder) {
 
 void check_quant_maps(const SafetensorsFolder& folder, const QuantisedTensor& tensor) {
   if (!tensor.four) return;
-  const ops::FourBitFormat& format = tensor.four->format;
-  expect_map(folder, tensor.quant_map(), format.type == ops::FourBitType::kNf4 ? kNf4 : kFp4);
+  const QuantisedFormat& format = tensor.four->format;
+  expect_map(folder, tensor.quant_map(), format.coding == WeightCoding::kNf4 ? kNf4 : kFp4);
   if (format.double_quant) expect_map(folder, tensor.nested_quant_map(), kDynamicSigned);
-}
-
-std::vector<float> read_scales(const SafetensorsFolder& folder, const QuantisedTensor& tensor) {
-  const bool nested = tensor.four && tensor.four->format.double_quant;
-  const std::string name = nested ? tensor.nested_absmax() : tensor.absmax();
-  std::vector<float> scales(static_cast<size_t>(folder.find(name)->elems()));
-  folder.read(name, DType::kF32, scales.data());
-  const auto below = std::find_if(scales.begin(), scales.end(), [](float scale) { return scale < 0; });
-  if (below != scales.end())
-    throw broken(folder, name, "to hold no scale below zero", fmt::format("{} at {}", *below, below - scales.begin()));
-  if (!nested) return scales;
-  std::vector<uint8_t> codes(static_cast<size_t>(folder.find(tensor.absmax())->elems()));
-  std::vector<float> map(256), absmax(codes.size());
-  folder.read(tensor.absmax(), DType::kU8, codes.data());
-  folder.read(tensor.nested_quant_map(), DType::kF32, map.data());
-  ops::undo_double_quantise(codes, scales, tensor.four->nested_offset, map, absmax);
-  return absmax;
-}
-
-DequantisedTensor::DequantisedTensor(const SafetensorsFolder& folder, const QuantisedTensor& tensor)
-    : folder_(folder), tensor_(tensor) {
-  check_quant_maps(folder, tensor);
-  scales_ = read_scales(folder, tensor);
-}
-
-void DequantisedTensor::read(int64_t first, std::span<float> into, ThreadPool& pool) const {
-  SPILLWAY_CHECK(first % kPiece == 0 && first + std::ssize(into) <= tensor_.shape.elems() &&
-                     (std::ssize(into) % kPiece == 0 || first + std::ssize(into) == tensor_.shape.elems()),
-                 "{} from {} of {}", into.size(), first, tensor_.name);
-  if (!tensor_.four) return read_rows(first, into, pool);
-  const auto& [format, dtype, shape, offset] = *tensor_.four;
-  std::vector<uint8_t> codes(static_cast<size_t>(ops::four_bit_code_bytes(std::ssize(into))));
-  folder_.read_bytes(tensor_.name, first / 2, std::as_writable_bytes(std::span(codes)));
-  const auto blocks = static_cast<size_t>(ops::four_bit_blocks(std::ssize(into), format.block_size));
-  ops::dequantise_four_bit(codes, std::span(scales_).subspan(static_cast<size_t>(first / format.block_size), blocks),
-                           format, into, pool);
-  if (dtype == DType::kF32) return;
-  std::vector<uint16_t> rounded(into.size());
-  convert_floats(into.data(), DType::kF32, rounded.data(), dtype, std::ssize(into));
-  convert_floats(rounded.data(), dtype, into.data(), DType::kF32, std::ssize(into));
-}
-
-// A piece begins and ends anywhere in a row.
-void DequantisedTensor::read_rows(int64_t first, std::span<float> into, ThreadPool& pool) const {
-  std::vector<int8_t> codes(into.size());
-  folder_.read(tensor_.name, first, std::ssize(into), DType::kI8, codes.data());
-  const int64_t columns = tensor_.shape[1], end = first + std::ssize(into);
-  for (int64_t at = first; at < end;) {
-    const int64_t row = at / columns;
-    const bool whole = at % columns == 0 && at + columns <= end;
-    const int64_t rows = whole ? (end - at) / columns : 1;
-    const int64_t count = whole ? rows * columns : std::min(end, (row + 1) * columns) - at;
-    const auto begin = static_cast<size_t>(at - first), size = static_cast<size_t>(count);
-    ops::dequantise_int8_rows(std::span(codes).subspan(begin, size),
-                              std::span(scales_).subspan(static_cast<size_t>(row), static_cast<size_t>(rows)),
-                              into.subspan(begin, size), pool);
-    at += count;
-  }
 }
 
 }  // namespace spillway

@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/parallel.h"
 #include "io/safetensors.h"
 #include "model/quantised/quant_state.h"
 
@@ -48,27 +47,5 @@ using QuantisedTensors = std::map<std::string, QuantisedTensor, std::less<>>;
 // Reads the tables that the codes stand for and refuses those that are not bitsandbytes' own. The last bits of a nested
 // map may differ, as they do between versions of torch.
 void check_quant_maps(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
-
-// The scales: absmax of each block of 4 bits, double quantisation undone, or SCB of each row. NaN, infinity and scales
-// below zero are refused (of doubly quantised ones, the nested ones).
-[[nodiscard]] std::vector<float> read_scales(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
-
-// The weight's elements, dequantised in pieces: f32, rounded to quant_state's dtype where there is one, which is what
-// bitsandbytes computes with.
-class DequantisedTensor {
- public:
-  // Reads the scales and checks the tables. Both are borrowed.
-  DequantisedTensor(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
-  // Elements from `first` on. REQUIRES: `first` is a multiple of kPiece.
-  static constexpr int64_t kPiece = 4096;
-  void read(int64_t first, std::span<float> into, ThreadPool& pool) const;
-
- private:
-  void read_rows(int64_t first, std::span<float> into, ThreadPool& pool) const;
-
-  const SafetensorsFolder& folder_;
-  const QuantisedTensor& tensor_;
-  std::vector<float> scales_;
-};
 
 }  // namespace spillway

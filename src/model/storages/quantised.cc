@@ -14,9 +14,6 @@
 namespace spillway {
 namespace {
 
-using ops::QuantisedFormat;
-using ops::WeightCoding;
-
 constexpr int64_t kPieceElems = int64_t{1} << 20;  // that are encoded at a time; whole blocks
 
 // What is left of the elements in the dtype that the weight has before it is quantised.
@@ -35,10 +32,7 @@ class QuantisedStorage final : public Storage {
  public:
   explicit QuantisedStorage(const QuantisedFormat& format) : format_(format) {}
 
-  [[nodiscard]] std::string_view name() const override {
-    constexpr std::array<std::string_view, 3> kNames = {"nf4", "fp4", "int8"};
-    return kNames[static_cast<size_t>(format_.coding)];
-  }
+  [[nodiscard]] std::string_view name() const override { return name_of(format_.coding); }
   [[nodiscard]] std::vector<StoragePart> parts(const WeightSpec& weight) const override {
     constexpr std::array<std::string_view, 3> kFourBit = {"", ".absmax", ".nested_absmax"}, kInt8 = {"", ".SCB", ""};
     const auto& suffixes = is_int8() ? kInt8 : kFourBit;
@@ -69,30 +63,25 @@ class QuantisedStorage final : public Storage {
 
   void encode_four_bit(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
                        ThreadPool& pool) const {
-    const ops::FourBitFormat format{
-        .type = format_.coding == WeightCoding::kNf4 ? ops::FourBitType::kNf4 : ops::FourBitType::kFp4,
-        .block_size = format_.block_size,
-        .double_quant = format_.nested};
     const int64_t elems = weight.shape.elems();
-    std::vector<float> absmax(static_cast<size_t>(ops::four_bit_blocks(elems, format.block_size)));
+    std::vector<float> absmax(static_cast<size_t>(four_bit_blocks(elems, format_.block_size)));
     std::vector<float> piece(static_cast<size_t>(std::min(kPieceElems, elems)));
-    std::vector<uint8_t> codes(static_cast<size_t>(ops::four_bit_code_bytes(std::ssize(piece))));
+    std::vector<uint8_t> codes(static_cast<size_t>(four_bit_code_bytes(std::ssize(piece))));
     for (int64_t first = 0; first < elems; first += kPieceElems) {
-      const int64_t count = std::min(kPieceElems, elems - first), bytes = ops::four_bit_code_bytes(count);
+      const int64_t count = std::min(kPieceElems, elems - first), bytes = four_bit_code_bytes(count);
       const std::span<float> some(piece.data(), static_cast<size_t>(count));
       source(first, count, some.data());
       round_to(format_.weight_dtype, some);
-      ops::quantise_four_bit(
-          some, format, {codes.data(), static_cast<size_t>(bytes)},
-          std::span(absmax).subspan(static_cast<size_t>(first / format.block_size),
-                                    static_cast<size_t>(ops::four_bit_blocks(count, format.block_size))),
-          pool);
+      ops::quantise_four_bit(some, format_, {codes.data(), static_cast<size_t>(bytes)},
+                             std::span(absmax).subspan(static_cast<size_t>(first / format_.block_size),
+                                                       static_cast<size_t>(four_bit_blocks(count, format_.block_size))),
+                             pool);
       append(0, codes.data(), bytes);
     }
     expect_finite(name, absmax);
-    if (!format.double_quant) return append(1, absmax.data(), std::ssize(absmax));
+    if (!format_.double_quant) return append(1, absmax.data(), std::ssize(absmax));
     std::vector<uint8_t> nested_codes(absmax.size());
-    std::vector<float> nested(static_cast<size_t>(div_ceil(std::ssize(absmax), ops::kNestedBlock)));
+    std::vector<float> nested(static_cast<size_t>(div_ceil(std::ssize(absmax), kNestedBlockSize)));
     const float offset = ops::double_quantise(absmax, nested_codes, nested, pool);
     nested.push_back(offset);
     append(1, nested_codes.data(), std::ssize(nested_codes));
@@ -120,7 +109,9 @@ class QuantisedStorage final : public Storage {
 
   static void expect_finite(const std::string& name, std::span<const float> scales) {
     if (std::all_of(scales.begin(), scales.end(), [](float scale) { return std::isfinite(scale); })) return;
-    throw input_error(name, "expected weights that can be quantised, got one too large; train without quantising");
+    throw input_error(name,
+                      "expected weights within f16 for int8, and below the largest f32, got one that is larger; choose "
+                      "nf4, or quantise none");
   }
 
   QuantisedFormat format_;

@@ -9,9 +9,9 @@
 namespace spillway {
 
 // One value per part (ops::quantised_parts), whose products decode as they go.
-[[nodiscard]] StoragePtr quantised_storage(const ops::QuantisedFormat& format);
+[[nodiscard]] StoragePtr quantised_storage(const QuantisedFormat& format);
 
 // The format of what quantised_storage() made; empty for other storages.
-[[nodiscard]] std::optional<ops::QuantisedFormat> quantised_format(const Storage& storage);
+[[nodiscard]] std::optional<QuantisedFormat> quantised_format(const Storage& storage);
 
 }  // namespace spillway

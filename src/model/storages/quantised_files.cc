@@ -13,14 +13,10 @@
 namespace spillway {
 namespace {
 
-ops::QuantisedFormat format_of(const QuantisedTensor& tensor) {
+QuantisedFormat format_of(const QuantisedTensor& tensor) {
+  if (tensor.four) return tensor.four->format;
   // Codes of 8 bits stand for numbers of no dtype: they are rounded to what computes with them.
-  if (!tensor.four) return {.coding = ops::WeightCoding::kInt8, .nested = false, .weight_dtype = DType::kF32};
-  const auto& [format, dtype, shape, offset] = *tensor.four;
-  return {.coding = format.type == ops::FourBitType::kNf4 ? ops::WeightCoding::kNf4 : ops::WeightCoding::kFp4,
-          .block_size = format.block_size,
-          .nested = format.double_quant,
-          .weight_dtype = dtype};
+  return {.coding = WeightCoding::kInt8, .double_quant = false, .weight_dtype = DType::kF32};
 }
 
 class StoredQuantised final : public Storage {
@@ -55,7 +51,7 @@ class StoredQuantised final : public Storage {
     in_graph_->decode(weight, parts, elements);
   }
   [[nodiscard]] DType decoded_dtype(const WeightSpec& weight) const override {
-    return format_.coding == ops::WeightCoding::kInt8 ? weight.dtype : format_.weight_dtype;
+    return format_.coding == WeightCoding::kInt8 ? weight.dtype : format_.weight_dtype;
   }
 
   // The parts of the graph first, then what the files have besides.
@@ -114,7 +110,7 @@ class StoredQuantised final : public Storage {
     throw input_error(quote(name), "expected no scale below zero, got one; download the file again");
   }
 
-  ops::QuantisedFormat format_;
+  QuantisedFormat format_;
   StoragePtr in_graph_;
   QuantisedTensors weights_;
   std::map<std::string, std::vector<StoredTensor>, std::less<>> tensors_;

@@ -20,6 +20,7 @@
 #include "model/storages/quantised.h"
 #include "model/stored_weights.h"
 #include "model/weights.h"
+#include "tests/support/dequantised.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
 
@@ -138,11 +139,9 @@ TEST_CASE("an adapter is merged into the weights that it was trained on") {
   merge_adapter(kGolden / "dense", adapter, folder.path() / "out", MergeBase::kQuantised);
   (void)quantise_model(kGolden / "dense", quantised);
   const SafetensorsFolder merged(folder.path() / "out"), codes(quantised), dense(kGolden / "dense");
-  ThreadPool pool(1);
   for (const auto& [name, tensor] : find_quantised_tensors(codes)) {
     CAPTURE(name);
-    std::vector<float> values(static_cast<size_t>(tensor.shape.elems()));
-    DequantisedTensor(codes, tensor).read(0, values, pool);
+    std::vector<float> values = testing::dequantised(codes, tensor);
     if (name == "model.layers.0.mlp.up_proj.weight") values = read_floats(dense, name);
     CHECK(read_floats(merged, name) == with_product(name, values));
   }
@@ -166,9 +165,9 @@ TEST_CASE("an adapter that does not say what it was trained on is merged into th
 
 TEST_CASE("how a base was quantised is written and read again") {
   const TemporaryFolder folder;
-  for (const ops::WeightCoding coding : {ops::WeightCoding::kNf4, ops::WeightCoding::kFp4, ops::WeightCoding::kInt8}) {
-    const ops::QuantisedFormat format{
-        .coding = coding, .block_size = 128, .nested = false, .weight_dtype = DType::kF16};
+  for (const WeightCoding coding : {WeightCoding::kNf4, WeightCoding::kFp4, WeightCoding::kInt8}) {
+    const QuantisedFormat format{
+        .coding = coding, .block_size = 128, .double_quant = false, .weight_dtype = DType::kF16};
     const fs::path adapter = folder.path() / std::to_string(static_cast<int>(coding));
     write_adapter(adapter, LinearStorage{.storage = quantised_storage(format), .dense_modules = {"a.b", "c"}});
     const std::optional<LinearStorage> read = read_base_format(adapter);

@@ -112,6 +112,24 @@ int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const At
       .bytes;
 }
 
+void multiply_cpu(const KernelArgs& args, const cpu::MatmulShape& shape, const cpu::Matrix& b, const TensorView& addend,
+                  const TensorView& bias) {
+  const TensorView &a = args.inputs[0], &c = args.outputs[0];
+  cpu::matmul({.shape = shape,
+               .a = {a.data, a.dtype, a.shape[1]},
+               .b = b,
+               .c = c.data,
+               .c_dtype = c.dtype,
+               .c_stride = c.shape[1],
+               .alpha = static_cast<float>(args.attributes.real("alpha")),
+               .addend = addend.data,
+               .addend_dtype = addend.dtype,
+               .addend_stride = c.shape[1],
+               .bias = bias.data,
+               .bias_dtype = bias.dtype},
+              args.workspace, *args.threads);
+}
+
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -159,22 +177,9 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
 }
 
 void matmul_cpu(const KernelArgs& args) {
-  const TensorView &a = args.inputs[0], &b = args.inputs[1], &addend = args.inputs[2], &bias = args.inputs[3];
-  const TensorView& c = args.outputs[0];
-  const auto matrix = [](const TensorView& view) { return cpu::Matrix{view.data, view.dtype, view.shape[1]}; };
-  cpu::matmul({.shape = product_shape(a.shape, b.shape, args.attributes),
-               .a = matrix(a),
-               .b = matrix(b),
-               .c = c.data,
-               .c_dtype = c.dtype,
-               .c_stride = c.shape[1],
-               .alpha = static_cast<float>(args.attributes.real("alpha")),
-               .addend = addend.data,
-               .addend_dtype = addend.dtype,
-               .addend_stride = c.shape[1],
-               .bias = bias.data,
-               .bias_dtype = bias.dtype},
-              args.workspace, *args.threads);
+  const TensorView &a = args.inputs[0], &b = args.inputs[1];
+  multiply_cpu(args, product_shape(a.shape, b.shape, args.attributes), {b.data, b.dtype, b.shape[1]}, args.inputs[2],
+               args.inputs[3]);
 }
 
 const OpDef kMatmul{.name = "matmul",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/matmul.h"
+#include "backend/kernel.h"
 #include "graph/operation.h"
 
 namespace spillway::ops {
@@ -17,6 +18,11 @@ namespace spillway::ops {
 [[nodiscard]] std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const Attributes& attributes);
 [[nodiscard]] Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes);
 [[nodiscard]] int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes);
+
+// The CPU's product of the first input with b, which may be one that is decoded. `addend` and `bias` have
+// no data where absent.
+void multiply_cpu(const KernelArgs& args, const cpu::MatmulShape& shape, const cpu::Matrix& b, const TensorView& addend,
+                  const TensorView& bias);
 
 // Of the operands that there are, and of the result.
 struct MatmulTypes {

@@ -33,13 +33,4 @@ float double_quantise(std::span<const float> absmax, std::span<uint8_t> codes, s
   return offset;
 }
 
-void undo_double_quantise(std::span<const uint8_t> codes, std::span<const float> nested_absmax, float offset,
-                          std::span<const float> map, std::span<float> absmax) {
-  SPILLWAY_CHECK(
-      map.size() == 256 && codes.size() == absmax.size() &&
-          static_cast<int64_t>(nested_absmax.size()) == div_ceil(static_cast<int64_t>(codes.size()), kNestedBlockSize),
-      "{} codes, {} nested scales, {} scales", codes.size(), nested_absmax.size(), absmax.size());
-  for (size_t i = 0; i < codes.size(); ++i) absmax[i] = map[codes[i]] * nested_absmax[i / kNestedBlockSize] + offset;
-}
-
 }  // namespace spillway::ops

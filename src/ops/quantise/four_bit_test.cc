@@ -11,6 +11,7 @@
 
 #include "backend/cpu/isa.h"
 #include "base/random.h"
+#include "ops/quantised_matmul/quantised_weight.h"
 #include "tensor/codebook.h"
 
 using namespace spillway;
@@ -24,26 +25,25 @@ struct Quantised {
   bool operator==(const Quantised&) const = default;
 };
 
-template <typename T>
-Quantised quantise(const std::vector<T>& weight, const FourBitFormat& format, int threads = 2) {
+Quantised quantise(const std::vector<float>& weight, const QuantisedFormat& format, int threads = 2) {
   const int64_t elems = static_cast<int64_t>(weight.size());
   Quantised result{std::vector<uint8_t>(static_cast<size_t>(four_bit_code_bytes(elems))),
                    std::vector<float>(static_cast<size_t>(four_bit_blocks(elems, format.block_size)))};
   ThreadPool pool(threads);
-  quantise_four_bit(std::span<const T>(weight), format, result.codes, result.absmax, pool);
+  quantise_four_bit(weight, format, result.codes, result.absmax, pool);
   return result;
 }
 
 // As backends/default/ops.py of bitsandbytes has it, an element at a time.
-Quantised plainly_quantised(const std::vector<float>& weight, const FourBitFormat& format) {
+Quantised plainly_quantised(const std::vector<float>& weight, const QuantisedFormat& format) {
   std::vector<uint8_t> order(16);
-  const auto& table = format.type == FourBitType::kNf4 ? kNf4 : kFp4;
+  const auto& table = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
   for (uint8_t i = 0; i < 16; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return table[a] < table[b]; });
   const auto code_of = [&](float s) {
     size_t i = 0;
     while (i < 15 && (table[order[i]] + table[order[i + 1]]) / 2 < s) ++i;
-    return format.type == FourBitType::kFp4 && order[i] == 8 ? 0 : order[i];
+    return format.coding == WeightCoding::kFp4 && order[i] == 8 ? 0 : order[i];
   };
   Quantised result;
   std::vector<int> codes;
@@ -66,15 +66,39 @@ Quantised plainly_quantised(const std::vector<float>& weight, const FourBitForma
   return result;
 }
 
-std::vector<float> plainly_decoded(const Quantised& q, const FourBitFormat& format, int64_t elems) {
+std::vector<float> plainly_decoded(const Quantised& q, const QuantisedFormat& format, int64_t elems) {
   std::vector<float> weight;
   for (int64_t i = 0; i < elems; ++i) {
     const int byte = q.codes[static_cast<size_t>(i / 2)];
     const int code = i % 2 == 0 ? byte / 16 : byte % 16;
-    const float value = (format.type == FourBitType::kNf4 ? kNf4 : kFp4)[static_cast<size_t>(code)];
+    const float value = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4)[static_cast<size_t>(code)];
     weight.push_back(value * q.absmax[static_cast<size_t>(i / format.block_size)]);
   }
   return weight;
+}
+
+// By what decodes for products.
+template <typename T>
+std::vector<T> decoded(const Quantised& q, QuantisedFormat format, int64_t elems) {
+  format.weight_dtype = DType::kF32;
+  const QuantisedWeight weight{q.codes.data(), q.absmax.data(), nullptr, 1, elems, format};
+  std::vector<T> result(static_cast<size_t>(elems));
+  decode(weight, {.rows = 1, .columns = elems}, std::is_same_v<T, bf16> ? DType::kBF16 : DType::kF32, elems,
+         result.data());
+  return result;
+}
+
+// Double quantisation undone: of blocks whose first code is that of 1, which decode to their scales.
+std::vector<float> scales_of(const std::vector<uint8_t>& codes, std::vector<float> nested, float offset) {
+  const QuantisedFormat format{.weight_dtype = DType::kF32};
+  nested.push_back(offset);
+  const int64_t elems = format.block_size * std::ssize(codes);
+  const std::vector<uint8_t> ones(static_cast<size_t>(four_bit_code_bytes(elems)), 0xFF);
+  const QuantisedWeight weight{ones.data(), codes.data(), nested.data(), 1, elems, format};
+  std::vector<float> values(static_cast<size_t>(elems)), scales;
+  decode(weight, {.rows = 1, .columns = elems}, DType::kF32, elems, values.data());
+  for (size_t i = 0; i < codes.size(); ++i) scales.push_back(values[64 * i]);
+  return scales;
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -82,15 +106,15 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 // Numbers of every size; zeros; with the first of a block 1, numbers on the middles and beside them.
-std::vector<float> numbers(int64_t elems, const FourBitFormat& format) {
+std::vector<float> numbers(int64_t elems, const QuantisedFormat& format) {
   std::vector<float> result;
   RandomStream random(3, static_cast<uint64_t>(elems));
   for (int64_t i = 0; i < elems; ++i) {
     const int64_t block = i / format.block_size, at = i % format.block_size;
     const float x = random.uniform() * 2 - 1;
     const auto middle = [&](int64_t j) {
-      return format.type == FourBitType::kNf4 ? kNf4Midpoints[static_cast<size_t>(j % 15)]
-                                              : kFp4Midpoints[static_cast<size_t>(j % 14)];
+      return format.coding == WeightCoding::kNf4 ? kNf4Midpoints[static_cast<size_t>(j % 15)]
+                                                 : kFp4Midpoints[static_cast<size_t>(j % 14)];
     };
     if (block % 7 == 1) {
       result.push_back(0);
@@ -112,68 +136,55 @@ std::vector<float> numbers(int64_t elems, const FourBitFormat& format) {
 }  // namespace
 
 TEST_CASE("codes and scales are those of bitsandbytes' rules, whatever the block and the end") {
-  for (const FourBitType type : {FourBitType::kNf4, FourBitType::kFp4}) {
+  for (const WeightCoding type : {WeightCoding::kNf4, WeightCoding::kFp4}) {
     for (const int64_t block_size : {32, 64, 128, 4096}) {
       for (const int64_t elems : {1, 2, 31, 64, 95, 4096, 8191, 30001}) {
         CAPTURE(block_size);
         CAPTURE(elems);
-        const FourBitFormat format{type, block_size, false};
+        const QuantisedFormat format{type, block_size, false};
         const std::vector<float> weight = numbers(elems, format);
         const Quantised plain = plainly_quantised(weight, format);
         CHECK(quantise(weight, format) == plain);
-        std::vector<float> back(weight.size());
-        ThreadPool pool(2);
-        dequantise_four_bit(plain.codes, plain.absmax, format, std::span<float>(back), pool);
-        CHECK(same_bits(back, plainly_decoded(plain, format, elems)));
+        CHECK(same_bits(decoded<float>(plain, format, elems), plainly_decoded(plain, format, elems)));
       }
     }
   }
 }
 
 TEST_CASE("every instruction set gives the same bits") {
-  const FourBitFormat nf4{FourBitType::kNf4, 64, false}, fp4{FourBitType::kFp4, 64, false};
+  const QuantisedFormat nf4{WeightCoding::kNf4, 64, false}, fp4{WeightCoding::kFp4, 64, false};
   for (const std::string_view isa : cpu::supported_isas()) {
     CAPTURE(isa);
     cpu::limit_isa(isa);
-    for (const FourBitFormat& format : {nf4, fp4}) {
+    for (const QuantisedFormat& format : {nf4, fp4}) {
       const std::vector<float> weight = numbers(64 * 30 + 11, format);
       const Quantised plain = plainly_quantised(weight, format);
       CHECK(quantise(weight, format) == plain);
-      std::vector<float> back(weight.size());
-      ThreadPool pool(1);
-      dequantise_four_bit(plain.codes, plain.absmax, format, std::span<float>(back), pool);
-      CHECK(same_bits(back, plainly_decoded(plain, format, 64 * 30 + 11)));
+      CHECK(same_bits(decoded<float>(plain, format, 64 * 30 + 11), plainly_decoded(plain, format, 64 * 30 + 11)));
     }
   }
   cpu::limit_isa("");
 }
 
 TEST_CASE("the last block may be all zeros") {
-  const FourBitFormat format;
+  const QuantisedFormat format;
   const Quantised q = quantise(std::vector<float>(64 + 3), format);
   CHECK(q.absmax == std::vector<float>{0, 1e-38F});
   CHECK(std::count(q.codes.begin(), q.codes.end(), kNf4Zero * 17) == 34);
 }
 
-TEST_CASE("bf16 is widened before it is quantised, and values are rounded to it once") {
-  const FourBitFormat format{FourBitType::kNf4, 64, false};
-  std::vector<bf16> narrow;
-  std::vector<float> wide;
-  for (const float x : numbers(6400 + 13, format)) {
-    narrow.push_back(to_bf16(std::clamp(x, -1e38F, 1e38F)));
-    wide.push_back(to_float(narrow.back()));
-  }
-  const Quantised q = quantise(narrow, format);
-  CHECK(q == plainly_quantised(wide, format));
-  std::vector<bf16> back(narrow.size());
-  ThreadPool pool(1);
-  dequantise_four_bit(q.codes, q.absmax, format, std::span<bf16>(back), pool);
-  const std::vector<float> values = plainly_decoded(q, format, static_cast<int64_t>(wide.size()));
+TEST_CASE("decoded values are rounded to bf16 once") {
+  const QuantisedFormat format{WeightCoding::kNf4, 64, false};
+  std::vector<float> weight = numbers(6400 + 13, format);
+  for (float& x : weight) x = std::clamp(x, -1e38F, 1e38F);
+  const Quantised q = quantise(weight, format);
+  const std::vector<bf16> back = decoded<bf16>(q, format, std::ssize(weight));
+  const std::vector<float> values = plainly_decoded(q, format, std::ssize(weight));
   for (size_t i = 0; i < back.size(); ++i) REQUIRE(back[i].bits == to_bf16(values[i]).bits);
 }
 
 TEST_CASE("neither threads nor pieces of whole blocks change codes") {
-  const FourBitFormat format{FourBitType::kFp4, 128, false};
+  const QuantisedFormat format{WeightCoding::kFp4, 128, false};
   const std::vector<float> weight = numbers(128 * 700 + 5, format);
   const Quantised whole = quantise(weight, format, 1);
   CHECK(quantise(weight, format, 3) == whole);
@@ -194,13 +205,13 @@ TEST_CASE("scales quantised again are the nearest of the map about their mean") 
     RandomStream random(5, count);
     for (float& value : absmax) value = random.uniform() < 0.1F ? 0 : std::exp(3 * random.uniform());
     std::vector<uint8_t> codes(count);
-    std::vector<float> nested((count + 255) / 256), back(count);
+    std::vector<float> nested((count + 255) / 256);
     ThreadPool pool(2);
     const float offset = double_quantise(absmax, codes, nested, pool);
     double sum = 0;
     for (const float value : absmax) sum += value;
     CHECK(offset == doctest::Approx(sum / static_cast<double>(count)).epsilon(1e-6));
-    undo_double_quantise(codes, nested, offset, kDynamicSigned, back);
+    const std::vector<float> back = scales_of(codes, nested, offset);
     for (size_t i = 0; i < count; ++i) {
       CAPTURE(i);
       const float scale = nested[i / 256];
@@ -220,10 +231,9 @@ TEST_CASE("scales quantised again are the nearest of the map about their mean") 
 TEST_CASE("scales that are all the same come back as they are") {
   const std::vector<float> absmax(300, 0.7F);
   std::vector<uint8_t> codes(300);
-  std::vector<float> nested(2), back(300);
+  std::vector<float> nested(2);
   ThreadPool pool(2);
   const float offset = double_quantise(absmax, codes, nested, pool);
-  undo_double_quantise(codes, nested, offset, kDynamicSigned, back);
-  CHECK(back == absmax);
+  CHECK(scales_of(codes, nested, offset) == absmax);
   CHECK(codes == std::vector<uint8_t>(300, 127));
 }

@@ -16,13 +16,5 @@ namespace spillway::ops {
 // many codes as elements; the elements are finite; absmax has one element a row, and rows are as long.
 void quantise_int8_rows(std::span<const float> weight, std::span<int8_t> codes, std::span<float> absmax,
                         ThreadPool& pool);
-void quantise_int8_rows(std::span<const bf16> weight, std::span<int8_t> codes, std::span<float> absmax,
-                        ThreadPool& pool);
-
-// weight = code * (absmax * (1 / 127)) in f32, rounded once.
-void dequantise_int8_rows(std::span<const int8_t> codes, std::span<const float> absmax, std::span<float> weight,
-                          ThreadPool& pool);
-void dequantise_int8_rows(std::span<const int8_t> codes, std::span<const float> absmax, std::span<bf16> weight,
-                          ThreadPool& pool);
 
 }  // namespace spillway::ops

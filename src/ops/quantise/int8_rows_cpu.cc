@@ -13,10 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 using Codes = hn::Rebind<int8_t, Floats>;
-using Integers = hn::RebindToSigned<Floats>;
 
-template <typename T>
-HWY_INLINE void quantise_row(const T* weight, int64_t columns, int8_t* codes, float* absmax) {
+HWY_INLINE void quantise_row(const float* weight, int64_t columns, int8_t* codes, float* absmax) {
   Vector largest = zero();
   int64_t i = 0;
   for (; i + lanes() <= columns; i += lanes()) largest = hn::Max(largest, hn::Abs(load(weight + i)));
@@ -33,8 +31,7 @@ HWY_INLINE void quantise_row(const T* weight, int64_t columns, int8_t* codes, fl
   for (int64_t j = i; j < columns; ++j) codes[j] = last[j - i];
 }
 
-template <typename T>
-void quantise(std::span<const T> weight, std::span<int8_t> codes, std::span<float> absmax, ThreadPool& pool) {
+void quantise_rows(std::span<const float> weight, std::span<int8_t> codes, std::span<float> absmax, ThreadPool& pool) {
   const int64_t rows = static_cast<int64_t>(absmax.size());
   const int64_t columns = static_cast<int64_t>(weight.size()) / rows;
   pool.parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end, int) HWY_ATTR {
@@ -44,45 +41,6 @@ void quantise(std::span<const T> weight, std::span<int8_t> codes, std::span<floa
   });
 }
 
-HWY_INLINE Vector values_of(hn::Vec<Codes> codes) { return hn::ConvertTo(Floats(), hn::PromoteTo(Integers(), codes)); }
-
-template <typename T>
-void dequantise(std::span<const int8_t> codes, std::span<const float> absmax, std::span<T> weight, ThreadPool& pool) {
-  const int64_t rows = static_cast<int64_t>(absmax.size());
-  const int64_t columns = static_cast<int64_t>(weight.size()) / rows;
-  pool.parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end, int) HWY_ATTR {
-    for (int64_t row = begin; row < end; ++row) {
-      const Vector scale = constant(absmax[static_cast<size_t>(row)] * (1.0F / 127.0F));
-      const int8_t* from = codes.data() + row * columns;
-      T* to = weight.data() + row * columns;
-      int64_t i = 0;
-      for (; i + lanes() <= columns; i += lanes())
-        store(hn::Mul(values_of(hn::LoadU(Codes(), from + i)), scale), to + i);
-      if (i == columns) continue;
-      alignas(64) int8_t last[kMaxLanes] = {};
-      for (int64_t j = i; j < columns; ++j) last[j - i] = from[j];
-      store_some(hn::Mul(values_of(hn::LoadU(Codes(), last)), scale), to + i, columns - i);
-    }
-  });
-}
-
-void quantise_int8_f32(std::span<const float> weight, std::span<int8_t> codes, std::span<float> absmax,
-                       ThreadPool& pool) {
-  quantise(weight, codes, absmax, pool);
-}
-void quantise_int8_bf16(std::span<const bf16> weight, std::span<int8_t> codes, std::span<float> absmax,
-                        ThreadPool& pool) {
-  quantise(weight, codes, absmax, pool);
-}
-void dequantise_int8_f32(std::span<const int8_t> codes, std::span<const float> absmax, std::span<float> weight,
-                         ThreadPool& pool) {
-  dequantise(codes, absmax, weight, pool);
-}
-void dequantise_int8_bf16(std::span<const int8_t> codes, std::span<const float> absmax, std::span<bf16> weight,
-                          ThreadPool& pool) {
-  dequantise(codes, absmax, weight, pool);
-}
-
 }  // namespace spillway::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -90,10 +48,7 @@ HWY_AFTER_NAMESPACE();
 namespace spillway::ops {
 namespace {
 
-HWY_EXPORT(quantise_int8_f32);
-HWY_EXPORT(quantise_int8_bf16);
-HWY_EXPORT(dequantise_int8_f32);
-HWY_EXPORT(dequantise_int8_bf16);
+HWY_EXPORT(quantise_rows);
 
 // Whether there is anything to do.
 bool has_rows(size_t elems, size_t codes, size_t rows) {
@@ -107,25 +62,7 @@ bool has_rows(size_t elems, size_t codes, size_t rows) {
 void quantise_int8_rows(std::span<const float> weight, std::span<int8_t> codes, std::span<float> absmax,
                         ThreadPool& pool) {
   if (has_rows(weight.size(), codes.size(), absmax.size()))
-    HWY_DYNAMIC_DISPATCH(quantise_int8_f32)(weight, codes, absmax, pool);
-}
-
-void quantise_int8_rows(std::span<const bf16> weight, std::span<int8_t> codes, std::span<float> absmax,
-                        ThreadPool& pool) {
-  if (has_rows(weight.size(), codes.size(), absmax.size()))
-    HWY_DYNAMIC_DISPATCH(quantise_int8_bf16)(weight, codes, absmax, pool);
-}
-
-void dequantise_int8_rows(std::span<const int8_t> codes, std::span<const float> absmax, std::span<float> weight,
-                          ThreadPool& pool) {
-  if (has_rows(weight.size(), codes.size(), absmax.size()))
-    HWY_DYNAMIC_DISPATCH(dequantise_int8_f32)(codes, absmax, weight, pool);
-}
-
-void dequantise_int8_rows(std::span<const int8_t> codes, std::span<const float> absmax, std::span<bf16> weight,
-                          ThreadPool& pool) {
-  if (has_rows(weight.size(), codes.size(), absmax.size()))
-    HWY_DYNAMIC_DISPATCH(dequantise_int8_bf16)(codes, absmax, weight, pool);
+    HWY_DYNAMIC_DISPATCH(quantise_rows)(weight, codes, absmax, pool);
 }
 
 }  // namespace spillway::ops

@@ -162,17 +162,18 @@ HWY_INLINE void decode_run(const Table& table, const uint8_t* codes, int64_t fir
 class Scales {
  public:
   explicit Scales(const QuantisedWeight& weight)
-      : scales_(weight.scales), nested_(weight.format.nested ? weight.nested : nullptr) {
+      : scales_(weight.scales), nested_(weight.format.double_quant ? weight.nested : nullptr) {
     while (int64_t{1} << shift_ < weight.format.block_size) ++shift_;
     if (nested_ == nullptr) return;
     const int64_t last = (weight.rows * weight.columns - 1) >> shift_;
-    offset_ = nested_[last / kNestedBlock + 1];
+    offset_ = nested_[last / kNestedBlockSize + 1];
   }
   HWY_INLINE int64_t block_of(int64_t elem) const { return elem >> shift_; }
   HWY_INLINE int64_t end_of(int64_t block) const { return (block + 1) << shift_; }
   HWY_INLINE float operator[](int64_t block) const {
     if (nested_ == nullptr) return static_cast<const float*>(scales_)[block];
-    const float scaled = kDynamicSigned[static_cast<const uint8_t*>(scales_)[block]] * nested_[block / kNestedBlock];
+    const float scaled =
+        kDynamicSigned[static_cast<const uint8_t*>(scales_)[block]] * nested_[block / kNestedBlockSize];
     return scaled + offset_;
   }
 

@@ -20,7 +20,7 @@ void quantised_matmul_cuda(const KernelArgs& args);
 QuantisedFormat quantised_format(const Attributes& attributes) {
   return {.coding = static_cast<WeightCoding>(attributes.integer("coding")),
           .block_size = attributes.integer("block_size"),
-          .nested = attributes.integer("nested") != 0,
+          .double_quant = attributes.integer("double_quant") != 0,
           .weight_dtype = static_cast<DType>(attributes.integer("weight_dtype"))};
 }
 
@@ -52,10 +52,9 @@ class DecodedTypes {
 };
 
 void expect_format(const QuantisedFormat& format) {
-  const int64_t block = format.block_size;
-  if (block < 32 || block > 4096 || (block & (block - 1)) != 0) {
+  if (!is_four_bit_block_size(format.block_size)) {
     throw input_error("quantised_matmul", "expected blocks of a power of two from 32 to 4096, got {}; quantise again",
-                      block);
+                      format.block_size);
   }
   if (!is_real(format.weight_dtype) && format.weight_dtype != DType::kF16) {
     throw input_error("quantised_matmul", "expected a weight of f32, bf16 or f16, got {}; quantise again",
@@ -121,26 +120,11 @@ int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes
 }
 
 void quantised_matmul_cpu(const KernelArgs& args) {
-  const TensorView &x = args.inputs[kX], &addend = args.inputs[kAddend], &bias = args.inputs[kBias];
-  const TensorView& out = args.outputs[0];
+  const TensorView& x = args.inputs[kX];
   const QuantisedWeight weight = weight_of(args);
-  const cpu::MatrixDecoder decoder{
-      .decode = [](const void* coded, const cpu::MatrixRange& range, DType dtype, int64_t stride,
-                   void* to) { decode(*static_cast<const QuantisedWeight*>(coded), range, dtype, stride, to); },
-      .coded = &weight};
-  cpu::matmul({.shape = product_shape(x.shape, {weight.rows, weight.columns}, args.attributes),
-               .a = {x.data, x.dtype, x.shape[1]},
-               .b = {nullptr, x.dtype, weight.columns, &decoder},
-               .c = out.data,
-               .c_dtype = out.dtype,
-               .c_stride = out.shape[1],
-               .alpha = static_cast<float>(args.attributes.real("alpha")),
-               .addend = addend.data,
-               .addend_dtype = addend.dtype,
-               .addend_stride = out.shape[1],
-               .bias = bias.data,
-               .bias_dtype = bias.dtype},
-              args.workspace, *args.threads);
+  const cpu::MatrixDecoder decoder = decoder_of(weight);
+  multiply_cpu(args, product_shape(x.shape, {weight.rows, weight.columns}, args.attributes),
+               {nullptr, x.dtype, weight.columns, &decoder}, args.inputs[kAddend], args.inputs[kBias]);
 }
 
 const OpDef kQuantisedMatmul{.name = "quantised_matmul",
@@ -166,7 +150,7 @@ ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& we
                          {"columns", weight.columns},
                          {"coding", static_cast<int64_t>(format.coding)},
                          {"block_size", format.block_size},
-                         {"nested", int64_t{format.nested}},
+                         {"double_quant", int64_t{format.double_quant}},
                          {"weight_dtype", static_cast<int64_t>(format.weight_dtype)},
                          {"transpose_a", int64_t{0}},
                          {"transpose_b", int64_t{options.transpose}},

@@ -2,7 +2,6 @@
 // at a time.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
 

@@ -37,7 +37,7 @@ struct DecodeFourBit {
 
   __device__ float scale_of(int64_t block) const {
     if (nested_codes == nullptr) return scales[block];
-    const float scaled = nested_values[nested_codes[block]] * scales[block / kNestedBlock];
+    const float scaled = nested_values[nested_codes[block]] * scales[block / kNestedBlockSize];
     return scaled + scales[nested_blocks];
   }
   __device__ void operator()(cuda::Span<kWidth> span) const {
@@ -77,11 +77,11 @@ void decode_four_bit(const QuantisedWeight& weight, T* out, void* stream) {
   const QuantisedFormat& format = weight.format;
   const int64_t elems = weight.rows * weight.columns, blocks = div_ceil(elems, format.block_size);
   DecodeFourBit<T> body{.codes = static_cast<const uint8_t*>(weight.codes),
-                        .nested_codes = format.nested ? static_cast<const uint8_t*>(weight.scales) : nullptr,
-                        .scales = format.nested ? weight.nested : static_cast<const float*>(weight.scales),
+                        .nested_codes = format.double_quant ? static_cast<const uint8_t*>(weight.scales) : nullptr,
+                        .scales = format.double_quant ? weight.nested : static_cast<const float*>(weight.scales),
                         .out = out,
                         .block_size = format.block_size,
-                        .nested_blocks = div_ceil(blocks, kNestedBlock),
+                        .nested_blocks = div_ceil(blocks, kNestedBlockSize),
                         .weight_dtype = format.weight_dtype};
   const auto& codebook = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
   std::copy(codebook.begin(), codebook.end(), body.codebook);

@@ -13,8 +13,6 @@
 
 using namespace spillway;
 using namespace spillway::ops::testing;
-using ops::QuantisedFormat;
-using ops::WeightCoding;
 
 namespace {
 
@@ -55,7 +53,7 @@ struct CodedWeight {
     }
     const int64_t block = i / format.block_size;
     float scale = number(1, block);
-    if (format.nested) {
+    if (format.double_quant) {
       const float scaled = kDynamicSigned[static_cast<size_t>(scale)] * number(2, block / 256);
       scale = scaled + number(2, parts[2].type.shape[0] - 1);
     }
@@ -179,6 +177,47 @@ TEST_CASE("a product with codes has the bits of the product with what they stand
             const Run run(graph, inputs, {.threads = threads});
             CHECK(run.numbers(coded) == run.numbers(plain));
           }
+          check_bits_of_cpu(graph, inputs);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a weight may be decoded in pieces, wherever they begin") {
+  constexpr int64_t rows = 13, columns = 97;
+  for (const QuantisedFormat& format : all_formats()) {
+    const CodedWeight weight(format, rows, columns, DType::kF32);
+    // As the values of a graph.
+    std::vector<std::vector<std::byte>> contents;
+    std::vector<TensorView> views;
+    for (const OperandCase& part : weight.parts) {
+      std::vector<std::byte>& bytes = contents.emplace_back();
+      for (const double number : part.numbers) {
+        const auto put = [&](auto value) {
+          const auto* from = reinterpret_cast<const std::byte*>(&value);
+          bytes.insert(bytes.end(), from, from + sizeof(value));
+        };
+        if (part.type.dtype == DType::kF32) {
+          put(static_cast<float>(number));
+        } else {
+          put(static_cast<uint8_t>(static_cast<int>(number)));
+        }
+      }
+    }
+    for (size_t i = 0; i < contents.size(); ++i)
+      views.push_back({contents[i].data(), weight.parts[i].type.dtype, weight.parts[i].type.shape});
+    const ops::QuantisedWeight coded = ops::quantised_weight(format, rows, columns, views);
+    for (const cpu::MatrixRange& range :
+         {cpu::MatrixRange{0, rows, 0, columns}, {3, 4, 1, 96}, {12, 1, 5, 64}, {1, 11, 33, 31}, {7, 1, 96, 1}}) {
+      const int64_t stride = range.columns + 3;
+      std::vector<float> out(static_cast<size_t>(range.rows * stride), -7);
+      ops::decode(coded, range, DType::kF32, stride, out.data());
+      for (int64_t i = 0; i < range.rows; ++i) {
+        for (int64_t j = 0; j < stride; ++j) {
+          const auto at = static_cast<size_t>((range.row + i) * columns + range.column + j);
+          const double expected = j < range.columns ? weight.elements[at] : -7;
+          REQUIRE(static_cast<double>(out[static_cast<size_t>(i * stride + j)]) == expected);
         }
       }
     }

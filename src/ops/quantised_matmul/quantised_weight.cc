@@ -7,10 +7,10 @@ namespace spillway::ops {
 
 std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns) {
   if (format.coding == WeightCoding::kInt8) return {{DType::kI8, {rows, columns}}, {DType::kF32, {rows}}};
-  const int64_t elems = rows * columns, blocks = div_ceil(elems, format.block_size);
-  const ValueType codes{DType::kU8, {div_ceil(elems, int64_t{2})}};
-  if (!format.nested) return {codes, {DType::kF32, {blocks}}};
-  return {codes, {DType::kU8, {blocks}}, {DType::kF32, {div_ceil(blocks, kNestedBlock) + 1}}};
+  const int64_t elems = rows * columns, blocks = four_bit_blocks(elems, format.block_size);
+  const ValueType codes{DType::kU8, {four_bit_code_bytes(elems)}};
+  if (!format.double_quant) return {codes, {DType::kF32, {blocks}}};
+  return {codes, {DType::kU8, {blocks}}, {DType::kF32, {div_ceil(blocks, kNestedBlockSize) + 1}}};
 }
 
 QuantisedWeight quantised_weight(const QuantisedFormat& format, int64_t rows, int64_t columns,
@@ -25,6 +25,12 @@ QuantisedWeight quantised_weight(const QuantisedFormat& format, int64_t rows, in
 
 void decode(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride, void* out) {
   (weight.format.coding == WeightCoding::kInt8 ? decode_int8 : decode_four_bit)(weight, range, dtype, stride, out);
+}
+
+cpu::MatrixDecoder decoder_of(const QuantisedWeight& weight) {
+  return {.decode = [](const void* coded, const cpu::MatrixRange& range, DType dtype, int64_t stride,
+                       void* out) { decode(*static_cast<const QuantisedWeight*>(coded), range, dtype, stride, out); },
+          .coded = &weight};
 }
 
 }  // namespace spillway::ops

@@ -1,0 +1,50 @@
+// How a weight is kept as codes: bitsandbytes' formats of 4 and 8 bits.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/math.h"
+#include "tensor/dtype.h"
+
+namespace spillway {
+
+enum class WeightCoding : uint8_t { kNf4, kFp4, kInt8 };
+
+inline constexpr std::array<std::string_view, 3> kWeightCodings = {"nf4", "fp4", "int8"};
+[[nodiscard]] constexpr std::string_view name_of(WeightCoding coding) {
+  return kWeightCodings[static_cast<size_t>(coding)];
+}
+// Empty for a name that is none of theirs.
+[[nodiscard]] constexpr std::optional<WeightCoding> find_coding(std::string_view name) {
+  for (const WeightCoding coding : {WeightCoding::kNf4, WeightCoding::kFp4, WeightCoding::kInt8})
+    if (name == name_of(coding)) return coding;
+  return std::nullopt;
+}
+
+struct QuantisedFormat {
+  WeightCoding coding = WeightCoding::kNf4;
+  // Of 4 bits: elements of the flat weight that share a scale, a power of two from 32 to 4,096. Blocks run over the
+  // ends of rows.
+  int64_t block_size = 64;
+  bool double_quant = true;  // of 4 bits: the scales are codes with scales themselves
+  // f32, bf16 or f16: what the weight has before it is quantised, and decoded elements are rounded to.
+  DType weight_dtype = DType::kBF16;
+  bool operator==(const QuantisedFormat&) const = default;
+};
+
+// Scales that share a scale of their own.
+inline constexpr int64_t kNestedBlockSize = 256;
+
+[[nodiscard]] constexpr bool is_four_bit_block_size(int64_t size) {
+  return size >= 32 && size <= 4096 && (size & (size - 1)) == 0;
+}
+[[nodiscard]] constexpr int64_t four_bit_code_bytes(int64_t elems) { return div_ceil(elems, int64_t{2}); }
+[[nodiscard]] constexpr int64_t four_bit_blocks(int64_t elems, int64_t block_size) {
+  return div_ceil(elems, block_size);
+}
+
+}  // namespace spillway
