@@ -9,33 +9,13 @@
 #include "config/help.h"
 #include "config/keys.h"
 #include "config/load.h"
-#include "tests/support/small_config.h"
+#include "tests/support/config_error.h"
 
 using namespace spillway;
 using namespace spillway::config;
+using spillway::testing::error_of;
+using spillway::testing::load;
 using spillway::testing::small_config;
-
-namespace {
-
-LoadedConfig load(std::string_view more = "", std::vector<ConfigOverride> overrides = {}) {
-  return load_config(small_config(more), "c.yml", overrides, ConfigUse::kTrain);
-}
-
-std::string error_of(std::string_view more, std::vector<ConfigOverride> overrides = {}) {
-  try {
-    (void)load(more, std::move(overrides));
-  } catch (const InputError& error) {
-    const std::string text = error.what();
-    CHECK(text.find('\n') == std::string::npos);
-    CHECK(text.starts_with('['));
-    CHECK(text.find("] expected ") != std::string::npos);
-    CHECK(text.find(", got ") != std::string::npos);
-    return text;
-  }
-  return "";
-}
-
-}  // namespace
 
 TEST_CASE("what a config leaves out has axolotl's default") {
   const Config config = load().config;
@@ -221,42 +201,6 @@ TEST_CASE("a wrong value says what was expected") {
   CHECK(error_of("", {{"datasets.7.path", "x"}}) ==
         "[--datasets.7.path] expected an index from 0 to 1, got '7'; change it");
   CHECK(error_of("", {{"seed.x", "1"}}).starts_with("[--seed] expected an integer of at least 0, got a mapping"));
-}
-
-TEST_CASE("a quantised base needs an adapter and one width, and follows bnb_config_kwargs") {
-  const auto quantisation = [](const std::string& text) { return load("lora_r: 8\n" + text).config.quantisation; };
-  CHECK_FALSE(quantisation("adapter: lora\n"));
-  const auto nf4 = quantisation("adapter: qlora\nload_in_4bit: true\n");
-  REQUIRE(nf4);
-  CHECK(nf4->coding == WeightCoding::kNf4);
-  CHECK(nf4->double_quant);
-  const auto fp4 = quantisation(
-      "adapter: qlora\nload_in_4bit: true\nbnb_config_kwargs:\n  bnb_4bit_quant_type: fp4\n"
-      "  bnb_4bit_use_double_quant: false\n  llm_int8_skip_modules: [up_proj]\n  bnb_4bit_compute_dtype: bfloat16\n"
-      "  bnb_4bit_quant_storage: uint8\n  llm_int8_threshold: 6.0\n");
-  REQUIRE(fp4);
-  CHECK(fp4->coding == WeightCoding::kFp4);
-  CHECK_FALSE(fp4->double_quant);
-  CHECK(fp4->skip_modules == std::vector<std::string>{"up_proj"});
-  CHECK(quantisation("adapter: lora\nload_in_8bit: true\n")->coding == WeightCoding::kInt8);
-  // TRL's ModelConfig.
-  CHECK_FALSE(quantisation("use_peft: true\nload_in_4bit: true\n")->double_quant);
-  CHECK(quantisation("use_peft: true\nload_in_4bit: true\nuse_bnb_nested_quant: true\n")->double_quant);
-
-  CHECK(error_of("adapter: qlora\nlora_r: 8\n") ==
-        "[c.yml:6: adapter] expected load_in_4bit: true beside adapter: qlora, got none; set it, or adapter: lora");
-  CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_8bit: true\n").find("beside adapter: qlora, got load_in_8bit") !=
-        std::string::npos);
-  CHECK(error_of("adapter: lora\nlora_r: 8\nload_in_4bit: true\nload_in_8bit: true\n") ==
-        "[c.yml:9: load_in_8bit] expected load_in_4bit or load_in_8bit, got both; remove one");
-  CHECK(error_of("load_in_4bit: true\n") ==
-        "[c.yml:6: load_in_4bit] expected an adapter beside load_in_4bit, got none; set adapter: qlora: quantised "
-        "weights are not trained");
-  CHECK(error_of("load_in_8bit: true\n").find("set adapter: lora") != std::string::npos);
-  CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_typ: nf4}\n")
-            .find("did you mean bnb_config_kwargs.bnb_4bit_quant_type?") != std::string::npos);
-  CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_type: nf3}\n")
-            .find("expected nf4 or fp4, got 'nf3'") != std::string::npos);
 }
 
 TEST_CASE("what is to come says not yet, and is accepted while it is off") {

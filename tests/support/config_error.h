@@ -1,0 +1,36 @@
+// What is wrong with a small config, by the rules of every error.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "tests/support/small_config.h"
+
+namespace spillway::testing {
+
+inline config::LoadedConfig load(std::string_view more = "", std::vector<config::ConfigOverride> overrides = {}) {
+  return config::load_config(small_config(more), "c.yml", overrides, config::ConfigUse::kTrain);
+}
+
+// Empty where nothing is.
+inline std::string error_of(std::string_view more, std::vector<config::ConfigOverride> overrides = {}) {
+  try {
+    (void)load(more, std::move(overrides));
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.starts_with('['));
+    CHECK(text.find("] expected ") != std::string::npos);
+    CHECK(text.find(", got ") != std::string::npos);
+    return text;
+  }
+  return "";
+}
+
+}  // namespace spillway::testing
