@@ -27,9 +27,9 @@ void read_bravely(const Read& read) {
 
 void read_weights(const SafetensorsFolder& folder) {
   constexpr int64_t kMaxElems = int64_t{1} << 20;
-  for (const auto& [name, tensor] : find_quantised_tensors(folder)) {
-    if (tensor.shape.elems() > kMaxElems) continue;
-    read_bravely([&] { (void)testing::dequantised(folder, tensor); });
+  for (const auto& entry : find_quantised_tensors(folder)) {
+    if (entry.second.shape.elems() > kMaxElems) continue;
+    read_bravely([&] { (void)testing::dequantised(folder, entry.second); });
   }
 }
 
