@@ -27,8 +27,7 @@
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
-#include "ops/optimizers/adamw/adamw.h"
-#include "ops/optimizers/sgd/sgd.h"
+#include "ops/optimizers/optimizer.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/squared_norm/squared_norm.h"
@@ -54,10 +53,12 @@ class Buffer {
 };
 
 // Plausible content: small reals, ids below 32, offsets of four sequences, a step of 1.
-void fill(const ValueType& type, std::byte* data, uint64_t stream) {
+// Optimizer state is not below zero: roots are drawn of some.
+void fill(const ValueType& type, ValueKind kind, std::byte* data, uint64_t stream) {
   RandomStream random(1, stream);
   for (int64_t i = 0; i < type.shape.elems(); ++i) {
-    const float real = random.uniform() - 0.5f;
+    const float real = random.uniform() - (kind == ValueKind::kOptimizerState ? 0.0f : 0.5f);
+    if (type.dtype == DType::kU8) reinterpret_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(random.below(256));
     if (type.dtype == DType::kF32) reinterpret_cast<float*>(data)[i] = real;
     if (type.dtype == DType::kBF16) reinterpret_cast<bf16*>(data)[i] = to_bf16(real);
     if (type.dtype == DType::kI64) reinterpret_cast<int64_t*>(data)[i] = 1;
@@ -73,7 +74,7 @@ void fill(const ValueType& type, std::byte* data, uint64_t stream) {
 struct Case {
   std::string name;
   std::function<void(Builder&)> build;
-  std::string op;
+  std::string op;  // which is timed; empty: the only one
 };
 
 class Timed {
@@ -105,7 +106,7 @@ class Timed {
   TensorView view(ValueId id) {
     const ValueType& type = graph_.value(id).type;
     buffers_.push_back(std::make_unique<Buffer>(type.bytes()));
-    fill(type, buffers_.back()->data(), static_cast<uint64_t>(id));
+    fill(type, graph_.value(id).kind, buffers_.back()->data(), static_cast<uint64_t>(id));
     return {buffers_.back()->data(), type.dtype, type.shape};
   }
   TensorView output(const Operation& op, size_t which) {
@@ -211,23 +212,24 @@ std::vector<Case> all_cases() {
                                                                                       {"squared_norm", squared}}) {
       cases.push_back({op + suffix, build, op});
     }
-    const auto step_of = [=](Builder& b, bool adam) {
-      const ValueType state{DType::kF32, {kParameters}};
-      const bool master = dtype == DType::kBF16;
-      const ValueId w = b.input("w", {dtype, {kParameters}}, ValueKind::kTrainableWeight);
-      const ValueId copy = master ? b.input("master", state, ValueKind::kOptimizerState) : kNone;
-      const ValueId m = b.input("m", state, ValueKind::kOptimizerState);
-      const ValueId g = b.input("g", state, ValueKind::kGradient), rate = b.input("rate", scalar, ValueKind::kBatch);
-      if (!adam) {
-        (void)ops::kSgd.update(b, {w, copy, {m}, g, kNone, rate}, {.momentum = 0.9});
-        return;
-      }
-      const ValueId v = b.input("v", state, ValueKind::kOptimizerState);
-      const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
-      (void)ops::kAdamw.update(b, {w, copy, {m, v}, g, kNone, rate, step}, {});
-    };
-    cases.push_back({"adamw" + suffix, [=](Builder& b) { step_of(b, true); }, "adamw"});
-    cases.push_back({"sgd" + suffix, [=](Builder& b) { step_of(b, false); }, "sgd"});
+    for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
+      const auto update = [=](Builder& b) {
+        const Shape shape = {kParameters};
+        const ops::OptimizerOptions options{.momentum = 0.9};
+        const ValueId w = b.input("w", {dtype, shape}, ValueKind::kTrainableWeight);
+        ops::UpdateOperands o{.weight = w};
+        const auto state = [&](const ops::StateSpec& spec) {
+          return b.input(spec.name, ops::type_of(spec, {0, kParameters}, shape), ValueKind::kOptimizerState);
+        };
+        if (dtype == DType::kBF16) o.master = state({.name = "master"});
+        for (const ops::StateSpec& spec : optimizer->states(options, {shape}).values) o.states.push_back(state(spec));
+        o.gradient = b.input("g", {DType::kF32, shape}, ValueKind::kGradient);
+        o.learning_rate = b.input("rate", scalar, ValueKind::kBatch);
+        o.step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
+        (void)optimizer->update(b, o, options);
+      };
+      cases.push_back({std::string(optimizer->name) + suffix, update, ""});
+    }
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     for (const char* op : {"attention", "attention_grad"}) {

@@ -19,6 +19,7 @@ namespace spillway::config {
 // By the name of its OptimizerDef (ops/optimizers/): several words of configs mean one.
 struct Optimizer {
   std::string_view name = "adamw";
+  bool paged = false;  // where its state lives is the plan's choice, under memory.plan: fixed, too
   bool operator==(const Optimizer&) const = default;
 };
 enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };

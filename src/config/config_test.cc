@@ -203,13 +203,27 @@ TEST_CASE("a wrong value says what was expected") {
   CHECK(error_of("", {{"seed.x", "1"}}).starts_with("[--seed] expected an integer of at least 0, got a mapping"));
 }
 
+TEST_CASE("a paged optimizer is the same update, and leaves the home of its state to the plan") {
+  const std::pair<const char*, const char*> words[] = {
+      {"paged_adamw_8bit", "adamw_bnb_8bit"}, {"paged_adamw_32bit", "adamw_torch"}, {"paged_lion_32bit", "lion_32bit"}};
+  for (const auto& [paged, plain] : words) {
+    CAPTURE(paged);
+    const Config config = load(fmt::format("optimizer: {}\n", paged)).config;
+    CHECK(config.optimizer.optimizer == load(fmt::format("optimizer: {}\n", plain)).config.optimizer.optimizer);
+    CHECK(config.offload.optimizer_state == Offload::kAuto);
+    CHECK_FALSE(load(fmt::format("optimizer: {}\n", plain)).config.offload.optimizer_state);
+    const std::string own = fmt::format("optimizer: {}\noptimizer_offload: none\n", paged);
+    CHECK(load(own).config.offload.optimizer_state == Offload::kNone);
+  }
+}
+
 TEST_CASE("what is to come says not yet, and is accepted while it is off") {
   CHECK(error_of("peft_use_dora: true\n").find("weight-decomposed adapters (DoRA) not yet supported") !=
         std::string::npos);
   CHECK(error_of("adapter: mora\n") ==
         "[c.yml:6: adapter] expected none, lora or qlora, got 'mora'; adapters with square matrices are not yet "
         "supported, choose another");
-  CHECK(error_of("optimizer: adamw_bnb_8bit\n").find("8-bit optimizer states are not yet supported") !=
+  CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
   for (const char* line : {"rl: dpo", "tensor_parallel_size: 2", "fp16: yes", "trl: {beta: 0.1}"}) {
     CAPTURE(std::string(line));

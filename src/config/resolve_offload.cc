@@ -64,6 +64,7 @@ void resolve_homes(const Resolution& r, OffloadSettings& offload) {
   offload.trainable_weights = keys.parameter_offload;
   offload.gradients = keys.gradient_offload;
   offload.optimizer_state = keys.optimizer_offload;
+  if (keys.optimizer.paged && !keys.optimizer_offload) offload.optimizer_state = Offload::kAuto;
 }
 
 }  // namespace

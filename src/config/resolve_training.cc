@@ -84,7 +84,7 @@ OptimizerSettings resolve_optimizer(const Resolution& r) {
   if (keys.sgd_momentum != 0 && keys.optimizer != Optimizer{"sgd"}) {
     throw input_error(r.where("optim_args.momentum"), "expected optimizer: sgd, got another; remove the momentum");
   }
-  return {.optimizer = keys.optimizer,
+  return {.optimizer = {keys.optimizer.name},
           .sgd_momentum = keys.sgd_momentum,
           .weight_decay = keys.weight_decay,
           .adam_beta1 = keys.adam_beta1,

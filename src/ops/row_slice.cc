@@ -1,6 +1,7 @@
 #include "ops/row_slice.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -17,16 +18,17 @@ RowSlice slice_of(const Attributes& attributes) {
   return {attributes.integer("first_row"), attributes.integer("rows")};
 }
 
-std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems) {
-  const int64_t rows = weight[0];
+std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems, int64_t unit) {
+  const int64_t rows = weight[0], row = std::max<int64_t>(1, row_elems(weight));
+  if (unit == 0) return {{0, rows}};
+  const int64_t step = unit / std::gcd(unit, row), steps = div_ceil(rows, step);
   // No more than there are: `max_elems` may be the largest number that there is.
-  const int64_t max_rows =
-      std::clamp<int64_t>(max_elems / std::max<int64_t>(1, row_elems(weight)), 1, std::max<int64_t>(1, rows));
-  const int64_t slices = std::max<int64_t>(1, div_ceil(rows, max_rows));
+  const int64_t max_steps = std::clamp<int64_t>(max_elems / row / step, 1, std::max<int64_t>(1, steps));
+  const int64_t slices = std::max<int64_t>(1, div_ceil(steps, max_steps));
   std::vector<RowSlice> result;
   for (int64_t i = 0; i < slices; ++i) {
-    const int64_t first = rows * i / slices;
-    result.push_back({first, rows * (i + 1) / slices - first});
+    const int64_t first = steps * i / slices * step;
+    result.push_back({first, std::min(rows, steps * (i + 1) / slices * step) - first});
   }
   return result;
 }

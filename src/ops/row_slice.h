@@ -20,8 +20,9 @@ struct RowSlice {
 
 [[nodiscard]] RowSlice slice_of(const Attributes& attributes);
 
-// As many equal slices as it takes for none to exceed `max_elems`, but where a single row does.
-[[nodiscard]] std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems);
+// As many slices of about equal size as it takes for none to exceed `max_elems`, all of them beginning at elements that
+// are multiples of `unit`; where the fewest rows for that exceed it, of those. `unit` 0: one slice.
+[[nodiscard]] std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems, int64_t unit = 1);
 
 // The shape of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
 [[nodiscard]] Shape shape_of(const RowSlice& slice, const Shape& weight);

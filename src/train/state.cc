@@ -28,34 +28,39 @@ struct StateTensor {
     int64_t first_elem = 0;
   };
   std::string name;
-  ValueId weight = kNone;
+  ValueType type;  // in memory and in files
   std::vector<Part> parts;
 };
 
 StateTensor weight_tensor(const TrainingGraph& training, const TrainedWeight& t) {
-  return {training.graph.value(t.weight).name, t.weight, {{t.weight, 0}}};
+  const Value& weight = training.graph.value(t.weight);
+  return {weight.name, weight.type, {{t.weight, 0}}};
 }
 
 // `value_of` says which value of a slice; no parts where the job has none.
 template <typename ValueOf>
-StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t, std::string_view state,
+StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t, const ops::StateSpec& spec,
                           const ValueOf& value_of) {
   const Value& weight = training.graph.value(t.weight);
-  StateTensor result{fmt::format("{}.{}", state, weight.name), t.weight, {}};
+  const Shape& shape = weight.type.shape;
+  StateTensor result{fmt::format("{}.{}", spec.name, weight.name), ops::type_of(spec, {0, shape[0]}, shape), {}};
+  int64_t first_elem = 0;
   for (const StateSlice& slice : t.slices) {
-    if (const ValueId value = value_of(slice); value != kNone)
-      result.parts.push_back({value, ops::elements_of(slice.rows, weight.type.shape).begin});
+    const ValueId value = value_of(slice);
+    if (value == kNone) continue;
+    result.parts.push_back({value, first_elem});
+    first_elem += training.graph.value(value).type.shape.elems();
   }
   return result;
 }
 
 StateTensor master_tensor(const TrainingGraph& training, const TrainedWeight& t) {
-  return sliced_tensor(training, t, "master", [](const StateSlice& slice) { return slice.master; });
+  return sliced_tensor(training, t, {.name = "master"}, [](const StateSlice& slice) { return slice.master; });
 }
 
 // Of state `i` of the optimizer.
 StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, size_t i) {
-  return sliced_tensor(training, t, training.states[i], [i](const StateSlice& slice) { return slice.states[i]; });
+  return sliced_tensor(training, t, t.schema.values[i], [i](const StateSlice& slice) { return slice.states[i]; });
 }
 
 // The most exact copy of a trained weight: its master, or itself.
@@ -69,7 +74,7 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   std::vector<StateTensor> result;
   for (const TrainedWeight& t : training.trained) {
     result.push_back(exact_tensor(training, t));
-    for (size_t i = 0; i < training.states.size(); ++i) result.push_back(state_tensor(training, t, i));
+    for (size_t i = 0; i < t.schema.values.size(); ++i) result.push_back(state_tensor(training, t, i));
   }
   return result;
 }
@@ -199,7 +204,7 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     } else {
       initialise_factor(job, training, t, store);
     }
-    for (size_t i = 0; i < training.states.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
+    for (size_t i = 0; i < t.schema.values.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
 }
@@ -217,7 +222,7 @@ TensorSums save_optimizer_state(const std::filesystem::path& file, const Trainin
   std::vector<TensorSpec> specs;
   const std::vector<StateTensor> tensors = state_tensors(training);
   for (const StateTensor& tensor : tensors) {
-    specs.push_back({tensor.name, DType::kF32, training.graph.value(tensor.weight).type.shape.dims()});
+    specs.push_back({tensor.name, tensor.type.dtype, tensor.type.shape.dims()});
   }
   SafetensorsWriter writer(file, specs);
   for (const StateTensor& tensor : tensors) append_tensor(writer, tensor.name, store, tensor);
@@ -237,7 +242,7 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
   for (const StoredTensor& tensor : file.tensors()) stored[tensor.name] = &tensor;
   const std::vector<StateTensor> tensors = state_tensors(training);
   for (const StateTensor& tensor : tensors) {
-    const ValueType type{DType::kF32, training.graph.value(tensor.weight).type.shape};
+    const ValueType& type = tensor.type;
     const auto found = stored.find(tensor.name);
     if (found == stored.end() || found->second->shape != type.shape.dims() || found->second->dtype() != type.dtype) {
       throw input_error(path.string(), "expected {} as {}, got {}; resume with the config that wrote the checkpoint",
@@ -250,7 +255,7 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
                       tensors.size(), stored.size());
   }
   const auto read = [&](const std::string& name, const auto& write) {
-    Checksum sum;  // exact tensors are f32 in memory, too: what was read is what the file holds
+    Checksum sum;  // a tensor has the file's dtype in memory, too: what was read is what the file holds
     write([&](const TensorView& piece, int64_t first) {
       file.read(*stored[name], first, piece.elems(), piece.dtype, piece.data);
       sum.add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
@@ -262,7 +267,7 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
   for (const TrainedWeight& t : training.trained) {
     read(exact_tensor(training, t).name,
          [&](const auto& fill) { write_exact(store, training, t, path.string(), fill); });
-    for (size_t i = 0; i < training.states.size(); ++i) {
+    for (size_t i = 0; i < t.schema.values.size(); ++i) {
       const StateTensor state = state_tensor(training, t, i);
       read(state.name, [&](const auto& fill) { write_tensor(store, state, fill); });
     }

@@ -38,30 +38,31 @@ class TrainingGraphBuilder {
     result_.step = scalar("batch.step", DType::kI32);
   }
 
-  // A persistent f32 value of some rows of a weight.
-  ValueId state(std::string name, ValueId weight, const ops::RowSlice& rows, ValueKind kind) {
-    const Value w = graph().value(weight);
-    const ValueId id = b_.input(std::move(name), {DType::kF32, ops::shape_of(rows, w.type.shape)}, kind);
-    result_.graph.value(id).block = w.block;
+  // A persistent value beside a weight.
+  ValueId state(std::string name, ValueId weight, const ValueType& type, ValueKind kind) {
+    const ValueId id = b_.input(std::move(name), type, kind);
+    result_.graph.value(id).block = graph().value(weight).block;
     return id;
   }
 
   void add_slices(TrainedWeight& t) {
     const Value weight = graph().value(t.weight);
-    const std::vector<ops::RowSlice> slices = ops::slice_rows(weight.type.shape, options_.state_slice_elems);
+    const Shape& shape = weight.type.shape;
+    t.schema = options_.optimizer->states(options_.optimizer_options, ops::trained_tensor(b_, t.weight));
+    const std::vector<ops::RowSlice> slices = ops::slice_rows(shape, options_.state_slice_elems, t.schema.slice_unit);
     for (size_t i = 0; i < slices.size(); ++i) {
-      const auto add = [&](std::string_view name) {
+      const auto add = [&](const ops::StateSpec& spec) {
         const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
-        return state(fmt::format("{}.{}{}", name, weight.name, end), t.weight, slices[i], ValueKind::kOptimizerState);
+        return state(fmt::format("{}.{}{}", spec.name, weight.name, end), t.weight,
+                     ops::type_of(spec, slices[i], shape), ValueKind::kOptimizerState);
       };
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
-      if (weight.type.dtype != DType::kF32) slice.master = add("master");
-      for (const std::string_view name : result_.states) slice.states.push_back(add(name));
+      if (weight.type.dtype != DType::kF32) slice.master = add({.name = "master"});
+      for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
     }
   }
 
   void add_states() {
-    result_.states = options_.optimizer->states(options_.optimizer_options);
     const ParameterTable& parameters = result_.model.parameters;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Parameter& p = parameters[i];
@@ -69,7 +70,7 @@ class TrainingGraphBuilder {
       TrainedWeight t{.parameter = i, .weight = p.value()};
       add_slices(t);
       if (options_.accumulates)
-        t.accumulator = state("gradient." + p.name, p.value(), {0, p.shape[0]}, ValueKind::kGradient);
+        t.accumulator = state("gradient." + p.name, p.value(), {DType::kF32, p.shape}, ValueKind::kGradient);
       gradients_.push_back({.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = t.accumulator});
       result_.trained.push_back(std::move(t));
     }

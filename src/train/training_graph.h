@@ -28,19 +28,19 @@ struct TrainingGraphOptions {
   int64_t state_slice_elems = kStateSliceElems;
 };
 
-// The optimizer's persistent values for some rows of a weight, f32. A value is called "<state>.<weight>", and ".0",
-// ".1",
+// The optimizer's persistent values for some rows of a weight. A value is called "<state>.<weight>", and ".0", ".1",
 // ... follow where a weight has several slices.
 struct StateSlice {
   ops::RowSlice rows;
-  ValueId master = kNone;       // "master.<weight>", where the weight is a bf16 working copy
-  std::vector<ValueId> states;  // as TrainingGraph::states says
+  ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
+  std::vector<ValueId> states;  // as TrainedWeight::schema says
 };
 
 // The persistent values that belong to one trained weight.
 struct TrainedWeight {
   size_t parameter = 0;  // into ModelGraph::parameters
   ValueId weight = kNone;
+  ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
 };
@@ -48,7 +48,6 @@ struct TrainedWeight {
 struct TrainingGraph {
   Graph graph;
   ModelGraph model;
-  std::vector<std::string_view> states;  // the optimizer's, by name
   std::vector<TrainedWeight> trained;
   AppendedObjective objective;
   // Batch values beside the model's and the objective's.

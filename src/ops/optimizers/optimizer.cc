@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/adamw_8bit/adamw_8bit.h"
+#include "ops/optimizers/adamw_torchao/adamw_torchao.h"
 #include "ops/optimizers/lion/lion.h"
 #include "ops/optimizers/sgd/sgd.h"
 
 namespace spillway::ops {
 
 std::span<const OptimizerDef* const> all_optimizers() {
-  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kLion, &kSgd};
+  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion, &kSgd};
   return kAll;
 }
 

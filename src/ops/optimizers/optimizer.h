@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "ops/optimizers/states.h"
 #include "ops/row_slice.h"
 
 namespace spillway::ops {
@@ -17,13 +18,15 @@ struct OptimizerOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double momentum = 0;
   double weight_decay = 0;
+  int64_t min_8bit_size =
+      4096;  // elements from which on a weight has moments in codes, as bitsandbytes and torchao say
 };
 
 // The persistent values of some rows of a weight, and the numbers of the step.
 struct UpdateOperands {
   ValueId weight = kNone;          // the whole: f32, or a bf16 working copy of `master`
   ValueId master = kNone;          // f32, the rows; absent where the weight is f32 itself
-  std::vector<ValueId> states;     // f32, the rows; as OptimizerDef::states says
+  std::vector<ValueId> states;     // of the rows; as OptimizerDef::states says
   ValueId gradient = kNone;        // f32 or bf16, of the whole weight
   ValueId clip = kNone;            // f32 [1], multiplies the gradient; absent: 1
   ValueId learning_rate = kNone;   // f32 [1]
@@ -34,9 +37,8 @@ struct UpdateOperands {
 struct OptimizerDef {
   std::string_view name;  // what a config's words resolve to: "adamw"
 
-  // The states of each trained weight, in their order, by the names that checkpoints give them ("exp_avg"). They have
-  // the weight's shape, begin as zeros, and are kept in slices of rows.
-  std::vector<std::string_view> (*states)(const OptimizerOptions& options) = nullptr;
+  // The states of a trained weight.
+  StateSchema (*states)(const OptimizerOptions& options, const TrainedTensor& weight) = nullptr;
 
   // Appends the update of the rows, whose outputs take the places of weight, master and states. Returns the next
   // version of the weight, which the update of other rows takes.

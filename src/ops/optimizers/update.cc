@@ -2,16 +2,18 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
 
 using namespace update_input;
 
-std::vector<ValueType> infer_update(std::string_view op, const std::vector<std::string_view>& states, TypeList inputs,
+std::vector<ValueType> infer_update(std::string_view op, const StateSchema& states, TypeList inputs,
                                     const Attributes& attributes) {
   const ValueType& weight = *inputs[kWeight];
-  const ValueType state{DType::kF32, shape_of(slice_of(attributes), weight.shape)};
+  const RowSlice slice = slice_of(attributes);
+  const ValueType master{DType::kF32, shape_of(slice, weight.shape)};
   expect_real(op, "weight", weight);
   expect_real(op, "gradient", *inputs[kGradient]);
   expect_shape(op, "gradient", *inputs[kGradient], weight.shape);
@@ -21,18 +23,23 @@ std::vector<ValueType> infer_update(std::string_view op, const std::vector<std::
   std::vector<ValueType> outputs = {weight};
   if (inputs[kMaster]) {
     expect_same(op, "a weight with a master", weight, {DType::kBF16, weight.shape});
-    expect_same(op, "master", *inputs[kMaster], state);
-    outputs.push_back(state);
+    expect_same(op, "master", *inputs[kMaster], master);
+    outputs.push_back(master);
   } else {
     expect_same(op, "a weight without a master", weight, {DType::kF32, weight.shape});
   }
-  if (inputs.size() != kStates + states.size()) {
-    throw input_error(op, "expected {} states, got {}; give those of its OptimizerDef", states.size(),
+  const ElementRange range = elements_of(slice, weight.shape);
+  const bool is_whole = range.begin == 0 && range.end == weight.shape.elems();
+  SPILLWAY_CHECK(states.slice_unit == 0 ? is_whole : range.begin % states.slice_unit == 0,
+                 "{} of a slice from element {} on, in units of {}", op, range.begin, states.slice_unit);
+  if (inputs.size() != kStates + states.values.size()) {
+    throw input_error(op, "expected {} states, got {}; give those of its OptimizerDef", states.values.size(),
                       inputs.size() - kStates);
   }
-  for (size_t i = 0; i < states.size(); ++i) {
-    expect_same(op, states[i], *inputs[kStates + i], state);
-    outputs.push_back(state);
+  for (size_t i = 0; i < states.values.size(); ++i) {
+    const ValueType type = type_of(states.values[i], slice, weight.shape);
+    expect_same(op, states.values[i].name, *inputs[kStates + i], type);
+    outputs.push_back(type);
   }
   return outputs;
 }

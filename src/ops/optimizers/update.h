@@ -18,8 +18,8 @@ constexpr size_t kWeight = 0, kGradient = 1, kLearningRate = 2, kStep = 3, kClip
 }
 
 // OpDef::infer of an update with those states, by their names in messages.
-[[nodiscard]] std::vector<ValueType> infer_update(std::string_view op, const std::vector<std::string_view>& states,
-                                                  TypeList inputs, const Attributes& attributes);
+[[nodiscard]] std::vector<ValueType> infer_update(std::string_view op, const StateSchema& states, TypeList inputs,
+                                                  const Attributes& attributes);
 // OpDef::in_place of an update with at most so many states: every output may take its input's place.
 [[nodiscard]] std::vector<InPlace> update_in_place(int max_states);
 

@@ -37,7 +37,8 @@ class UpdateUnderTest {
   explicit UpdateUnderTest(const UpdateCase& c) : case_(c) {
     rate_ = input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
     step_ = input("step", {DType::kI32, {1}}, ValueKind::kBatch);
-    add_weight({37, 1001}, {{0, 1}, {1, 0}, {1, 20}, {21, 16}});
+    add_weight({37, 1001}, odd_slices());
+    add_weight({37, 320}, uses_whole_weights() ? whole(37) : std::vector<RowSlice>{{0, 4}, {4, 0}, {4, 28}, {32, 5}});
     add_weight({3}, {{0, 3}});
     add_weight({5, 4096}, {{0, 5}});
     const ClipFactor clip = clip_factor(b_, squares_, c.max_norm);
@@ -83,10 +84,24 @@ class UpdateUnderTest {
     squares_.push_back(squared_norm(b_, gradient));
   }
 
+  [[nodiscard]] OptimizerOptions options() const {
+    return {.beta2 = 0.95, .momentum = case_.momentum, .weight_decay = case_.weight_decay};
+  }
+  static std::vector<RowSlice> whole(int64_t rows) { return {{0, rows}}; }
+  [[nodiscard]] int64_t slice_unit(const Shape& shape) const {
+    return case_.optimizer->states(options(), {shape}).slice_unit;
+  }
+  [[nodiscard]] bool uses_whole_weights() const { return slice_unit({37, 320}) == 0; }
+  [[nodiscard]] std::vector<RowSlice> odd_slices() const {
+    if (slice_unit({37, 1001}) != 1) return whole(37);
+    return {{0, 1}, {1, 0}, {1, 20}, {21, 16}};
+  }
+
   // A state of some rows.
-  ValueId state(const char* name, const Weight& w, const RowSlice& rows) {
-    const Shape shape = shape_of(rows, graph_.value(w.weight).type.shape);
-    const ValueId id = input(name, {DType::kF32, shape}, ValueKind::kOptimizerState);
+  ValueId state(const StateSpec& spec, const Weight& w, const RowSlice& rows) {
+    const ValueType type = type_of(spec, rows, graph_.value(w.weight).type.shape);
+    const ValueId id = input(spec.name, type, ValueKind::kOptimizerState);
+    if (type.dtype == DType::kU8) inputs_[id] = random_integers(type.shape.elems(), static_cast<uint64_t>(id), 256);
     for (double& number : inputs_[id]) number = std::abs(number);  // roots are drawn of some
     return id;
   }
@@ -94,12 +109,11 @@ class UpdateUnderTest {
   void update(const Weight& w, ValueId clip) {
     ValueId weight = w.weight;
     for (const RowSlice& rows : w.slices) {
-      const ValueId master = case_.has_master ? state("master", w, rows) : kNone;
-      const OptimizerOptions options{.beta2 = 0.95, .momentum = case_.momentum, .weight_decay = case_.weight_decay};
+      const ValueId master = case_.has_master ? state({.name = "master"}, w, rows) : kNone;
       std::vector<ValueId> states;
-      for (const std::string_view name : case_.optimizer->states(options))
-        states.push_back(state(std::string(name).c_str(), w, rows));
-      weight = case_.optimizer->update(b_, {weight, master, states, w.gradient, clip, rate_, step_, rows}, options);
+      for (const StateSpec& spec : case_.optimizer->states(options(), trained_tensor(b_, w.weight)).values)
+        states.push_back(state(spec, w, rows));
+      weight = case_.optimizer->update(b_, {weight, master, states, w.gradient, clip, rate_, step_, rows}, options());
     }
   }
 

@@ -11,11 +11,16 @@ void adamw_cuda(const KernelArgs& args);
 
 namespace {
 
-std::vector<std::string_view> states(const OptimizerOptions&) { return {"exp_avg", "exp_avg_sq"}; }
+StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
+  StateSchema schema;
+  schema.add("exp_avg");
+  schema.add("exp_avg_sq");
+  return schema;
+}
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   SPILLWAY_CHECK(inputs[update_input::kStep] != nullptr, "adamw without the number of the step");
-  return infer_update("adamw", states({}), inputs, attributes);
+  return infer_update("adamw", states({}, {}), inputs, attributes);
 }
 
 // On the GPU: the numbers of the step.

@@ -9,10 +9,14 @@ void lion_cuda(const KernelArgs& args);
 
 namespace {
 
-std::vector<std::string_view> states(const OptimizerOptions&) { return {"exp_avg"}; }
+StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
+  StateSchema schema;
+  schema.add("exp_avg");
+  return schema;
+}
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  return infer_update("lion", states({}), inputs, attributes);
+  return infer_update("lion", states({}, {}), inputs, attributes);
 }
 
 const OpDef kLionUpdate{.name = "lion",

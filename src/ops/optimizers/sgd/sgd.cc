@@ -9,13 +9,14 @@ void sgd_cuda(const KernelArgs& args);
 
 namespace {
 
-std::vector<std::string_view> states(const OptimizerOptions& options) {
-  if (options.momentum == 0) return {};
-  return {"momentum_buffer"};
+StateSchema states(const OptimizerOptions& options, const TrainedTensor&) {
+  StateSchema schema;
+  if (options.momentum != 0) schema.add("momentum_buffer");
+  return schema;
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  return infer_update("sgd", states({.momentum = attributes.real("momentum")}), inputs, attributes);
+  return infer_update("sgd", states({.momentum = attributes.real("momentum")}, {}), inputs, attributes);
 }
 
 const OpDef kSgdUpdate{.name = "sgd",

@@ -1,0 +1,184 @@
+// The frame of an update on the CPU whose moments are codes, for files that Highway compiles once for each instruction
+// set (see ops/simd.h). A block's moments lie in the first cache between their update and their encoding.
+#if defined(SPILLWAY_OPS_BLOCK_UPDATE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SPILLWAY_OPS_BLOCK_UPDATE_INL_H
+#undef SPILLWAY_OPS_BLOCK_UPDATE_INL_H
+#else
+#define SPILLWAY_OPS_BLOCK_UPDATE_INL_H
+#endif
+
+#include "ops/optimizers/block_update.h"
+#include "ops/optimizers/update-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spillway::ops::HWY_NAMESPACE {
+
+using SignedWords = hn::RebindToSigned<Floats>;
+using CodeBytes = hn::Rebind<uint8_t, Floats>;
+using WordVector = hn::Vec<Words>;
+
+// The codes of a block, a byte each.
+struct alignas(64) BlockBytes {
+  uint8_t at[kStateBlock + kMaxLanes];
+};
+// The moments of a block.
+struct alignas(64) BlockFloats {
+  float at[kStateBlock + kMaxLanes];
+};
+
+// `count` codes as bytes, in place or in `buffer`, with zeros behind up to a whole vector.
+inline const uint8_t* unpacked(const uint8_t* codes, int bits, int64_t count, BlockBytes& buffer) {
+  if (bits == 8 && count == kStateBlock) return codes;
+  std::memset(buffer.at, 0, sizeof(buffer.at));
+  if (bits == 8) {
+    std::memcpy(buffer.at, codes, static_cast<size_t>(count));
+  } else {
+    for (int64_t i = 0; i < count; i += 2) {
+      buffer.at[i] = codes[i / 2] >> 4;
+      buffer.at[i + 1] = codes[i / 2] & 15;
+    }
+  }
+  return buffer.at;
+}
+
+HWY_INLINE Vector decode_lanes(const uint8_t* codes, const float* values, Vector absmax) {
+  const auto index = hn::PromoteTo(SignedWords(), hn::LoadU(CodeBytes(), codes));
+  return hn::Mul(hn::GatherIndex(Floats(), values, index), absmax);
+}
+
+struct Encoder {
+  const uint32_t* entries;
+  int shift;
+  WordVector rest, lowest, cells, complement;
+  Vector divisor, instead_of_nan;
+
+  Encoder(const BlockCodes& codes, float block_divisor) {
+    const EncodeTable& table = encode_table(codes);
+    const Words words;
+    entries = table.entries.data();
+    shift = table.shift;
+    rest = hn::Set(words, (uint32_t{1} << table.shift) - 1);
+    lowest = hn::Set(words, static_cast<uint32_t>(table.lowest));
+    cells = hn::Set(words, static_cast<uint32_t>(table.cells));
+    complement = hn::Set(words, static_cast<uint32_t>(codes.count() - 1));
+    divisor = constant(block_divisor);
+    instead_of_nan = constant(codes.is_signed ? -1.0F : 0.0F);  // code 0
+  }
+
+  // The codes of moments, in the low byte of each lane.
+  template <bool kSigned>
+  HWY_INLINE WordVector operator()(Vector moments) const {
+    const Words words;
+    // -0 becomes 0.
+    Vector x = hn::Div(hn::Add(moments, zero()), divisor);
+    x = hn::IfThenElse(hn::Eq(x, x), x, instead_of_nan);
+    const WordVector bits = hn::BitCast(words, x);
+    const WordVector magnitude = kSigned ? hn::And(bits, hn::Set(words, 0x7FFFFFFF)) : bits;
+    const WordVector negative =
+        kSigned ? hn::BitCast(words, hn::BroadcastSignBit(hn::BitCast(SignedWords(), bits))) : hn::Zero(words);
+    WordVector cell = hn::Sub(hn::Max(hn::ShiftRightSame(magnitude, shift), lowest), lowest);
+    if constexpr (kSigned) cell = hn::Add(cell, hn::And(negative, cells));
+    const WordVector entry = hn::GatherIndex(words, entries, hn::BitCast(SignedWords(), cell));
+    const auto is_next = hn::Gt(hn::BitCast(SignedWords(), hn::And(magnitude, rest)),
+                                hn::BitCast(SignedWords(), hn::ShiftRight<8>(entry)));
+    const WordVector code =
+        hn::Sub(hn::And(entry, hn::Set(words, 255)), hn::BitCast(words, hn::VecFromMask(SignedWords(), is_next)));
+    return kSigned ? hn::Xor(code, hn::And(negative, complement)) : code;
+  }
+};
+
+template <bool kSigned>
+void encode_all(const Encoder& encoder, const float* moments, int64_t count, uint8_t* codes) {
+  for (int64_t i = 0; i < count; i += lanes()) {
+    const WordVector code = encoder.template operator()<kSigned>(hn::LoadU(Floats(), moments + i));
+    hn::StoreU(hn::TruncateTo(CodeBytes(), code), CodeBytes(), codes + i);
+  }
+}
+
+// Writes a block's codes and returns its absmax as it is stored.
+inline float encode_block(const BlockCodes& codes, const BlockFloats& moments, float absmax, int64_t count,
+                          uint8_t* to) {
+  const BlockScale scale = block_scale(absmax, codes.rule);
+  const Encoder encoder(codes, scale.divisor);
+  BlockBytes buffer;
+  const bool in_place = codes.bits == 8 && count == kStateBlock;
+  uint8_t* bytes = in_place ? to : buffer.at;
+  if (codes.is_signed) {
+    encode_all<true>(encoder, moments.at, count, bytes);
+  } else {
+    encode_all<false>(encoder, moments.at, count, bytes);
+  }
+  if (codes.bits == 4) {
+    if (count % 2 != 0) buffer.at[count] = 0;
+    for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(buffer.at[i] << 4 | buffer.at[i + 1]);
+  } else if (!in_place) {
+    std::memcpy(to, buffer.at, static_cast<size_t>(count));
+  }
+  return scale.stored;
+}
+
+// Of magnitudes as integers, in which NaN is the largest.
+HWY_INLINE float absmax_of(hn::Vec<SignedWords> magnitudes) {
+  const int32_t bits = hn::GetLane(hn::MaxOfLanes(SignedWords(), magnitudes));
+  return std::bit_cast<float>(bits > 0x7F800000 ? int32_t{0x7FC00000} : bits);
+}
+
+template <int kStates, typename Gradient, typename Formula>
+void update_block(const Formula& formula, Vector clip, const BlockViews<kStates>& views,
+                  const std::array<BlockCodes, kStates>& codes, const Gradient* gradient, int64_t block) {
+  const SignedWords integers;
+  const int64_t begin = block * kStateBlock, count = std::min(kStateBlock, views.elems() - begin);
+  BlockBytes buffers[kStates];
+  BlockFloats moments[kStates];
+  const uint8_t* bytes[kStates];
+  Vector absmax[kStates];
+  hn::Vec<SignedWords> largest[kStates];
+  for (size_t s = 0; s < kStates; ++s) {
+    const uint8_t* const packed = views.codes_in[s] + begin * codes[s].bits / 8;
+    bytes[s] = unpacked(packed, codes[s].bits, count, buffers[s]);
+    absmax[s] = constant(views.absmax_in[s][block]);
+    largest[s] = hn::Zero(integers);
+  }
+  for (int64_t i = 0; i < count; i += lanes()) {
+    const int64_t part = std::min(lanes(), count - i);
+    Vector state[kStates];
+    for (size_t s = 0; s < kStates; ++s) state[s] = decode_lanes(bytes[s] + i, codes[s].values, absmax[s]);
+    const Vector g = hn::Mul(load_lanes(gradient + begin + i, part), clip);
+    const Vector p = formula(load_lanes(views.weights.p_in + begin + i, part), g, state);
+    store_lanes(p, views.weights.p + begin + i, part);
+    if (views.weights.copy) store_lanes(p, views.weights.copy + begin + i, part);
+    for (size_t s = 0; s < kStates; ++s) {
+      if (part < lanes()) state[s] = hn::IfThenElseZero(hn::FirstN(Floats(), static_cast<size_t>(part)), state[s]);
+      largest[s] = hn::Max(largest[s], hn::BitCast(integers, hn::Abs(state[s])));
+      hn::StoreU(state[s], Floats(), moments[s].at + i);
+    }
+  }
+  for (size_t s = 0; s < kStates; ++s) {
+    uint8_t* const packed = views.codes[s] + begin * codes[s].bits / 8;
+    views.absmax[s][block] = encode_block(codes[s], moments[s], absmax_of(largest[s]), count, packed);
+  }
+}
+
+// The kernel: as run_update, with moments in codes. formula(p, g, state) is given their values and leaves the next
+// ones.
+template <int kStates, typename Formula>
+void run_block_update(const KernelArgs& args, const Formula& formula, const std::array<BlockCodes, kStates>& codes) {
+  const BlockViews<kStates> views(args);
+  const ElementRange& slice = views.weights.slice;
+  copy_other_rows(args.inputs[update_input::kWeight], args.outputs[0], slice, *args.threads);
+  const TensorView &clip_view = args.inputs[update_input::kClip], &gradients = args.inputs[update_input::kGradient];
+  const Vector clip = constant(clip_view.data ? *clip_view.as<float>() : 1);
+  with_real(gradients.dtype, [&]<typename T>(T*) {
+    const T* gradient = gradients.as<T>() + slice.begin;
+    args.threads->parallel_for(views.blocks(), kElementGrain / kStateBlock,
+                               [&](int64_t begin, int64_t end, int) HWY_ATTR {
+                                 for (int64_t block = begin; block < end; ++block)
+                                   update_block<kStates>(formula, clip, views, codes, gradient, block);
+                               });
+  });
+}
+
+}  // namespace spillway::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
