@@ -215,7 +215,7 @@ std::vector<Case> all_cases() {
     for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
       const auto update = [=](Builder& b) {
         const Shape shape = {kParameters};
-        const ops::OptimizerOptions options{.momentum = 0.9};
+        const ops::OptimizerOptions options = ops::options_of(*optimizer, {{"momentum", 0.9}});
         const ValueId w = b.input("w", {dtype, shape}, ValueKind::kTrainableWeight);
         ops::UpdateOperands o{.weight = w};
         const auto state = [&](const ops::StateSpec& spec) {

@@ -34,8 +34,8 @@ struct Variant {
 train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, const Variant& variant) {
   train::Job job = tiny_job(model, setup);
   job.graph.optimizer = variant.optimizer;
-  job.graph.optimizer_options.momentum = 0.9;
-  job.graph.optimizer_options.min_8bit_size = 256;
+  job.graph.optimizer_options =
+      ops::options_of(*variant.optimizer, {{"momentum", 0.9}, {"weight_decay", 0.01}, {"min_8bit_size", 256}});
   job.graph.max_grad_norm = variant.max_grad_norm;
   job.graph.state_slice_elems = variant.slice_elems;
   return job;

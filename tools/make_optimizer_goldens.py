@@ -1,34 +1,66 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optimizers/*.json: some steps of optimizers by the libraries that define them.
 
-    pip install torch lion-pytorch torchao && tools/make_optimizer_goldens.py
+    pip install torch lion-pytorch torchao bitsandbytes && tools/make_optimizer_goldens.py
 """
 
 import json
+import operator
 import os
 
+import bitsandbytes
 import torch
 from lion_pytorch import Lion
 from torchao.optim.adam import AdamW4bit, AdamW8bit, single_param_adam
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "golden", "optimizers")
-ELEMENTS, STEPS = 100, 5
+RATE, STEPS = 0.0078125, 5
 
 
-def record(optimizer_of, states, options):
-    """Returns the weights before and behind STEPS steps with random gradients, and the named states."""
+def record(name, make, states, options, shape=(100,)):
+    """Weights before and behind STEPS steps with random gradients, and the states: by our names, where and how the
+    library has them. `make(weights, lr)` returns its optimizer, `options` are ours."""
     generator = torch.Generator().manual_seed(1)
-    weight = torch.nn.Parameter(torch.randn(ELEMENTS, generator=generator))
-    result = {"options": options, "weight": weight.tolist(), "gradients": []}
-    optimizer = optimizer_of([weight])
+    weight = torch.nn.Parameter(torch.randn(shape, generator=generator))
+    result = {"optimizer": name, "options": options, "learning_rate": RATE, "shape": list(shape),
+              "weight": weight.flatten().tolist(), "gradients": []}
+    optimizer = make([weight], RATE)
     for _ in range(STEPS):
-        weight.grad = torch.randn(ELEMENTS, generator=generator)
-        weight.grad[:3] = 0  # where there is no sign
-        result["gradients"].append(weight.grad.tolist())
+        weight.grad = torch.randn(shape, generator=generator)
+        weight.grad.flatten()[:3] = 0  # where there is no sign
+        result["gradients"].append(weight.grad.flatten().tolist())
         optimizer.step()
-    result["weight_after"] = weight.tolist()
-    result["states_after"] = {name: optimizer.state[weight][name].tolist() for name in states}
+    result["weight_after"] = weight.flatten().tolist()
+    result["states_after"] = {ours: get(optimizer.state[weight]).flatten().tolist() for ours, get in states.items()}
     return result
+
+
+def named(*names):
+    return {name: operator.itemgetter(name) for name in names}
+
+
+def element_cases():
+    """Optimizers that treat each element alone."""
+    lion = {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
+    yield "lion", record("lion", lambda w, lr: Lion(w, lr=lr, betas=(0.9, 0.99), weight_decay=0.1), named("exp_avg"), lion)
+    sgd = {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1}
+    yield "sgd", record("sgd", lambda w, lr: torch.optim.SGD(w, lr=lr, **sgd), named("momentum_buffer"), sgd)
+    nesterov = {"momentum": 0.9, "weight_decay": 0.1}
+    yield "sgd_nesterov", record("sgd", lambda w, lr: torch.optim.SGD(w, lr=lr, nesterov=True, **nesterov),
+                                 named("momentum_buffer"), nesterov | {"nesterov": 1})
+    rmsprop = {"alpha": 0.9, "eps": 1e-6, "weight_decay": 0.1}
+    yield "rmsprop", record("rmsprop", lambda w, lr: torch.optim.RMSprop(w, lr=lr, **rmsprop), named("square_avg"), rmsprop)
+    centered = rmsprop | {"momentum": 0.9}
+    yield "rmsprop_centered", record("rmsprop", lambda w, lr: torch.optim.RMSprop(w, lr=lr, centered=True, **centered),
+                                     named("square_avg", "momentum_buffer", "grad_avg"), centered | {"centered": 1})
+    adagrad = {"lr_decay": 0.1, "eps": 1e-6, "weight_decay": 0.1}
+    yield "adagrad", record("adagrad", lambda w, lr: torch.optim.Adagrad(w, lr=lr, **adagrad), named("sum"), adagrad)
+    ademamix = {"beta1": 0.9, "beta2": 0.99, "beta3": 0.999, "alpha": 5.0, "eps": 1e-6, "weight_decay": 0.1}
+    yield "ademamix", record("ademamix",
+                             lambda w, lr: bitsandbytes.optim.AdEMAMix(w, lr=lr, betas=(0.9, 0.99, 0.999), alpha=5.0,
+                                                                       eps=1e-6, weight_decay=0.1),
+                             {"exp_avg": lambda state: state["state1"][0], "exp_avg_slow": lambda state: state["state1"][1],
+                              "exp_avg_sq": operator.itemgetter("state2")}, ademamix)
 
 
 def record_torchao(optimizer_of, options):
@@ -58,11 +90,8 @@ def record_torchao(optimizer_of, options):
 
 def main():
     os.makedirs(FOLDER, exist_ok=True)
-    options = {"learning_rate": 0.0078125, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
-    goldens = {
-        "lion": record(lambda weights: Lion(weights, lr=options["learning_rate"], betas=(options["beta1"], options["beta2"]),
-                                            weight_decay=options["weight_decay"]), ["exp_avg"], options),
-    }
+    goldens = dict(element_cases())
+    options = {"learning_rate": RATE, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
     options = options | {"eps": 2.0**-20}
     numbers = {"lr": options["learning_rate"], "betas": (options["beta1"], options["beta2"]), "eps": options["eps"],
                "weight_decay": options["weight_decay"], "block_size": 256}

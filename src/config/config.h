@@ -110,11 +110,22 @@ struct ScheduleSettings {
   StepCount warmup;  // the learning rate rises from 0
 };
 
+// An option of an optimizer; which there are, and in which bounds, its OptimizerDef says.
+struct OptimArg {
+  std::string name;
+  double value = 0;   // a truth value is 0 or 1
+  std::string where;  // for messages
+};
+struct OptimArgs {
+  std::vector<OptimArg> items;
+};
+
 struct OptimizerSettings {
   Optimizer optimizer;
-  double sgd_momentum = 0;
+  OptimArgs args;
   double weight_decay = 0;
-  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  // Absent: the optimizer's own.
+  std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
   double max_grad_norm = 1;  // 0: no clipping
 };
 

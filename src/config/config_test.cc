@@ -203,20 +203,6 @@ TEST_CASE("a wrong value says what was expected") {
   CHECK(error_of("", {{"seed.x", "1"}}).starts_with("[--seed] expected an integer of at least 0, got a mapping"));
 }
 
-TEST_CASE("a paged optimizer is the same update, and leaves the home of its state to the plan") {
-  const std::pair<const char*, const char*> words[] = {
-      {"paged_adamw_8bit", "adamw_bnb_8bit"}, {"paged_adamw_32bit", "adamw_torch"}, {"paged_lion_32bit", "lion_32bit"}};
-  for (const auto& [paged, plain] : words) {
-    CAPTURE(paged);
-    const Config config = load(fmt::format("optimizer: {}\n", paged)).config;
-    CHECK(config.optimizer.optimizer == load(fmt::format("optimizer: {}\n", plain)).config.optimizer.optimizer);
-    CHECK(config.offload.optimizer_state == Offload::kAuto);
-    CHECK_FALSE(load(fmt::format("optimizer: {}\n", plain)).config.offload.optimizer_state);
-    const std::string own = fmt::format("optimizer: {}\noptimizer_offload: none\n", paged);
-    CHECK(load(own).config.offload.optimizer_state == Offload::kNone);
-  }
-}
-
 TEST_CASE("what is to come says not yet, and is accepted while it is off") {
   CHECK(error_of("peft_use_dora: true\n").find("weight-decomposed adapters (DoRA) not yet supported") !=
         std::string::npos);
@@ -357,9 +343,6 @@ TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(error_of("max_length: 64\nexcess_length_strategy: drop\n")
             .find("expected truncate beside max_length, got another") != std::string::npos);
   CHECK(error_of("save_steps: 2.5\n").find("expected an integer or a share below 1, got 2.5") != std::string::npos);
-  CHECK(error_of("optim_args: {momentum: 0.9}\n").find("expected optimizer: sgd, got another; remove the momentum") !=
-        std::string::npos);
-  CHECK(load("optimizer: sgd\noptim_args: {momentum: 0.9}\n").config.optimizer.sgd_momentum == 0.9);
   CHECK_FALSE(load("max_steps: -1\n").config.schedule.max_steps);
   CHECK(load("resume_from_checkpoint: true\n").config.output.auto_resume_from_checkpoints);
   CHECK(error_of("", {{"output_dir", ""}}).empty());

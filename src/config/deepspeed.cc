@@ -82,6 +82,20 @@ void merge_batch(std::span<const ForeignSetting> section, std::vector<Setting>& 
   }
 }
 
+// The options of SGD are a mapping here.
+void merge_optim_args(std::span<const ForeignSetting> section, std::vector<Setting>& settings) {
+  Setting args{find_key("optim_args"), "", {}, {}};
+  args.value.kind = YamlNode::Kind::kMap;
+  for (const char* name : {"momentum", "nesterov", "dampening"}) {
+    const ForeignSetting* option = find_foreign(section, fmt::format("optimizer.params.{}", name));
+    if (option == nullptr) continue;
+    args.value.entries.push_back({name, option->place.line, option->value});
+    args.spelled = canonical(*option);
+    args.place = option->place;
+  }
+  if (!args.value.entries.empty()) merge_setting(settings, std::move(args));
+}
+
 // A ratio below 1 leaves part of the optimizer on the device: which part, the plan knows best.
 void merge_ratio(std::span<const ForeignSetting> section, std::vector<Setting>& settings, LoadedConfig& loaded) {
   const ForeignSetting* ratio = find_foreign(section, "zero_optimization.offload_optimizer.ratio");
@@ -111,6 +125,7 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
   verdicts.ignore("deepspeed.zero_optimization.stage", "on one rank there is nothing to shard");
   merge_paths(section, settings);
   merge_batch(section, settings);
+  merge_optim_args(section, settings);
   const auto is_optimizer = [](const ForeignSetting& one) { return one.key->text == "optimizer_offload"; };
   const auto optimizer = std::find_if(section.begin(), section.end(), is_optimizer);
   merge_ratio(section, settings, loaded);

@@ -9,7 +9,7 @@ KeySection optimisation_section() {
       key<&Spelled::num_epochs>("num_epochs", "passes over the rows").alias({"num_train_epochs"}).above(0).most(1e6),
       key<&Spelled::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them").least(-1).most(1e12),
       key<&Spelled::optimizer>("optimizer", "the rule of the update").alias({"optim"}),
-      key<&Spelled::sgd_momentum>("optim_args.momentum", "momentum of sgd").least(0).most(0.9999),
+      key<&Spelled::optim_args>("optim_args", "options of the optimizer (docs/optimizers.md), also as \"a=1,b=2\""),
       key<&Spelled::learning_rate>("learning_rate", "the highest learning rate of the schedule")
           .least(0)
           .most(1e3)
@@ -21,12 +21,18 @@ KeySection optimisation_section() {
           .most(1e12),
       key<&Spelled::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
       key<&Spelled::weight_decay>("weight_decay", "decay of all weights but norms and biases").least(0).most(1e3),
-      key<&Spelled::adam_beta1>("adam_beta1", "decay of the mean of gradients").least(0).most(0.999999),
-      key<&Spelled::adam_beta2>("adam_beta2", "decay of the mean of squared gradients").least(0).most(0.99999999),
-      key<&Spelled::adam_epsilon>("adam_epsilon", "added to the root of the squared gradients")
+      key<&Spelled::adam_beta1>("adam_beta1", "decay of the mean of gradients; left out: 0.9").least(0).most(0.999999),
+      key<&Spelled::adam_beta2>("adam_beta2", "decay of the mean of squared gradients; left out: 0.999")
+          .least(0)
+          .most(0.99999999),
+      key<&Spelled::adam_beta3>("adam_beta3", "decay of CAME's confidence; left out: 0.9999").least(0).most(0.99999999),
+      key<&Spelled::adam_epsilon>("adam_epsilon",
+                                  "added to the root of the squared gradients; left out: 1e-8, and "
+                                  "CAME's 1e-30")
           .alias({"adam_eps"})
           .above(0)
           .most(1),
+      key<&Spelled::adam_epsilon2>("adam_epsilon2", "added to CAME's confidence; left out: 1e-16").above(0).most(1),
       key<&Spelled::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never")
           .least(0),
       key<&Spelled::bf16>("bf16",

@@ -81,15 +81,14 @@ ScheduleSettings resolve_schedule(const Resolution& r) {
 
 OptimizerSettings resolve_optimizer(const Resolution& r) {
   const Spelled& keys = r.keys;
-  if (keys.sgd_momentum != 0 && keys.optimizer != Optimizer{"sgd"}) {
-    throw input_error(r.where("optim_args.momentum"), "expected optimizer: sgd, got another; remove the momentum");
-  }
   return {.optimizer = {keys.optimizer.name},
-          .sgd_momentum = keys.sgd_momentum,
+          .args = keys.optim_args,
           .weight_decay = keys.weight_decay,
           .adam_beta1 = keys.adam_beta1,
           .adam_beta2 = keys.adam_beta2,
+          .adam_beta3 = keys.adam_beta3,
           .adam_epsilon = keys.adam_epsilon,
+          .adam_epsilon2 = keys.adam_epsilon2,
           .max_grad_norm = keys.max_grad_norm};
 }
 

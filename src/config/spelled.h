@@ -139,13 +139,13 @@ struct Spelled {
   double num_epochs = 1;
   std::optional<int64_t> max_steps;
   Optimizer optimizer;
-  double sgd_momentum = 0;  // optim_args.momentum
+  OptimArgs optim_args;
   double learning_rate = 0;
   LrScheduler lr_scheduler = LrScheduler::kCosine;
   std::optional<double> warmup_steps;  // below 1 a share of all steps
   std::optional<double> warmup_ratio;
   double weight_decay = 0;
-  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
   double max_grad_norm = 1;
   AutoBool bf16 = AutoBool::kAuto;
   WeightType dtype = WeightType::kAuto;  // TRL's

@@ -64,6 +64,9 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
                                                    "eval_strategy", "per_device_eval_batch_size"};
   // Where a value of ours says the same in other words.
   const std::map<std::string, std::string, std::less<>> same = {{"activation_offloading", ""},
+                                                                {"adam_beta1", ""},
+                                                                {"adam_beta2", ""},
+                                                                {"adam_epsilon", ""},
                                                                 {"dtype", "auto"},
                                                                 {"max_steps", ""},
                                                                 {"padding_free", "auto"},

@@ -101,6 +101,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 // Also a list, whose items are those of devices 0, 1, ...
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, MaxMemory& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ForeignSection& value);
+// A mapping, or transformers' "a=1,b=2"; values are numbers or truth values, in quotes or not.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, OptimArgs& value);
 
 [[nodiscard]] std::string print_value(bool value);
 [[nodiscard]] std::string print_value(int64_t value);
@@ -113,6 +115,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
 [[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
 [[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
+[[nodiscard]] inline std::string print_value(const OptimArgs&) { return ""; }
 template <typename T>
 [[nodiscard]] std::string print_value(const std::vector<T>&) {
   return "";
@@ -132,6 +135,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
 [[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
+[[nodiscard]] inline std::string type_of(const OptimArgs&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
 template <typename K, typename T>

@@ -13,6 +13,15 @@ const Attributes::Number* Attributes::find(std::string_view name) const {
   return nullptr;
 }
 
+bool Attributes::set(std::string_view name, Number number) {
+  for (auto& [key, old] : entries_) {
+    if (key != name) continue;
+    old = number;
+    return true;
+  }
+  return false;
+}
+
 int64_t Attributes::integer(std::string_view name) const {
   const Number* number = find(name);
   SPILLWAY_CHECK(number && std::holds_alternative<int64_t>(*number), "no integer attribute '{}'", name);

@@ -21,6 +21,8 @@ class Attributes {
 
   // REQUIRES: none of that name is there.
   void add(std::string_view name, Number number) { entries_.emplace_back(name, number); }
+  // Replaces the number of that name. Returns false where there is none.
+  bool set(std::string_view name, Number number);
   // Stops with the name where it is missing or of the other type.
   [[nodiscard]] int64_t integer(std::string_view name) const;
   [[nodiscard]] double real(std::string_view name) const;

@@ -143,7 +143,7 @@ TEST_CASE("an update over slices of a weight gives the bits of the update over t
     for (const OptimizerDef* optimizer : all_optimizers()) {
       CAPTURE(optimizer->name);
       for (const double momentum : {0.0, 0.9}) {
-        const OptimizerOptions options{.momentum = momentum, .weight_decay = 0.1};
+        const OptimizerOptions options = options_of(*optimizer, {{"momentum", momentum}, {"weight_decay", 0.1}});
         check_slices(*optimizer, options, dtype, kBlockRows, {{0, 4}, {4, 0}, {4, 28}, {32, 5}});
         if (optimizer->states(options, {kOddRows}).slice_unit == 1)
           check_slices(*optimizer, options, dtype, kOddRows, {{0, 1}, {1, 0}, {1, 35}, {36, 1}});

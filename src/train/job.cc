@@ -12,6 +12,7 @@
 #include "train/linear_storage.h"
 #include "train/lora_pattern.h"
 #include "train/offload_policy.h"
+#include "train/optimizer_options.h"
 #include "train/vocabulary_growth.h"
 
 namespace spillway::train {
@@ -80,14 +81,6 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   options.train_base = !lora;
   options.lora = std::move(lora);
   return options;
-}
-
-ops::OptimizerOptions optimizer_options(const config::OptimizerSettings& settings) {
-  return {.beta1 = settings.adam_beta1,
-          .beta2 = settings.adam_beta2,
-          .eps = settings.adam_epsilon,
-          .momentum = settings.sgd_momentum,
-          .weight_decay = settings.weight_decay};
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -197,9 +190,10 @@ Job make_job(const config::Config& config, const Machine& machine) {
   if (config.adapter) lora = lora_options(*config.adapter, job.model);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
   job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
+  const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
   job.graph = {.model = model_options(config.model, config.batches, std::move(lora)),
-               .optimizer = ops::find_optimizer(config.optimizer.optimizer.name),
-               .optimizer_options = optimizer_options(config.optimizer),
+               .optimizer = optimizer,
+               .optimizer_options = optimizer_options(*optimizer, config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);

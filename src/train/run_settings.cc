@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "config/values.h"
+#include "train/optimizer_options.h"
 
 namespace spillway::train {
 namespace {
@@ -55,19 +56,19 @@ void add_batches(RunSettings& settings, const config::Config& config) {
   settings["shuffle_dataset"] = config::print_value(shuffles);
 }
 
+// Each option as it is, given or not.
+void add_optimizer(RunSettings& settings, const Job& job) {
+  settings["optimizer"] = config::print_value(job.config.optimizer.optimizer);
+  for (const ops::OptimizerOption& option : job.graph.optimizer->options)
+    settings[spelled_name(option)] = config::print_value(job.graph.optimizer_options.real(option.name));
+}
+
 void add_optimisation(RunSettings& settings, const config::Config& config, int64_t total_steps) {
-  const config::OptimizerSettings& optimizer = config.optimizer;
   settings["max_steps"] = config::print_value(total_steps);
   settings["warmup_steps"] = config::print_value(config.schedule.warmup.of(total_steps));
-  settings["optimizer"] = config::print_value(optimizer.optimizer);
-  settings["optim_args.momentum"] = config::print_value(optimizer.sgd_momentum);
   settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
   settings["lr_scheduler"] = config::print_value(config.schedule.lr_scheduler);
-  settings["weight_decay"] = config::print_value(optimizer.weight_decay);
-  settings["adam_beta1"] = config::print_value(optimizer.adam_beta1);
-  settings["adam_beta2"] = config::print_value(optimizer.adam_beta2);
-  settings["adam_epsilon"] = config::print_value(optimizer.adam_epsilon);
-  settings["max_grad_norm"] = config::print_value(optimizer.max_grad_norm);
+  settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
   settings["seed"] = config::print_value(config.seed);
 }
 
@@ -78,6 +79,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   add_adapter(settings, job);
   add_quantisation(settings, job.config.quantisation);
   add_batches(settings, job.config);
+  add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);
   settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);
   return settings;

@@ -21,6 +21,8 @@ const std::set<std::string_view> kElsewhere = {
     "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length", "max_completion_length",
     // No result depends on these.
     "gradient_checkpointing", "selective_checkpointing", "padding_free",
+    // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
+    "optim_args", "adam_beta3", "adam_epsilon2",
     // Evaluation only.
     "eval_sample_packing", "eval_batch_size"};
 

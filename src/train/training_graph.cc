@@ -127,7 +127,7 @@ class TrainingGraphBuilder {
   // Returns the next version of the weight, which `weight` is a version of.
   ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
     ops::OptimizerOptions options = options_.optimizer_options;
-    if (!result_.parameter_of(t).decays()) options.weight_decay = 0;
+    if (!result_.parameter_of(t).decays()) options.set(ops::kWeightDecay.name, 0.0);
     return options_.optimizer->update(
         b_, {weight, s.master, s.states, gradient, clip, result_.learning_rate, result_.step, s.rows}, options);
   }

@@ -22,9 +22,10 @@ struct TrainingGraphOptions {
   ModelOptions model;
   const Objective* objective = &kText;
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
-  ops::OptimizerOptions optimizer_options;  // weight_decay is that of the parameters that transformers decays
-  double max_grad_norm = 1;                 // 0: no clipping
-  bool accumulates = false;                 // several micro-batches per update: gradients are persistent f32 sums
+  // weight_decay is that of the parameters that transformers decays.
+  ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
+  double max_grad_norm = 1;  // 0: no clipping
+  bool accumulates = false;  // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
 };
 

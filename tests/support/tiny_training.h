@@ -105,7 +105,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
     options.lora->dropout = setup.dropout;
     job.model = fit_to_adapter(job.model, *options.lora, model / setup.adapter);
   }
-  job.graph.optimizer_options = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01};
+  job.graph.optimizer_options = ops::options_of(*job.graph.optimizer, {{"weight_decay", 0.01}});
   job.graph.accumulates = setup.accumulates;
   if (setup.activations) job.policy = saved_policy(*setup.activations);
   job.budget.device = setup.device_budget;

@@ -2,16 +2,33 @@
 
 #include <algorithm>
 
+#include "ops/optimizers/adagrad/adagrad.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
 #include "ops/optimizers/adamw_torchao/adamw_torchao.h"
+#include "ops/optimizers/ademamix/ademamix.h"
 #include "ops/optimizers/lion/lion.h"
+#include "ops/optimizers/lion_8bit/lion_8bit.h"
+#include "ops/optimizers/rmsprop/rmsprop.h"
 #include "ops/optimizers/sgd/sgd.h"
 
 namespace spillway::ops {
 
+OptimizerOptions options_of(const OptimizerDef& optimizer, std::initializer_list<OptimizerOption> given) {
+  OptimizerOptions options;
+  for (const OptimizerOption& option : optimizer.options) options.add(option.name, option.value);
+  for (const OptimizerOption& option : given) options.set(option.name, option.value);
+  return options;
+}
+
+bool has_coded_states(const OptimizerOptions& options, const Shape& weight) {
+  return static_cast<double>(weight.elems()) >= options.real(kMin8bitSize.name);
+}
+
 std::span<const OptimizerDef* const> all_optimizers() {
-  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion, &kSgd};
+  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4,
+                                                 &kLion,  &kLion8bit,  &kAdemamix,      &kAdemamix8bit,
+                                                 &kSgd,   &kRmsprop,   &kAdagrad};
   return kAll;
 }
 

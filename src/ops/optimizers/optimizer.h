@@ -2,6 +2,8 @@
 // plans walk over this; each optimizer is a folder here (docs/add-an-optimizer.md).
 #pragma once
 
+#include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -13,14 +15,25 @@
 
 namespace spillway::ops {
 
-// The numbers of a config; each optimizer takes those that it knows. Defaults are transformers'.
-struct OptimizerOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double momentum = 0;
-  double weight_decay = 0;
-  int64_t min_8bit_size =
-      4096;  // elements from which on a weight has moments in codes, as bitsandbytes and torchao say
+// A number that an optimizer takes.
+struct OptimizerOption {
+  std::string_view name;   // a literal; as its library and optim_args call it: "momentum"
+  double value = 0;        // by default; a truth value is 0 or 1
+  std::string_view key{};  // a config key of its own, which transformers or axolotl hand to this optimizer
+  double least = 0, most = std::numeric_limits<double>::infinity();
 };
+inline constexpr OptimizerOption kWeightDecay{"weight_decay", 0, "weight_decay"};
+// The weight of the past in a running mean.
+[[nodiscard]] constexpr OptimizerOption mean_option(std::string_view name, double value, std::string_view key = {}) {
+  return {name, value, key, 0, 1 - 1e-8};
+}
+// Of optimizers whose moments are codes: the elements from which on a weight has such moments, and else f32 ones.
+// bitsandbytes' name and number, and torchao's number.
+inline constexpr OptimizerOption kMin8bitSize{"min_8bit_size", 4096};
+[[nodiscard]] constexpr OptimizerOption flag_option(std::string_view name) { return {name, 0, {}, 0, 1}; }
+
+// Reals by the names of an optimizer's options; they are the constants of its update's operation, too.
+using OptimizerOptions = Attributes;
 
 // The persistent values of some rows of a weight, and the numbers of the step.
 struct UpdateOperands {
@@ -36,6 +49,11 @@ struct UpdateOperands {
 
 struct OptimizerDef {
   std::string_view name;  // what a config's words resolve to: "adamw"
+  // Has kWeightDecay, which is set to 0 for the weights that transformers does not decay.
+  std::span<const OptimizerOption> options;
+  // What options that exclude each other should be, as a message says it: "momentum above 0 beside nesterov". Empty
+  // where they fit. Null: they always do.
+  std::string_view (*conflict)(const OptimizerOptions& options) = nullptr;
 
   // The states of a trained weight.
   StateSchema (*states)(const OptimizerOptions& options, const TrainedTensor& weight) = nullptr;
@@ -44,6 +62,13 @@ struct OptimizerDef {
   // version of the weight, which the update of other rows takes.
   ValueId (*update)(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) = nullptr;
 };
+
+// The optimizer's options by default, but for those of `given` that it takes.
+[[nodiscard]] OptimizerOptions options_of(const OptimizerDef& optimizer,
+                                          std::initializer_list<OptimizerOption> given = {});
+
+// By kMin8bitSize.
+[[nodiscard]] bool has_coded_states(const OptimizerOptions& options, const Shape& weight);
 
 [[nodiscard]] std::span<const OptimizerDef* const> all_optimizers();
 // Null for a name that is none of theirs.

@@ -85,7 +85,8 @@ class UpdateUnderTest {
   }
 
   [[nodiscard]] OptimizerOptions options() const {
-    return {.beta2 = 0.95, .momentum = case_.momentum, .weight_decay = case_.weight_decay};
+    return options_of(*case_.optimizer,
+                      {{"beta2", 0.95}, {"momentum", case_.momentum}, {"weight_decay", case_.weight_decay}});
   }
   static std::vector<RowSlice> whole(int64_t rows) { return {{0, rows}}; }
   [[nodiscard]] int64_t slice_unit(const Shape& shape) const {

@@ -11,6 +11,11 @@ void adamw_cuda(const KernelArgs& args);
 
 namespace {
 
+constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
+                                        mean_option("beta2", 0.999, "adam_beta2"),
+                                        {"eps", 1e-8, "adam_epsilon"},
+                                        kWeightDecay};
+
 StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
   StateSchema schema;
   schema.add("exp_avg");
@@ -35,15 +40,11 @@ const OpDef kAdamwUpdate{.name = "adamw",
                          .cuda = SPILLWAY_CUDA_KERNEL(adamw_cuda)};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
-  return append_update(builder, kAdamwUpdate, operands,
-                       {{"beta1", options.beta1},
-                        {"beta2", options.beta2},
-                        {"eps", options.eps},
-                        {"weight_decay", options.weight_decay}});
+  return append_update(builder, kAdamwUpdate, operands, options);
 }
 
 }  // namespace
 
-constexpr OptimizerDef kAdamw{.name = "adamw", .states = states, .update = update};
+constexpr OptimizerDef kAdamw{.name = "adamw", .options = kOptions, .states = states, .update = update};
 
 }  // namespace spillway::ops

@@ -13,7 +13,7 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 void adamw(const KernelArgs& args) {
   const AdamwNumbers numbers =
-      adamw_numbers(adamw_options(args.attributes), *args.inputs[update_input::kLearningRate].as<float>(),
+      adamw_numbers(adamw_constants(args.attributes), *args.inputs[update_input::kLearningRate].as<float>(),
                     *args.inputs[update_input::kStep].as<int32_t>());
   run_update<2>(args, AdamwFormula(numbers));
 }

@@ -4,9 +4,7 @@
 #include "ops/optimizers/update.cuh"
 
 namespace spillway::ops {
-void adamw_cuda(const KernelArgs& args) {
-  const AdamwNumbers* numbers = launch_adamw_numbers(args);
-  run_update<2>(args, AdamwFormula{numbers});
-}
+
+void adamw_cuda(const KernelArgs& args) { run_update<2>(args, AdamwFormula(args)); }
 
 }  // namespace spillway::ops

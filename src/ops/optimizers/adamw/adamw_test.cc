@@ -64,8 +64,7 @@ TEST_CASE("adamw follows torch's formula in float64 and rounds the working copy"
     o.clip = p.value("clip", DType::kF32, ValueKind::kBatch, {0.5});
     o.learning_rate = p.value("lr", DType::kF32, ValueKind::kBatch, {0.0078125});
     o.step = p.value("step", DType::kI32, ValueKind::kBatch, {7});
-    const OptimizerOptions options{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1};
-    kAdamw.update(p.b, o, options);
+    kAdamw.update(p.b, o, options_of(kAdamw, {{"beta2", 0.99}, {"eps", 1e-6}, {"weight_decay", 0.1}}));
     CHECK(verify(p.graph).empty());
 
     Numbers want_p(p0.size()), want_m(p0.size()), want_v(p0.size());
@@ -111,7 +110,8 @@ TEST_CASE("sgd follows torch's formula, with and without momentum and a master")
       if (with_momentum) o.states = {p.value("momentum", DType::kF32, ValueKind::kOptimizerState, b0)};
       o.gradient = p.value("g", DType::kF32, ValueKind::kGradient, g0);
       o.learning_rate = p.value("lr", DType::kF32, ValueKind::kBatch, {0.125});
-      kSgd.update(p.b, o, {.momentum = with_momentum ? 0.9 : 0, .weight_decay = 0.01});
+      o.step = p.value("step", DType::kI32, ValueKind::kBatch, {7});
+      kSgd.update(p.b, o, options_of(kSgd, {{"momentum", with_momentum ? 0.9 : 0}, {"weight_decay", 0.01}}));
       CHECK(verify(p.graph).empty());
       Numbers want_p(p0.size()), want_b(p0.size());
       for (size_t i = 0; i < p0.size(); ++i) {
@@ -187,11 +187,11 @@ TEST_CASE("the optimizers refuse states that do not fit their weight") {
   CHECK_THROWS_WITH(kAdamw.update(p.b, o, {}),
                     "[adamw] expected a weight with a master as bf16[2], got f32[2]; cast it or "
                     "check the model's sizes");
-  const UpdateOperands s{.weight = w, .gradient = state, .learning_rate = rate};
-  CHECK_THROWS_WITH(kSgd.update(p.b, s, {.momentum = 0.5}),
+  const UpdateOperands s{.weight = w, .gradient = state, .learning_rate = rate, .step = step};
+  CHECK_THROWS_WITH(kSgd.update(p.b, s, options_of(kSgd, {{"momentum", 0.5}})),
                     "[sgd] expected 1 states, got 0; give those of its OptimizerDef");
-  const UpdateOperands other{.weight = w, .gradient = longer, .learning_rate = rate};
-  CHECK_THROWS_WITH(kSgd.update(p.b, other, {}),
+  const UpdateOperands other{.weight = w, .gradient = longer, .learning_rate = rate, .step = step};
+  CHECK_THROWS_WITH(kSgd.update(p.b, other, options_of(kSgd)),
                     "[sgd] expected gradient of shape [2], got f32[3]; check the model's sizes");
 }
 

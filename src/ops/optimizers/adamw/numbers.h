@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "graph/attributes.h"
-#include "ops/optimizers/optimizer.h"
+#include "ops/optimizers/either_side.h"
 
 namespace spillway::ops {
 
@@ -13,31 +13,18 @@ struct alignas(16) AdamwNumbers {
   float beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps;
 };
 
-inline OptimizerOptions adamw_options(const Attributes& attributes) {
+// What a config says of AdamW, on either side.
+struct AdamwConstants {
+  double beta1, beta2, eps, weight_decay;
+};
+inline AdamwConstants adamw_constants(const Attributes& attributes) {
   return {.beta1 = attributes.real("beta1"),
           .beta2 = attributes.real("beta2"),
           .eps = attributes.real("eps"),
           .weight_decay = attributes.real("weight_decay")};
 }
 
-// Multiplied out, since the pow of two libraries differs in the last bit. REQUIRES: exponent >= 0.
-constexpr double power(double base, int32_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent /= 2) {
-    if (exponent % 2 != 0) result *= base;
-    base *= base;
-  }
-  return result;
-}
-
-// In a GPU's code, too.
-#ifdef __CUDACC__
-#define SPILLWAY_EITHER_SIDE __host__ __device__
-#else
-#define SPILLWAY_EITHER_SIDE
-#endif
-
-SPILLWAY_EITHER_SIDE inline AdamwNumbers adamw_numbers(const OptimizerOptions& o, float learning_rate, int32_t step) {
+SPILLWAY_EITHER_SIDE inline AdamwNumbers adamw_numbers(const AdamwConstants& o, float learning_rate, int32_t step) {
   const double rate = learning_rate, correction1 = 1 - power(o.beta1, step), correction2 = 1 - power(o.beta2, step);
   return {.beta2 = static_cast<float>(o.beta2),
           .one_minus_beta1 = static_cast<float>(1 - o.beta1),

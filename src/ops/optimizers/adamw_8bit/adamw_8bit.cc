@@ -12,6 +12,12 @@ void adamw_8bit_cuda(const KernelArgs& args);
 
 namespace {
 
+constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
+                                        mean_option("beta2", 0.999, "adam_beta2"),
+                                        {"eps", 1e-8, "adam_epsilon"},
+                                        kWeightDecay,
+                                        kMin8bitSize};
+
 StateSchema coded_states() {
   StateSchema schema;
   schema.add("exp_avg", StateStorage::kCodes8);
@@ -19,10 +25,8 @@ StateSchema coded_states() {
   return schema;
 }
 
-bool has_codes(const OptimizerOptions& options, const Shape& weight) { return weight.elems() >= options.min_8bit_size; }
-
 StateSchema states(const OptimizerOptions& options, const TrainedTensor& weight) {
-  return has_codes(options, weight.shape) ? coded_states() : kAdamw.states(options, weight);
+  return has_coded_states(options, weight.shape) ? coded_states() : kAdamw.states(options, weight);
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -42,16 +46,12 @@ const OpDef kUpdate{.name = "adamw_8bit",
                     .cuda = SPILLWAY_CUDA_KERNEL(adamw_8bit_cuda)};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
-  if (!has_codes(options, builder.type(operands.weight).shape)) return kAdamw.update(builder, operands, options);
-  return append_update(builder, kUpdate, operands,
-                       {{"beta1", options.beta1},
-                        {"beta2", options.beta2},
-                        {"eps", options.eps},
-                        {"weight_decay", options.weight_decay}});
+  if (!has_coded_states(options, builder.type(operands.weight).shape)) return kAdamw.update(builder, operands, options);
+  return append_update(builder, kUpdate, operands, options);
 }
 
 }  // namespace
 
-constexpr OptimizerDef kAdamw8bit{.name = "adamw_8bit", .states = states, .update = update};
+constexpr OptimizerDef kAdamw8bit{.name = "adamw_8bit", .options = kOptions, .states = states, .update = update};
 
 }  // namespace spillway::ops

@@ -40,7 +40,7 @@ struct Adamw8bitFormula {
 
 void adamw_8bit(const KernelArgs& args) {
   const Adamw8bitNumbers numbers =
-      adamw_8bit_numbers(adamw_options(args.attributes), *args.inputs[update_input::kLearningRate].as<float>(),
+      adamw_8bit_numbers(adamw_constants(args.attributes), *args.inputs[update_input::kLearningRate].as<float>(),
                          *args.inputs[update_input::kStep].as<int32_t>());
   run_block_update<2>(args, Adamw8bitFormula(numbers), {kBnbSigned, kBnbUnsigned});
 }

@@ -4,16 +4,10 @@
 
 #include "ops/optimizers/adamw_8bit/numbers.h"
 #include "ops/optimizers/block_update.cuh"
+#include "ops/optimizers/step_numbers.cuh"
 
 namespace spillway::ops {
 namespace {
-
-// By one thread, since most GPUs have next to no f64.
-__global__ void __launch_bounds__(cuda::kWarp)
-    adamw_8bit_numbers_kernel(OptimizerOptions options, const float* learning_rate, const int32_t* step,
-                              Adamw8bitNumbers* numbers) {
-  if (threadIdx.x == 0) *numbers = adamw_8bit_numbers(options, *learning_rate, *step);
-}
 
 struct Adamw8bitFormula {
   const Adamw8bitNumbers* from;
@@ -36,10 +30,7 @@ struct Adamw8bitFormula {
 }  // namespace
 
 void adamw_8bit_cuda(const KernelArgs& args) {
-  auto* numbers = reinterpret_cast<Adamw8bitNumbers*>(args.workspace);
-  cuda::launch(adamw_8bit_numbers_kernel, {1, cuda::kWarp}, args.stream, adamw_options(args.attributes),
-               args.inputs[update_input::kLearningRate].as<float>(), args.inputs[update_input::kStep].as<int32_t>(),
-               numbers);
+  const auto* numbers = launch_step_numbers<adamw_8bit_numbers>(args, adamw_constants(args.attributes));
   run_block_update<2>(args, Adamw8bitFormula{numbers}, {kBnbSigned, kBnbUnsigned});
 }
 

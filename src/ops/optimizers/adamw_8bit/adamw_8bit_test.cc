@@ -18,7 +18,7 @@ using namespace spillway::ops::testing;
 namespace {
 
 constexpr int64_t kBlock = 256, kElems = 4096 + 3 * kBlock + 57;
-constexpr OptimizerOptions kOptions{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1};
+constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEps = 1e-6, kDecay = 0.1;
 constexpr double kRate = 0.0078125;
 
 // A moment as codes of a map.
@@ -41,14 +41,14 @@ struct Expected {
 };
 Expected expected_step(const State& from, const Numbers& gradient, int step) {
   Expected next{from.p, Numbers(kElems), Numbers(kElems)};
-  const double c1 = 1 - std::pow(kOptions.beta1, step), c2 = std::sqrt(1 - std::pow(kOptions.beta2, step));
+  const double c1 = 1 - std::pow(kBeta1, step), c2 = std::sqrt(1 - std::pow(kBeta2, step));
   for (size_t i = 0; i < kElems; ++i) {
     const double g = gradient[i];
     if (!std::isfinite(g)) continue;
-    next.m[i] = kOptions.beta1 * from.m.value(kDynamicSigned, i) + (1 - kOptions.beta1) * g;
-    next.v[i] = kOptions.beta2 * from.v.value(kDynamicUnsigned, i) + (1 - kOptions.beta2) * g * g;
-    next.p[i] += -kRate * c2 / c1 * next.m[i] / (std::sqrt(next.v[i]) + c2 * kOptions.eps);
-    next.p[i] *= 1 - kRate * kOptions.weight_decay;
+    next.m[i] = kBeta1 * from.m.value(kDynamicSigned, i) + (1 - kBeta1) * g;
+    next.v[i] = kBeta2 * from.v.value(kDynamicUnsigned, i) + (1 - kBeta2) * g * g;
+    next.p[i] += -kRate * c2 / c1 * next.m[i] / (std::sqrt(next.v[i]) + c2 * kEps);
+    next.p[i] *= 1 - kRate * kDecay;
   }
   return next;
 }
@@ -93,7 +93,8 @@ State run_step(const State& from, const Numbers& gradient, int step, bool with_m
   o.gradient = value("g", DType::kF32, ValueKind::kGradient, gradient);
   o.learning_rate = value("rate", DType::kF32, ValueKind::kBatch, {kRate});
   o.step = value("step", DType::kI32, ValueKind::kBatch, {static_cast<double>(step)});
-  kAdamw8bit.update(b, o, kOptions);
+  kAdamw8bit.update(
+      b, o, options_of(kAdamw8bit, {{"beta1", kBeta1}, {"beta2", kBeta2}, {"eps", kEps}, {"weight_decay", kDecay}}));
   CHECK(verify(graph).empty());
   const Run run(graph, inputs, how);
   const auto next = [&](ValueId persistent) {
@@ -202,8 +203,9 @@ TEST_CASE("huge and tiny gradients, and denormal ones, leave finite weights and 
 }
 
 TEST_CASE("weights below 4,096 elements have f32 moments, those from there on 2.03 bytes an element") {
-  const StateSchema small = kAdamw8bit.states({}, {{4095}}), large = kAdamw8bit.states({}, {{16, 256}});
-  CHECK(small.values == kAdamw.states({}, {{4095}}).values);
+  const OptimizerOptions options = options_of(kAdamw8bit);
+  const StateSchema small = kAdamw8bit.states(options, {{4095}}), large = kAdamw8bit.states(options, {{16, 256}});
+  CHECK(small.values == kAdamw.states(options, {{4095}}).values);
   CHECK(small.slice_unit == 1);
   REQUIRE(large.values.size() == 4);
   CHECK(large.slice_unit == 256);

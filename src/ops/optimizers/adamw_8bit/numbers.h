@@ -14,7 +14,7 @@ struct alignas(16) Adamw8bitNumbers {
 
 // c1 = 1 - beta1^t and c2 = sqrt(1 - beta2^t): p += step_size * m / (sqrt(v) + eps), with eps times c2, then p *=
 // decay.
-SPILLWAY_EITHER_SIDE inline Adamw8bitNumbers adamw_8bit_numbers(const OptimizerOptions& o, float learning_rate,
+SPILLWAY_EITHER_SIDE inline Adamw8bitNumbers adamw_8bit_numbers(const AdamwConstants& o, float learning_rate,
                                                                 int32_t step) {
   const double rate = learning_rate, c1 = 1 - power(o.beta1, step), c2 = std::sqrt(1 - power(o.beta2, step));
   return {.beta1 = static_cast<float>(o.beta1),

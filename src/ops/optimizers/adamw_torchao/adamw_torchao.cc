@@ -12,6 +12,12 @@ void adamw_torchao_cuda(const KernelArgs& args);
 
 namespace {
 
+constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
+                                        mean_option("beta2", 0.999, "adam_beta2"),
+                                        {"eps", 1e-8, "adam_epsilon"},
+                                        kWeightDecay,
+                                        kMin8bitSize};
+
 StateSchema coded_states(int64_t bits) {
   const StateStorage storage = bits == 8 ? StateStorage::kCodes8 : StateStorage::kCodes4;
   StateSchema schema;
@@ -21,7 +27,7 @@ StateSchema coded_states(int64_t bits) {
 }
 
 bool has_codes(const OptimizerOptions& options, const Shape& weight) {
-  return weight.elems() >= options.min_8bit_size && weight.elems() % kStateBlock == 0;
+  return has_coded_states(options, weight) && weight.elems() % kStateBlock == 0;
 }
 
 template <int kBits>
@@ -48,17 +54,16 @@ const OpDef kUpdate{.name = "adamw_torchao",
 template <int kBits>
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   if (!has_codes(options, builder.type(operands.weight).shape)) return kAdamw.update(builder, operands, options);
-  return append_update(builder, kUpdate, operands,
-                       {{"bits", int64_t{kBits}},
-                        {"beta1", options.beta1},
-                        {"beta2", options.beta2},
-                        {"eps", options.eps},
-                        {"weight_decay", options.weight_decay}});
+  OptimizerOptions numbers = options;
+  numbers.add("bits", int64_t{kBits});
+  return append_update(builder, kUpdate, operands, std::move(numbers));
 }
 
 }  // namespace
 
-constexpr OptimizerDef kAdamwTorchao8{.name = "adamw_torch_8bit", .states = states<8>, .update = update<8>};
-constexpr OptimizerDef kAdamwTorchao4{.name = "adamw_torch_4bit", .states = states<4>, .update = update<4>};
+constexpr OptimizerDef kAdamwTorchao8{
+    .name = "adamw_torch_8bit", .options = kOptions, .states = states<8>, .update = update<8>};
+constexpr OptimizerDef kAdamwTorchao4{
+    .name = "adamw_torch_4bit", .options = kOptions, .states = states<4>, .update = update<4>};
 
 }  // namespace spillway::ops

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 void adamw_torchao(const KernelArgs& args) {
-  const AdamwFormula formula(adamw_numbers(adamw_options(args.attributes),
+  const AdamwFormula formula(adamw_numbers(adamw_constants(args.attributes),
                                            *args.inputs[update_input::kLearningRate].as<float>(),
                                            *args.inputs[update_input::kStep].as<int32_t>()));
   if (args.attributes.integer("bits") == 8) {

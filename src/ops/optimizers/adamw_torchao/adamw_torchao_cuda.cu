@@ -6,7 +6,7 @@
 namespace spillway::ops {
 
 void adamw_torchao_cuda(const KernelArgs& args) {
-  const AdamwFormula formula{launch_adamw_numbers(args)};
+  const AdamwFormula formula(args);
   if (args.attributes.integer("bits") == 8) {
     run_block_update<2>(args, formula, {kAoSigned8, kAoUnsigned8});
   } else {

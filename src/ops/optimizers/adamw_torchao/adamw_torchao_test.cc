@@ -28,10 +28,10 @@ void check_golden(const OptimizerDef& optimizer) {
   std::ifstream file(fmt::format("{}/tests/golden/optimizers/{}.json", SPILLWAY_SOURCE_DIR, optimizer.name));
   const nlohmann::json golden = nlohmann::json::parse(file);
   const nlohmann::json& numbers = golden["options"];
-  const OptimizerOptions options{.beta1 = numbers["beta1"],
-                                 .beta2 = numbers["beta2"],
-                                 .eps = numbers["eps"],
-                                 .weight_decay = numbers["weight_decay"]};
+  const OptimizerOptions options = options_of(optimizer, {{"beta1", numbers["beta1"]},
+                                                          {"beta2", numbers["beta2"]},
+                                                          {"eps", numbers["eps"]},
+                                                          {"weight_decay", numbers["weight_decay"]}});
   Numbers p = golden["weight"];
   for (double& number : p) number /= 1024;
   const Shape shape = {16, 256};
@@ -94,9 +94,9 @@ TEST_CASE("adamw_torch_8bit and adamw_torch_4bit follow torchao over three steps
 
 TEST_CASE("torchao's moments are f32 below 4,096 elements and where these are no whole blocks") {
   for (const OptimizerDef* optimizer : {&kAdamwTorchao8, &kAdamwTorchao4}) {
-    CHECK(optimizer->states({}, {{4095}}).values == kAdamw.states({}, {{4095}}).values);
-    CHECK(optimizer->states({}, {{4097}}).values == kAdamw.states({}, {{4097}}).values);
-    const StateSchema schema = optimizer->states({}, {{32, 128}});
+    CHECK(optimizer->states(options_of(*optimizer), {{4095}}).values == kAdamw.states({}, {{4095}}).values);
+    CHECK(optimizer->states(options_of(*optimizer), {{4097}}).values == kAdamw.states({}, {{4097}}).values);
+    const StateSchema schema = optimizer->states(options_of(*optimizer), {{32, 128}});
     int64_t bytes = 0;
     for (const StateSpec& spec : schema.values) bytes += type_of(spec, {0, 32}, {32, 128}).bytes();
     CHECK(bytes == (optimizer == &kAdamwTorchao8 ? 2 * 4096 : 4096) + 2 * 16 * 4);

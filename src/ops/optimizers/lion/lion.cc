@@ -9,6 +9,10 @@ void lion_cuda(const KernelArgs& args);
 
 namespace {
 
+// transformers' betas, which are Adam's and not those of the paper.
+constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
+                                        mean_option("beta2", 0.999, "adam_beta2"), kWeightDecay};
+
 StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
   StateSchema schema;
   schema.add("exp_avg");
@@ -27,12 +31,11 @@ const OpDef kLionUpdate{.name = "lion",
                         .cuda = SPILLWAY_CUDA_KERNEL(lion_cuda)};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
-  return append_update(builder, kLionUpdate, operands,
-                       {{"beta1", options.beta1}, {"beta2", options.beta2}, {"weight_decay", options.weight_decay}});
+  return append_update(builder, kLionUpdate, operands, options);
 }
 
 }  // namespace
 
-constexpr OptimizerDef kLion{.name = "lion", .states = states, .update = update};
+constexpr OptimizerDef kLion{.name = "lion", .options = kOptions, .states = states, .update = update};
 
 }  // namespace spillway::ops

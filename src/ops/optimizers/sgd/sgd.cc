@@ -1,5 +1,6 @@
 #include "ops/optimizers/sgd/sgd.h"
 
+#include "base/error.h"
 #include "ops/optimizers/update.h"
 
 namespace spillway::ops {
@@ -9,14 +10,24 @@ void sgd_cuda(const KernelArgs& args);
 
 namespace {
 
+constexpr OptimizerOption kOptions[] = {
+    mean_option("momentum", 0), {"dampening"}, flag_option("nesterov"), kWeightDecay};
+
+// torch's rule.
+std::string_view conflict(const OptimizerOptions& options) {
+  const bool fits = options.real("nesterov") == 0 || (options.real("momentum") > 0 && options.real("dampening") == 0);
+  return fits ? "" : "momentum above 0 and no dampening beside nesterov";
+}
+
 StateSchema states(const OptimizerOptions& options, const TrainedTensor&) {
   StateSchema schema;
-  if (options.momentum != 0) schema.add("momentum_buffer");
+  if (options.real("momentum") != 0) schema.add("momentum_buffer");
   return schema;
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  return infer_update("sgd", states({.momentum = attributes.real("momentum")}, {}), inputs, attributes);
+  SPILLWAY_CHECK(inputs[update_input::kStep] != nullptr, "sgd without the number of the step");
+  return infer_update("sgd", states(attributes, {}), inputs, attributes);
 }
 
 const OpDef kSgdUpdate{.name = "sgd",
@@ -27,12 +38,12 @@ const OpDef kSgdUpdate{.name = "sgd",
                        .cuda = SPILLWAY_CUDA_KERNEL(sgd_cuda)};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
-  return append_update(builder, kSgdUpdate, operands,
-                       {{"momentum", options.momentum}, {"weight_decay", options.weight_decay}});
+  return append_update(builder, kSgdUpdate, operands, options);
 }
 
 }  // namespace
 
-constexpr OptimizerDef kSgd{.name = "sgd", .states = states, .update = update};
+constexpr OptimizerDef kSgd{
+    .name = "sgd", .options = kOptions, .conflict = conflict, .states = states, .update = update};
 
 }  // namespace spillway::ops

@@ -1,11 +1,12 @@
-// Stochastic gradient descent with torch.optim.SGD's formula, momentum if asked for.
+// Stochastic gradient descent with torch.optim.SGD's formula, with momentum, dampening and Nesterov's step if asked
+// for.
 #pragma once
 
 #include "ops/optimizers/optimizer.h"
 
 namespace spillway::ops {
 
-// Keeps momentum_buffer where there is momentum; takes momentum and weight_decay.
+// Keeps momentum_buffer where there is momentum; takes the number of the step. The decay is part of the gradient.
 extern const OptimizerDef kSgd;
 
 }  // namespace spillway::ops

@@ -4,27 +4,34 @@
 #define HWY_TARGET_INCLUDE "ops/optimizers/sgd/sgd_cpu.cc"
 #include <hwy/foreach_target.h>
 
+#include "ops/optimizers/sgd/numbers.h"
 #include "ops/optimizers/update-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 struct SgdFormula {
-  Vector learning_rate, weight_decay, momentum;
+  Vector learning_rate, weight_decay, momentum, taken;
+  bool nesterov;
 
   HWY_INLINE Vector operator()(Vector p, Vector g, Vector* state) const {
     const Vector decayed = hn::Add(hn::Mul(p, weight_decay), g);
-    state[0] = hn::Add(hn::Mul(state[0], momentum), decayed);
-    return hn::Sub(p, hn::Mul(learning_rate, state[0]));
+    state[0] = hn::Add(hn::Mul(state[0], momentum), hn::Mul(decayed, taken));
+    const Vector direction = nesterov ? hn::Add(decayed, hn::Mul(state[0], momentum)) : state[0];
+    return hn::Sub(p, hn::Mul(learning_rate, direction));
   }
 };
 
 void sgd(const KernelArgs& args) {
-  const double momentum = args.attributes.real("momentum");
-  const SgdFormula formula{.learning_rate = constant(*args.inputs[update_input::kLearningRate].as<float>()),
-                           .weight_decay = constant(static_cast<float>(args.attributes.real("weight_decay"))),
-                           .momentum = constant(static_cast<float>(momentum))};
-  if (momentum == 0) {
+  const SgdNumbers n =
+      sgd_numbers(sgd_constants(args.attributes), *args.inputs[update_input::kLearningRate].as<float>(),
+                  *args.inputs[update_input::kStep].as<int32_t>());
+  const SgdFormula formula{.learning_rate = constant(n.learning_rate),
+                           .weight_decay = constant(n.weight_decay),
+                           .momentum = constant(n.momentum),
+                           .taken = constant(n.taken),
+                           .nesterov = n.nesterov};
+  if (n.momentum == 0) {
     run_update<0>(args, formula);
   } else {
     run_update<1>(args, formula);

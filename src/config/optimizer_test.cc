@@ -1,0 +1,65 @@
+// Keys of optimizers.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/config_error.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::error_of;
+using spillway::testing::load;
+
+TEST_CASE("a paged optimizer is the same update, and leaves the home of its state to the plan") {
+  const std::pair<const char*, const char*> words[] = {
+      {"paged_adamw_8bit", "adamw_bnb_8bit"}, {"paged_adamw_32bit", "adamw_torch"}, {"paged_lion_32bit", "lion_32bit"}};
+  for (const auto& [paged, plain] : words) {
+    CAPTURE(paged);
+    const Config config = load(fmt::format("optimizer: {}\n", paged)).config;
+    CHECK(config.optimizer.optimizer == load(fmt::format("optimizer: {}\n", plain)).config.optimizer.optimizer);
+    CHECK(config.offload.optimizer_state == Offload::kAuto);
+    CHECK_FALSE(load(fmt::format("optimizer: {}\n", plain)).config.offload.optimizer_state);
+    const std::string own = fmt::format("optimizer: {}\noptimizer_offload: none\n", paged);
+    CHECK(load(own).config.offload.optimizer_state == Offload::kNone);
+  }
+}
+
+TEST_CASE("optim_args is a mapping or a text, of numbers and truth values") {
+  using Args = std::vector<std::pair<std::string, double>>;
+  const auto args = [](const std::string& value, std::vector<ConfigOverride> overrides = {}) {
+    Args result;
+    for (const OptimArg& one : load("optimizer: sgd\n" + value, std::move(overrides)).config.optimizer.args.items)
+      result.emplace_back(one.name, one.value);
+    return result;
+  };
+  CHECK(args("").empty());
+  CHECK(args("optim_args:\n").empty());
+  CHECK(args("optim_args: ''\n").empty());
+  const Args both = {{"momentum", 0.9}, {"nesterov", 1}};
+  CHECK(args("optim_args: {momentum: 0.9, nesterov: true}\n") == both);
+  CHECK(args("optim_args: {momentum: '0.9', nesterov: 'True'}\n") == both);
+  CHECK(args("optim_args: \"momentum=0.9, nesterov=True\"\n") == both);
+  CHECK(args("optim_args: {momentum: 0.5, nesterov: true}\n", {{"optim_args.momentum", "0.9"}}) == both);
+  CHECK(args("", {{"optim_args", "momentum=0.9,nesterov=1"}}) == both);
+
+  CHECK(error_of("optim_args: [0.9]\n") ==
+        "[c.yml:6: optim_args] expected a mapping or a text like \"momentum=0.9\", got a list of 1; write one");
+  CHECK(error_of("optim_args: momentum\n") ==
+        "[c.yml:6: optim_args] expected name=value between commas, got 'momentum'; write it so");
+  CHECK(error_of("optim_args: {momentum: much}\n") ==
+        "[c.yml:6: optim_args.momentum] expected a number, true or false for momentum, got 'much'; write one");
+  CHECK(error_of("optim_args: a=1,a=2\n") ==
+        "[c.yml:6: optim_args] expected each option once, got 'a' twice; remove one");
+}
+
+TEST_CASE("DeepSpeed's options of SGD become optim_args") {
+  const Config config =
+      load("deepspeed: {optimizer: {type: SGD, params: {lr: 1.0e-3, momentum: 0.9, nesterov: true}}}\n",
+           {{"learning_rate", "1e-3"}})
+          .config;
+  REQUIRE(config.optimizer.args.items.size() == 2);
+  CHECK(config.optimizer.args.items[0].name == "momentum");
+  CHECK(config.optimizer.args.items[1].value == 1);
+}

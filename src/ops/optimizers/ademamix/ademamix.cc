@@ -1,0 +1,74 @@
+#include "ops/optimizers/ademamix/ademamix.h"
+
+#include "base/error.h"
+#include "ops/optimizers/ademamix/numbers.h"
+#include "ops/optimizers/update.h"
+
+namespace spillway::ops {
+
+void ademamix_cpu(const KernelArgs& args);
+void ademamix_cuda(const KernelArgs& args);
+void ademamix_8bit_cpu(const KernelArgs& args);
+void ademamix_8bit_cuda(const KernelArgs& args);
+
+namespace {
+
+constexpr OptimizerOption kBeta1 = mean_option("beta1", 0.9, "adam_beta1"),
+                          kBeta2 = mean_option("beta2", 0.999, "adam_beta2"), kBeta3 = mean_option("beta3", 0.9999),
+                          kAlpha{"alpha", 5}, kEps{"eps", 1e-8, "adam_epsilon"};
+constexpr OptimizerOption kOptions[] = {kBeta1, kBeta2, kBeta3, kAlpha, kEps, kWeightDecay};
+constexpr OptimizerOption kOptions8bit[] = {kBeta1, kBeta2, kBeta3, kAlpha, kEps, kWeightDecay, kMin8bitSize};
+
+StateSchema states_in(StateStorage storage) {
+  StateSchema schema;
+  for (const char* name : {"exp_avg", "exp_avg_slow", "exp_avg_sq"}) schema.add(name, storage);
+  return schema;
+}
+
+StateSchema states(const OptimizerOptions&, const TrainedTensor&) { return states_in(StateStorage::kF32); }
+
+StateSchema states_8bit(const OptimizerOptions& options, const TrainedTensor& weight) {
+  return states_in(has_coded_states(options, weight.shape) ? StateStorage::kCodes8 : StateStorage::kF32);
+}
+
+template <StateStorage kStorage>
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  SPILLWAY_CHECK(inputs[update_input::kStep] != nullptr, "ademamix without the number of the step");
+  return infer_update("ademamix", states_in(kStorage), inputs, attributes);
+}
+
+// On the GPU: the numbers of the step.
+int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdemamixNumbers); }
+
+const OpDef kUpdate{.name = "ademamix",
+                    .infer = infer<StateStorage::kF32>,
+                    .cost = slice_cost,
+                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .in_place = update_in_place(3),
+                    .cpu = ademamix_cpu,
+                    .cuda = SPILLWAY_CUDA_KERNEL(ademamix_cuda)};
+
+const OpDef kUpdate8bit{.name = "ademamix_8bit",
+                        .infer = infer<StateStorage::kCodes8>,
+                        .cost = slice_cost,
+                        .cuda_workspace_bytes = cuda_workspace_bytes,
+                        .in_place = update_in_place(6),
+                        .cpu = ademamix_8bit_cpu,
+                        .cuda = SPILLWAY_CUDA_KERNEL(ademamix_8bit_cuda)};
+
+ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
+  return append_update(builder, kUpdate, operands, options);
+}
+
+ValueId update_8bit(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
+  const bool has_codes = has_coded_states(options, builder.type(operands.weight).shape);
+  return append_update(builder, has_codes ? kUpdate8bit : kUpdate, operands, options);
+}
+
+}  // namespace
+
+constexpr OptimizerDef kAdemamix{.name = "ademamix", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kAdemamix8bit{
+    .name = "ademamix_8bit", .options = kOptions8bit, .states = states_8bit, .update = update_8bit};
+
+}  // namespace spillway::ops

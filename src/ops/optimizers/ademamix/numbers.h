@@ -1,0 +1,47 @@
+// The numbers of one AdEMAMix step, for the kernels of every device.
+#pragma once
+
+#include <cmath>
+
+#include "graph/attributes.h"
+#include "ops/optimizers/either_side.h"
+
+namespace spillway::ops {
+
+// Read by every thread of a GPU, 16 bytes at a time.
+struct alignas(16) AdemamixNumbers {
+  float beta1, one_minus_beta1, beta2, one_minus_beta2, beta3, one_minus_beta3;
+  float inverse_correction1, inverse_root_correction2, alpha, eps, learning_rate, decay;
+};
+
+// What a config says of it, on either side.
+struct AdemamixConstants {
+  double beta1, beta2, beta3, alpha, eps, weight_decay;
+};
+inline AdemamixConstants ademamix_constants(const Attributes& attributes) {
+  return {.beta1 = attributes.real("beta1"),
+          .beta2 = attributes.real("beta2"),
+          .beta3 = attributes.real("beta3"),
+          .alpha = attributes.real("alpha"),
+          .eps = attributes.real("eps"),
+          .weight_decay = attributes.real("weight_decay")};
+}
+
+// p -= learning_rate * (m / c1 + alpha * slow) / (sqrt(v) / c2 + eps), with c1 = 1 - beta1^t, c2 = sqrt(1 - beta2^t).
+SPILLWAY_EITHER_SIDE inline AdemamixNumbers ademamix_numbers(const AdemamixConstants& c, float learning_rate,
+                                                             int32_t step) {
+  return {.beta1 = static_cast<float>(c.beta1),
+          .one_minus_beta1 = static_cast<float>(1 - c.beta1),
+          .beta2 = static_cast<float>(c.beta2),
+          .one_minus_beta2 = static_cast<float>(1 - c.beta2),
+          .beta3 = static_cast<float>(c.beta3),
+          .one_minus_beta3 = static_cast<float>(1 - c.beta3),
+          .inverse_correction1 = static_cast<float>(1 / (1 - power(c.beta1, step))),
+          .inverse_root_correction2 = static_cast<float>(1 / std::sqrt(1 - power(c.beta2, step))),
+          .alpha = static_cast<float>(c.alpha),
+          .eps = static_cast<float>(c.eps),
+          .learning_rate = learning_rate,
+          .decay = static_cast<float>(1 - static_cast<double>(learning_rate) * c.weight_decay)};
+}
+
+}  // namespace spillway::ops

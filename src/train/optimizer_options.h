@@ -1,0 +1,17 @@
+// From what a config says of an optimizer to the numbers that it takes.
+#pragma once
+
+#include "config/config.h"
+#include "ops/optimizers/optimizer.h"
+
+namespace spillway::train {
+
+// Defaults, then keys (adam_beta1, weight_decay, ...) that the optimizer is given, then optim_args. Throws InputError
+// for an option that it does not have, with the nearest, and for a number out of bounds.
+[[nodiscard]] ops::OptimizerOptions optimizer_options(const ops::OptimizerDef& optimizer,
+                                                      const config::OptimizerSettings& settings);
+
+// What a message and a run's settings call an option: the key, or "optim_args.<name>".
+[[nodiscard]] std::string spelled_name(const ops::OptimizerOption& option);
+
+}  // namespace spillway::train
