@@ -26,24 +26,18 @@ struct alignas(64) BlockFloats {
   float at[kStateBlock + kMaxLanes];
 };
 
-// `count` codes as bytes, in place or in `buffer`, with zeros behind up to a whole vector.
-inline const uint8_t* unpacked(const uint8_t* codes, int bits, int64_t count, BlockBytes& buffer) {
-  if (bits == 8 && count == kStateBlock) return codes;
-  std::memset(buffer.at, 0, sizeof(buffer.at));
+// What `count` codes stand for, with zeros behind up to a whole vector. One by one: on many CPUs a gather is slower than
+// the loads that it is made of.
+inline void decode_block(const uint8_t* codes, int bits, int64_t count, const float* values, float* to) {
   if (bits == 8) {
-    std::memcpy(buffer.at, codes, static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) to[i] = values[codes[i]];
   } else {
     for (int64_t i = 0; i < count; i += 2) {
-      buffer.at[i] = codes[i / 2] >> 4;
-      buffer.at[i + 1] = codes[i / 2] & 15;
+      to[i] = values[codes[i / 2] >> 4];
+      to[i + 1] = values[codes[i / 2] & 15];
     }
   }
-  return buffer.at;
-}
-
-HWY_INLINE Vector decode_lanes(const uint8_t* codes, const float* values, Vector absmax) {
-  const auto index = hn::PromoteTo(SignedWords(), hn::LoadU(CodeBytes(), codes));
-  return hn::Mul(hn::GatherIndex(Floats(), values, index), absmax);
+  std::fill(to + count, to + align_up(count, lanes()), 0.0F);
 }
 
 struct Encoder {
@@ -128,21 +122,19 @@ void update_block(const Formula& formula, Vector clip, const BlockViews<kStates>
                   const std::array<BlockCodes, kStates>& codes, const Gradient* gradient, int64_t block) {
   const SignedWords integers;
   const int64_t begin = block * kStateBlock, count = std::min(kStateBlock, views.elems() - begin);
-  BlockBytes buffers[kStates];
   BlockFloats moments[kStates];
-  const uint8_t* bytes[kStates];
   Vector absmax[kStates];
   hn::Vec<SignedWords> largest[kStates];
   for (size_t s = 0; s < kStates; ++s) {
     const uint8_t* const packed = views.codes_in[s] + begin * codes[s].bits / 8;
-    bytes[s] = unpacked(packed, codes[s].bits, count, buffers[s]);
+    decode_block(packed, codes[s].bits, count, codes[s].values, moments[s].at);
     absmax[s] = constant(views.absmax_in[s][block]);
     largest[s] = hn::Zero(integers);
   }
   for (int64_t i = 0; i < count; i += lanes()) {
     const int64_t part = std::min(lanes(), count - i);
     Vector state[kStates];
-    for (size_t s = 0; s < kStates; ++s) state[s] = decode_lanes(bytes[s] + i, codes[s].values, absmax[s]);
+    for (size_t s = 0; s < kStates; ++s) state[s] = hn::Mul(hn::LoadU(Floats(), moments[s].at + i), absmax[s]);
     const Vector g = hn::Mul(load_lanes(gradient + begin + i, part), clip);
     const Vector p = formula(load_lanes(views.weights.p_in + begin + i, part), g, state);
     store_lanes(p, views.weights.p + begin + i, part);
