@@ -11,7 +11,10 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
+#include "ops/optimizers/adamw_8bit/adamw_8bit.h"
+#include "ops/optimizers/adamw_torchao/adamw_torchao.h"
 #include "plan/usage.h"
+#include "tests/support/mode_jobs.h"
 #include "tests/support/piecewise_store.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_outcome.h"
@@ -32,10 +35,9 @@ struct Variant {
 };
 
 train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, const Variant& variant) {
-  train::Job job = tiny_job(model, setup);
-  job.graph.optimizer = variant.optimizer;
-  job.graph.optimizer_options =
-      ops::options_of(*variant.optimizer, {{"momentum", 0.9}, {"weight_decay", 0.01}, {"min_8bit_size", 256}});
+  TinySetup with_optimizer = setup;
+  with_optimizer.optimizer = variant.optimizer;
+  train::Job job = tiny_job(model, with_optimizer);
   job.graph.max_grad_norm = variant.max_grad_norm;
   job.graph.state_slice_elems = variant.slice_elems;
   return job;
@@ -322,5 +324,21 @@ TEST_CASE("a state of another job is refused by the whole tensor's name") {
   } catch (const InputError& error) {
     CHECK(std::string(error.what()).find("expected master.model.embed_tokens.weight as f32[96, 32], got nothing") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("moments in codes leave for every tier and come back, and no bit changes") {
+  for (const ops::OptimizerDef* optimizer : {&ops::kAdamw8bit, &ops::kAdamwTorchao4}) {
+    CAPTURE(optimizer->name);
+    const ModeJobs jobs({.dtype = DType::kBF16, .threads = 1, .optimizer = optimizer});
+    const TinyOutcome plain = jobs.outcome(kPlainJob);
+    for (const char* home : {"host", "disk"}) {
+      for (const char* plan : {"fixed", "auto"}) {
+        CAPTURE(home);
+        CAPTURE(plan);
+        CHECK(jobs.outcome(fmt::format("optimizer_offload: {}\nmemory: {{plan: {}}}\n", home, plan)) == plain);
+      }
+    }
+    check_budgets(jobs);
   }
 }

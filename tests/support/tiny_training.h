@@ -83,6 +83,7 @@ struct TinySetup {
   Device* device = nullptr;     // null: the CPU
   LinearStorage in_files = {};  // how the model's files have the linear layers
   std::optional<LinearStorage> linear_storage = {};
+  const ops::OptimizerDef* optimizer = &ops::kAdamw;
 };
 
 inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.device : cpu_device(); }
@@ -105,7 +106,9 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
     options.lora->dropout = setup.dropout;
     job.model = fit_to_adapter(job.model, *options.lora, model / setup.adapter);
   }
-  job.graph.optimizer_options = ops::options_of(*job.graph.optimizer, {{"weight_decay", 0.01}});
+  job.graph.optimizer = setup.optimizer;
+  job.graph.optimizer_options =
+      ops::options_of(*setup.optimizer, {{"weight_decay", 0.01}, {"momentum", 0.9}, {"min_8bit_size", 256}});
   job.graph.accumulates = setup.accumulates;
   if (setup.activations) job.policy = saved_policy(*setup.activations);
   job.budget.device = setup.device_budget;

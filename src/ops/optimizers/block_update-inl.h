@@ -26,8 +26,8 @@ struct alignas(64) BlockFloats {
   float at[kStateBlock + kMaxLanes];
 };
 
-// What `count` codes stand for, with zeros behind up to a whole vector. One by one: on many CPUs a gather is slower than
-// the loads that it is made of.
+// What `count` codes stand for, with zeros behind up to a whole vector. One by one: on many CPUs a gather is slower
+// than the loads that it is made of.
 inline void decode_block(const uint8_t* codes, int bits, int64_t count, const float* values, float* to) {
   if (bits == 8) {
     for (int64_t i = 0; i < count; ++i) to[i] = values[codes[i]];
