@@ -33,6 +33,9 @@ enum class PlanMode { kAuto, kFixed };
 struct ModelSettings {
   std::string base_model;  // a Hugging Face folder
   bool bf16 = true;        // frozen weights, working copies and activations; else all is f32
+  // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
+  // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
+  std::vector<std::string> unfrozen_parameters;
 };
 
 struct TokenizerSettings {
@@ -51,6 +54,16 @@ struct TargetModules {
   [[nodiscard]] bool empty() const { return names.empty() && pattern.empty(); }
 };
 
+// A number for the modules that a pattern means: a regular expression for the end of a path behind a dot, or all of it.
+struct PatternNumber {
+  std::string pattern;
+  double number = 0;
+  std::string where;  // for messages
+};
+
+// What the factors of a fresh adapter start as, beside a B of zeros.
+enum class LoraInit { kUniform, kGaussian };
+
 // Of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
 struct AdapterSettings {
   int64_t r = 0;
@@ -59,6 +72,11 @@ struct AdapterSettings {
   bool rslora = false;
   TargetModules target_modules;  // empty, without target_linear: q_proj and v_proj, or those of model_dir
   bool target_linear = false;    // all linear modules but the head
+  std::vector<PatternNumber> rank_pattern, alpha_pattern;  // of several that match the first counts
+  std::vector<int64_t> layers_to_transform;                // empty: all
+  std::vector<std::string> layers_pattern;                 // names of the list of layers; empty: any
+  LoraInit init = LoraInit::kUniform;
+  std::optional<double> loraplus_lr_ratio;  // B's learning rate over A's (LoRA+)
   std::vector<std::string> modules_to_save;
   std::string model_dir;  // the adapter to start from; empty: a fresh one
 };

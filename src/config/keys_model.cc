@@ -52,6 +52,35 @@ KeySection adapter_section() {
           "saved with it: embed_tokens, lm_head, norm, ..."),
       key<&Spelled::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
       key<&Spelled::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
+      key<&Spelled::lora_rank_pattern>(
+          "lora_rank_pattern",
+          "another lora_r for the modules whose paths end in a pattern: {q_proj: 32, 'layers.[0-3].mlp.up_proj': 4}")
+          .least(1)
+          .most(65536),
+      key<&Spelled::lora_alpha_pattern>("lora_alpha_pattern", "another lora_alpha, likewise").above(0).most(1e9),
+      key<&Spelled::peft_layers_to_transform>("peft_layers_to_transform",
+                                              "numbers of the layers that get an adapter; left out: all")
+          .least(0)
+          .most(1e6),
+      key<&Spelled::peft_layers_pattern>("peft_layers_pattern",
+                                         "what the list of layers is called in paths; left out: anything"),
+      key<&Spelled::peft_init_lora_weights>(
+          "peft_init_lora_weights", "what A starts as: PEFT's uniform numbers, or normal ones; B starts as zero")
+          .alias({"init_lora_weights"}),
+      key<&Spelled::loraplus_lr_ratio>("loraplus_lr_ratio",
+                                       "LoRA+: the learning rate of B and of vectors is so many times that of A, and "
+                                       "nothing decays")
+          .above(0)
+          .most(1e6),
+      key<&Spelled::loraplus_lr_embedding>(
+          "loraplus_lr_embedding",
+          "accepted: the learning rate of an embedding's adapter, which no config asks "
+          "for")
+          .least(0),
+      key<&Spelled::unfrozen_parameters>(
+          "unfrozen_parameters",
+          "of full fine-tuning, the weights that are trained: patterns for the starts of their names, with the rows in "
+          "brackets behind one ([128:]) where the gradient of all others is zero; left out: all"),
   };
   return section;
 }

@@ -1,4 +1,5 @@
 // The model, its tokenizer, and what is trained of it.
+#include <cmath>
 #include <tuple>
 
 #include "base/text.h"
@@ -9,10 +10,37 @@ namespace spillway::config {
 namespace {
 
 void ignore_adapter_keys(const Resolution& r) {
-  for (const char* key : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear",
-                          "lora_modules_to_save", "peft_use_rslora"}) {
+  for (const char* key :
+       {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
+        "peft_use_rslora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern",
+        "peft_init_lora_weights", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
+}
+
+// Which modules a fresh adapter is for, and what it starts as; one in a folder says so itself.
+void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
+  const Spelled& keys = r.keys;
+  if (!adapter.model_dir.empty()) {
+    for (const char* key : {"lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
+                            "peft_layers_pattern", "peft_init_lora_weights"})
+      r.ignore(key, "lora_model_dir says it");
+    return;
+  }
+  adapter.rank_pattern = keys.lora_rank_pattern;
+  for (const PatternNumber& rank : adapter.rank_pattern) {
+    if (rank.number != std::floor(rank.number))
+      throw input_error(rank.where, "expected an integer, got {}; change the value", rank.number);
+  }
+  adapter.alpha_pattern = keys.lora_alpha_pattern;
+  adapter.layers_to_transform = keys.peft_layers_to_transform;
+  adapter.layers_pattern = keys.peft_layers_pattern;
+  adapter.init = keys.peft_init_lora_weights;
+  if (!adapter.layers_to_transform.empty() && !adapter.target_modules.pattern.empty()) {
+    throw input_error(r.where("peft_layers_to_transform"),
+                      "expected names in lora_target_modules beside it, got a pattern; name the layers in the pattern");
+  }
+  if (adapter.layers_to_transform.empty()) r.ignore("peft_layers_pattern", "peft_layers_to_transform is not there");
 }
 
 }  // namespace
@@ -21,7 +49,13 @@ ModelSettings resolve_model(const Resolution& r) {
   if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == AutoBool::kFalse) {
     throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
   }
-  return {.base_model = r.keys.base_model, .bf16 = r.keys.bf16 != AutoBool::kFalse};
+  ModelSettings model{.base_model = r.keys.base_model, .bf16 = r.keys.bf16 != AutoBool::kFalse};
+  if (r.keys.adapter == Adapter::kNone) {
+    model.unfrozen_parameters = r.keys.unfrozen_parameters;
+  } else {
+    r.ignore("unfrozen_parameters", "beside an adapter the base is frozen");
+  }
+  return model;
 }
 
 TokenizerSettings resolve_tokenizer(const Resolution& r) {
@@ -69,8 +103,11 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                           .rslora = keys.peft_use_rslora,
                           .target_modules = keys.lora_target_modules,
                           .target_linear = keys.lora_target_linear,
+                          .loraplus_lr_ratio = keys.loraplus_lr_ratio,
                           .modules_to_save = keys.lora_modules_to_save,
                           .model_dir = keys.lora_model_dir};
+  r.ignore("loraplus_lr_embedding", "no adapter is on an embedding");
+  resolve_fresh_adapter(r, adapter);
   if (adapter.target_modules.names == std::vector<std::string>{"all-linear"}) {
     adapter.target_modules = {};
     adapter.target_linear = true;

@@ -88,6 +88,13 @@ struct Spelled {
   std::vector<std::string> lora_modules_to_save;
   std::string lora_model_dir;
   bool peft_use_rslora = false;
+  std::vector<PatternNumber> lora_rank_pattern, lora_alpha_pattern;
+  std::vector<int64_t> peft_layers_to_transform;
+  std::vector<std::string> peft_layers_pattern;
+  LoraInit peft_init_lora_weights = LoraInit::kUniform;
+  std::optional<double> loraplus_lr_ratio;
+  double loraplus_lr_embedding = 1e-6;
+  std::vector<std::string> unfrozen_parameters;
   bool load_in_4bit = false, load_in_8bit = false;
   BnbConfig bnb_config_kwargs;
 

@@ -21,6 +21,17 @@ constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
 // bnb_4bit_quant_type.
 constexpr Word<WeightCoding> kFourBitCodings[] = {{"nf4", WeightCoding::kNf4}, {"fp4", WeightCoding::kFp4}};
 
+// PEFT's init_lora_weights.
+constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit::kUniform},
+                                         {"gaussian", LoraInit::kGaussian},
+                                         {"false", {}, "a B that is not zero is"},
+                                         {"pissa", {}, "an adapter out of the base's singular vectors is"},
+                                         {"olora", {}, "an adapter out of the base's QR factors is"},
+                                         {"loftq", {}, "an adapter of what quantising lost is"},
+                                         {"eva", {}, "an adapter out of activations is"},
+                                         {"corda", {}, "an adapter out of activations is"},
+                                         {"orthogonal", {}, "an orthogonal adapter is"}};
+
 // Names of transformers and axolotl.
 constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adamw"}},
                                            {"adamw_torch", Optimizer{"adamw"}},
@@ -222,6 +233,7 @@ std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPacki
 std::span<const Word<PackingScope>> words_of(PackingScope) { return kPackingScopes; }
 std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy) { return kSamplings; }
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
+std::span<const Word<LoraInit>> words_of(LoraInit) { return kLoraInits; }
 std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
@@ -365,6 +377,20 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   value.clear();
   for (const auto& entry : map_entries(node, place)) {
     read_value(entry.value, place.at(entry), range, value[entry.key]);
+  }
+}
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<int64_t>& value) {
+  value.clear();
+  if (node.kind != YamlNode::Kind::kList) return read_value(node, place, range, value.emplace_back());
+  for (size_t i = 0; i < node.items.size(); ++i) read_value(node.items[i], place.at(i), range, value.emplace_back());
+}
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<PatternNumber>& value) {
+  value.clear();
+  for (const auto& entry : map_entries(node, place)) {
+    PatternNumber& one = value.emplace_back(PatternNumber{.pattern = entry.key, .where = place.at(entry).text()});
+    read_value(entry.value, place.at(entry), range, one.number);
   }
 }
 

@@ -54,6 +54,7 @@ struct Word {
 // The words of each enumeration; the first of a value is the one that is printed.
 [[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
 [[nodiscard]] std::span<const Word<WeightCoding>> words_of(WeightCoding);
+[[nodiscard]] std::span<const Word<LoraInit>> words_of(LoraInit);
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<Rl>> words_of(Rl);
@@ -91,6 +92,10 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value);
+// One integer is a list of it.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<int64_t>& value);
+// A mapping from patterns to numbers.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<PatternNumber>& value);
 // Keys are ids of tokens.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::map<int64_t, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<SpelledDataset>& value);
@@ -137,6 +142,8 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const OptimArgs&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
+[[nodiscard]] inline std::string type_of(const std::vector<int64_t>&) { return "list of integers"; }
+[[nodiscard]] inline std::string type_of(const std::vector<PatternNumber>&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
 template <typename K, typename T>
 [[nodiscard]] std::string type_of(const std::map<K, T>&) {

@@ -16,15 +16,22 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "model/path_pattern.h"
 
 namespace spillway {
 namespace {
 
 // Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
-constexpr std::array<std::string_view, 12> kUnsupported = {
-    "use_dora",     "use_qalora",        "lora_bias",           "fan_in_fan_out",
-    "rank_pattern", "target_parameters", "layer_replication",   "trainable_token_indices",
-    "use_bdlora",   "alpha_pattern",     "ensure_weight_tying", "alora_invocation_tokens"};
+constexpr std::array<std::string_view, 10> kUnsupported = {"use_dora",
+                                                           "use_qalora",
+                                                           "lora_bias",
+                                                           "fan_in_fan_out",
+                                                           "target_parameters",
+                                                           "layer_replication",
+                                                           "trainable_token_indices",
+                                                           "use_bdlora",
+                                                           "ensure_weight_tying",
+                                                           "alora_invocation_tokens"};
 // Values of init_lora_weights (as prefixes) with which PEFT takes a part out of the base weights before it trains.
 constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
@@ -82,10 +89,46 @@ void check_rank(const LoraOptions& lora, const std::filesystem::path& folder, co
   const SafetensorsFolder file(folder, "adapter_model");
   for (const std::string& module : lora.target_modules) {
     const StoredTensor* a = file.find(lora_name(module, 'A'));
-    if (a == nullptr || a->shape.size() != 2 || a->shape[0] == lora.r) continue;
+    if (a == nullptr || a->shape.size() != 2 || a->shape[0] == lora.rank_of(module)) continue;
     throw input_error(where, "expected r to be the rank of the tensors, {}, got {}; write \"r\": {}", a->shape[0],
-                      lora.r, a->shape[0]);
+                      lora.rank_of(module), a->shape[0]);
   }
+}
+
+// The numbers that a pattern of PEFT's gives to modules: a regular expression for the end of a path behind a dot, or
+// for all of it. Of several the first counts, in the order of their texts.
+template <typename Number, typename Read>
+std::map<std::string, Number, std::less<>> numbers_by_module(const JsonField& patterns,
+                                                             const std::set<std::string, std::less<>>& modules,
+                                                             const Read& read) {
+  std::map<std::string, Number, std::less<>> result;
+  if (!patterns.is_in_use()) return result;
+  for (const auto& [pattern, field] : patterns.members()) {
+    const Number number = read(field);
+    for (const std::string& module : modules) {
+      if (matches_path_end(pattern, module, field.where())) result.emplace(module, number);
+    }
+  }
+  return result;
+}
+
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// A number by module as patterns: the last name of a kind of layer where it holds for all that are adapted, else paths.
+template <typename Number>
+nlohmann::ordered_json patterns_of(const std::map<std::string, Number, std::less<>>& numbers,
+                                   const std::vector<std::string>& targets) {
+  std::map<std::string_view, std::set<std::optional<Number>>> kinds;
+  for (const std::string& module : targets) {
+    const auto found = numbers.find(module);
+    kinds[last_name(module)].insert(found == numbers.end() ? std::optional<Number>() : found->second);
+  }
+  nlohmann::ordered_json result = nlohmann::ordered_json::object();
+  for (const auto& [module, number] : numbers) {
+    const bool is_whole_kind = kinds[last_name(module)].size() == 1;
+    result[is_whole_kind ? std::string(last_name(module)) : module] = number;
+  }
+  return result;
 }
 
 // A stable number for a name (FNV-1a), to key its random stream by.
@@ -94,8 +137,6 @@ uint64_t hash_of(std::string_view name) {
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
   return hash;
 }
-
-std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 // The modules of all linear layers.
 std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
@@ -111,7 +152,10 @@ std::set<std::string> target_names(const ParameterTable& parameters, const LoraO
   const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
   std::map<std::string_view, int64_t> left;  // layers of a kind that are not adapted
   std::set<std::string> full, brief;
-  for (const std::string_view module : linear_modules(parameters)) ++left[last_name(module)];
+  for (const std::string_view module : linear_modules(parameters)) {
+    if (is_adapted({.layers_to_transform = lora.layers_to_transform, .layers_pattern = lora.layers_pattern}, module))
+      ++left[last_name(module)];
+  }
   for (const std::string& module : targets) {
     full.insert(module);
     brief.emplace(last_name(module));
@@ -192,6 +236,16 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& 
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 
+void initialise_gaussian_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed) {
+  constexpr double kTwoPi = 6.283185307179586;
+  const double deviation = 1 / static_cast<double>(factor.shape[0]);
+  RandomStream random(seed, hash_of(factor.module), 2 * static_cast<uint64_t>(first_elem));
+  for (float& value : a) {
+    const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random.uniform())));  // Box and Muller, 1958
+    value = static_cast<float>(deviation * radius * std::cos(kTwoPi * random.uniform()));
+  }
+}
+
 LoraOptions parse_adapter_config(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);
   const JsonField json = document.root();
@@ -201,6 +255,14 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   lora.alpha = json["lora_alpha"].real_or(8, 0, 1e9);
   lora.dropout = json["lora_dropout"].real_or(0, 0, 1);
   lora.rslora = json["use_rslora"].boolean_or(false);
+  if (const JsonField layers = json["layers_to_transform"]; !layers.is_null()) {
+    for (const int64_t layer : layers.integers(0, kMaxRank)) lora.layers_to_transform.insert(layer);
+  }
+  if (json["layers_pattern"].is_string()) {
+    lora.layers_pattern = {json["layers_pattern"].string()};
+  } else {
+    lora.layers_pattern = json["layers_pattern"].strings_or_none();
+  }
   for (std::string& name : json["modules_to_save"].strings_or_none()) lora.modules_to_save.insert(std::move(name));
   if (!json["target_modules"].is_string()) {
     for (std::string& name : json["target_modules"].strings_or_none()) lora.target_modules.insert(std::move(name));
@@ -210,11 +272,17 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
 
 LoraOptions read_adapter_options(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "adapter_config.json";
-  LoraOptions lora = parse_adapter_config(read_file(path, 4 * kMiB), path.string());
+  const std::string text = read_file(path, 4 * kMiB);
+  LoraOptions lora = parse_adapter_config(text, path.string());
   // The tensors decide, since the file may give a pattern, and may list layers that this model does not have.
   std::set<std::string, std::less<>> stored = stored_targets(folder);
   if (!lora.target_modules.empty()) check_listed(lora, stored, path.string());
   lora.target_modules = std::move(stored);
+  const JsonDocument document(text, path.string());
+  lora.ranks = numbers_by_module<int64_t>(document.root()["rank_pattern"], lora.target_modules,
+                                          [](const JsonField& field) { return field.integer(1, kMaxRank); });
+  lora.alphas = numbers_by_module<double>(document.root()["alpha_pattern"], lora.target_modules,
+                                          [](const JsonField& field) { return field.real(0, 1e9); });
   check_rank(lora, folder, path.string());
   return lora;
 }
@@ -226,7 +294,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"bias", "none"},
       {"fan_in_fan_out", false},
       {"inference_mode", true},
-      {"init_lora_weights", true},
+      {"init_lora_weights", lora.gaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
       {"lora_alpha", lora.alpha},
       {"lora_dropout", lora.dropout},
       {"modules_to_save", nullptr},
@@ -237,6 +305,11 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"use_dora", false},
       {"use_rslora", lora.rslora},
   };
+  const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
+  if (!lora.ranks.empty()) json["rank_pattern"] = patterns_of(lora.ranks, targets);
+  if (!lora.alphas.empty()) json["alpha_pattern"] = patterns_of(lora.alphas, targets);
+  if (!lora.layers_to_transform.empty()) json["layers_to_transform"] = lora.layers_to_transform;
+  if (!lora.layers_pattern.empty()) json["layers_pattern"] = lora.layers_pattern;
   if (!lora.modules_to_save.empty()) json["modules_to_save"] = lora.modules_to_save;
   if (lora.alpha == std::floor(lora.alpha)) json["lora_alpha"] = static_cast<int64_t>(lora.alpha);
   return json_text(json, 2) + "\n";

@@ -34,6 +34,9 @@ namespace spillway {
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone. REQUIRES: kLoraA.
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);
 
+// The same with normal numbers of deviation 1/r: PEFT's "gaussian".
+void initialise_gaussian_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);
+
 // Reads the text of an adapter_config.json, its target_modules only where they are a list, not a pattern. `where` names
 // it in errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
 [[nodiscard]] LoraOptions parse_adapter_config(std::string_view json, std::string_view where);

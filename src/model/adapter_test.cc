@@ -1,4 +1,5 @@
 #include "model/adapter.h"
+#include "model/path_pattern.h"
 
 #include <doctest/doctest.h>
 
@@ -30,8 +31,12 @@ std::string error_of(const Function& function) {
 }  // namespace
 
 TEST_CASE("the scale is alpha over r, or over its root with rslora") {
-  CHECK(LoraOptions{.r = 4, .alpha = 8}.scale() == 2.0);
-  CHECK(LoraOptions{.r = 4, .alpha = 8, .rslora = true}.scale() == 4.0);
+  CHECK(LoraOptions{.r = 4, .alpha = 8}.scale_of("model.norm") == 2.0);
+  CHECK(LoraOptions{.r = 4, .alpha = 8, .rslora = true}.scale_of("a") == 4.0);
+  const LoraOptions lora{.r = 4, .alpha = 8, .ranks = {{"a.b", 16}}, .alphas = {{"a.c", 2}}};
+  CHECK(lora.scale_of("a.b") == 0.5);
+  CHECK(lora.scale_of("a.c") == 0.5);
+  CHECK(lora.scale_of("b") == 2.0);
 }
 
 TEST_CASE("targets match whole names and tails after a dot, as in PEFT") {
@@ -152,7 +157,16 @@ TEST_CASE("adapters of another kind are refused") {
   SUBCASE("base") {
     CHECK(error_with("init_lora_weights", "pissa_niter_4").find("got init_lora_weights 'pissa") != std::string::npos);
   }
-  SUBCASE("ranks") { CHECK(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern") != std::string::npos); }
+  SUBCASE("ranks") {
+    const TemporaryFolder folder;
+    std::filesystem::copy(kGolden / "llama2/adapter", folder.path(),
+                          std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
+    config["rank_pattern"] = {{".*", 8}};
+    write_file(folder.path() / "adapter_config.json", config.dump());
+    CHECK(error_of([&] {
+            (void)read_adapter_options(folder.path());
+          }).find("expected r to be the rank of the tensors, 4, got 8") != std::string::npos);
+  }
   SUBCASE("rank 0") { CHECK(error_with("r", 0).find(": r] expected an integer from 1") != std::string::npos); }
 }
 
@@ -185,4 +199,66 @@ TEST_CASE("A starts uniform, by seed and name, in however many pieces") {
   const double square = std::inner_product(a.begin(), a.end(), a.begin(), 0.0) / 10000;
   CHECK(square == doctest::Approx(0.01 / 3).epsilon(0.05));
   for (const float value : a) REQUIRE(std::abs(value) <= 0.1f);
+}
+
+TEST_CASE("a pattern means the modules whose path it ends, behind a dot or from the start, as PEFT has it") {
+  CHECK(matches_path_end("q_proj", "model.layers.0.self_attn.q_proj", "key"));
+  CHECK(matches_path_end("self_attn.q_proj", "model.layers.0.self_attn.q_proj", "key"));
+  CHECK(matches_path_end("layers.[01].*", "model.layers.1.mlp.up_proj", "key"));
+  CHECK(matches_path_end("model.norm", "model.norm", "key"));
+  CHECK_FALSE(matches_path_end("_proj", "model.layers.0.self_attn.q_proj", "key"));
+  CHECK_FALSE(matches_path_end("q_proj", "model.layers.0.self_attn.q_proj.weight", "key"));
+  CHECK_THROWS_AS((void)matches_path_end("(", "a", "key"), InputError);
+}
+
+TEST_CASE("the layer of a module is the last number in its path that has a list before it and a module behind") {
+  CHECK(layer_of("model.layers.3.mlp.up_proj") == 3);
+  CHECK(layer_of("model.layers.3.experts.12.up_proj") == 12);
+  CHECK(layer_of("model.layers.3.experts.12.up_proj", std::vector<std::string>{"layers"}) == 3);
+  CHECK_FALSE(layer_of("model.layers.3.mlp.up_proj", std::vector<std::string>{"h"}));
+  CHECK_FALSE(layer_of("model.norm"));
+  CHECK_FALSE(layer_of("layers.3.mlp"));  // PEFT's paths have a name before the list
+  CHECK_FALSE(layer_of("model.layers.3"));
+  const LoraOptions lora{.target_modules = {"q_proj"}, .layers_to_transform = {1}};
+  CHECK(is_adapted(lora, "model.layers.1.self_attn.q_proj"));
+  CHECK_FALSE(is_adapted(lora, "model.layers.0.self_attn.q_proj"));
+  CHECK_FALSE(is_adapted(lora, "lm_head.q_proj"));
+}
+
+TEST_CASE("ranks, scales and layers are written as PEFT's patterns: brief where they hold for a kind of layer") {
+  const ModelPtr model = read_model(kGolden / "qwen3");
+  LoraOptions lora{.r = 4, .alpha = 8, .target_modules = {"q_proj", "up_proj"}};
+  lora.ranks = {{"model.layers.0.self_attn.q_proj", 2}, {"model.layers.1.self_attn.q_proj", 2}};
+  lora.alphas = {{"model.layers.1.mlp.up_proj", 3}};
+  lora.gaussian = true;
+  const auto json_of = [&] { return nlohmann::json::parse(adapter_config_json(parameters_of(*model), lora, "base")); };
+  nlohmann::json json = json_of();
+  CHECK(json["rank_pattern"] == nlohmann::json{{"q_proj", 2}});
+  CHECK(json["alpha_pattern"] == nlohmann::json{{"model.layers.1.mlp.up_proj", 3.0}});
+  CHECK(json["init_lora_weights"] == "gaussian");
+  CHECK_FALSE(json.contains("layers_to_transform"));
+  lora.layers_to_transform = {1};
+  lora.layers_pattern = {"layers"};
+  json = json_of();
+  CHECK(json["target_modules"] == std::vector<std::string>{"q_proj", "up_proj"});
+  CHECK(json["layers_to_transform"] == std::vector<int>{1});
+  const LoraOptions again = parse_adapter_config(json.dump(), "file");
+  CHECK(again.layers_to_transform == lora.layers_to_transform);
+  CHECK(again.layers_pattern == lora.layers_pattern);
+}
+
+TEST_CASE("normal numbers of a factor have PEFT's deviation, 1/r, and depend on their place alone") {
+  const Parameter factor{.module = "m", .role = ParameterRole::kLoraA, .shape = {8, 4096}};
+  std::vector<float> a(8 * 4096), again(a.size());
+  initialise_gaussian_a(a, 0, factor, 1);
+  initialise_gaussian_a(std::span(again).first(1001), 0, factor, 1);
+  initialise_gaussian_a(std::span(again).subspan(1001), 1001, factor, 1);
+  CHECK(a == again);
+  double mean = 0, square = 0;
+  for (const float x : a) {
+    mean += x / static_cast<double>(a.size());
+    square += double{x} * x / static_cast<double>(a.size());
+  }
+  CHECK(std::abs(mean) < 3 * 0.125 / std::sqrt(a.size()));
+  CHECK(std::sqrt(square) == doctest::Approx(0.125).epsilon(0.02));
 }

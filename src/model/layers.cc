@@ -17,15 +17,17 @@ ValueId Layers::declare_dropout() {
   return dropout_seed_;
 }
 
-// It is trained in full fine-tuning, and where its module is one of modules_to_save.
+// It is trained in full fine-tuning, where that is not for other weights, and where its module is one of
+// modules_to_save.
 Parameter Layers::base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const {
   const std::string name = module + (role == ParameterRole::kBias ? ".bias" : ".weight");
+  const bool in_full = options_.train_base && (options_.unfrozen.empty() || options_.unfrozen.contains(name));
   return {.name = name,
           .module = module,
           .role = role,
           .shape = shape,
           .dtype = options_.dtype,
-          .trained = options_.train_base || (options_.lora && is_saved_in_full(*options_.lora, name)),
+          .trained = in_full || (options_.lora && is_saved_in_full(*options_.lora, name)),
           .source = {name, shape}};
 }
 
@@ -60,12 +62,13 @@ ValueId Layers::adapter_update(const LinearLayer& layer, ValueId x) {
   const ValueId a = lora_weight(layer, ParameterRole::kLoraA);
   const ValueId b = lora_weight(layer, ParameterRole::kLoraB);
   if (dropout_seed_ != kNone) x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
-  return ops::matmul(builder_, ops::linear(builder_, x, a), b, {.transpose_b = true, .alpha = lora.scale()});
+  return ops::matmul(builder_, ops::linear(builder_, x, a), b,
+                     {.transpose_b = true, .alpha = lora.scale_of(layer.module)});
 }
 
 ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
   const bool is_a = role == ParameterRole::kLoraA;
-  const int64_t r = options_.lora->r;
+  const int64_t r = options_.lora->rank_of(layer.module);
   return add({.name = lora_name(layer.module, is_a ? 'A' : 'B'),
               .module = layer.module,
               .role = role,

@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace spillway {
 
-double LoraOptions::scale() const {
-  return alpha / (rslora ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
+int64_t LoraOptions::rank_of(std::string_view module) const {
+  const auto found = ranks.find(module);
+  return found == ranks.end() ? r : found->second;
+}
+
+double LoraOptions::alpha_of(std::string_view module) const {
+  const auto found = alphas.find(module);
+  return found == alphas.end() ? alpha : found->second;
+}
+
+double LoraOptions::scale_of(std::string_view module) const {
+  const auto rank = static_cast<double>(rank_of(module));
+  return alpha_of(module) / (rslora ? std::sqrt(rank) : rank);
 }
 
 std::vector<std::string_view> names_of_path(std::string_view path) {
@@ -19,7 +31,24 @@ std::vector<std::string_view> names_of_path(std::string_view path) {
   return result;
 }
 
+std::optional<int64_t> layer_of(std::string_view path, std::span<const std::string> names) {
+  std::vector<std::string_view> parts;
+  for (const std::string_view rest : names_of_path(path)) parts.push_back(rest.substr(0, rest.find('.')));
+  // A number behind a list's name that is not the first of the path, and before the module's own: the last one.
+  for (size_t i = parts.size() - 1; i-- > 2;) {
+    int64_t layer = 0;
+    const auto [end, error] = std::from_chars(parts[i].data(), parts[i].data() + parts[i].size(), layer);
+    if (error != std::errc() || end != parts[i].data() + parts[i].size()) continue;
+    if (names.empty() || std::find(names.begin(), names.end(), parts[i - 1]) != names.end()) return layer;
+  }
+  return {};
+}
+
 bool is_adapted(const LoraOptions& options, std::string_view path) {
+  if (!options.layers_to_transform.empty()) {
+    const std::optional<int64_t> layer = layer_of(path, options.layers_pattern);
+    if (!layer || !options.layers_to_transform.contains(*layer)) return false;
+  }
   if (options.target_modules.empty()) return path != "lm_head";
   const std::vector<std::string_view> names = names_of_path(path);
   return std::any_of(names.begin(), names.end(),

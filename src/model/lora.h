@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,14 +21,29 @@ struct LoraOptions {
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
   std::set<std::string, std::less<>> target_modules;
+  // Modules, by their paths, whose r or alpha is another (PEFT's rank_pattern and alpha_pattern).
+  std::map<std::string, int64_t, std::less<>> ranks;
+  std::map<std::string, double, std::less<>> alphas;
+  // Of modules in a list of layers, the layers that are adapted; empty: all. The list is one of these names; empty:
+  // any.
+  std::set<int64_t> layers_to_transform;
+  std::vector<std::string> layers_pattern;
+  bool gaussian = false;  // A starts as normal numbers instead of uniform ones
   // Modules that are trained in full beside the factors: all whose path ends in one of these texts.
   std::set<std::string, std::less<>> modules_to_save;
 
-  [[nodiscard]] double scale() const;
+  [[nodiscard]] int64_t rank_of(std::string_view module) const;
+  [[nodiscard]] double alpha_of(std::string_view module) const;
+  // Of the module's B A.
+  [[nodiscard]] double scale_of(std::string_view module) const;
 };
 
 // The names that PEFT would match a module's path by: "a.b.c" gives "a.b.c", "b.c" and "c".
 [[nodiscard]] std::vector<std::string_view> names_of_path(std::string_view path);
+
+// The layer that a module belongs to, "model.layers.3.mlp.up_proj" to 3, as PEFT's layers_to_transform counts; none
+// outside of lists whose name is one of `names`, where there are any.
+[[nodiscard]] std::optional<int64_t> layer_of(std::string_view path, std::span<const std::string> names = {});
 
 // Whether the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
 [[nodiscard]] bool is_adapted(const LoraOptions& options, std::string_view path);

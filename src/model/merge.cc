@@ -131,7 +131,7 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
   if (p.storage->is_coded() && !p.is_stored_as_used()) quantise_and_decode(p, values, pool);
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
-  if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale(), adapter, pool);
+  if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);
   return values;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ struct ModelOptions {
   int64_t max_sequences = 1;
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
   bool train_base = false;   // full fine-tuning; false: the base is frozen
+  // In full fine-tuning the weights that are trained, by their names; empty: all.
+  std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
 };
@@ -94,7 +97,7 @@ class Model {
 [[nodiscard]] ModelPtr read_model(const std::filesystem::path& folder);
 
 // The parameters of a model without its graph; they have no values. Of the options only `dtype`, `train_base`,
-// `lora` and `linear_storage` matter.
+// `unfrozen`, `lora` and `linear_storage` matter.
 [[nodiscard]] ParameterTable parameters_of(const Model& model, ModelOptions options = {});
 
 // What a model of text says of it. Throws InputError at `where` (a config key) for a model that reads none.

@@ -9,14 +9,50 @@
 #include "base/text.h"
 #include "graph/verify.h"
 #include "model/adapter.h"
+#include "model/path_pattern.h"
 #include "train/linear_storage.h"
 #include "train/lora_pattern.h"
 #include "train/offload_policy.h"
 #include "train/optimizer_options.h"
+#include "train/unfrozen.h"
 #include "train/vocabulary_growth.h"
 
 namespace spillway::train {
 namespace {
+
+// Layers and patterns that name nothing are slips of the pen.
+void check_layers(const ParameterTable& parameters, const LoraOptions& lora) {
+  std::set<int64_t> there;
+  for (const Parameter& p : parameters) {
+    if (const auto layer = layer_of(p.module, lora.layers_pattern)) there.insert(*layer);
+  }
+  for (const int64_t layer : lora.layers_to_transform) {
+    if (there.contains(layer)) continue;
+    throw input_error("peft_layers_to_transform",
+                      "expected layers of the model, {} of them, got {}; correct the number", there.size(), layer);
+  }
+}
+
+// Of the patterns that mean a module the first counts.
+void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTable& parameters, LoraOptions& lora) {
+  check_layers(parameters, lora);
+  if (adapter.rank_pattern.empty() && adapter.alpha_pattern.empty()) return;
+  const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
+  const auto resolve = [&](const config::PatternNumber& one, auto& numbers) {
+    bool is_used = false;
+    for (const std::string& module : targets) {
+      if (!matches_path_end(one.pattern, module, one.where)) continue;
+      is_used = true;
+      numbers.emplace(module, static_cast<typename std::decay_t<decltype(numbers)>::mapped_type>(one.number));
+    }
+    if (!is_used) {
+      throw input_error(one.where, "expected the end of paths such as {}, got {}; change the pattern", targets.front(),
+                        quote(one.pattern));
+    }
+  };
+  for (const config::PatternNumber& one : adapter.rank_pattern) resolve(one, lora.ranks);
+  for (const config::PatternNumber& one : adapter.alpha_pattern) resolve(one, lora.alphas);
+}
 
 LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
   LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
@@ -28,6 +64,10 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
   }
   lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
+  lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
+  lora.layers_pattern = adapter.layers_pattern;
+  lora.gaussian = adapter.init == config::LoraInit::kGaussian;
+  resolve_patterns(adapter, parameters_of(model), lora);
   return lora;
 }
 
@@ -83,8 +123,19 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   return options;
 }
 
+// PEFT's create_loraplus_optimizer decays nothing, whatever weight_decay says.
+void take_loraplus(double ratio, Job& job) {
+  job.graph.loraplus_lr_ratio = ratio;
+  if (job.graph.optimizer_options.real(ops::kWeightDecay.name) != 0)
+    job.notes.emplace_back("loraplus_lr_ratio: nothing decays, as in PEFT; weight_decay is not used");
+  job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
+}
+
 std::string adapter_text(const TrainingGraphOptions& options) {
-  if (!options.model.lora) return "full fine-tuning";
+  if (!options.model.lora) {
+    const size_t weights = options.model.unfrozen.size();
+    return weights == 0 ? "full fine-tuning" : fmt::format("full fine-tuning of {} weights", weights);
+  }
   const LoraOptions& lora = *options.model.lora;
   std::string targets = "all linear";
   if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
@@ -196,6 +247,11 @@ Job make_job(const config::Config& config, const Machine& machine) {
                .optimizer_options = optimizer_options(*optimizer, config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
+  if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
+  for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), config.model.unfrozen_parameters)) {
+    job.graph.model.unfrozen.insert(name);
+    if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
+  }
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   const TextModel& text = text_of(*job.model, "base_model");
   job.samples = read_sample_prompts(job.config, text.vocab_size);

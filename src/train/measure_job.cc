@@ -26,7 +26,7 @@ class TypicalValues {
       *view.as<int64_t>() = 1;
     } else if (id == training_.objective.scale) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);
-    } else if (id == training_.learning_rate) {
+    } else if (id == training_.learning_rate || id == training_.loraplus_rate) {
       *view.as<float>() = 1e-4f;
     } else {
       column_of(id).fill_typical(

@@ -9,11 +9,14 @@ namespace {
 
 void add_adapter(RunSettings& settings, const Job& job) {
   settings["adapter"] = config::print_value(job.config.adapter ? config::Adapter::kLora : config::Adapter::kNone);
+  settings["unfrozen_parameters"] = config::print_value(job.config.model.unfrozen_parameters);
   if (!job.graph.model.lora) return;
   const LoraOptions& lora = *job.graph.model.lora;  // of the adapter's folder, where there is one
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
+  for (const auto& [module, alpha] : lora.alphas) settings["lora_alpha of " + module] = config::print_value(alpha);
+  settings["loraplus_lr_ratio"] = config::print_value(job.graph.loraplus_lr_ratio);
 }
 
 void add_quantisation(RunSettings& settings, const std::optional<config::QuantisationSettings>& quantisation) {

@@ -88,6 +88,9 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;
   set_scalar(home(training().learning_rate), static_cast<float>(learning_rate));
+  if (training().loraplus_rate != kNone) {
+    set_scalar(home(training().loraplus_rate), static_cast<float>(learning_rate * training().loraplus_lr_ratio));
+  }
   set_scalar(home(training().step), static_cast<int32_t>(step + 1));
 }
 

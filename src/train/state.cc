@@ -127,8 +127,9 @@ void initialise_factor(const Job& job, const TrainingGraph& training, const Trai
   const Parameter& p = training.parameter_of(t);
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
     if (p.role == ParameterRole::kLoraB) return clear(piece, first);
-    initialise_lora_a({piece.as<float>(), static_cast<size_t>(piece.elems())}, first, p,
-                      static_cast<uint64_t>(job.config.seed));
+    const auto initialise = job.graph.model.lora->gaussian ? initialise_gaussian_a : initialise_lora_a;
+    initialise({piece.as<float>(), static_cast<size_t>(piece.elems())}, first, p,
+               static_cast<uint64_t>(job.config.seed));
   });
 }
 
@@ -168,14 +169,19 @@ void remove_adapter(const std::filesystem::path& folder) {
 TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                            ValueStore& store) {
   const SafetensorsFolder base(job.config.model.base_model);
-  std::vector<TensorSpec> specs;
-  for (const TrainedWeight& t : training.trained) {
-    const Parameter& p = training.parameter_of(t);
-    specs.push_back({p.name, base.find(p.source.name)->dtype().value_or(DType::kF32), p.shape.dims()});
-  }
-  SafetensorsFolderWriter writer(folder, specs);
+  const ParameterTable& parameters = training.model.parameters;
+  std::vector<std::pair<const Parameter*, StateTensor>> tensors;
   for (const TrainedWeight& t : training.trained)
-    append_tensor(writer, training.parameter_of(t).name, store, exact_tensor(training, t));
+    tensors.emplace_back(&training.parameter_of(t), exact_tensor(training, t));
+  // What is not trained is written as the run has it.
+  for (const Parameter& p : parameters) {
+    if (p.is_of_model() && !p.trained) tensors.push_back({&p, {p.name, {p.dtype, p.shape}, {{p.value(), 0}}}});
+  }
+  std::vector<TensorSpec> specs;
+  for (const auto& [p, tensor] : tensors)
+    specs.push_back({p->name, base.find(p->source.name)->dtype().value_or(DType::kF32), p->shape.dims()});
+  SafetensorsFolderWriter writer(folder, specs);
+  for (const auto& [p, tensor] : tensors) append_tensor(writer, p->name, store, tensor);
   writer.commit();
   remove_adapter(folder);
   write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));

@@ -35,6 +35,8 @@ class TrainingGraphBuilder {
 
   void add_batch_values() {
     result_.learning_rate = scalar("batch.learning_rate", DType::kF32);
+    result_.loraplus_lr_ratio = options_.loraplus_lr_ratio;
+    if (options_.loraplus_lr_ratio != 1) result_.loraplus_rate = scalar("batch.loraplus_rate", DType::kF32);
     result_.step = scalar("batch.step", DType::kI32);
   }
 
@@ -97,8 +99,9 @@ class TrainingGraphBuilder {
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;
-    for (const WeightGradient& g : gradients_) {
+    for (WeightGradient& g : gradients_) {
       b_.set_block(graph().value(g.weight).block);
+      clear_other_rows(g);
       squares.push_back(ops::squared_norm(b_, g.gradient));
     }
     if (early_updates) add_updates(kNone);
@@ -111,6 +114,25 @@ class TrainingGraphBuilder {
     b_.result(clip.norm);
     if (!early_updates) add_updates(clip.factor);
     if (early_norms) place_early(result_.graph, first, end);
+  }
+
+  void clear_other_rows(WeightGradient& g) {
+    const Value& weight = graph().value(g.weight);
+    const auto found = options_.trained_rows.find(weight.name);
+    if (found == options_.trained_rows.end()) return;
+    std::vector<ops::RowSlice> others;
+    int64_t end = 0;
+    for (const ops::RowSlice& rows : found->second) {
+      others.push_back({end, rows.first - end});
+      end = rows.first + rows.count;
+    }
+    others.push_back({end, weight.type.shape[0] - end});
+    for (const ops::RowSlice& rows : others) {
+      if (rows.count == 0) continue;
+      const ValueId cleared = ops::zero_rows(b_, g.gradient, rows);
+      if (g.accumulator != kNone) b_.update(g.gradient, cleared);
+      g.gradient = cleared;
+    }
   }
 
   void add_updates(ValueId clip) {
@@ -128,8 +150,11 @@ class TrainingGraphBuilder {
   ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
     ops::OptimizerOptions options = options_.optimizer_options;
     if (!result_.parameter_of(t).decays()) options.set(ops::kWeightDecay.name, 0.0);
-    return options_.optimizer->update(
-        b_, {weight, s.master, s.states, gradient, clip, result_.learning_rate, result_.step, s.rows}, options);
+    const Parameter& p = result_.parameter_of(t);
+    const bool is_fast = p.role == ParameterRole::kLoraB || p.shape.rank() == 1;
+    const ValueId rate = is_fast && result_.loraplus_rate != kNone ? result_.loraplus_rate : result_.learning_rate;
+    return options_.optimizer->update(b_, {weight, s.master, s.states, gradient, clip, rate, result_.step, s.rows},
+                                      options);
   }
 
   const Model& model_;

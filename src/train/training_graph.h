@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,9 +27,13 @@ struct TrainingGraphOptions {
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
-  double max_grad_norm = 1;  // 0: no clipping
-  bool accumulates = false;  // several micro-batches per update: gradients are persistent f32 sums
+  double loraplus_lr_ratio = 1;  // times the learning rate for B and vectors (LoRA+)
+  double max_grad_norm = 1;      // 0: no clipping
+  bool accumulates = false;      // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
+  // Of weights that are trained in part: the rows whose gradient counts, ascending; that of all others is zero. Decay
+  // and moments act on every row, as in axolotl's unfrozen_parameters.
+  std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
 };
 
 // The optimizer's persistent values for some rows of a weight. A value is called "<state>.<weight>", and ".0", ".1",
@@ -53,7 +60,9 @@ struct TrainingGraph {
   AppendedObjective objective;
   // Batch values beside the model's and the objective's.
   ValueId learning_rate = kNone;  // f32 [1]
-  ValueId step = kNone;           // i32 [1]: 1 in the first step
+  ValueId loraplus_rate = kNone;  // f32 [1], of B and vectors; absent without LoRA+
+  double loraplus_lr_ratio = 1;
+  ValueId step = kNone;  // i32 [1]: 1 in the first step
   SectionId forward = 0, backward = 1, update = 2;
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping

@@ -1,7 +1,6 @@
 #include "ops/zero/zero.h"
 
 #include "backend/kernel.h"
-#include "ops/check.h"
 
 namespace spillway::ops {
 
@@ -11,7 +10,10 @@ void zero_cuda(const KernelArgs& args);
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) { return {*inputs[0]}; }
-Cost cost(TypeList, TypeList outputs, const Attributes&) { return {.bytes = static_cast<double>(outputs[0]->bytes())}; }
+Cost cost(TypeList, TypeList outputs, const Attributes& attributes) {
+  const Shape& shape = outputs[0]->shape;
+  return {.bytes = static_cast<double>(shape_of(slice_of(attributes), shape).elems() * size_of(outputs[0]->dtype))};
+}
 
 const OpDef kZero{.name = "zero",
                   .infer = infer,
@@ -22,6 +24,10 @@ const OpDef kZero{.name = "zero",
 
 }  // namespace
 
-ValueId zero(Builder& builder, ValueId x) { return builder.append_one(kZero, {x}); }
+ValueId zero(Builder& builder, ValueId x) { return zero_rows(builder, x, {0, builder.type(x).shape[0]}); }
+
+ValueId zero_rows(Builder& builder, ValueId x, const RowSlice& rows) {
+  return builder.append_one(kZero, {x}, {{"first_row", rows.first}, {"rows", rows.count}});
+}
 
 }  // namespace spillway::ops

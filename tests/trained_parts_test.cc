@@ -1,0 +1,99 @@
+// What of a model is trained, and how fast: some weights, some rows of one, B faster than A.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "ops/optimizers/sgd/sgd.h"
+#include "tests/support/tiny_outcome.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+const std::string kEmbedding = "model.embed_tokens.weight", kUp = "model.layers.1.mlp.up_proj.weight",
+                  kNorm = "model.norm.weight";
+
+// Plain SGD, whose step is the gradient.
+train::Job job_of(bool accumulates) {
+  train::Job job =
+      tiny_job(kGoldenModels / "qwen3", {.dtype = DType::kF32, .accumulates = accumulates, .optimizer = &ops::kSgd});
+  job.graph.optimizer_options = ops::options_of(ops::kSgd);
+  job.graph.max_grad_norm = 0;
+  return job;
+}
+
+using Weights = std::map<std::string, std::vector<double>>;
+
+// The trained weights before any step, or after one.
+Weights weights_after(train::Job job, int64_t steps, double* norm = nullptr) {
+  TinyTraining training(std::move(job), 2);
+  TinyOutcome outcome;
+  train_steps(training, 0, steps, training.job().graph.accumulates ? 2 : 1, outcome);
+  if (norm) *norm = outcome.norms.at(0);
+  Weights weights;
+  for (const train::TrainedWeight& t : training.trained())
+    weights[training.name(t.weight)] = training.numbers(t.weight);
+  return weights;
+}
+
+}  // namespace
+
+TEST_CASE("weights that are unfrozen get the step of full fine-tuning, and nothing else is trained") {
+  for (const bool accumulates : {false, true}) {
+    CAPTURE(accumulates);
+    const Weights full = weights_after(job_of(accumulates), 1);
+    train::Job job = job_of(accumulates);
+    job.graph.model.unfrozen = {kUp, kNorm};
+    const Weights some = weights_after(job, 1);
+    CHECK(some.size() == 2);
+    CHECK(some.at(kUp) == full.at(kUp));
+    CHECK(some.at(kNorm) == full.at(kNorm));
+  }
+}
+
+TEST_CASE("rows that are not named have no gradient: they stay, and do not count for the norm") {
+  for (const bool accumulates : {false, true}) {
+    CAPTURE(accumulates);
+    const Weights before = weights_after(job_of(accumulates), 0), full = weights_after(job_of(accumulates), 1);
+    train::Job job = job_of(accumulates);
+    job.graph.model.unfrozen = {kEmbedding};
+    job.graph.trained_rows[kEmbedding] = {{2, 3}, {20, 60}};
+    double norm = 0;
+    const std::vector<double> rows = weights_after(job, 1, &norm).at(kEmbedding);
+    const size_t width = full.at(kNorm).size();
+    double squares = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const size_t row = i / width;
+      const bool is_trained = (row >= 2 && row < 5) || (row >= 20 && row < 80);
+      REQUIRE(rows[i] == (is_trained ? full : before).at(kEmbedding)[i]);
+      const double gradient = (rows[i] - before.at(kEmbedding)[i]) / 0.01;
+      squares += gradient * gradient;
+    }
+    CHECK(squares > 0);
+    CHECK(norm == doctest::Approx(std::sqrt(squares)).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A its own") {
+  const auto after = [](double ratio, int64_t steps) {
+    train::Job job =
+        tiny_job(kGoldenModels / "qwen3",
+                 {.adapter = "adapter", .dtype = DType::kF32, .accumulates = false, .optimizer = &ops::kSgd});
+    job.graph.optimizer_options = ops::options_of(ops::kSgd);
+    job.graph.max_grad_norm = 0;
+    job.graph.loraplus_lr_ratio = ratio;
+    job.graph.model.lora->modules_to_save = {"model.norm"};
+    job.config.adapter->model_dir.clear();
+    return weights_after(job, steps);
+  };
+  const Weights before = after(1, 0), plain = after(1, 1), fast = after(16, 1);
+  for (const auto& [name, start] : before) {
+    CAPTURE(name);
+    const double factor = name.find("lora_A") == std::string::npos ? 16 : 1;
+    for (size_t i = 0; i < start.size(); ++i) {
+      const double step = plain.at(name)[i] - start[i];
+      REQUIRE(std::abs(fast.at(name)[i] - start[i] - factor * step) <= 1e-6 * (std::abs(start[i]) + 1));
+    }
+  }
+}
