@@ -39,6 +39,7 @@ struct Network {
     const ValueId labels = b.input("labels", {DType::kI32, {kTokens}, true}, ValueKind::kBatch);
     const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
+    const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
     const auto weight = [&](const std::string& name, const Shape& shape) {
       const ValueId id = b.input(name, {DType::kF32, shape}, ValueKind::kTrainableWeight);
       gradients.push_back({.weight = id});
@@ -63,7 +64,8 @@ struct Network {
     std::vector<ValueId> squares;
     for (const WeightGradient& g : gradients) squares.push_back(ops::squared_norm(b, g.gradient));
     for (const WeightGradient& g : gradients)
-      ops::kSgd.update(b, {.weight = g.weight, .gradient = g.gradient, .learning_rate = rate}, {});
+      ops::kSgd.update(b, {.weight = g.weight, .gradient = g.gradient, .learning_rate = rate, .step = step},
+                       ops::options_of(ops::kSgd));
     end = static_cast<OpId>(graph.ops.size());
     b.begin_section(update_section());
     b.result(ops::clip_factor(b, squares, 0).norm);
@@ -210,15 +212,18 @@ TEST_CASE("a chain of updates keeps its order, and what depends on a placed oper
   const ValueId x = b.input("x", type, ValueKind::kBatch);
   const ValueId y = b.input("y", type, ValueKind::kBatch);
   const ValueId rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
+  const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
   b.begin_section(backward_section());
   const ValueId late = ops::add(b, x, y);              // 0
   const ValueId gradient = ops::add(b, y, x);          // 1
   const ValueId other = ops::add(b, w, y);             // 2 reads the old weight
   const ValueId unrelated = ops::add(b, other, late);  // 3
   const auto first = static_cast<OpId>(graph.ops.size());
-  ops::kSgd.update(b, {.weight = w, .gradient = gradient, .learning_rate = rate}, {});
+  ops::kSgd.update(b, {.weight = w, .gradient = gradient, .learning_rate = rate, .step = step},
+                   ops::options_of(ops::kSgd));
   const ValueId next = graph.ops.back().outputs[0];
-  ops::kSgd.update(b, {.weight = next, .gradient = late, .learning_rate = rate}, {});
+  ops::kSgd.update(b, {.weight = next, .gradient = late, .learning_rate = rate, .step = step},
+                   ops::options_of(ops::kSgd));
   const ValueId square = ops::squared_norm(b, late);
   place_early(graph, first, static_cast<OpId>(graph.ops.size()));
   CHECK(is_well_formed(graph));
