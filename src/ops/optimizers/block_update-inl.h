@@ -44,7 +44,7 @@ struct Encoder {
   const uint32_t* entries;
   int shift;
   WordVector rest, lowest, cells, complement;
-  Vector divisor, instead_of_nan;
+  Vector divisor;
 
   Encoder(const BlockCodes& codes, float block_divisor) {
     const EncodeTable& table = encode_table(codes);
@@ -56,7 +56,6 @@ struct Encoder {
     cells = hn::Set(words, static_cast<uint32_t>(table.cells));
     complement = hn::Set(words, static_cast<uint32_t>(codes.count() - 1));
     divisor = constant(block_divisor);
-    instead_of_nan = constant(codes.is_signed ? -1.0F : 0.0F);  // code 0
   }
 
   // The codes of moments, in the low byte of each lane.
@@ -65,7 +64,8 @@ struct Encoder {
     const Words words;
     // -0 becomes 0.
     Vector x = hn::Div(hn::Add(moments, zero()), divisor);
-    x = hn::IfThenElse(hn::Eq(x, x), x, instead_of_nan);
+    // NaN is code 0, and so is what an unsigned map has no code for: whatever a file holds, the table has a cell.
+    x = kSigned ? hn::IfThenElse(hn::Eq(x, x), x, constant(-1.0F)) : hn::IfThenElseZero(hn::Gt(x, zero()), x);
     const WordVector bits = hn::BitCast(words, x);
     const WordVector magnitude = kSigned ? hn::And(bits, hn::Set(words, 0x7FFFFFFF)) : bits;
     const WordVector negative =

@@ -186,6 +186,14 @@ TEST_CASE("a gradient that is no number clears its moments and leaves its weight
   check_nearest(next.m, want.m, kDynamicSigned);
 }
 
+TEST_CASE("a scale below zero, which no step leaves, gives the code of zero and nothing beyond the map") {
+  State state{rounded(random_numbers(kElems, 100), DType::kF32), {}, {}};
+  state.v.codes = random_integers(kElems, 1, 256);
+  for (double& scale : state.v.absmax) scale = -0.75;
+  const State next = run_step(state, Numbers(kElems, 0), 1, false, {});
+  CHECK(next.v.codes == Numbers(kElems, 0));
+}
+
 TEST_CASE("huge and tiny gradients, and denormal ones, leave finite weights and moments") {
   for (const double scale : {1e18, 1e-18, 1e-36, 1e-43}) {
     CAPTURE(scale);
