@@ -84,9 +84,10 @@ struct BlockUpdateBody {
     const auto numbers = formula.numbers();
     const float factor = clip != nullptr ? *clip : 1.0F;
     const int64_t begin = block * kStateBlock;
-    const int block_count = static_cast<int>(std::min(kStateBlock, views.elems() - begin));
+    const ElementRange& slice = views.weights.slice;
+    const int block_count = static_cast<int>(std::min(int64_t{kStateBlock}, slice.end - slice.begin - begin));
     const int first = cuda::lane_index() * kBlockLane;
-    const int count = std::clamp(block_count - first, 0, kBlockLane);
+    const int count = std::clamp(block_count - first, 0, int{kBlockLane});
     float state[kBlockLane][kStates] = {};
 #pragma unroll
     for (int s = 0; s < kStates; ++s) {
