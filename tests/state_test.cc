@@ -339,6 +339,6 @@ TEST_CASE("moments in codes leave for every tier and come back, and no bit chang
         CHECK(jobs.outcome(fmt::format("optimizer_offload: {}\nmemory: {{plan: {}}}\n", home, plan)) == plain);
       }
     }
-    check_budgets(jobs);
+    if (optimizer == &ops::kAdamw8bit) check_budgets(jobs);
   }
 }

@@ -18,7 +18,7 @@ using namespace spillway::ops::testing;
 namespace {
 
 // Rows whose slices begin at any alignment; and some that begin blocks of 256 every fourth row, the last of them short.
-const Shape kOddRows = {37, 1001}, kBlockRows = {37, 320};
+const Shape kOddRows = {37, 257}, kBlockRows = {37, 320};
 
 // The tensors of a weight, split into rows as told. Names: "w", "g", and "m.0", "m.1", ... of states.
 struct SlicedParameter {

@@ -1,0 +1,109 @@
+#include "train/lora_options.h"
+
+#include <fmt/ranges.h>
+
+#include <set>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "model/adapter.h"
+#include "model/path_pattern.h"
+#include "train/lora_pattern.h"
+
+namespace spillway::train {
+namespace {
+
+// Refuses layers that the model does not have.
+void check_layers(const ParameterTable& parameters, const LoraOptions& lora) {
+  std::set<int64_t> there;
+  for (const Parameter& p : parameters) {
+    if (const auto layer = layer_of(p.module, lora.layers_pattern)) there.insert(*layer);
+  }
+  for (const int64_t layer : lora.layers_to_transform) {
+    if (there.contains(layer)) continue;
+    throw input_error("peft_layers_to_transform",
+                      "expected layers of the model, {} of them, got {}; correct the number", there.size(), layer);
+  }
+}
+
+// Of the patterns that mean a module the first counts.
+void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTable& parameters, LoraOptions& lora) {
+  check_layers(parameters, lora);
+  if (adapter.rank_pattern.empty() && adapter.alpha_pattern.empty()) return;
+  const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
+  const auto resolve = [&](const config::PatternNumber& one, auto& numbers) {
+    bool is_used = false;
+    for (const std::string& module : targets) {
+      if (!matches_path_end(one.pattern, module, one.where)) continue;
+      is_used = true;
+      numbers.emplace(module, static_cast<typename std::decay_t<decltype(numbers)>::mapped_type>(one.number));
+    }
+    if (!is_used) {
+      throw input_error(one.where, "expected the end of paths such as {}, got {}; change the pattern", targets.front(),
+                        quote(one.pattern));
+    }
+  };
+  for (const config::PatternNumber& one : adapter.rank_pattern) resolve(one, lora.ranks);
+  for (const config::PatternNumber& one : adapter.alpha_pattern) resolve(one, lora.alphas);
+}
+
+LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
+  LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
+  const config::TargetModules& targets = adapter.target_modules;
+  if (!targets.pattern.empty()) {
+    lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");
+  } else if (!adapter.target_linear) {
+    lora.target_modules = {targets.names.begin(), targets.names.end()};
+    if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
+  }
+  lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
+  lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
+  lora.layers_pattern = adapter.layers_pattern;
+  lora.gaussian = adapter.init == config::LoraInit::kGaussian;
+  resolve_patterns(adapter, parameters_of(model), lora);
+  return lora;
+}
+
+// An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
+LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& model) {
+  LoraOptions lora = read_adapter_options(adapter.model_dir);
+  const auto differs = [&adapter](std::string_view key, const auto& expected, const auto& got) {
+    return input_error(key, "expected {} as in {}/adapter_config.json, got {}; leave the key out", expected,
+                       adapter.model_dir, got);
+  };
+  if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
+  if (adapter.alpha != 0 && adapter.alpha != lora.alpha) throw differs("lora_alpha", lora.alpha, adapter.alpha);
+  const ParameterTable parameters = parameters_of(model);
+  if (adapter.target_linear || !adapter.target_modules.empty()) {
+    const std::string_view key = adapter.target_linear ? "lora_target_linear" : "lora_target_modules";
+    const auto theirs = lora_targets(parameters, lora, adapter.model_dir);
+    const auto ours = lora_targets(parameters, fresh_lora(adapter, model), key);
+    if (theirs != ours)
+      throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
+  }
+  if (!adapter.modules_to_save.empty()) {
+    const auto theirs = saved_weights(parameters, lora, adapter.model_dir);
+    const auto ours = saved_weights(parameters, fresh_lora(adapter, model), "lora_modules_to_save");
+    if (theirs != ours)
+      throw differs("lora_modules_to_save", fmt::format("{}", fmt::join(lora.modules_to_save, ", ")), "others");
+  }
+  lora.dropout = adapter.dropout;
+  return lora;
+}
+
+}  // namespace
+
+LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model) {
+  if (!adapter.model_dir.empty()) {
+    model = fit_to_adapter(model, read_adapter_options(adapter.model_dir), adapter.model_dir);
+    return continued_lora(adapter, *model);
+  }
+  LoraOptions lora = fresh_lora(adapter, *model);
+  (void)lora_targets(parameters_of(*model), lora, "lora_target_modules");
+  model = untie_head(model, lora);
+  (void)saved_weights(parameters_of(*model), lora, "lora_modules_to_save");
+  return lora;
+}
+
+}  // namespace spillway::train
