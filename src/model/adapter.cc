@@ -105,8 +105,9 @@ std::map<std::string, Number, std::less<>> numbers_by_module(const JsonField& pa
   if (!patterns.is_in_use()) return result;
   for (const auto& [pattern, field] : patterns.members()) {
     const Number number = read(field);
+    PathPattern path(pattern, field.where());
     for (const std::string& module : modules) {
-      if (matches_path_end(pattern, module, field.where())) result.emplace(module, number);
+      if (path.matches(module)) result.emplace(module, number);
     }
   }
   return result;

@@ -202,13 +202,13 @@ TEST_CASE("A starts uniform, by seed and name, in however many pieces") {
 }
 
 TEST_CASE("a pattern means the modules whose path it ends, behind a dot or from the start, as PEFT has it") {
-  CHECK(matches_path_end("q_proj", "model.layers.0.self_attn.q_proj", "key"));
-  CHECK(matches_path_end("self_attn.q_proj", "model.layers.0.self_attn.q_proj", "key"));
-  CHECK(matches_path_end("layers.[01].*", "model.layers.1.mlp.up_proj", "key"));
-  CHECK(matches_path_end("model.norm", "model.norm", "key"));
-  CHECK_FALSE(matches_path_end("_proj", "model.layers.0.self_attn.q_proj", "key"));
-  CHECK_FALSE(matches_path_end("q_proj", "model.layers.0.self_attn.q_proj.weight", "key"));
-  CHECK_THROWS_AS((void)matches_path_end("(", "a", "key"), InputError);
+  CHECK(PathPattern("q_proj", "key").matches("model.layers.0.self_attn.q_proj"));
+  CHECK(PathPattern("self_attn.q_proj", "key").matches("model.layers.0.self_attn.q_proj"));
+  CHECK(PathPattern("layers.[01].*", "key").matches("model.layers.1.mlp.up_proj"));
+  CHECK(PathPattern("model.norm", "key").matches("model.norm"));
+  CHECK_FALSE(PathPattern("_proj", "key").matches("model.layers.0.self_attn.q_proj"));
+  CHECK_FALSE(PathPattern("q_proj", "key").matches("model.layers.0.self_attn.q_proj.weight"));
+  CHECK_THROWS_AS((void)PathPattern("(", "key").matches("a"), InputError);
 }
 
 TEST_CASE("the layer of a module is the last number in its path that has a list before it and a module behind") {

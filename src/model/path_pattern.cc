@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "text/tokenizer/regex.h"
-
 namespace spillway {
 
-bool matches_path_end(std::string_view pattern, std::string_view path, std::string_view where) {
-  const text::Regex regex(fmt::format("^(?:.*\\.)?(?:{})$", pattern), where);
-  text::RegexScratch scratch;
-  bool matches = false;
-  regex.find_all(path, scratch, [&](size_t, size_t) { matches = true; });
-  return matches;
+PathPattern::PathPattern(std::string_view pattern, std::string_view where)
+    : regex_(fmt::format("^(?:.*\\.)?(?:{})$", pattern), where) {}
+
+bool PathPattern::matches(std::string_view path) {
+  bool found = false;
+  regex_.find_all(path, scratch_, [&](size_t, size_t) { found = true; });
+  return found;
 }
 
 }  // namespace spillway

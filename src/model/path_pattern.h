@@ -3,10 +3,21 @@
 
 #include <string_view>
 
+#include "text/tokenizer/regex.h"
+
 namespace spillway {
 
-// Whether the regular expression matches the end of a module's path behind a dot, or all of it. Throws InputError at
-// `where` for what is no regular expression.
-[[nodiscard]] bool matches_path_end(std::string_view pattern, std::string_view path, std::string_view where);
+// A regular expression for the end of a module's path behind a dot, or for all of it. For one thread at a time.
+class PathPattern {
+ public:
+  // Throws InputError at `where` for what is no regular expression.
+  PathPattern(std::string_view pattern, std::string_view where);
+
+  [[nodiscard]] bool matches(std::string_view path);
+
+ private:
+  text::Regex regex_;
+  text::RegexScratch scratch_;
+};
 
 }  // namespace spillway

@@ -34,8 +34,9 @@ void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTab
   const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
   const auto resolve = [&](const config::PatternNumber& one, auto& numbers) {
     bool is_used = false;
+    PathPattern path(one.pattern, one.where);
     for (const std::string& module : targets) {
-      if (!matches_path_end(one.pattern, module, one.where)) continue;
+      if (!path.matches(module)) continue;
       is_used = true;
       numbers.emplace(module, static_cast<typename std::decay_t<decltype(numbers)>::mapped_type>(one.number));
     }

@@ -20,7 +20,7 @@ enum class CodeRule : uint8_t {
   kTorchao,
 };
 
-constexpr float kLeastTorchaoAbsmax = 1e-12F;
+constexpr float kMinTorchaoAbsmax = 1e-12F;
 
 // What a map's 16 or 256 values are, and how values are rounded to them. Copied into kernels.
 struct BlockCodes {
@@ -65,7 +65,7 @@ struct BlockScale {
   float stored, divisor;
 };
 [[nodiscard]] constexpr BlockScale block_scale(float absmax, CodeRule rule) {
-  if (rule == CodeRule::kTorchao && absmax < kLeastTorchaoAbsmax) return {kLeastTorchaoAbsmax, kLeastTorchaoAbsmax};
+  if (rule == CodeRule::kTorchao && absmax < kMinTorchaoAbsmax) return {kMinTorchaoAbsmax, kMinTorchaoAbsmax};
   return {absmax, absmax == 0 ? 1.0F : absmax};
 }
 
