@@ -80,7 +80,7 @@ struct Case {
 class Timed {
  public:
   Timed(const Case& test, ThreadPool& pool) : pool_(pool) {
-    graph_.tokens = kTokens;
+    graph_.axes = {{"tokens", kTokens}};
     Builder b(graph_);
     test.build(b);
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
@@ -132,14 +132,15 @@ class Timed {
 // Four sequences of 512 tokens, 9 heads on 3, as SmolLM2-135M has them.
 void attend(Builder& b, DType dtype) {
   constexpr int64_t kStream = 2048;
-  const ValueType wide{dtype, {kStream, 9 * kHeadSize}, true}, narrow{dtype, {kStream, 3 * kHeadSize}, true};
+  const ValueType wide{dtype, {kStream, 9 * kHeadSize}, kTokenAxis},
+      narrow{dtype, {kStream, 3 * kHeadSize}, kTokenAxis};
   const ValueId q = b.input("q", wide, ValueKind::kTrainableWeight);
   const ValueId k = b.input("k", narrow, ValueKind::kTrainableWeight);
   const ValueId v = b.input("v", narrow, ValueKind::kTrainableWeight);
   const ValueId offsets = b.input("offsets", {DType::kI32, {5}}, ValueKind::kBatch);
   const ValueId o = ops::attention(b, q, k, v, offsets, {9, 3, kHeadSize, 0, 0.125});
   const ValueId head = b.input("head", {dtype, {32, 9 * kHeadSize}}, ValueKind::kFrozenWeight);
-  const ValueId labels = b.input("labels", {DType::kI32, {kStream}, true}, ValueKind::kBatch);
+  const ValueId labels = b.input("labels", {DType::kI32, {kStream}, kTokenAxis}, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
   const ValueId loss = ops::linear_cross_entropy(b, o, head, labels, scale, ops::LossGradients::kInput).loss;
   std::vector<WeightGradient> gradients = {{.weight = q, .dtype = dtype}};
@@ -149,17 +150,17 @@ void attend(Builder& b, DType dtype) {
 // 1024 rows, all with labels, and the head of SmolLM2-135M.
 void end_with_loss(Builder& b, DType dtype, ops::LossGradients gradients) {
   constexpr int64_t kStream = 1024, kHidden = 576, kVocabulary = 49152;
-  const ValueId x = b.input("x", {dtype, {kStream, kHidden}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {dtype, {kStream, kHidden}, kTokenAxis}, ValueKind::kBatch);
   const ValueId w = b.input("w", {dtype, {kVocabulary, kHidden}}, ValueKind::kFrozenWeight);
-  const ValueId labels = b.input("labels", {DType::kI32, {kStream}, true}, ValueKind::kBatch);
+  const ValueId labels = b.input("labels", {DType::kI32, {kStream}, kTokenAxis}, ValueKind::kBatch);
   (void)ops::linear_cross_entropy(b, x, w, labels, b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch), gradients);
 }
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
-    const ValueType rows{dtype, {kTokens, kWidth}, true}, weight{dtype, {kWidth}};
-    const ValueType numbers{DType::kI32, {kTokens}, true}, scalar{DType::kF32, {1}};
+    const ValueType rows{dtype, {kTokens, kWidth}, kTokenAxis}, weight{dtype, {kWidth}};
+    const ValueType numbers{DType::kI32, {kTokens}, kTokenAxis}, scalar{DType::kF32, {1}};
     const std::string suffix = fmt::format(" {}", name_of(dtype));
     // Appends the operation and a backward pass of it, so that its gradient can be timed, too.
     const auto with_gradient = [=](std::function<ValueId(Builder&, ValueId x, ValueId y, ValueId w)> forward) {

@@ -175,7 +175,7 @@ class TrainingRun {
   bool is_full(const StepRecord& r) {
     constexpr double kFull = 0.95;
     const int64_t tokens = r.num_tokens - std::exchange(tokens_before_, r.num_tokens);
-    const int64_t planned = planned_.context.accumulation * planned_.training.graph.tokens;
+    const int64_t planned = planned_.context.accumulation * planned_.training.graph.tokens();
     return static_cast<double>(tokens) >= kFull * static_cast<double>(planned);
   }
 

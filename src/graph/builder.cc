@@ -60,6 +60,11 @@ void Builder::update(ValueId value, ValueId next) {
   graph_.value(next).kind = graph_.value(value).kind;
 }
 
+AxisId Builder::add_axis(std::string name, int64_t capacity) {
+  graph_.axes.push_back({std::move(name), capacity});
+  return static_cast<AxisId>(graph_.axes.size() - 1);
+}
+
 SectionId Builder::begin_section(Section section) {
   graph_.sections.push_back(std::move(section));
   return static_cast<SectionId>(graph_.sections.size() - 1);

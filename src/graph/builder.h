@@ -47,6 +47,9 @@ class Builder {
   void set_block(BlockId block) { block_ = block; }
   SectionId begin_section(Section section);
 
+  // REQUIRES: the name is new.
+  AxisId add_axis(std::string name, int64_t capacity);
+
   [[nodiscard]] Graph& graph() { return graph_; }
   [[nodiscard]] const ValueType& type(ValueId id) const { return graph_.value(id).type; }
 

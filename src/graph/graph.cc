@@ -25,10 +25,15 @@ std::string_view name_of(ValueKind kind) {
 }
 
 std::string to_string(const ValueType& type) {
-  std::string text = fmt::format("{}[", name_of(type.dtype));
-  for (int axis = 0; axis < type.shape.rank(); ++axis) {
-    text += fmt::format("{}{}{}", axis ? ", " : "", type.shape[axis], axis == 0 && type.per_token ? "t" : "");
+  std::string mark;
+  if (type.axis == kTokenAxis) {
+    mark = "t";
+  } else if (type.follows_axis()) {
+    mark = fmt::format(":{}", static_cast<int>(type.axis));
   }
+  std::string text = fmt::format("{}[", name_of(type.dtype));
+  for (int i = 0; i < type.shape.rank(); ++i)
+    text += fmt::format("{}{}{}", i ? ", " : "", type.shape[i], i == 0 ? mark : "");
   return text + "]";
 }
 

@@ -23,6 +23,12 @@ using BlockId = int32_t;
 using SectionId = int32_t;
 constexpr int32_t kNone = -1;
 
+// An axis of a graph: an index into Graph::axes.
+enum class AxisId : int8_t {};
+constexpr AxisId kNoAxis{-1};
+// The stream of tokens, the first axis of every graph that has any.
+constexpr AxisId kTokenAxis{0};
+
 enum class ValueKind : uint8_t {
   kFrozenWeight,
   kTrainableWeight,
@@ -39,14 +45,21 @@ constexpr int kValueKinds = 7;
 struct ValueType {
   DType dtype = DType::kF32;
   Shape shape;
-  // The first extent counts tokens of the stream: a plan reserves all of it, a run may fill fewer rows.
-  bool per_token = false;
+  // What the first extent counts: a plan reserves the axis's capacity, a run may fill fewer rows.
+  AxisId axis = kNoAxis;
 
+  [[nodiscard]] bool follows_axis() const { return axis != kNoAxis; }
   [[nodiscard]] int64_t bytes() const { return shape.elems() * size_of(dtype); }
   bool operator==(const ValueType&) const = default;
 };
-// "bf16[2048t, 576]"; t marks the token axis.
+// "bf16[2048t, 576]"; t marks the token axis, and another axis is marked by its number, "f32[8:1]".
 [[nodiscard]] std::string to_string(const ValueType& type);
+
+// What a run has some number of: tokens, pairs of sequences.
+struct Axis {
+  std::string name;
+  int64_t capacity = 0;
+};
 
 struct Value {
   std::string name;  // unique; weights carry their Hugging Face names
@@ -96,7 +109,7 @@ struct Graph {
   std::vector<Section> sections;
   std::vector<Block> blocks;
   std::vector<ValueId> results;  // what the host reads: each stays live to the end of the section that makes it
-  int64_t tokens = 0;            // T, the capacity of the token stream
+  std::vector<Axis> axes;
 
   [[nodiscard]] const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   [[nodiscard]] Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
@@ -105,6 +118,9 @@ struct Graph {
   [[nodiscard]] const Section& section_of(const Operation& op) const {
     return sections[static_cast<size_t>(op.section)];
   }
+  [[nodiscard]] const Axis& axis(AxisId id) const { return axes[static_cast<size_t>(id)]; }
+  // The capacity of the token stream.
+  [[nodiscard]] int64_t tokens() const { return axes.empty() ? 0 : axis(kTokenAxis).capacity; }
   // An input that keeps its content from step to step: a weight, a state, an accumulator, a cache.
   [[nodiscard]] bool is_persistent(ValueId id) const;
   // The persistent value whose place `id` takes: itself, or the root of its chain of updates; kNone for others.

@@ -61,9 +61,17 @@ class GraphVerifier {
     std::unordered_set<std::string> names;
     for (const Value& value : graph_.values) {
       if (!names.insert(value.name).second) report("two values are called {}", value.name);
-      if (value.type.per_token && (value.type.shape.rank() == 0 || value.type.shape[0] != graph_.tokens)) {
-        report("{} is per token, but {} has not {} rows", value.name, to_string(value.type), graph_.tokens);
-      }
+      check_axis(value);
+    }
+  }
+
+  void check_axis(const Value& value) {
+    const ValueType& type = value.type;
+    if (!type.follows_axis()) return;
+    if (static_cast<size_t>(type.axis) >= graph_.axes.size()) {
+      report("{} follows axis {}, which does not exist", value.name, static_cast<int>(type.axis));
+    } else if (const Axis& axis = graph_.axis(type.axis); type.shape.rank() == 0 || type.shape[0] != axis.capacity) {
+      report("{} follows {}, but {} has not {} rows", value.name, axis.name, to_string(type), axis.capacity);
     }
   }
 

@@ -71,8 +71,9 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Appends the inputs, the weights and the forward operations. Sets graph.tokens. Each part that repeats is one block
-  // of the graph, and reads nothing of another block but its output, so that a block can be recomputed.
+  // Appends the inputs, the weights and the forward operations. Adds the graph's first axis, the tokens. Each part that
+  // repeats is one block of the graph, and reads nothing of another block but its output, so that a block can be
+  // recomputed.
   [[nodiscard]] virtual ModelGraph build(Builder& builder, const ModelOptions& options) const = 0;
 
   // As the config says; what the files really hold counts more.

@@ -95,8 +95,8 @@ OperationCase network_case(DType dtype) {
   Numbers labels = random_integers(kTokens, 5, kVocabulary);
   labels[2] = -100;
   return {.tokens = kTokens,
-          .inputs = {{{DType::kI32, {kTokens}, true}, random_integers(kTokens, 4, kVocabulary), false},
-                     {{DType::kI32, {kTokens}, true}, labels, false},
+          .inputs = {{{DType::kI32, {kTokens}, kTokenAxis}, random_integers(kTokens, 4, kVocabulary), false},
+                     {{DType::kI32, {kTokens}, kTokenAxis}, labels, false},
                      {{DType::kF32, {1}}, {0.25}, false},
                      weight({kVocabulary, kWidth}, 6),
                      weight({kWidth}, 7),
@@ -123,7 +123,7 @@ TEST_CASE("in bf16 the same network's gradients stay within the noise of its rou
 }
 
 TEST_CASE("backward operations stand in the block of what they differentiate, and only needed ones are there") {
-  Graph graph{.tokens = kTokens};
+  Graph graph{.axes = {{"tokens", kTokens}}};
   Builder b(graph);
   const OperationCase test = network_case(DType::kF32);
   std::vector<ValueId> in;
@@ -146,12 +146,12 @@ TEST_CASE("backward operations stand in the block of what they differentiate, an
 }
 
 TEST_CASE("a backward pass names what stands in its way") {
-  Graph graph{.tokens = 2};
+  Graph graph{.axes = {{"tokens", 2}}};
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kF32, {2, 3}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kF32, {2, 3}, kTokenAxis}, ValueKind::kBatch);
   const ValueId w = b.input("w", {DType::kF32, {4, 3}}, ValueKind::kTrainableWeight);
   const ValueId lone = b.input("lone", {DType::kF32, {4, 3}}, ValueKind::kTrainableWeight);
-  const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId rows = b.input("rows", {DType::kI32, {2}, kTokenAxis}, ValueKind::kBatch);
   const ValueId keys = b.input("keys", {DType::kF32, {8, 4}}, ValueKind::kCache);
   const ops::CacheOperands cache{keys, keys, rows, rows};
   const ValueId attended =

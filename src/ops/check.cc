@@ -27,7 +27,7 @@ void expect_same(std::string_view op, std::string_view what, const ValueType& ty
 
 void expect_row_numbers(std::string_view op, std::string_view what, const ValueType& type, DType dtype,
                         const ValueType& rows) {
-  expect_same(op, what, type, {dtype, {rows.shape[0]}, rows.per_token});
+  expect_same(op, what, type, {dtype, {rows.shape[0]}, rows.axis});
 }
 
 void expect_scalar(std::string_view op, std::string_view what, const ValueType& type, DType dtype) {

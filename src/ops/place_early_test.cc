@@ -35,8 +35,8 @@ struct Network {
 
   explicit Network(bool tied = true) {
     Builder b(graph);
-    const ValueId ids = b.input("ids", {DType::kI32, {kTokens}, true}, ValueKind::kBatch);
-    const ValueId labels = b.input("labels", {DType::kI32, {kTokens}, true}, ValueKind::kBatch);
+    const ValueId ids = b.input("ids", {DType::kI32, {kTokens}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId labels = b.input("labels", {DType::kI32, {kTokens}, kTokenAxis}, ValueKind::kBatch);
     const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);

@@ -1,7 +1,7 @@
 // How operations are tested: on the CPU, over plain buffers, against a reference in float64.
 //
 //   OperationCase test{.tokens = 5,
-//                      .inputs = {{{DType::kF32, {5, 8}, true}, random_numbers(40, 1)}},
+//                      .inputs = {{{DType::kF32, {5, 8}, kTokenAxis}, random_numbers(40, 1)}},
 //                      .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::cast(b, in[0], kBF16); },
 //                      .reference = [](const std::vector<Numbers>& in) { return in[0]; }};
 //   check_operation(test);

@@ -173,7 +173,7 @@ struct Run::Buffers {
 
   [[nodiscard]] Shape shape_of(const Value& value) const {
     Shape shape = value.type.shape;
-    if (value.type.per_token && options.rows >= 0) shape.set(0, options.rows);
+    if (value.type.follows_axis() && options.rows >= 0) shape.set(0, options.rows);
     return shape;
   }
 
@@ -287,14 +287,14 @@ struct CaseGraph {
   std::map<ValueId, Numbers> numbers;
 
   CaseGraph(const OperationCase& test, bool accumulate) {
-    graph.tokens = test.tokens;
+    graph.axes = {{"tokens", test.tokens}};
     Builder b(graph);
     for (size_t i = 0; i < test.inputs.size(); ++i) {
       const OperandCase& operand = test.inputs[i];
       inputs.push_back(b.input(fmt::format("in{}", i), operand.type,
                                operand.differentiate ? ValueKind::kTrainableWeight : ValueKind::kBatch));
       numbers[inputs[i]] = operand.numbers;
-      if (operand.differentiate) add_gradient(b, operand, inputs[i], accumulate && !operand.type.per_token);
+      if (operand.differentiate) add_gradient(b, operand, inputs[i], accumulate && !operand.type.follows_axis());
     }
     output = test.build(b, inputs);
     if (gradients.empty()) return;
@@ -309,10 +309,10 @@ struct CaseGraph {
   }
 
   void add_gradient(Builder& b, const OperandCase& operand, ValueId weight, bool accumulate) {
-    const DType dtype = operand.type.per_token ? operand.type.dtype : DType::kF32;
+    const DType dtype = operand.type.follows_axis() ? operand.type.dtype : DType::kF32;
     WeightGradient gradient{.weight = weight, .dtype = dtype};
     if (accumulate) {
-      const ValueType type{dtype, operand.type.shape, operand.type.per_token};
+      const ValueType type{dtype, operand.type.shape, operand.type.axis};
       gradient.accumulator = b.input(fmt::format("sum{}", gradients.size()), type, ValueKind::kGradient);
       numbers[gradient.accumulator] = random_numbers(type.shape.elems(), 100 + gradients.size());
     }
@@ -332,7 +332,7 @@ std::vector<Numbers> reference_inputs(const OperationCase& test, int64_t rows) {
   std::vector<Numbers> inputs;
   for (const OperandCase& operand : test.inputs) {
     Shape shape = operand.type.shape;
-    if (operand.type.per_token) shape.set(0, rows);
+    if (operand.type.follows_axis()) shape.set(0, rows);
     inputs.push_back(rounded(numbers_for(operand, rows), operand.type.dtype));
     inputs.back().resize(static_cast<size_t>(shape.elems()));
   }
@@ -427,7 +427,7 @@ void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inp
 
 void check_operation(const OperationCase& test) {
   bool per_token = false;
-  for (const OperandCase& operand : test.inputs) per_token = per_token || operand.type.per_token;
+  for (const OperandCase& operand : test.inputs) per_token = per_token || operand.type.follows_axis();
   std::vector<int64_t> all_rows = {test.tokens};
   if (per_token) all_rows = {test.tokens, test.tokens / 2, 1, 0};
   for (const bool accumulate : {false, true}) {

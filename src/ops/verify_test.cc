@@ -25,8 +25,8 @@ struct Training {
   Training() {
     Builder b(graph);
     const ValueType weight{DType::kF32, {3, 3}};
-    x = b.input("x", {DType::kF32, {4, 3}, true}, ValueKind::kBatch);
-    const ValueId labels = b.input("labels", {DType::kI32, {4}, true}, ValueKind::kBatch);
+    x = b.input("x", {DType::kF32, {4, 3}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId labels = b.input("labels", {DType::kI32, {4}, kTokenAxis}, ValueKind::kBatch);
     const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
     rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
@@ -119,7 +119,7 @@ TEST_CASE("types other than the inferred, equal names, sections out of order and
   t.graph.ops[0].section = 2;
   CHECK(t.reports("goes back to an earlier section"));
   t = Training();
-  t.graph.tokens = 8;
+  t.graph.axes = {{"tokens", 8}};
   CHECK(t.reports("x is per token, but f32[4t, 3] has not 8 rows"));
   t = Training();
   t.graph.ops[1].outputs.pop_back();

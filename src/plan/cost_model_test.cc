@@ -23,13 +23,13 @@ namespace {
 Graph small_graph() {
   Graph graph;
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kBF16, {64, 32}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kBF16, {64, 32}, kTokenAxis}, ValueKind::kBatch);
   const ValueId seed = b.input("seed", {DType::kI64, {1}}, ValueKind::kBatch);
   for (int i = 0; i < 2; ++i) {
     const ValueId w = b.input(fmt::format("w{}", i), {DType::kBF16, {16, 32}}, ValueKind::kFrozenWeight);
     b.result(ops::dropout(b, ops::matmul(b, x, w, {.transpose_b = true}), seed, 0.1, i));
   }
-  graph.tokens = 64;
+  graph.axes = {{"tokens", 64}};
   return graph;
 }
 

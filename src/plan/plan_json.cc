@@ -87,7 +87,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   const double seconds = plan.simulation.step_seconds(context.accumulation);
   json["step_seconds"] = seconds;
-  json["tokens_per_second"] = static_cast<double>(graph.tokens * context.accumulation) / seconds;
+  json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.accumulation) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
   json["choices"] = blocks_json(graph, plan.choices);
   json["outer_weights"] = name_of(plan.choices.outer_weights);

@@ -316,7 +316,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   text += fmt::format("arena    {:.1f} % larger than the live bytes at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {} predicted: compute {}, waiting {}; bottleneck {}; {:.0f} tokens/s\n",
                       duration(seconds), duration(seconds - waiting), duration(waiting), name_of(s.bottleneck),
-                      static_cast<double>(graph.tokens * context.accumulation) / seconds);
+                      static_cast<double>(graph.tokens() * context.accumulation) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);

@@ -143,7 +143,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
                          {"tokens_per_second", nullptr},
                          {"steps", 0},
                          {"micro_steps_per_step", accumulation},
-                         {"tokens_per_micro_step", graph.tokens},
+                         {"tokens_per_micro_step", graph.tokens()},
                          {"planned_flops_per_micro_step", flops_per_micro_step(graph, plan.program)},
                          {"operations", ordered_json::array()}};
   if (const int64_t bytes = planned.context.process_bytes; bytes > 0)

@@ -34,7 +34,7 @@ CapturedSections::CapturedSections(LoadedProgram& loaded, LaneProfile& profile) 
     Candidate& candidate = candidates_.emplace_back();
     candidate.section = section;
     candidate.runs_before = runs_before(section, profile);
-    for (int32_t i = section.begin; i < section.end; ++i) candidate.follows_tokens |= loaded.follows_tokens(i);
+    for (int32_t i = section.begin; i < section.end; ++i) candidate.follows_rows |= loaded.follows_rows(i);
   }
   if (candidates_.empty()) return;
   begin_ = loaded.device().make_event();
@@ -51,15 +51,16 @@ bool CapturedSections::run(const SectionRange& section) {
 }
 
 const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
-  const int64_t tokens = candidate.follows_tokens ? loaded_.tokens() : 0;
+  static const std::vector<int64_t> kAnyRows;
+  const std::vector<int64_t>& rows = candidate.follows_rows ? loaded_.rows() : kAnyRows;
   for (const Kept& kept : candidate.kept) {
-    if (kept.tokens == tokens) return kept.work.get();
+    if (kept.rows == rows) return kept.work.get();
   }
-  if (candidate.tokens != tokens) candidate.runs = 0;
-  candidate.tokens = tokens;
+  if (candidate.rows != rows) candidate.runs = 0;
+  candidate.rows = rows;
   if (candidate.kept.size() == kMaxKept || candidate.runs++ < candidate.runs_before) return nullptr;
   // Where the device cannot, null is kept, so that it is not tried again.
-  candidate.kept.push_back({tokens, loaded_.memory().device_queue(Lane::kCompute).capture([&] {
+  candidate.kept.push_back({rows, loaded_.memory().device_queue(Lane::kCompute).capture([&] {
                               for (int32_t i = candidate.section.begin; i < candidate.section.end; ++i)
                                 loaded_.execute(i);
                             })});

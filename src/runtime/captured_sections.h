@@ -27,15 +27,15 @@ class CapturedSections {
 
  private:
   struct Kept {
-    int64_t tokens = 0;
+    std::vector<int64_t> rows;  // of each axis
     std::unique_ptr<CapturedWork> work;
   };
   struct Candidate {
     SectionRange section;
-    bool follows_tokens = false;
-    int64_t runs_before = 0;  // it is captured
-    int64_t tokens = -1;      // of the last runs that were not replayed,
-    int64_t runs = 0;         // and their number
+    bool follows_rows = false;
+    int64_t runs_before = 0;    // it is captured
+    std::vector<int64_t> rows;  // of the last runs that were not replayed,
+    int64_t runs = 0;           // and their number
     std::vector<Kept> kept;
   };
 

@@ -44,7 +44,7 @@ class Executor {
 
   [[nodiscard]] const Device& device() const { return loaded_.device(); }
   // The number of rows that per-token tensors have in the next runs. REQUIRES: 0 <= tokens <= Graph::tokens.
-  void set_tokens(int64_t tokens) { loaded_.set_tokens(tokens); }
+  void set_rows(AxisId axis, int64_t rows) { loaded_.set_rows(axis, rows); }
   // Returns when all lanes have finished the section. Throws MachineError where a transfer fails, when nothing is in
   // flight any more; what the tiers hold is lost then, and every later call throws the same.
   void run(SectionId section);

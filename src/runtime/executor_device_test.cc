@@ -155,7 +155,7 @@ TEST_CASE("where steps are traced, nothing is captured before five of them are o
 TEST_CASE("captured work is replayed for its own number of rows only, and reads the batch anew") {
   Graph graph{.name = "rows", .tokens = 8};
   Builder b(graph);
-  const ValueId batch = b.input("batch", {DType::kU8, {8, 1}, true}, ValueKind::kBatch);
+  const ValueId batch = b.input("batch", {DType::kU8, {8, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kCount, {batch}, {})};
   const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
   DelayedDevice device(7, 20);
@@ -163,7 +163,7 @@ TEST_CASE("captured work is replayed for its own number of rows only, and reads 
   Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});
   int32_t filler = 0;
   const auto run_with = [&](int64_t tokens) {
-    executor.set_tokens(tokens);
+    executor.set_rows(kTokenAxis, tokens);
     const TensorView home = executor.home(batch);
     std::fill_n(home.as<uint8_t>(), home.bytes(), static_cast<uint8_t>(++filler));
     executor.run(0);
@@ -199,7 +199,7 @@ TEST_CASE("a queue whose capture an error ended does its work as before") {
 TEST_CASE("a batch value is sent again where it has been asked for again, and only then") {
   Graph graph{.name = "sent", .tokens = 4};
   Builder b(graph);
-  const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, true}, ValueKind::kBatch);
+  const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kCount, {batch}, {})};
   const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
   DelayedDevice device(7, 20);

@@ -262,7 +262,7 @@ TEST_CASE("the content of a large value on disk or in a file passes through the 
 TEST_CASE("copies move the rows of the stream, and all of what stays") {
   Graph graph{.name = "rows", .tokens = 8};
   Builder b(graph);
-  const ValueType type{DType::kU8, {8, 3}, true};
+  const ValueType type{DType::kU8, {8, 3}, kTokenAxis};
   const ValueId batch = b.input("batch", type, ValueKind::kBatch);
   const ValueId cache = b.input("cache", type, ValueKind::kCache);
   const auto at = [&](ValueId id, Tier tier, int64_t offset) { return Operand{id, {tier, offset, type.bytes()}}; };
@@ -278,11 +278,11 @@ TEST_CASE("copies move the rows of the stream, and all of what stays") {
   program.sections = {{Repeats::kMicroBatch, 0, 2}};
   ThreadPool pool(1);
   Executor executor(graph, program, pool);
-  executor.set_tokens(5);
+  executor.set_rows(kTokenAxis, 5);
   executor.run(0);
   CHECK(executor.lanes().totals(Lane::kDeviceToHost).bytes == 5 * 3);
   CHECK(executor.lanes().totals(Lane::kHostToDevice).bytes == 8 * 3);
-  executor.set_tokens(0);
+  executor.set_rows(kTokenAxis, 0);
   executor.run(0);
   CHECK(executor.lanes().totals(Lane::kDeviceToHost).bytes == 5 * 3);
 }

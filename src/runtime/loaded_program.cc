@@ -18,7 +18,8 @@ void raise(std::array<int64_t, kTiers>& tops, const Place& place, int64_t unit) 
 }  // namespace
 
 LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory& memory)
-    : graph_(graph), program_(program), memory_(memory), homes_(graph.values.size(), kNone), tokens_(graph.tokens) {
+    : graph_(graph), program_(program), memory_(memory), homes_(graph.values.size(), kNone) {
+  for (const Axis& axis : graph.axes) rows_.push_back(axis.capacity);
   for (size_t i = 0; i < program.homes.size(); ++i) {
     homes_[static_cast<size_t>(program.homes[i].value)] = static_cast<int32_t>(i);
   }
@@ -54,12 +55,14 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
   step.pool = &memory_.pool(step.lane);
   for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
   for (const Operand& operand : instruction.outputs) step.outputs.push_back(view(operand));
+  const auto add_follower = [&](ValueId value, TensorView& operand) {
+    const ValueType& type = graph_.value(value).type;
+    if (type.follows_axis()) step.followers.push_back({&operand, type.axis});
+  };
   for (size_t i = 0; i < op.inputs.size(); ++i) {
-    if (op.inputs[i] != kNone && graph_.value(op.inputs[i]).type.per_token) step.per_token.push_back(&step.inputs[i]);
+    if (op.inputs[i] != kNone) add_follower(op.inputs[i], step.inputs[i]);
   }
-  for (size_t i = 0; i < op.outputs.size(); ++i) {
-    if (graph_.value(op.outputs[i]).type.per_token) step.per_token.push_back(&step.outputs[i]);
-  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) add_follower(op.outputs[i], step.outputs[i]);
   if (instruction.workspace.bytes > 0) step.workspace = memory_.address(instruction.workspace);
 }
 
@@ -72,8 +75,10 @@ void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) con
   step.to = memory_.address(to.place);
   step.bytes = type.bytes();
   // A persistent value keeps its content from one stream to the next, whatever their lengths.
-  if (type.per_token && graph_.persistent_root(from.value) == kNone && type.shape[0] > 0)
+  if (type.follows_axis() && graph_.persistent_root(from.value) == kNone && type.shape[0] > 0) {
+    step.axis = type.axis;
     step.row_bytes = type.bytes() / type.shape[0];
+  }
   if (from.place.tier == Tier::kFiles) step.file = memory_.file_place(from.place);
 }
 
@@ -92,12 +97,15 @@ const Place& LoadedProgram::home_of(ValueId id) const {
   return program_.homes[static_cast<size_t>(index)].place;
 }
 
-void LoadedProgram::set_tokens(int64_t tokens) {
-  SPILLWAY_CHECK(tokens >= 0 && tokens <= graph_.tokens, "{} tokens in a plan for {}", tokens, graph_.tokens);
-  tokens_ = tokens;
+void LoadedProgram::set_rows(AxisId id, int64_t rows) {
+  const Axis& axis = graph_.axis(id);
+  SPILLWAY_CHECK(rows >= 0 && rows <= axis.capacity, "{} {} in a plan for {}", rows, axis.name, axis.capacity);
+  rows_[static_cast<size_t>(id)] = rows;
   for (Step& step : steps_) {
-    for (TensorView* tensor : step.per_token) tensor->shape.set(0, tokens);
-    if (step.row_bytes > 0) step.bytes = step.row_bytes * tokens;
+    for (const Follower& follower : step.followers) {
+      if (follower.axis == id) follower.operand->shape.set(0, rows);
+    }
+    if (step.axis == id) step.bytes = step.row_bytes * rows;
   }
 }
 

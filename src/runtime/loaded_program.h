@@ -32,12 +32,13 @@ class LoadedProgram {
   // device or the host tier.
   [[nodiscard]] TensorView view(const Operand& operand) const;
 
-  // The number of rows that per-token values have from now on.
-  void set_tokens(int64_t tokens);
-  [[nodiscard]] int64_t tokens() const { return tokens_; }
-  // Whether what the instruction does depends on that number.
-  [[nodiscard]] bool follows_tokens(int32_t instruction) const {
-    return !at(instruction).per_token.empty() || at(instruction).row_bytes > 0;
+  // The number of rows that values have from now on which follow the axis; at first it is the axis's capacity.
+  void set_rows(AxisId axis, int64_t rows);
+  // By axis.
+  [[nodiscard]] const std::vector<int64_t>& rows() const { return rows_; }
+  // Whether what the instruction does depends on those numbers.
+  [[nodiscard]] bool follows_rows(int32_t instruction) const {
+    return !at(instruction).followers.empty() || at(instruction).axis != kNoAxis;
   }
 
   // Runs the operation, or copies and returns when the bytes have arrived; on a lane that is asynchronous, puts either
@@ -69,12 +70,17 @@ class LoadedProgram {
   }
 
  private:
+  // An operand whose rows follow an axis.
+  struct Follower {
+    TensorView* operand = nullptr;
+    AxisId axis = kNoAxis;
+  };
   struct Step {
     Lane lane = Lane::kCompute;
     // Operations.
     KernelFunction kernel = nullptr;  // null: a copy
     std::vector<TensorView> inputs, outputs;
-    std::vector<TensorView*> per_token;  // those of the above whose rows follow the stream
+    std::vector<Follower> followers;
     std::byte* workspace = nullptr;
     const Attributes* attributes = nullptr;
     ThreadPool* pool = nullptr;
@@ -83,7 +89,8 @@ class LoadedProgram {
     std::byte* to = nullptr;
     Place from_place, to_place;
     FilePlace file;         // where from_place is in Tier::kFiles
-    int64_t row_bytes = 0;  // of a per-token value; 0: all of it moves, however long the stream
+    AxisId axis = kNoAxis;  // that the value follows; kNone: all of it moves, whatever the rows
+    int64_t row_bytes = 0;
     int64_t bytes = 0;
 
     std::array<int64_t, kTiers> top_bytes{};
@@ -100,7 +107,7 @@ class LoadedProgram {
   Memory& memory_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
-  int64_t tokens_;
+  std::vector<int64_t> rows_;  // by axis
 };
 
 }  // namespace spillway

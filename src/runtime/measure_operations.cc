@@ -168,7 +168,7 @@ class OperationBench {
   [[nodiscard]] Shape shape_of(const Sample& sample, ValueId id) const {
     const ValueType& type = graph_.value(id).type;
     Shape shape = type.shape;
-    if (type.per_token) shape.set(0, sample.tokens);
+    if (type.axis == kTokenAxis) shape.set(0, sample.tokens);
     if (sample.rows >= 0 && shape.elems() > 1) shape.set(0, sample.rows);
     return shape;
   }
@@ -198,7 +198,7 @@ class OperationBench {
     visit_operands(sample, [&](ValueId id, bool, size_t) {
       const ValueType& type = graph_.value(id).type;
       if (type.shape.elems() == 1) return;
-      equal = equal && !type.per_token && (common == nullptr || *common == type.shape);
+      equal = equal && !type.follows_axis() && (common == nullptr || *common == type.shape);
       common = &type.shape;
     });
     return equal && common != nullptr;
@@ -217,7 +217,7 @@ class OperationBench {
   // As many rows as time and memory allow. False: it cannot be measured.
   [[nodiscard]] bool choose_size(Sample& sample) const {
     sample.workspace_bytes = workspace_of(graph_, sample.op, pool_.threads(), device_.kind());
-    sample.tokens = graph_.tokens;
+    sample.tokens = graph_.tokens();
     sample.places_taken = places_taken(operation(sample));
     const auto needed = [&] {
       count_bytes(sample);
@@ -242,13 +242,13 @@ class OperationBench {
 
   [[nodiscard]] bool has_tokens(const Sample& sample) const {
     bool result = false;
-    visit_operands(sample, [&](ValueId id, bool, size_t) { result |= graph_.value(id).type.per_token; });
+    visit_operands(sample, [&](ValueId id, bool, size_t) { result |= graph_.value(id).type.axis == kTokenAxis; });
     return result;
   }
 
   // False: there are few already.
   [[nodiscard]] bool cut(Sample& sample) const {
-    const int64_t fewer = smaller_stream(sample.tokens, std::min(options_.sequence_len, graph_.tokens));
+    const int64_t fewer = smaller_stream(sample.tokens, std::min(options_.sequence_len, graph_.tokens()));
     if (fewer == sample.tokens) return false;
     sample.tokens = fewer;
     sample.scale = 1 / work_share(graph_, sample.op, fewer);

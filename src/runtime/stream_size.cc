@@ -19,7 +19,7 @@ Cost cost_with(const Graph& graph, const Operation& op, int64_t tokens) {
         continue;
       }
       ValueType& type = cut.emplace_back(graph.value(id).type);
-      if (type.per_token) type.shape.set(0, tokens);
+      if (type.axis == kTokenAxis) type.shape.set(0, tokens);
       types.push_back(&type);
     }
     return types;
@@ -33,7 +33,7 @@ Cost cost_with(const Graph& graph, const Operation& op, int64_t tokens) {
 double work_share(const Graph& graph, OpId op, int64_t tokens) {
   const Cost whole = cost_of(graph, op);
   if (whole.matrix_product && whole.flops > 0) return cost_with(graph, graph.op(op), tokens).flops / whole.flops;
-  return static_cast<double>(tokens) / static_cast<double>(graph.tokens);
+  return static_cast<double>(tokens) / static_cast<double>(graph.tokens());
 }
 
 int64_t smaller_stream(int64_t tokens, int64_t sequence_len) {

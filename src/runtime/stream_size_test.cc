@@ -14,10 +14,10 @@ constexpr int64_t kTokens = 4096;
 // Two operations: attention over sequences of this length (0: one), and an addition.
 Graph attention_and_sum(int64_t sequence_len) {
   Graph graph;
-  graph.tokens = kTokens;
+  graph.axes = {{"tokens", kTokens}};
   Builder builder(graph);
   const auto stream = [&](const char* name) {
-    return builder.input(name, {DType::kF32, {kTokens, 8}, true}, ValueKind::kBatch);
+    return builder.input(name, {DType::kF32, {kTokens, 8}, kTokenAxis}, ValueKind::kBatch);
   };
   const ValueId q = stream("q"), k = stream("k"), v = stream("v");
   const ValueId offsets = builder.input("offsets", {DType::kI32, {9}}, ValueKind::kBatch);

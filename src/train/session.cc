@@ -37,7 +37,7 @@ void copy_column(const Value& value, std::span<const std::byte> content, const T
                  value.name, to.bytes());
   auto* const bytes = to.as<std::byte>();
   std::copy(content.begin(), content.end(), bytes);
-  if (value.type.per_token) return;
+  if (value.type.follows_axis()) return;
   const auto size = static_cast<std::ptrdiff_t>(size_of(to.dtype));
   for (auto* next = bytes + content.size(); next < bytes + to.bytes(); next += size)
     std::copy_n(next - size, size, next);
@@ -45,7 +45,7 @@ void copy_column(const Value& value, std::span<const std::byte> content, const T
 
 void fill(Executor& executor, const Graph& graph, const std::vector<BatchColumn>& columns,
           const AppendedObjective& objective, const Batch& batch, float scale) {
-  executor.set_tokens(batch.tokens);
+  executor.set_rows(kTokenAxis, batch.tokens);
   for (const auto* list : {&columns, &objective.columns}) {
     for (const auto& [column, value] : *list)
       copy_column(graph.value(value), batch.content(column->name), executor.home(value));

@@ -51,7 +51,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
   if (from_) go_on_from(from_->position);
-  const auto tokens = static_cast<size_t>(session.training().graph.tokens);
+  const auto tokens = static_cast<size_t>(session.training().graph.tokens());
   for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);
   batch_.seq_offsets.reserve(tokens + 1);
 }
@@ -169,7 +169,7 @@ void Trainer::remove_old() const {
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = make_step_feed(job_.config.data.batches, data_, length_, position_.stream, session_.training().graph.tokens,
+  feed_ = make_step_feed(job_.config.data.batches, data_, length_, position_.stream, session_.training().graph.tokens(),
                          listeners_.packing);
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);

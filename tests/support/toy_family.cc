@@ -25,9 +25,10 @@ class Toy final : public Model {
   explicit Toy(const ToySizes& sizes) : sizes_(sizes) {}
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override {
-    builder.graph().tokens = options.tokens;
+    builder.add_axis("tokens", options.tokens);
     ModelGraph result;
-    ValueId x = add_column(builder, kLatents, {DType::kF32, {options.tokens, sizes_.width}, true}, result.columns);
+    ValueId x =
+        add_column(builder, kLatents, {DType::kF32, {options.tokens, sizes_.width}, kTokenAxis}, result.columns);
     const ValueId text =
         add_column(builder, kText, {DType::kF32, {sizes_.text_tokens, sizes_.text_width}}, result.columns);
     Layers layers(builder, options);

@@ -94,8 +94,8 @@ class Decoder final : public Model {
 };
 
 ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
-  builder.graph().tokens = options.tokens;
-  const ValueType per_token{DType::kI32, {options.tokens}, true};
+  builder.add_axis("tokens", options.tokens);
+  const ValueType per_token{DType::kI32, {options.tokens}, kTokenAxis};
   ModelGraph result;
   const ValueId ids = add_column(builder, kIds, per_token, result.columns);
   const ValueId positions = add_column(builder, kPositions, per_token, result.columns);
@@ -113,8 +113,8 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
 
 CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
                                        CacheUse use) const {
-  builder.graph().tokens = options.tokens;
-  const ValueType per_token{DType::kI32, {options.tokens}, true};
+  builder.add_axis("tokens", options.tokens);
+  const ValueType per_token{DType::kI32, {options.tokens}, kTokenAxis};
   CachedModelGraph result;
   result.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);
   result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);

@@ -46,8 +46,8 @@ TEST_CASE("a decoder's graph is well formed and has exactly the model's weights"
         make_decoder(config)->build(builder, {.tokens = 16, .max_sequences = 3, .train_base = true});
     builder.result(decoder.hidden);
     CHECK(verify(graph).empty());
-    CHECK(graph.tokens == 16);
-    CHECK(graph.value(decoder.hidden).type == ValueType{DType::kF32, {16, config.hidden_size}, true});
+    CHECK(graph.tokens() == 16);
+    CHECK(graph.value(decoder.hidden).type == ValueType{DType::kF32, {16, config.hidden_size}, kTokenAxis});
     CHECK(static_cast<int64_t>(graph.blocks.size()) == config.num_hidden_layers);
     CHECK((decoder.head == graph.find(kEmbedding)) == config.tie_word_embeddings);
 
@@ -162,7 +162,7 @@ TEST_CASE("the decoder of generation keeps keys and values of every layer") {
   Builder builder(graph);
   const CachedModelGraph decoder = model->build_cached(builder, {.tokens = 8}, 64, CacheUse::kDecode);
   CHECK(verify(graph).empty());
-  CHECK(graph.value(decoder.logits).type == ValueType{DType::kF32, {8, 96}, true});
+  CHECK(graph.value(decoder.logits).type == ValueType{DType::kF32, {8, 96}, kTokenAxis});
   for (const char* name : {"cache.layers.0.key", "cache.layers.1.value"}) {
     const ValueId cache = graph.find(name);
     REQUIRE(cache != kNone);

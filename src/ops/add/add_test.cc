@@ -11,7 +11,7 @@ using namespace spillway::ops::testing;
 TEST_CASE("add sums two tensors and hands the cotangent to both") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t width : {1, 37, 7001}) {
-      const ValueType type{dtype, {5, width}, true};
+      const ValueType type{dtype, {5, width}, kTokenAxis};
       check_operation({.tokens = 5,
                        .inputs = {{type, random_numbers(5 * width, 1)}, {type, random_numbers(5 * width, 2)}},
                        .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::add(b, in[0], in[1]); },

@@ -42,10 +42,10 @@ void expect_operands(std::string_view op, TypeList inputs, const Attributes& att
   const ValueType &q = *inputs[0], &offsets = *inputs[3];
   expect_real(op, "q", q);
   expect_rank(op, "q", q, 2);
-  expect_same(op, "q", q, {q.dtype, {q.shape[0], heads * head_size}, q.per_token});
+  expect_same(op, "q", q, {q.dtype, {q.shape[0], heads * head_size}, q.axis});
   for (const int i : {1, 2}) {
     expect_same(op, i == 1 ? "k" : "v", *inputs[static_cast<size_t>(i)],
-                {q.dtype, {q.shape[0], kv_heads * head_size}, q.per_token});
+                {q.dtype, {q.shape[0], kv_heads * head_size}, q.axis});
   }
   expect_rank(op, "seq_offsets", offsets, 1);
   expect_same(op, "seq_offsets", offsets, {DType::kI32, {std::max<int64_t>(2, offsets.shape[0])}});
@@ -54,7 +54,7 @@ void expect_operands(std::string_view op, TypeList inputs, const Attributes& att
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   expect_operands("attention", inputs, attributes);
   const ValueType& q = *inputs[0];
-  return {q, {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.per_token}};
+  return {q, {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.axis}};
 }
 
 // Inputs q, k, v, seq_offsets, o, lse, do; outputs dq, dk, dv.
@@ -63,7 +63,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   expect_operands(kName, inputs, attributes);
   const ValueType& q = *inputs[0];
   expect_same(kName, "o", *inputs[4], q);
-  expect_same(kName, "lse", *inputs[5], {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.per_token});
+  expect_same(kName, "lse", *inputs[5], {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.axis});
   expect_same(kName, "do", *inputs[6], q);
   return {q, *inputs[1], *inputs[2]};
 }

@@ -52,9 +52,9 @@ OperationCase attention_case(int64_t tokens, Numbers offsets, const ops::Attenti
   const int64_t q = options.heads * options.head_size, k = options.kv_heads * options.head_size;
   OperationCase test{
       .tokens = tokens,
-      .inputs = {{{dtype, {tokens, q}, true}, random_numbers(tokens * q, 1, 2)},
-                 {{dtype, {tokens, k}, true}, random_numbers(tokens * k, 2, 2)},
-                 {{dtype, {tokens, k}, true}, random_numbers(tokens * k, 3)},
+      .inputs = {{{dtype, {tokens, q}, kTokenAxis}, random_numbers(tokens * q, 1, 2)},
+                 {{dtype, {tokens, k}, kTokenAxis}, random_numbers(tokens * k, 2, 2)},
+                 {{dtype, {tokens, k}, kTokenAxis}, random_numbers(tokens * k, 3)},
                  {{DType::kI32, {static_cast<int64_t>(offsets.size())}}, offsets, false, true}},
       .build = [=](Builder& b,
                    const std::vector<ValueId>& in) { return ops::attention(b, in[0], in[1], in[2], in[3], options); },
@@ -101,10 +101,10 @@ TEST_CASE("attention is shared between a library and our own kernels: short sequ
 }
 
 TEST_CASE("attention refuses heads that do not divide and tensors of another width") {
-  Graph graph{.tokens = 4};
+  Graph graph{.axes = {{"tokens", 4}}};
   Builder b(graph);
-  const ValueId q = b.input("q", {DType::kF32, {4, 12}, true}, ValueKind::kBatch);
-  const ValueId k = b.input("k", {DType::kF32, {4, 8}, true}, ValueKind::kBatch);
+  const ValueId q = b.input("q", {DType::kF32, {4, 12}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId k = b.input("k", {DType::kF32, {4, 8}, kTokenAxis}, ValueKind::kBatch);
   const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
   CHECK_THROWS_WITH((void)ops::attention(b, q, k, k, offsets, {3, 2, 4}),
                     "[attention] expected a number of key heads that divides 3, got 2; check the model's sizes");

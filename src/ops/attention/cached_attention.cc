@@ -25,12 +25,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const int64_t size = attributes.integer("head_size");
   expect_real(kName, "q", q);
   expect_rank(kName, "q", q, 2);
-  expect_same(kName, "q", q, {q.dtype, {q.shape[0], attributes.integer("heads") * size}, q.per_token});
+  expect_same(kName, "q", q, {q.dtype, {q.shape[0], attributes.integer("heads") * size}, q.axis});
   expect_rank(kName, "keys", k, 2);
   expect_same(kName, "keys", k, {q.dtype, {k.shape[0], attributes.integer("kv_heads") * size}});
   expect_same(kName, "values", *inputs[2], k);
-  expect_same(kName, "first", *inputs[3], {DType::kI32, {q.shape[0]}, q.per_token});
-  expect_same(kName, "own", *inputs[4], {DType::kI32, {q.shape[0]}, q.per_token});
+  expect_same(kName, "first", *inputs[3], {DType::kI32, {q.shape[0]}, q.axis});
+  expect_same(kName, "own", *inputs[4], {DType::kI32, {q.shape[0]}, q.axis});
   return {q};
 }
 

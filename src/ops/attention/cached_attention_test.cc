@@ -22,16 +22,16 @@ struct Generation {
   ValueId q, k, v, k_cache, v_cache, first, own, k_next, v_next, out;
 
   Generation(Attend attend, int64_t tokens, const ops::AttentionOptions& options, DType dtype) {
-    graph.tokens = tokens;
+    graph.axes = {{"tokens", tokens}};
     Builder b(graph);
     const int64_t wide = options.heads * options.head_size, narrow = options.kv_heads * options.head_size;
-    q = b.input("q", {dtype, {tokens, wide}, true}, ValueKind::kBatch);
-    k = b.input("k", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
-    v = b.input("v", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
+    q = b.input("q", {dtype, {tokens, wide}, kTokenAxis}, ValueKind::kBatch);
+    k = b.input("k", {dtype, {tokens, narrow}, kTokenAxis}, ValueKind::kBatch);
+    v = b.input("v", {dtype, {tokens, narrow}, kTokenAxis}, ValueKind::kBatch);
     k_cache = b.input("k_cache", {dtype, {kCapacity, narrow}}, ValueKind::kCache);
     v_cache = b.input("v_cache", {dtype, {kCapacity, narrow}}, ValueKind::kCache);
-    first = b.input("first", {DType::kI32, {tokens}, true}, ValueKind::kBatch);
-    own = b.input("own", {DType::kI32, {tokens}, true}, ValueKind::kBatch);
+    first = b.input("first", {DType::kI32, {tokens}, kTokenAxis}, ValueKind::kBatch);
+    own = b.input("own", {DType::kI32, {tokens}, kTokenAxis}, ValueKind::kBatch);
     k_next = ops::cache_append(b, k_cache, k, own);
     v_next = ops::cache_append(b, v_cache, v, own);
     out = attend(b, q, {k_next, v_next, first, own}, options);
@@ -55,11 +55,11 @@ struct Sequence {
         q(rounded(random_numbers(tokens * wide, seed), dtype)),
         k(rounded(random_numbers(tokens * narrow, seed + 1), dtype)),
         v(rounded(random_numbers(tokens * narrow, seed + 2), dtype)) {
-    Graph whole{.tokens = tokens};
+    Graph whole{.axes = {{"tokens", tokens}}};
     Builder b(whole);
-    const ValueId wq = b.input("q", {dtype, {tokens, wide}, true}, ValueKind::kBatch);
-    const ValueId wk = b.input("k", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
-    const ValueId wv = b.input("v", {dtype, {tokens, narrow}, true}, ValueKind::kBatch);
+    const ValueId wq = b.input("q", {dtype, {tokens, wide}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId wk = b.input("k", {dtype, {tokens, narrow}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId wv = b.input("v", {dtype, {tokens, narrow}, kTokenAxis}, ValueKind::kBatch);
     const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
     const ValueId out = ops::attention(b, wq, wk, wv, offsets, options);
     want = Run(whole, {{wq, q}, {wk, k}, {wv, v}, {offsets, {0, static_cast<double>(tokens)}}}).numbers(out);
@@ -163,11 +163,11 @@ TEST_CASE(
 }
 
 TEST_CASE("a cache in bf16 holds what is left of f32 keys, and other rows stay") {
-  Graph graph{.tokens = 2};
+  Graph graph{.axes = {{"tokens", 2}}};
   Builder b(graph);
   const ValueId cache = b.input("cache", {DType::kBF16, {4, 2}}, ValueKind::kCache);
-  const ValueId x = b.input("x", {DType::kF32, {2, 2}, true}, ValueKind::kBatch);
-  const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kF32, {2, 2}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId rows = b.input("rows", {DType::kI32, {2}, kTokenAxis}, ValueKind::kBatch);
   const ValueId next = ops::cache_append(b, cache, x, rows);
   const Run run(graph, {{cache, {1, 2, 3, 4, 5, 6, 7, 8}}, {x, {0.1, 0.2, 0.3, 0.4}}, {rows, {3, 1}}});
   const Numbers new_rows = rounded({0.1, 0.2, 0.3, 0.4}, DType::kBF16);
@@ -175,11 +175,11 @@ TEST_CASE("a cache in bf16 holds what is left of f32 keys, and other rows stay")
 }
 
 TEST_CASE("the operations of generation refuse caches of another width") {
-  Graph graph{.tokens = 2};
+  Graph graph{.axes = {{"tokens", 2}}};
   Builder b(graph);
   const ValueId cache = b.input("cache", {DType::kF32, {4, 6}}, ValueKind::kCache);
-  const ValueId x = b.input("x", {DType::kF32, {2, 4}, true}, ValueKind::kBatch);
-  const ValueId rows = b.input("rows", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kF32, {2, 4}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId rows = b.input("rows", {DType::kI32, {2}, kTokenAxis}, ValueKind::kBatch);
   CHECK_THROWS_WITH((void)ops::cache_append(b, cache, x, rows),
                     "[cache_append] expected x as f32[2t, 6], got f32[2t, 4]; cast it or check the model's sizes");
   CHECK_THROWS_WITH((void)ops::cached_attention(b, x, {cache, cache, rows, rows}, {2, 1, 2}),

@@ -17,8 +17,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   expect_same("cache_append", "cache", cache, {cache.dtype, cache.shape});
   expect_real("cache_append", "x", x);
   expect_rank("cache_append", "x", x, 2);
-  expect_same("cache_append", "x", x, {x.dtype, {x.shape[0], cache.shape[1]}, x.per_token});
-  expect_same("cache_append", "rows", *inputs[2], {DType::kI32, {x.shape[0]}, x.per_token});
+  expect_same("cache_append", "x", x, {x.dtype, {x.shape[0], cache.shape[1]}, x.axis});
+  expect_same("cache_append", "rows", *inputs[2], {DType::kI32, {x.shape[0]}, x.axis});
   return {cache};
 }
 

@@ -15,7 +15,7 @@ TEST_CASE("cast rounds forward and casts the cotangent back") {
   for (const DType from : {DType::kF32, DType::kBF16}) {
     for (const DType to : {DType::kF32, DType::kBF16}) {
       check_operation({.tokens = 3,
-                       .inputs = {{{from, {3, 45}, true}, random_numbers(135, 1)}},
+                       .inputs = {{{from, {3, 45}, kTokenAxis}, random_numbers(135, 1)}},
                        .build = [&](Builder& b, const std::vector<ValueId>& in) { return ops::cast(b, in[0], to); },
                        .reference = [](const std::vector<Numbers>& in) { return in[0]; }});
     }

@@ -28,7 +28,7 @@ TEST_CASE("dropout draws from philox by element, and the same mask falls on the 
       for (const double p : {0.0, 0.3}) {
         check_operation(
             {.tokens = 9,
-             .inputs = {{{dtype, {9, 23}, true}, random_numbers(207, 1)}, {{DType::kI64, {1}}, {seed}, false}},
+             .inputs = {{{dtype, {9, 23}, kTokenAxis}, random_numbers(207, 1)}, {{DType::kI64, {1}}, {seed}, false}},
              .build = [&](Builder& b, const std::vector<ValueId>& in) { return ops::dropout(b, in[0], in[1], p, 5); },
              .reference =
                  [&](const std::vector<Numbers>& in) {

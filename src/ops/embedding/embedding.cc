@@ -16,7 +16,7 @@ namespace {
 
 void expect_ids(std::string_view op, const ValueType& ids) {
   expect_rank(op, "ids", ids, 1);
-  expect_same(op, "ids", ids, {DType::kI32, ids.shape, ids.per_token});
+  expect_same(op, "ids", ids, {DType::kI32, ids.shape, ids.axis});
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -24,7 +24,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   expect_ids("embedding", ids);
   expect_real("embedding", "table", table);
   expect_rank("embedding", "table", table, 2);
-  return {{table.dtype, {ids.shape[0], table.shape[1]}, ids.per_token}};
+  return {{table.dtype, {ids.shape[0], table.shape[1]}, ids.axis}};
 }
 
 // The rows of the table that are read, and what is written.

@@ -13,7 +13,7 @@ TEST_CASE("embedding takes rows and its gradient adds up the tokens of each") {
   const auto check_sizes = [](int64_t tokens, int64_t width, DType dtype) {
     check_operation(
         {.tokens = tokens,
-         .inputs = {{{DType::kI32, {tokens}, true}, random_integers(tokens, 1, kVocabulary), false},
+         .inputs = {{{DType::kI32, {tokens}, kTokenAxis}, random_integers(tokens, 1, kVocabulary), false},
                     {{dtype, {kVocabulary, width}}, random_numbers(kVocabulary * width, 2)}},
          .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::embedding(b, in[0], in[1]); },
          .reference =

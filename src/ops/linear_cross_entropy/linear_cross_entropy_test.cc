@@ -79,11 +79,11 @@ constexpr double kScale = 0.125;
 
 Fixture make_fixture(const Case& c) {
   Fixture f;
-  f.graph.tokens = c.tokens;
+  f.graph.axes = {{"tokens", c.tokens}};
   Builder b(f.graph);
-  const ValueId x = b.input("x", {c.dtype, {c.tokens, c.width}, true}, ValueKind::kTrainableWeight);
+  const ValueId x = b.input("x", {c.dtype, {c.tokens, c.width}, kTokenAxis}, ValueKind::kTrainableWeight);
   const ValueId w = b.input("w", {c.dtype, {c.vocabulary, c.width}}, ValueKind::kTrainableWeight);
-  const ValueId labels = b.input("labels", {DType::kI32, {c.tokens}, true}, ValueKind::kBatch);
+  const ValueId labels = b.input("labels", {DType::kI32, {c.tokens}, kTokenAxis}, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
   f.x = rounded(random_numbers(c.tokens * c.width, 1), c.dtype);
   f.w = rounded(random_numbers(c.vocabulary * c.width, 2), c.dtype);
@@ -134,11 +134,11 @@ TEST_CASE("the fused loss has the same bits on one thread and on three") {
 }
 
 TEST_CASE("a gradient that was not asked for is named") {
-  Graph graph{.tokens = 2};
+  Graph graph{.axes = {{"tokens", 2}}};
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kF32, {2, 3}, true}, ValueKind::kTrainableWeight);
+  const ValueId x = b.input("x", {DType::kF32, {2, 3}, kTokenAxis}, ValueKind::kTrainableWeight);
   const ValueId w = b.input("w", {DType::kF32, {4, 3}}, ValueKind::kFrozenWeight);
-  const ValueId labels = b.input("labels", {DType::kI32, {2}, true}, ValueKind::kBatch);
+  const ValueId labels = b.input("labels", {DType::kI32, {2}, kTokenAxis}, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
   const ValueId loss = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kNone).loss;
   std::vector<WeightGradient> gradients = {{.weight = x}};

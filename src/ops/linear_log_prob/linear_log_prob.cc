@@ -27,7 +27,7 @@ LogitShape backward_shape(TypeList inputs, const Attributes& attributes) {
   return shape_of(inputs, attributes.integer("x_gradient") != 0, attributes.integer("w_gradient") != 0);
 }
 
-ValueType numbers_of(const ValueType& x) { return {DType::kF32, {x.shape[0]}, x.per_token}; }
+ValueType numbers_of(const ValueType& x) { return {DType::kF32, {x.shape[0]}, x.axis}; }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   const ValueType &x = *inputs[kX], &w = *inputs[kW];

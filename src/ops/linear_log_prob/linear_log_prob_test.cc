@@ -54,9 +54,9 @@ OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
   for (size_t i = 0; i < labels.size(); i += 3) labels[i] = -100;
   const bool is_bf16 = c.dtype == DType::kBF16;
   return {.tokens = c.tokens,
-          .inputs = {{{c.dtype, {c.tokens, c.width}, true}, random_numbers(c.tokens * c.width, 1)},
+          .inputs = {{{c.dtype, {c.tokens, c.width}, kTokenAxis}, random_numbers(c.tokens * c.width, 1)},
                      {{c.dtype, {c.vocabulary, c.width}}, random_numbers(c.vocabulary * c.width, 2), weight},
-                     {{DType::kI32, {c.tokens}, true}, labels, false}},
+                     {{DType::kI32, {c.tokens}, kTokenAxis}, labels, false}},
           .build =
               [c, wanted](Builder& b, const std::vector<ValueId>& in) {
                 const LogProb result = linear_log_prob(b, in[0], in[1], in[2], c.temperature);
@@ -92,7 +92,7 @@ TEST_CASE("log-probabilities, entropies and their gradients equal those in float
 TEST_CASE("several chunks of logits give what one gives") {
   const Case c{40, 4, 1'000'003};
   const OperationCase test = make_case(c, Wanted::kBoth);
-  Graph graph{.tokens = c.tokens};
+  Graph graph{.axes = {{"tokens", c.tokens}}};
   Builder b(graph);
   std::map<ValueId, Numbers> inputs;
   std::vector<ValueId> ids;
@@ -115,13 +115,13 @@ TEST_CASE("several chunks of logits give what one gives") {
 TEST_CASE("the fused cross-entropy is the special case of equal weights: loss and gradients are the same") {
   const Case c{33, 24, 77};
   const OperationCase test = make_case(c, Wanted::kLogProb);
-  Graph graph{.tokens = c.tokens};
+  Graph graph{.axes = {{"tokens", c.tokens}}};
   Builder b(graph);
   const ValueId x = b.input("x", test.inputs[0].type, ValueKind::kTrainableWeight);
   const ValueId w = b.input("w", test.inputs[1].type, ValueKind::kTrainableWeight);
   const ValueId labels = b.input("labels", test.inputs[2].type, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
-  const ValueId minus_scale = b.input("minus", {DType::kF32, {c.tokens}, true}, ValueKind::kBatch);
+  const ValueId minus_scale = b.input("minus", {DType::kF32, {c.tokens}, kTokenAxis}, ValueKind::kBatch);
   const std::map<ValueId, Numbers> inputs = {{x, test.inputs[0].numbers},
                                              {w, test.inputs[1].numbers},
                                              {labels, test.inputs[2].numbers},
@@ -141,11 +141,11 @@ TEST_CASE("the fused cross-entropy is the special case of equal weights: loss an
 }
 
 TEST_CASE("a token that is certain has an entropy of zero, and no infinity") {
-  Graph graph{.tokens = 1};
+  Graph graph{.axes = {{"tokens", 1}}};
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kF32, {1, 1}, true}, ValueKind::kFrozenWeight);
+  const ValueId x = b.input("x", {DType::kF32, {1, 1}, kTokenAxis}, ValueKind::kFrozenWeight);
   const ValueId w = b.input("w", {DType::kF32, {3, 1}}, ValueKind::kFrozenWeight);
-  const ValueId labels = b.input("labels", {DType::kI32, {1}, true}, ValueKind::kBatch);
+  const ValueId labels = b.input("labels", {DType::kI32, {1}, kTokenAxis}, ValueKind::kBatch);
   const LogProb result = linear_log_prob(b, x, w, labels);
   const Run run(graph, {{x, {100}}, {w, {10, 0, -10}}, {labels, {0}}});
   CHECK(run.numbers(result.log_prob) == Numbers{0});

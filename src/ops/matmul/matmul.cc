@@ -50,8 +50,8 @@ namespace {
 
 // Tokens may be the rows of a, and then of the result, or what both are contracted over.
 void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
-  const bool contracted = shape.transpose_a && a.per_token;
-  const bool allowed = contracted ? b.per_token && !shape.transpose_b : !b.per_token;
+  const bool contracted = shape.transpose_a && a.follows_axis();
+  const bool allowed = contracted ? b.axis == a.axis && !shape.transpose_b : !b.follows_axis();
   if (!allowed) {
     throw input_error(op, "expected tokens as rows of a or contracted in both, got {}{} and {}{}; transpose one",
                       to_string(a), shape.transpose_a ? " transposed" : "", to_string(b),
@@ -75,16 +75,16 @@ std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const
   }
   expect_tokens_fit(op, a, b, shape);
   const ValueType out{
-      static_cast<DType>(attributes.integer("dtype")), {shape.m, shape.n}, a.per_token && !shape.transpose_a};
+      static_cast<DType>(attributes.integer("dtype")), {shape.m, shape.n}, shape.transpose_a ? kNoAxis : a.axis};
   expect_real(op, "the result", out);
   if (inputs[2] != nullptr) {
     expect_real(op, "addend", *inputs[2]);
-    expect_same(op, "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.per_token});
+    expect_same(op, "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.axis});
   }
   if (inputs[3] != nullptr) {
     expect_real(op, "bias", *inputs[3]);
     expect_same(op, "bias", *inputs[3], {inputs[3]->dtype, {shape.n}});
-    if (shape.transpose_a && a.per_token) {
+    if (shape.transpose_a && a.follows_axis()) {
       throw input_error(op, "expected no bias where tokens are contracted, got {}; add it to what that gives",
                         to_string(*inputs[3]));
     }

@@ -68,7 +68,7 @@ TEST_CASE("bias and addend of any type go into a product's sums before they are 
     const bool has_addend = bits < 32;
     const DType out = has_addend ? type(4) : type(2);
     OperationCase test{.tokens = tokens,
-                       .inputs = {{{type(0), {tokens, k}, true}, random_numbers(tokens * k, 1)},
+                       .inputs = {{{type(0), {tokens, k}, kTokenAxis}, random_numbers(tokens * k, 1)},
                                   {{type(1), {n, k}}, random_numbers(n * k, 2)},
                                   {{type(2), {n}}, random_numbers(n, 3)}},
                        .build =
@@ -89,7 +89,7 @@ TEST_CASE("bias and addend of any type go into a product's sums before they are 
                              for (size_t i = 0; i < sums.size(); ++i) sums[i] += in[2][i % n];
                              return sums;
                            }};
-    if (has_addend) test.inputs.push_back({{type(3), {tokens, n}, true}, random_numbers(tokens * n, 4)});
+    if (has_addend) test.inputs.push_back({{type(3), {tokens, n}, kTokenAxis}, random_numbers(tokens * n, 4)});
     check_operation(test);
   }
 }
@@ -98,8 +98,8 @@ TEST_CASE("a product of two streams contracts over the tokens, however few there
   constexpr int64_t tokens = 9, m = 4, n = 5;
   check_operation(
       {.tokens = tokens,
-       .inputs = {{{DType::kF32, {tokens, m}, true}, random_numbers(tokens * m, 1)},
-                  {{DType::kF32, {tokens, n}, true}, random_numbers(tokens * n, 2)}},
+       .inputs = {{{DType::kF32, {tokens, m}, kTokenAxis}, random_numbers(tokens * m, 1)},
+                  {{DType::kF32, {tokens, n}, kTokenAxis}, random_numbers(tokens * n, 2)}},
        .build = [](Builder& b,
                    const std::vector<ValueId>& in) { return ops::matmul(b, in[0], in[1], {.transpose_a = true}); },
        .reference =
@@ -111,9 +111,9 @@ TEST_CASE("a product of two streams contracts over the tokens, however few there
 TEST_CASE("a product that contracts over the tokens is not per token") {
   Graph graph;
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kBF16, {8, 3}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kBF16, {8, 3}, kTokenAxis}, ValueKind::kBatch);
   const ValueId w = b.input("w", {DType::kBF16, {5, 3}}, ValueKind::kBatch);
-  CHECK(b.type(ops::linear(b, x, w)) == ValueType{DType::kBF16, {8, 5}, true});
+  CHECK(b.type(ops::linear(b, x, w)) == ValueType{DType::kBF16, {8, 5}, kTokenAxis});
   CHECK(b.type(ops::matmul(b, x, x, {.transpose_a = true, .out_dtype = DType::kF32})) ==
         ValueType{DType::kF32, {3, 3}});
 }
@@ -121,7 +121,7 @@ TEST_CASE("a product that contracts over the tokens is not per token") {
 TEST_CASE("matmul refuses operands that do not fit") {
   Graph graph;
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kF32, {8, 3}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kF32, {8, 3}, kTokenAxis}, ValueKind::kBatch);
   const ValueId w = b.input("w", {DType::kF32, {5, 4}}, ValueKind::kBatch);
   const ValueId n = b.input("n", {DType::kI32, {5, 3}}, ValueKind::kBatch);
   const ValueId v = b.input("v", {DType::kF32, {3}}, ValueKind::kBatch);

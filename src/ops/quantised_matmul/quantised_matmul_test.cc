@@ -122,7 +122,7 @@ TEST_CASE("a product with codes and its gradient agree with float64 for every fo
         const CodedWeight weight(format, 19, 23, dtype);  // blocks run over the ends of rows
         const int64_t k = transpose ? weight.columns : weight.rows, n = transpose ? weight.rows : weight.columns;
         OperationCase test{.tokens = tokens,
-                           .inputs = {{{dtype, {tokens, k}, true}, random_numbers(tokens * k, 1)}},
+                           .inputs = {{{dtype, {tokens, k}, kTokenAxis}, random_numbers(tokens * k, 1)}},
                            .build =
                                [&](Builder& b, const std::vector<ValueId>& in) {
                                  return product(b, in, weight,
@@ -135,7 +135,7 @@ TEST_CASE("a product with codes and its gradient agree with float64 for every fo
                                  return out;
                                }};
         test.inputs.insert(test.inputs.end(), weight.parts.begin(), weight.parts.end());
-        test.inputs.push_back({{dtype, {tokens, n}, true}, random_numbers(tokens * n, 2)});
+        test.inputs.push_back({{dtype, {tokens, n}, kTokenAxis}, random_numbers(tokens * n, 2)});
         check_operation(test);
       }
     }
@@ -157,7 +157,7 @@ TEST_CASE("a product with codes has the bits of the product with what they stand
           const int64_t k = transpose ? size.columns : size.rows;
           Graph graph;
           Builder b(graph);
-          graph.tokens = size.tokens;
+          graph.axes = {{"tokens", size.tokens}};
           std::map<ValueId, Numbers> inputs;
           const auto add = [&](const std::string& name, const ValueType& type, const Numbers& numbers) {
             const ValueId id = b.input(name, type, ValueKind::kBatch);
@@ -165,7 +165,7 @@ TEST_CASE("a product with codes has the bits of the product with what they stand
             return id;
           };
           std::vector<ValueId> in = {
-              add("x", {dtype, {size.tokens, k}, true}, rounded(random_numbers(size.tokens * k, 3), dtype))};
+              add("x", {dtype, {size.tokens, k}, kTokenAxis}, rounded(random_numbers(size.tokens * k, 3), dtype))};
           for (const OperandCase& part : weight.parts)
             in.push_back(add("part" + std::to_string(in.size()), part.type, part.numbers));
           const ValueId dense = add("w", {dtype, {size.rows, size.columns}}, weight.elements);
@@ -227,8 +227,8 @@ TEST_CASE("a weight may be decoded in pieces, wherever they begin") {
 TEST_CASE("parts that are not those of the format are refused") {
   Graph graph;
   Builder b(graph);
-  graph.tokens = 4;
-  const ValueId x = b.input("x", {DType::kF32, {4, 64}, true}, ValueKind::kBatch);
+  graph.axes = {{"tokens", 4}};
+  const ValueId x = b.input("x", {DType::kF32, {4, 64}, kTokenAxis}, ValueKind::kBatch);
   const ValueId codes = b.input("codes", {DType::kU8, {64 * 8}}, ValueKind::kFrozenWeight);
   const ValueId scales = b.input("scales", {DType::kF32, {16}}, ValueKind::kFrozenWeight);
   const ValueId few = b.input("few", {DType::kF32, {15}}, ValueKind::kFrozenWeight);

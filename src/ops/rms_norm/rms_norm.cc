@@ -26,7 +26,7 @@ void expect_operands(std::string_view op, const ValueType& x, const ValueType& w
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   const ValueType &x = *inputs[0], &w = *inputs[1];
   expect_operands("rms_norm", x, w);
-  return {x, {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.per_token}};
+  return {x, {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.axis}};
 }
 
 // Inputs x, w, rstd, dy, the addends of dx and dw (each may be absent); outputs dx and, where "weight_dtype" is set,
@@ -35,7 +35,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   constexpr std::string_view kName = "rms_norm_grad";
   const ValueType &x = *inputs[0], &w = *inputs[1];
   expect_operands(kName, x, w);
-  expect_same(kName, "rstd", *inputs[2], {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.per_token});
+  expect_same(kName, "rstd", *inputs[2], {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.axis});
   expect_same(kName, "dy", *inputs[3], x);
   if (inputs[4] != nullptr) expect_same(kName, "the addend of dx", *inputs[4], x);
   std::vector<ValueType> outputs = {x};

@@ -29,7 +29,7 @@ Numbers reference_norm(const std::vector<Numbers>& in) {
 
 OperationCase norm_case(int64_t tokens, int64_t width, int64_t group, DType dtype, DType weight) {
   return {.tokens = tokens,
-          .inputs = {{{dtype, {tokens, width}, true}, random_numbers(tokens * width, 1)},
+          .inputs = {{{dtype, {tokens, width}, kTokenAxis}, random_numbers(tokens * width, 1)},
                      {{weight, {group}}, random_numbers(group, 2)}},
           .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::rms_norm(b, in[0], in[1], kEps); },
           .reference = reference_norm};

@@ -46,8 +46,8 @@ TEST_CASE("rope rotates pairs of halves, near the start and at far positions") {
       constexpr int64_t kTokens = 5;
       check_operation(
           {.tokens = kTokens,
-           .inputs = {{{dtype, {kTokens, 3 * size}, true}, random_numbers(kTokens * 3 * size, 1)},
-                      {{DType::kI32, {kTokens}, true}, {0, 1, 77, 4096, 131071}, false},
+           .inputs = {{{dtype, {kTokens, 3 * size}, kTokenAxis}, random_numbers(kTokens * 3 * size, 1)},
+                      {{DType::kI32, {kTokens}, kTokenAxis}, {0, 1, 77, 4096, 131071}, false},
                       {{DType::kF32, {size / 2}}, frequencies(size / 2), false}},
            .build = [&](Builder& b,
                         const std::vector<ValueId>& in) { return ops::rope(b, in[0], in[1], in[2], size, kScaling); },
@@ -57,10 +57,10 @@ TEST_CASE("rope rotates pairs of halves, near the start and at far positions") {
 }
 
 TEST_CASE("rope refuses heads that do not divide the row and tables of another size") {
-  Graph graph{.tokens = 4};
+  Graph graph{.axes = {{"tokens", 4}}};
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kF32, {4, 12}, true}, ValueKind::kBatch);
-  const ValueId positions = b.input("positions", {DType::kI32, {4}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kF32, {4, 12}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId positions = b.input("positions", {DType::kI32, {4}, kTokenAxis}, ValueKind::kBatch);
   const ValueId inv_freq = b.input("inv_freq", {DType::kF32, {2}}, ValueKind::kBatch);
   CHECK_THROWS_WITH((void)ops::rope(b, x, positions, inv_freq, 8),
                     "[rope] expected a head size that divides 12, got 8; check the model's sizes");

@@ -15,7 +15,7 @@ TEST_CASE("sum_rows adds up the rows, however few there are, and what was there 
     for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{5, 19}, {70, 19}, {1100, 7}, {20, 300}}) {
       for (const bool addend : {false, true}) {
         OperationCase test{.tokens = tokens,
-                           .inputs = {{{dtype, {tokens, width}, true}, random_numbers(tokens * width, 1), false}},
+                           .inputs = {{{dtype, {tokens, width}, kTokenAxis}, random_numbers(tokens * width, 1), false}},
                            .build =
                                [](Builder& b, const std::vector<ValueId>& in) {
                                  return ops::sum_rows(b, in[0], in.size() > 1 ? in[1] : kNone, DType::kF32);
@@ -34,9 +34,9 @@ TEST_CASE("sum_rows adds up the rows, however few there are, and what was there 
 }
 
 TEST_CASE("sum_rows refuses an addend of another width or type than its result") {
-  Graph graph{.tokens = 4};
+  Graph graph{.axes = {{"tokens", 4}}};
   Builder b(graph);
-  const ValueId x = b.input("x", {DType::kBF16, {4, 3}, true}, ValueKind::kBatch);
+  const ValueId x = b.input("x", {DType::kBF16, {4, 3}, kTokenAxis}, ValueKind::kBatch);
   const ValueId addend = b.input("addend", {DType::kF32, {4}}, ValueKind::kBatch);
   CHECK_THROWS_WITH((void)ops::sum_rows(b, x, addend, DType::kF32),
                     "[sum_rows] expected the addend as f32[3], got f32[4]; cast it or check the model's sizes");

@@ -24,7 +24,7 @@ ValueId build_swiglu(Builder& b, const std::vector<ValueId>& in) { return ops::s
 
 TEST_CASE("swiglu and its gradients agree with float64") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const ValueType type{dtype, {6, 53}, true};
+    const ValueType type{dtype, {6, 53}, kTokenAxis};
     check_operation({.tokens = 6,
                      .inputs = {{type, random_numbers(318, 1, 6)}, {type, random_numbers(318, 2)}},
                      .build = build_swiglu,

@@ -43,7 +43,7 @@ void run(Executor& executor, const CachedModelGraph& model, std::span<const Piec
       own[count] = narrow<int32_t>(sequence.first_row + sequence.cached);
     }
   }
-  executor.set_tokens(count);
+  executor.set_rows(kTokenAxis, count);
   executor.run(0);
 }
 
@@ -77,7 +77,7 @@ class Batch {
 
   // Prompts get rows in their order, so that none waits for ever.
   void admit() {
-    while (next_ < prompts_.size() && std::ssize(sequences_) < programs_.graphs.decode.graph.tokens) {
+    while (next_ < prompts_.size() && std::ssize(sequences_) < programs_.graphs.decode.graph.tokens()) {
       const Prompt& prompt = prompts_[next_];
       SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
       const std::optional<int64_t> first = rows_.take(prompt.sequence_tokens());
@@ -90,7 +90,7 @@ class Batch {
 
   // All tokens of prompts but the last of each, which is the first to be decoded.
   void feed_prompts() {
-    const int64_t capacity = programs_.graphs.prompt.graph.tokens;
+    const int64_t capacity = programs_.graphs.prompt.graph.tokens();
     std::vector<Piece> pieces;
     int64_t count = 0;
     const auto flush = [&] {

@@ -2,7 +2,7 @@
 
 namespace spillway::train {
 
-ValueType i32_per_token(const Graph& graph, const ModelGraph&) { return {DType::kI32, {graph.tokens}, true}; }
+ValueType i32_per_token(const Graph& graph, const ModelGraph&) { return {DType::kI32, {graph.tokens()}, kTokenAxis}; }
 
 AppendedObjective append_objective(Builder& builder, const Objective& objective, const ModelGraph& model,
                                    ops::LossGradients gradients) {
