@@ -28,7 +28,7 @@ constexpr int64_t kTokens = 4, kWidth = 6, kInner = 8, kVocabulary = 11;
 // Two blocks of a norm and a gated feed-forward between a tied embedding and head; norms and updates at the end of the
 // backward section.
 struct Network {
-  Graph graph{.name = "training", .tokens = kTokens};
+  Graph graph{.name = "training", .axes = {{"tokens", kTokens}}};
   std::vector<WeightGradient> gradients;
   OpId first = 0, end = 0;  // of the norms and updates
   OpId backward_begin = 0;
@@ -205,7 +205,7 @@ TEST_CASE("an update too early for recomputation is reported, although nobody re
 }
 
 TEST_CASE("a chain of updates keeps its order, and what depends on a placed operation follows it") {
-  Graph graph{.name = "chain", .tokens = 1};
+  Graph graph{.name = "chain", .axes = {{"tokens", 1}}};
   Builder b(graph);
   const ValueType type{DType::kF32, {4}};
   const ValueId w = b.input("w", type, ValueKind::kTrainableWeight);

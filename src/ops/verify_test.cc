@@ -19,7 +19,7 @@ namespace {
 
 // One linear layer with its loss, gradient accumulation and AdamW.
 struct Training {
-  Graph graph{.name = "training", .tokens = 4};
+  Graph graph{.name = "training", .axes = {{"tokens", 4}}};
   ValueId x, w, m, v, accumulator, rate, gradient, loss, hidden;
 
   Training() {
@@ -120,7 +120,7 @@ TEST_CASE("types other than the inferred, equal names, sections out of order and
   CHECK(t.reports("goes back to an earlier section"));
   t = Training();
   t.graph.axes = {{"tokens", 8}};
-  CHECK(t.reports("x is per token, but f32[4t, 3] has not 8 rows"));
+  CHECK(t.reports("x follows tokens, but f32[4t, 3] has not 8 rows"));
   t = Training();
   t.graph.ops[1].outputs.pop_back();
   CHECK(t.reports("has 2 outputs instead of 3"));

@@ -153,7 +153,7 @@ TEST_CASE("where steps are traced, nothing is captured before five of them are o
 }
 
 TEST_CASE("captured work is replayed for its own number of rows only, and reads the batch anew") {
-  Graph graph{.name = "rows", .tokens = 8};
+  Graph graph{.name = "rows", .axes = {{"tokens", 8}}};
   Builder b(graph);
   const ValueId batch = b.input("batch", {DType::kU8, {8, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kCount, {batch}, {})};
@@ -197,7 +197,7 @@ TEST_CASE("a queue whose capture an error ended does its work as before") {
 }
 
 TEST_CASE("a batch value is sent again where it has been asked for again, and only then") {
-  Graph graph{.name = "sent", .tokens = 4};
+  Graph graph{.name = "sent", .axes = {{"tokens", 4}}};
   Builder b(graph);
   const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kCount, {batch}, {})};

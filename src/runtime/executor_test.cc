@@ -260,7 +260,7 @@ TEST_CASE("the content of a large value on disk or in a file passes through the 
 }
 
 TEST_CASE("copies move the rows of the stream, and all of what stays") {
-  Graph graph{.name = "rows", .tokens = 8};
+  Graph graph{.name = "rows", .axes = {{"tokens", 8}}};
   Builder b(graph);
   const ValueType type{DType::kU8, {8, 3}, kTokenAxis};
   const ValueId batch = b.input("batch", type, ValueKind::kBatch);
