@@ -42,21 +42,20 @@ TEST_CASE("matmul and its gradients agree with float64 for every transposition")
       const ops::MatmulOptions options{
           .transpose_a = which % 2 == 1, .transpose_b = which >= 2, .alpha = which == 0 ? 1.0 : 0.75};
       const AxisId axis = options.transpose_a ? kNoAxis : kTokenAxis;
-      check_operation(
-          {.tokens = m,
-           .inputs = {{{dtype, stored(m, k, options.transpose_a), axis}, random_numbers(m * k, 1)},
-                      {{dtype, stored(k, n, options.transpose_b)}, random_numbers(k * n, 2)},
-                      {{dtype, {m, n}, axis}, random_numbers(m * n, 3)}},
-           .build =
-               [&](Builder& b, const std::vector<ValueId>& in) {
-                 ops::MatmulOptions with_addend = options;
-                 with_addend.addend = in[2];
-                 return ops::matmul(b, in[0], in[1], with_addend);
-               },
-           .reference =
-               [&](const std::vector<Numbers>& in) {
-                 return reference_product(in, static_cast<int64_t>(in[0].size()) / k, n, k, options);
-               }});
+      check_operation({.tokens = m,
+                       .inputs = {{{dtype, stored(m, k, options.transpose_a), axis}, random_numbers(m * k, 1)},
+                                  {{dtype, stored(k, n, options.transpose_b)}, random_numbers(k * n, 2)},
+                                  {{dtype, {m, n}, axis}, random_numbers(m * n, 3)}},
+                       .build =
+                           [&](Builder& b, const std::vector<ValueId>& in) {
+                             ops::MatmulOptions with_addend = options;
+                             with_addend.addend = in[2];
+                             return ops::matmul(b, in[0], in[1], with_addend);
+                           },
+                       .reference =
+                           [&](const std::vector<Numbers>& in) {
+                             return reference_product(in, static_cast<int64_t>(in[0].size()) / k, n, k, options);
+                           }});
     }
   }
 }
