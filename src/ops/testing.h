@@ -42,8 +42,8 @@ void set_device(TestDevice& device);
 
 struct RunOptions {
   int threads = 1;
-  int64_t rows = -1;      // how many tokens the stream holds; -1: as many as planned
-  bool in_place = false;  // every output that may take an input's place does so
+  std::vector<int64_t> rows = {};  // by axis, how many there are; -1, or no number: as many as planned
+  bool in_place = false;           // every output that may take an input's place does so
 };
 
 // Executes a graph once, from the first operation to the last. Buffers have their exact size, between guards that must
@@ -51,7 +51,7 @@ struct RunOptions {
 // Every breach is a failed doctest CHECK.
 class Run {
  public:
-  // Numbers of a per-token input may be those of all tokens: the first rows are taken.
+  // Numbers of an input that follows an axis may be those of its capacity: the first rows are taken.
   Run(const Graph& graph, const std::map<ValueId, Numbers>& inputs, const RunOptions& options = {});
   ~Run();
 
@@ -68,11 +68,15 @@ struct OperandCase {
   ValueType type;
   Numbers numbers;
   bool differentiate = true;
-  bool at_most_rows = false;  // numbers above the rows of a run become its rows: offsets into a shorter stream
+  bool at_most_rows = false;  // numbers above the tokens of a run become that number: offsets into a shorter stream
 };
+
+// The second axis of a case.
+constexpr AxisId kRowAxis{1};
 
 struct OperationCase {
   int64_t tokens = 0;
+  int64_t rows = 0;  // of kRowAxis; 0: the case has one axis alone
   std::vector<OperandCase> inputs;
   // Appends what is tested and returns the output to look at.
   std::function<ValueId(Builder&, const std::vector<ValueId>&)> build;
@@ -85,8 +89,8 @@ struct OperationCase {
 };
 
 // Checks the output against the reference and the gradients against central differences of the reference, with and
-// without accumulators, for all rows and fewer, on every instruction set that this CPU has; and that threads and
-// in-place change no bit.
+// without accumulators, for all rows of each axis and fewer, on every instruction set that this CPU has; and that
+// threads and in-place change no bit.
 void check_operation(const OperationCase& test);
 
 // Runs a graph on the device under test and on every instruction set of the CPU: all of them give the same bits.

@@ -161,6 +161,19 @@ ValueId weighted_sum(Builder& builder, ValueId y, ValueId coefficients) {
   return builder.append_one(kWeightedSum, {y, coefficients});
 }
 
+namespace {
+
+using Rows = std::vector<int64_t>;  // by axis; see RunOptions
+
+Shape cut_to_rows(const ValueType& type, const Rows& rows) {
+  Shape shape = type.shape;
+  const auto axis = static_cast<size_t>(type.axis);
+  if (type.follows_axis() && axis < rows.size() && rows[axis] >= 0) shape.set(0, rows[axis]);
+  return shape;
+}
+
+}  // namespace
+
 struct Run::Buffers {
   const Graph& graph;
   RunOptions options;
@@ -171,11 +184,7 @@ struct Run::Buffers {
     for (const Value& value : graph.values) values.emplace_back(shape_of(value).elems() * size_of(value.type.dtype));
   }
 
-  [[nodiscard]] Shape shape_of(const Value& value) const {
-    Shape shape = value.type.shape;
-    if (value.type.follows_axis() && options.rows >= 0) shape.set(0, options.rows);
-    return shape;
-  }
+  [[nodiscard]] Shape shape_of(const Value& value) const { return cut_to_rows(value.type, options.rows); }
 
   void fill(ValueId id, const Numbers& numbers) {
     const Value& value = graph.value(id);
@@ -288,6 +297,7 @@ struct CaseGraph {
 
   CaseGraph(const OperationCase& test, bool accumulate) {
     graph.axes = {{"tokens", test.tokens}};
+    if (test.rows > 0) graph.axes.push_back({"rows", test.rows});
     Builder b(graph);
     for (size_t i = 0; i < test.inputs.size(); ++i) {
       const OperandCase& operand = test.inputs[i];
@@ -320,21 +330,19 @@ struct CaseGraph {
   }
 };
 
-Numbers numbers_for(const OperandCase& operand, int64_t rows) {
+Numbers numbers_for(const OperandCase& operand, const Rows& rows) {
   Numbers numbers = operand.numbers;
   for (double& number : numbers) {
-    if (operand.at_most_rows) number = std::min(number, static_cast<double>(rows));
+    if (operand.at_most_rows) number = std::min(number, static_cast<double>(rows[0]));
   }
   return numbers;
 }
 
-std::vector<Numbers> reference_inputs(const OperationCase& test, int64_t rows) {
+std::vector<Numbers> reference_inputs(const OperationCase& test, const Rows& rows) {
   std::vector<Numbers> inputs;
   for (const OperandCase& operand : test.inputs) {
-    Shape shape = operand.type.shape;
-    if (operand.type.follows_axis()) shape.set(0, rows);
     inputs.push_back(rounded(numbers_for(operand, rows), operand.type.dtype));
-    inputs.back().resize(static_cast<size_t>(shape.elems()));
+    inputs.back().resize(static_cast<size_t>(cut_to_rows(operand.type, rows).elems()));
   }
   return inputs;
 }
@@ -353,7 +361,7 @@ double central_difference(const OperationCase& test, std::vector<Numbers> inputs
   return difference / (2 * kStep);
 }
 
-void check_gradients(const OperationCase& test, const CaseGraph& built, const Run& run, int64_t rows) {
+void check_gradients(const OperationCase& test, const CaseGraph& built, const Run& run, const Rows& rows) {
   const std::vector<Numbers> inputs = reference_inputs(test, rows);
   const Numbers coefficients = test.is_loss ? Numbers{1} : run.numbers(built.coefficients);
   size_t which = 0;
@@ -392,7 +400,7 @@ void for_each_instruction_set(const Body& body) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-void check_rows(const OperationCase& test, CaseGraph& built, int64_t rows) {
+void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     built.numbers[built.inputs[i]] = numbers_for(test.inputs[i], rows);
   }
@@ -413,6 +421,14 @@ void check_rows(const OperationCase& test, CaseGraph& built, int64_t rows) {
   }
 }
 
+// All, and fewer where an operand follows the axis.
+Rows rows_to_try(const OperationCase& test, AxisId axis, int64_t capacity) {
+  for (const OperandCase& operand : test.inputs) {
+    if (operand.type.axis == axis) return {capacity, capacity / 2, 1, 0};
+  }
+  return {capacity};
+}
+
 }  // namespace
 
 void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inputs, const RunOptions& options) {
@@ -426,17 +442,16 @@ void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inp
 }
 
 void check_operation(const OperationCase& test) {
-  bool per_token = false;
-  for (const OperandCase& operand : test.inputs) per_token = per_token || operand.type.follows_axis();
-  std::vector<int64_t> all_rows = {test.tokens};
-  if (per_token) all_rows = {test.tokens, test.tokens / 2, 1, 0};
   for (const bool accumulate : {false, true}) {
     CAPTURE(accumulate);
     CaseGraph built(test, accumulate);
     for (const std::string& violation : verify(built.graph)) FAIL_CHECK(violation);
-    for (const int64_t rows : all_rows) {
-      CAPTURE(rows);
-      check_rows(test, built, rows);
+    for (const int64_t tokens : rows_to_try(test, kTokenAxis, test.tokens)) {
+      for (const int64_t rows : rows_to_try(test, kRowAxis, test.rows)) {
+        CAPTURE(tokens);
+        CAPTURE(rows);
+        check_rows(test, built, {tokens, rows});
+      }
     }
     if (built.gradients.empty()) return;
   }

@@ -102,8 +102,8 @@ struct Cache {
                  options);
     };
     const auto rows = static_cast<int64_t>(own.size());
-    const Run result = run_with({.rows = rows});
-    const bool same_bits = result == run_with({.threads = 3, .rows = rows, .in_place = true});
+    const Run result = run_with({.rows = {rows}});
+    const bool same_bits = result == run_with({.threads = 3, .rows = {rows}, .in_place = true});
     CHECK(same_bits);
     k = result.numbers(step.k_next);
     v = result.numbers(step.v_next);

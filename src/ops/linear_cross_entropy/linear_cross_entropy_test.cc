@@ -117,7 +117,7 @@ TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float
     // The gradient of bf16 logits is bf16; a product over a million columns loses digits in f32.
     const double tolerance = c.dtype == DType::kBF16 ? 4e-3 : c.vocabulary < 1000 ? 2e-6 : 2e-5;
     for (const int64_t rows : {c.tokens, c.tokens / 2, int64_t{0}}) {
-      const Run run(f.graph, f.inputs, {.threads = 2, .rows = rows});
+      const Run run(f.graph, f.inputs, {.threads = 2, .rows = {rows}});
       const Reference want = reference(c, f.x, f.w, f.labels, kScale, rows);
       check_close(run.numbers(f.loss), {want.loss}, DType::kF32, 2e-6);
       CHECK(run.numbers(f.correct) == Numbers{want.correct});
