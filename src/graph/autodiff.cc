@@ -12,6 +12,7 @@ std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const Weig
   std::vector<bool> depends(graph.values.size(), false);
   for (const WeightGradient& w : weights) depends[static_cast<size_t>(w.weight)] = true;
   for (const Operation& op : graph.ops) {
+    if (op.def->stops_gradients) continue;
     bool any = false;
     for (const ValueId id : op.inputs) any = any || (id != kNone && depends[static_cast<size_t>(id)]);
     if (!any) continue;
@@ -52,7 +53,7 @@ void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> w
     bool leads_to_weight = false;
     for (const ValueId input : op.inputs)
       leads_to_weight = leads_to_weight || (input != kNone && wanted[static_cast<size_t>(input)]);
-    if (!flows || !leads_to_weight) continue;
+    if (!flows || !leads_to_weight || op.def->stops_gradients) continue;
     if (!op.def->vjp) {
       throw input_error(op.def->name,
                         "expected a differentiable operation on the way to a trainable weight, got {}; "

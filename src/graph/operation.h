@@ -54,6 +54,9 @@ struct OpDef {
   // so lifetimes need no special case. Null: not differentiable.
   void (*vjp)(VjpContext& context) = nullptr;
 
+  // Gradients take the outputs to be constants: what led to the inputs gets none from here. It needs no vjp.
+  bool stops_gradients = false;
+
   Cost (*cost)(TypeList inputs, TypeList outputs, const Attributes& attributes) = nullptr;
 
   // Scratch that the kernel is granted, for the types with all tokens and this many threads. Null: none. What fits T

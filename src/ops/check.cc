@@ -6,6 +6,10 @@ void expect_real(std::string_view op, std::string_view what, const ValueType& ty
   if (!is_real(type.dtype)) throw input_error(op, "expected {} in f32 or bf16, got {}; cast it", what, to_string(type));
 }
 
+void expect_f32(std::string_view op, std::string_view what, const ValueType& type) {
+  if (type.dtype != DType::kF32) throw input_error(op, "expected {} in f32, got {}; cast it", what, to_string(type));
+}
+
 void expect_rank(std::string_view op, std::string_view what, const ValueType& type, int rank) {
   if (type.shape.rank() != rank)
     throw input_error(op, "expected {} with {} axes, got {}; reshape it", what, rank, to_string(type));

@@ -15,6 +15,7 @@ namespace spillway::ops {
 
 // Each throws InputError "[op] expected <what> ..., got <type>; ..." where `type` breaks the rule.
 void expect_real(std::string_view op, std::string_view what, const ValueType& type);
+void expect_f32(std::string_view op, std::string_view what, const ValueType& type);
 void expect_rank(std::string_view op, std::string_view what, const ValueType& type, int rank);
 void expect_shape(std::string_view op, std::string_view what, const ValueType& type, const Shape& shape);
 void expect_same(std::string_view op, std::string_view what, const ValueType& type, const ValueType& like);
