@@ -41,8 +41,8 @@ def definitions(source):
 
 
 def function_body(source, name):
-    match = re.search(rf"^void {name}\(VjpContext& \w+\) \{{(.*?)^\}}", source, re.MULTILINE | re.DOTALL)
-    return match.group(1) if match else ""
+    match = re.search(rf"^void {name}\(VjpContext& \w+\) \{{(?:([^\n]+)\}}$|(.*?)^\}})", source, re.MULTILINE | re.DOTALL)
+    return match.group(1) or match.group(2) if match else ""
 
 
 def gradient(source, fields, names, constants):
@@ -51,7 +51,7 @@ def gradient(source, fields, names, constants):
         return ""
     body = function_body(source, match.group(1))
     called = [constants[name] for name in re.findall(r"\bk\w+", body) if name in constants]
-    called += [name for name in re.findall(r"\b(\w+)\((?:context\.)?builder", body) if name in names]
+    called += [name for name in re.findall(r"\b(\w+)\((?:(?:context\.)?builder|b\b)", body) if name in names]
     seen = list(dict.fromkeys(called))
     return ", ".join(f"`{name}`" for name in seen) if seen else "the cotangent"
 
@@ -65,6 +65,22 @@ def purpose(header):
         lines.append(line.lstrip("/ "))
     first = " ".join(lines).split("  ")[0]
     return re.split(r"(?<=\w)[.:](?= [A-Z]|$)", first)[0].rstrip(".").replace("|", "\\|")
+
+
+def purpose_of(name, folder, header):
+    """What an operation computes: by the comment of its builder function, or of the folder, where that says it."""
+    if name.endswith("_grad"):
+        return f"the gradient of `{name.removesuffix('_grad')}`"
+    lines = header.splitlines()
+    at = next((i for i, line in enumerate(lines) if re.search(rf"\b{name}\(Builder& ", line)), None)
+    if name == folder or at is None:
+        return purpose(header)
+    while not lines[at].startswith("//"):
+        at -= 1
+    first = at
+    while lines[first - 1].startswith("//"):
+        first -= 1
+    return purpose("\n".join(lines[first:at + 1]).split("\n//\n")[-1])
 
 
 def folders():
@@ -87,7 +103,7 @@ def page():
     rows = []
     for folder, source in sources.items():
         for name, fields in sorted(definitions(source), key=lambda one: one[0] != folder):
-            of = purpose(read(f"{paths[folder]}.h")) if name == folder else f"the gradient of `{folder}`"
+            of = purpose_of(name, folder, read(f"{paths[folder]}.h"))
             places = re.search(r"\.in_place = \{(\{.*?\})\}", fields)
             pairs = re.findall(r"\{(\d), (\d)\}", places.group(1)) if places else []
             updates = ".in_place = update_in_place" in fields

@@ -1,0 +1,264 @@
+#include "ops/pointwise/pointwise.h"
+
+#include <limits>
+
+#include "backend/kernel.h"
+#include "graph/autodiff.h"
+#include "ops/add/add.h"
+#include "ops/check.h"
+#include "ops/pointwise/functions.h"
+#include "ops/row_sum/row_sum.h"
+
+namespace spillway::ops::pointwise {
+namespace {
+
+std::vector<ValueType> infer_unary(TypeList inputs, const Attributes&) {
+  expect_f32("pointwise", "x", *inputs[0]);
+  return {*inputs[0]};
+}
+
+std::vector<ValueType> infer_binary(TypeList inputs, const Attributes&) {
+  expect_f32("pointwise", "x", *inputs[0]);
+  const ValueType &x = *inputs[0], &y = *inputs[1];
+  if (y != ValueType{DType::kF32, {1}}) expect_same("pointwise", "y", y, x);
+  return {x};
+}
+
+// The cotangent of a second operand; one number stands for all of x's and gets what they get together.
+void add_to_second(VjpContext& context, ValueId cotangent) {
+  Builder& b = context.builder();
+  const bool is_one_for_all = b.type(cotangent) != context.input_type(1);
+  context.add(1, is_one_for_all ? row_sum(b, cotangent) : cotangent);
+}
+
+ValueId minus(Builder& builder, ValueId x) { return affine(builder, x, -1); }
+
+void affine_vjp(VjpContext& context) {
+  if (context.wants(0))
+    context.add(0, affine(context.builder(), context.cotangent(0), context.attributes().real("factor")));
+}
+
+void min_with_vjp(VjpContext& context) {
+  context.add(
+      0, where_below(context.builder(), context.cotangent(0), context.input(0), context.attributes().real("limit")));
+}
+
+void max_with_vjp(VjpContext& context) {
+  context.add(
+      0, where_above(context.builder(), context.cotangent(0), context.input(0), context.attributes().real("limit")));
+}
+
+void relu_vjp(VjpContext& context) {
+  constexpr double kSmallestAboveZero = std::numeric_limits<float>::denorm_min();
+  context.add(0, where_above(context.builder(), context.cotangent(0), context.input(0), kSmallestAboveZero));
+}
+
+void exp_vjp(VjpContext& context) { context.add(0, mul(context.builder(), context.cotangent(0), context.output(0))); }
+
+void log_vjp(VjpContext& context) { context.add(0, div(context.builder(), context.cotangent(0), context.input(0))); }
+
+// sigmoid(x) sigmoid(-x), as 1 - sigmoid(x) has few digits where x is large.
+void sigmoid_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  const ValueId other = sigmoid(b, minus(b, context.input(0)));
+  context.add(0, mul(b, context.cotangent(0), mul(b, context.output(0), other)));
+}
+
+void log_sigmoid_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  context.add(0, mul(b, context.cotangent(0), sigmoid(b, minus(b, context.input(0)))));
+}
+
+// -e^x / (1 - e^x) = -e^(x - y).
+void log1m_exp_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  const ValueId ratio = exp(b, sub(b, context.input(0), context.output(0)));
+  context.add(0, mul(b, context.cotangent(0), minus(b, ratio)));
+}
+
+void square_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  context.add(0, affine(b, mul(b, context.cotangent(0), context.input(0)), 2));
+}
+
+void sub_vjp(VjpContext& context) {
+  if (context.wants(0)) context.add(0, context.cotangent(0));
+  if (context.wants(1)) add_to_second(context, minus(context.builder(), context.cotangent(0)));
+}
+
+void mul_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  if (context.wants(0)) context.add(0, mul(b, context.cotangent(0), context.input(1)));
+  if (context.wants(1)) add_to_second(context, mul(b, context.cotangent(0), context.input(0)));
+}
+
+// Of y: -dy x / y^2, where x / y is the result.
+void div_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  const ValueId of_x = div(b, context.cotangent(0), context.input(1));
+  if (context.wants(0)) context.add(0, of_x);
+  if (context.wants(1)) add_to_second(context, minus(b, mul(b, of_x, context.output(0))));
+}
+
+const OpDef kAffine{.name = "affine",
+                    .infer = infer_unary,
+                    .vjp = affine_vjp,
+                    .cost = memory_cost,
+                    .in_place = {{0, 0}},
+                    .cpu = run_cpu<Affine>,
+                    .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Affine>)};
+
+const OpDef kMinWith{.name = "min_with",
+                     .infer = infer_unary,
+                     .vjp = min_with_vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = run_cpu<MinWith>,
+                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<MinWith>)};
+
+const OpDef kMaxWith{.name = "max_with",
+                     .infer = infer_unary,
+                     .vjp = max_with_vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = run_cpu<MaxWith>,
+                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<MaxWith>)};
+
+const OpDef kRelu{.name = "relu",
+                  .infer = infer_unary,
+                  .vjp = relu_vjp,
+                  .cost = memory_cost,
+                  .in_place = {{0, 0}},
+                  .cpu = run_cpu<Relu>,
+                  .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Relu>)};
+
+const OpDef kExp{.name = "exp",
+                 .infer = infer_unary,
+                 .vjp = exp_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}},
+                 .cpu = run_cpu<Exp>,
+                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Exp>)};
+
+const OpDef kLog{.name = "log",
+                 .infer = infer_unary,
+                 .vjp = log_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}},
+                 .cpu = run_cpu<Log>,
+                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Log>)};
+
+const OpDef kSigmoid{.name = "sigmoid",
+                     .infer = infer_unary,
+                     .vjp = sigmoid_vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = run_cpu<Sigmoid>,
+                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Sigmoid>)};
+
+const OpDef kLogSigmoid{.name = "log_sigmoid",
+                        .infer = infer_unary,
+                        .vjp = log_sigmoid_vjp,
+                        .cost = memory_cost,
+                        .in_place = {{0, 0}},
+                        .cpu = run_cpu<LogSigmoid>,
+                        .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<LogSigmoid>)};
+
+const OpDef kLog1mExp{.name = "log1m_exp",
+                      .infer = infer_unary,
+                      .vjp = log1m_exp_vjp,
+                      .cost = memory_cost,
+                      .in_place = {{0, 0}},
+                      .cpu = run_cpu<Log1mExp>,
+                      .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Log1mExp>)};
+
+const OpDef kSquare{.name = "square",
+                    .infer = infer_unary,
+                    .vjp = square_vjp,
+                    .cost = memory_cost,
+                    .in_place = {{0, 0}},
+                    .cpu = run_cpu<Square>,
+                    .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Square>)};
+
+const OpDef kDetach{.name = "detach",
+                    .infer = infer_unary,
+                    .stops_gradients = true,
+                    .cost = memory_cost,
+                    .in_place = {{0, 0}},
+                    .cpu = run_cpu<Same>,
+                    .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Same>)};
+
+const OpDef kSub{.name = "sub",
+                 .infer = infer_binary,
+                 .vjp = sub_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}, {0, 1}},
+                 .cpu = run_cpu<Sub>,
+                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Sub>)};
+
+const OpDef kMul{.name = "mul",
+                 .infer = infer_binary,
+                 .vjp = mul_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}, {0, 1}},
+                 .cpu = run_cpu<Mul>,
+                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Mul>)};
+
+const OpDef kDiv{.name = "div",
+                 .infer = infer_binary,
+                 .vjp = div_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}, {0, 1}},
+                 .cpu = run_cpu<Div>,
+                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Div>)};
+
+const OpDef kWhereBelow{.name = "where_below",
+                        .infer = infer_binary,
+                        .cost = memory_cost,
+                        .in_place = {{0, 0}, {0, 1}},
+                        .cpu = run_cpu<WhereBelow>,
+                        .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<WhereBelow>)};
+
+const OpDef kWhereAbove{.name = "where_above",
+                        .infer = infer_binary,
+                        .cost = memory_cost,
+                        .in_place = {{0, 0}, {0, 1}},
+                        .cpu = run_cpu<WhereAbove>,
+                        .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<WhereAbove>)};
+
+}  // namespace
+
+ValueId affine(Builder& builder, ValueId x, double factor, double constant) {
+  return builder.append_one(kAffine, {x}, {{"factor", factor}, {"constant", constant}});
+}
+ValueId min_with(Builder& builder, ValueId x, double limit) {
+  return builder.append_one(kMinWith, {x}, {{"limit", limit}});
+}
+ValueId max_with(Builder& builder, ValueId x, double limit) {
+  return builder.append_one(kMaxWith, {x}, {{"limit", limit}});
+}
+ValueId relu(Builder& builder, ValueId x) { return builder.append_one(kRelu, {x}); }
+ValueId exp(Builder& builder, ValueId x) { return builder.append_one(kExp, {x}); }
+ValueId log(Builder& builder, ValueId x) { return builder.append_one(kLog, {x}); }
+ValueId sigmoid(Builder& builder, ValueId x) { return builder.append_one(kSigmoid, {x}); }
+ValueId log_sigmoid(Builder& builder, ValueId x) { return builder.append_one(kLogSigmoid, {x}); }
+ValueId log1m_exp(Builder& builder, ValueId x) { return builder.append_one(kLog1mExp, {x}); }
+ValueId square(Builder& builder, ValueId x) { return builder.append_one(kSquare, {x}); }
+ValueId detach(Builder& builder, ValueId x) { return builder.append_one(kDetach, {x}); }
+
+// One number for all is taken away with its sign changed, which is exact.
+ValueId add(Builder& builder, ValueId x, ValueId y) {
+  if (builder.type(x) == builder.type(y)) return ops::add(builder, x, y);
+  return sub(builder, x, minus(builder, y));
+}
+ValueId sub(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kSub, {x, y}); }
+ValueId mul(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kMul, {x, y}); }
+ValueId div(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kDiv, {x, y}); }
+ValueId where_below(Builder& builder, ValueId x, ValueId y, double limit) {
+  return builder.append_one(kWhereBelow, {x, y}, {{"limit", limit}});
+}
+ValueId where_above(Builder& builder, ValueId x, ValueId y, double limit) {
+  return builder.append_one(kWhereAbove, {x, y}, {{"limit", limit}});
+}
+
+}  // namespace spillway::ops::pointwise

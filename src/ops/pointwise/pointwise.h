@@ -1,0 +1,51 @@
+// Small functions of single numbers, of which the losses of preference objectives are composed: a few operations on one
+// f32 number for each pair of sequences.
+//
+// Operands are f32 of any shape, axes included; a result has x's type. Each function is computed in f64 and rounded
+// once, element by element, so that a row's bits do not depend on the others. They are differentiable unless said
+// otherwise: their gradients are functions of this file. Results may take an operand's place.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace spillway::ops::pointwise {
+
+// factor * x + constant.
+[[nodiscard]] ValueId affine(Builder& builder, ValueId x, double factor, double constant = 0);
+// The smaller of x and the limit; the gradient passes where x is the result, as torch.clamp's does.
+[[nodiscard]] ValueId min_with(Builder& builder, ValueId x, double limit);
+// The larger of the two, likewise.
+[[nodiscard]] ValueId max_with(Builder& builder, ValueId x, double limit);
+// max(x, 0), with no gradient at 0, as torch's.
+[[nodiscard]] ValueId relu(Builder& builder, ValueId x);
+// e^x.
+[[nodiscard]] ValueId exp(Builder& builder, ValueId x);
+// The natural logarithm.
+[[nodiscard]] ValueId log(Builder& builder, ValueId x);
+// 1 / (1 + e^-x).
+[[nodiscard]] ValueId sigmoid(Builder& builder, ValueId x);
+// log sigmoid(x), exact on both sides.
+[[nodiscard]] ValueId log_sigmoid(Builder& builder, ValueId x);
+// log(1 - e^x), exact near 0 and far below, NaN above it (Maechler, Accurately Computing log(1 - exp(-|a|)), 2012).
+[[nodiscard]] ValueId log1m_exp(Builder& builder, ValueId x);
+// x^2.
+[[nodiscard]] ValueId square(Builder& builder, ValueId x);
+// x, as a constant to gradients.
+[[nodiscard]] ValueId detach(Builder& builder, ValueId x);
+
+// Of two numbers each. y has x's type, or it is f32 [1] and stands for as many equal numbers.
+//
+// x + y.
+[[nodiscard]] ValueId add(Builder& builder, ValueId x, ValueId y);
+// x - y.
+[[nodiscard]] ValueId sub(Builder& builder, ValueId x, ValueId y);
+// x * y.
+[[nodiscard]] ValueId mul(Builder& builder, ValueId x, ValueId y);
+// x / y.
+[[nodiscard]] ValueId div(Builder& builder, ValueId x, ValueId y);
+// x where y is at most the limit, else 0. Not differentiable.
+[[nodiscard]] ValueId where_below(Builder& builder, ValueId x, ValueId y, double limit);
+// x where y is at least the limit, else 0. Not differentiable.
+[[nodiscard]] ValueId where_above(Builder& builder, ValueId x, ValueId y, double limit);
+
+}  // namespace spillway::ops::pointwise
