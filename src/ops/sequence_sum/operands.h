@@ -1,0 +1,38 @@
+// The operands of sequence_sum and of its gradient.
+#pragma once
+
+#include "backend/kernel.h"
+#include "ops/optimizers/either_side.h"
+
+namespace spillway::ops {
+
+// Inputs of both; the first is x, or dy in the gradient.
+enum SequenceSumInput : size_t { kX, kWeights, kSeqOffsets };
+
+struct TokenSpan {
+  int64_t begin, end;
+};
+
+// Which tokens a row takes, and by what they are multiplied.
+struct SequenceTokens {
+  const float* weights;  // null: 1
+  const int32_t* offsets;
+  int64_t first, stride;
+
+  explicit SequenceTokens(const KernelArgs& args)
+      : weights(args.inputs[kWeights].as<float>()),
+        offsets(args.inputs[kSeqOffsets].as<int32_t>()),
+        first(args.attributes.integer("first")),
+        stride(args.attributes.integer("stride")) {}
+
+  [[nodiscard]] SPILLWAY_EITHER_SIDE TokenSpan of_row(int64_t row) const {
+    const int64_t sequence = first + row * stride;
+    return {offsets[sequence], offsets[sequence + 1]};
+  }
+  // In f64 the product of two f32 is exact.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE double weighted(float number, int64_t token) const {
+    return weights == nullptr ? double{number} : double{number} * double{weights[token]};
+  }
+};
+
+}  // namespace spillway::ops

@@ -1,0 +1,87 @@
+#include "ops/sequence_sum/sequence_sum.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/testing.h"
+
+using namespace spillway;
+using namespace spillway::ops::testing;
+
+namespace {
+
+constexpr int64_t kTokens = 700;
+const ValueType kPerToken{DType::kF32, {kTokens}, kTokenAxis};
+// Seven sequences, one of them empty, and room for one more.
+const Numbers kOffsets = {0, 1, 30, 330, 330, 600, 611, 690, 690};
+const ValueType kOffsetType{DType::kI32, {static_cast<int64_t>(kOffsets.size())}};
+
+OperationCase make_case(int64_t rows, int64_t first, int64_t stride, bool is_weighted) {
+  OperationCase test{.tokens = kTokens,
+                     .rows = rows,
+                     .inputs = {{kPerToken, random_numbers(kTokens, 1)},
+                                {kPerToken, random_numbers(kTokens, 2), false},
+                                {kOffsetType, kOffsets, false, true},
+                                // So that the case follows the rows, too.
+                                {{DType::kF32, {rows}, kRowAxis}, random_numbers(rows, 3)}}};
+  test.build = [=](Builder& b, const std::vector<ValueId>& in) {
+    const ValueId weights = is_weighted ? in[1] : kNone;
+    return ops::pointwise::mul(b, ops::sequence_sum(b, in[0], weights, in[2], {kRowAxis, first, stride}), in[3]);
+  };
+  test.reference = [=](const std::vector<Numbers>& in) {
+    Numbers out = in[3];
+    for (size_t row = 0; row < out.size(); ++row) {
+      const size_t sequence = static_cast<size_t>(first) + row * static_cast<size_t>(stride);
+      double sum = 0;
+      for (auto t = static_cast<size_t>(in[2][sequence]); t < static_cast<size_t>(in[2][sequence + 1]); ++t)
+        sum += in[0][t] * (is_weighted ? in[1][t] : 1);
+      out[row] *= sum;
+    }
+    return out;
+  };
+  return test;
+}
+
+}  // namespace
+
+TEST_CASE("sums over sequences and their gradients agree with float64, for shorter streams and fewer rows") {
+  for (const bool is_weighted : {false, true}) {
+    CAPTURE(is_weighted);
+    check_operation(make_case(8, 0, 1, is_weighted));
+    check_operation(make_case(4, 0, 2, is_weighted));  // the first of each pair
+    check_operation(make_case(4, 1, 2, is_weighted));  // and the second
+    check_operation(make_case(3, 4, 1, is_weighted));
+  }
+}
+
+TEST_CASE("a row has the same bits and the same gradient alone and among others") {
+  const Numbers numbers = random_numbers(kTokens, 4, 100);
+  const auto sums = [](int64_t rows, const Numbers& offsets, const Numbers& x) {
+    Graph graph{.axes = {{"tokens", static_cast<int64_t>(x.size())}, {"rows", rows}}};
+    Builder b(graph);
+    const ValueId in = b.input("x", {DType::kF32, {static_cast<int64_t>(x.size())}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId at = b.input("offsets", {DType::kI32, {static_cast<int64_t>(offsets.size())}}, ValueKind::kBatch);
+    const ValueId out = ops::sequence_sum(b, in, kNone, at, {kRowAxis});
+    return Run(graph, {{in, x}, {at, offsets}}, {.threads = 2}).numbers(out);
+  };
+  const Numbers all = sums(8, kOffsets, numbers);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Numbers own(numbers.begin() + static_cast<int64_t>(kOffsets[i]),
+                      numbers.begin() + static_cast<int64_t>(kOffsets[i + 1]));
+    CHECK(sums(1, {0, static_cast<double>(own.size())}, own)[0] == all[i]);
+  }
+}
+
+TEST_CASE("a sum over sequences refuses rows beyond the last sequence and other types") {
+  Graph graph{.axes = {{"tokens", 4}, {"rows", 3}}};
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kF32, {4}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId offsets = b.input("offsets", {DType::kI32, {6}}, ValueKind::kBatch);
+  const ValueId row = b.input("row", {DType::kF32, {3}, kRowAxis}, ValueKind::kBatch);
+  CHECK_NOTHROW((void)ops::sequence_sum(b, x, kNone, offsets, {kRowAxis, 0, 2}));
+  CHECK_THROWS_WITH((void)ops::sequence_sum(b, x, kNone, offsets, {kRowAxis, 1, 2}),
+                    "[sequence_sum] expected seq_offsets as i32[7], got i32[6]; cast it or check the model's sizes");
+  CHECK_THROWS_WITH((void)ops::sequence_sum(b, x, row, offsets, {kRowAxis}),
+                    "[sequence_sum] expected weights as f32[4t], got f32[3:1]; cast it or check the model's sizes");
+}
