@@ -35,7 +35,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   expect_rank(kName, "x", x, 2);
   expect_same(kName, "w", w, {x.dtype, {w.shape[0], x.shape[1]}});
   expect_row_numbers(kName, "labels", *inputs[kLabels], DType::kI32, x);
-  return {numbers_of(x), numbers_of(x), numbers_of(x)};
+  return std::vector<ValueType>(kLogProbOutputs, numbers_of(x));
 }
 
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
@@ -65,14 +65,19 @@ const OpDef kLinearLogProbGrad{
     .cuda = SPILLWAY_CUDA_KERNEL(linear_log_prob_grad_cuda)};
 
 void vjp(VjpContext& context) {
+  for (const LogProbOutput output : {kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut}) {
+    if (context.cotangent(static_cast<int>(output)) != kNone)
+      throw input_error(kName, "expected a loss of log-probabilities and entropies, got one of output {}; detach it",
+                        static_cast<int>(output));
+  }
   const bool wants_x = context.wants(kX), wants_w = context.wants(kW);
-  const std::vector<ValueId> gradients =
-      context.builder().append(kLinearLogProbGrad,
-                               {context.input(kX), context.input(kW), context.input(kLabels), context.output(2),
-                                context.output(1), context.cotangent(0), context.cotangent(1)},
-                               {{"temperature", context.attributes().real("temperature")},
-                                {"x_gradient", int64_t{wants_x}},
-                                {"w_gradient", int64_t{wants_w}}});
+  const std::vector<ValueId> gradients = context.builder().append(
+      kLinearLogProbGrad,
+      {context.input(kX), context.input(kW), context.input(kLabels), context.output(kLogSumOut),
+       context.output(kEntropyOut), context.cotangent(0), context.cotangent(1)},
+      {{"temperature", context.attributes().real("temperature")},
+       {"x_gradient", int64_t{wants_x}},
+       {"w_gradient", int64_t{wants_w}}});
   if (wants_x) context.add(kX, gradients.front());
   if (wants_w) context.add(kW, gradients.back());
 }
@@ -94,7 +99,11 @@ const OpDef kLinearLogProb{
 
 LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature) {
   const std::vector<ValueId> outputs = builder.append(kLinearLogProb, {x, w, labels}, {{"temperature", temperature}});
-  return {outputs[0], outputs[1]};
+  return {.log_prob = outputs[kLogProbOut],
+          .entropy = outputs[kEntropyOut],
+          .mean_logit = outputs[kMeanLogitOut],
+          .is_likeliest = outputs[kIsLikeliestOut],
+          .log_square_sum = outputs[kLogSquareSumOut]};
 }
 
 }  // namespace spillway::ops

@@ -20,24 +20,37 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
-struct RowNumbers {
-  float log_prob, entropy, log_sum;
-};
+using RowNumbers = std::array<float, kLogProbOutputs>;  // by LogProbOutput
 
 // The entropy is log(total) - mean of (logit - largest), which is exact where one token has all of the probability.
 RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, float inverse) {
   divide_row(logits, vocabulary, inverse);
   const LogSum sum = log_sum_of(logits, vocabulary);
   const Vector top = constant(sum.largest);
-  const double weighted = sum_of(
+  const auto [weighted, squares, all] = sums_of<3>(
       logits, vocabulary,
-      [&](Vector v) HWY_ATTR {
-        const Vector below = hn::Sub(v, top);
-        return hn::Mul(hn::Exp(Floats(), below), below);
+      [&](Vector v, Vector* sums) HWY_ATTR {
+        const Vector below = hn::Sub(v, top), power = hn::Exp(Floats(), below);
+        sums[0] = hn::Add(sums[0], hn::Mul(power, below));
+        sums[1] = hn::Add(sums[1], hn::Mul(power, power));
+        sums[2] = hn::Add(sums[2], v);
       },
-      [&](float v) { return std::exp(v - sum.largest) * (v - sum.largest); });
+      [&](float v, std::array<double, 3>& totals) {
+        const float below = v - sum.largest, power = std::exp(below);
+        totals[0] += power * below;
+        totals[1] += power * power;
+        totals[2] += v;
+      });
   const float log_sum = sum.value();
-  return {logits[label] - log_sum, static_cast<float>(std::log(sum.total) - weighted / sum.total), log_sum};
+  const double log_total = std::log(sum.total);
+  RowNumbers result;
+  result[kLogProbOut] = logits[label] - log_sum;
+  result[kEntropyOut] = static_cast<float>(log_total - weighted / sum.total);
+  result[kLogSumOut] = log_sum;
+  result[kMeanLogitOut] = static_cast<float>(all / static_cast<double>(vocabulary));
+  result[kIsLikeliestOut] = logits[label] >= sum.largest ? 1.0f : 0.0f;
+  result[kLogSquareSumOut] = static_cast<float>(std::log(squares) - 2 * log_total);
+  return result;
 }
 
 void linear_log_prob(const KernelArgs& args) {
@@ -47,9 +60,7 @@ void linear_log_prob(const KernelArgs& args) {
   with_real(x.dtype, [&]<typename T>(T*) {
     ChunkedLogits<T>(args, {.x = x, .w = w, .labels = labels}).run([&](float* logits, int64_t, int64_t token) {
       const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], inverse);
-      args.outputs[kLogProbOut].as<float>()[token] = row.log_prob;
-      args.outputs[kEntropyOut].as<float>()[token] = row.entropy;
-      args.outputs[kLogSumOut].as<float>()[token] = row.log_sum;
+      for (size_t i = 0; i < kLogProbOutputs; ++i) args.outputs[i].as<float>()[token] = row[i];
     });
   });
 }

@@ -12,9 +12,9 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
-// Numbers of one token each, from the chunk's first on.
+// By LogProbOutput: numbers of one token each, from the chunk's first on.
 struct RowResults {
-  float *log_prob, *entropy, *log_sum;
+  float* at[kLogProbOutputs];
 };
 
 template <int kWidth>
@@ -35,24 +35,34 @@ __global__ void __launch_bounds__(kThreads)
   float* row = logits + int64_t{blockIdx.x} * vocabulary;
   const int32_t label = labels[blockIdx.x];
   if (label < 0) {
-    if (threadIdx.x == 0) results.log_prob[blockIdx.x] = results.entropy[blockIdx.x] = results.log_sum[blockIdx.x] = 0;
+    if (threadIdx.x < kLogProbOutputs) results.at[threadIdx.x][blockIdx.x] = 0;
     return;
   }
   cuda::require(label < vocabulary);
   divide_row<kWidth>(row, vocabulary, inverse);
   const auto [maximum, log_sum] = log_sum_of<kThreads, kWidth>(row, vocabulary);
-  // The mean of log p, of which the entropy is the negative.
-  float mean = 0;
+  // The mean of log p, of which the entropy is the negative; the sum of p^2; and that of the logits.
+  float mean = 0, squares = 0, all = 0;
   cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
     const cuda::Floats<kWidth> x = cuda::load(row, span);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) mean += i < span.count ? expf(x[i] - log_sum) * (x[i] - log_sum) : 0.0f;
+    for (int i = 0; i < kWidth; ++i) {
+      const float log_p = x[i] - log_sum, p = i < span.count ? expf(log_p) : 0.0f;
+      mean += i < span.count ? p * log_p : 0.0f;
+      squares += p * p;
+      all += i < span.count ? x[i] : 0.0f;
+    }
   });
   mean = cuda::block_sum<kThreads>(mean);
+  squares = cuda::block_sum<kThreads>(squares);
+  all = cuda::block_sum<kThreads>(all);
   if (threadIdx.x != 0) return;
-  results.log_prob[blockIdx.x] = row[label] - log_sum;
-  results.entropy[blockIdx.x] = -mean;
-  results.log_sum[blockIdx.x] = log_sum;
+  results.at[kLogProbOut][blockIdx.x] = row[label] - log_sum;
+  results.at[kEntropyOut][blockIdx.x] = -mean;
+  results.at[kLogSumOut][blockIdx.x] = log_sum;
+  results.at[kMeanLogitOut][blockIdx.x] = all / static_cast<float>(vocabulary);
+  results.at[kIsLikeliestOut][blockIdx.x] = row[label] >= maximum ? 1.0f : 0.0f;
+  results.at[kLogSquareSumOut][blockIdx.x] = logf(squares);
 }
 
 // Of the chunk's tokens; a cotangent that is absent is null.
@@ -89,10 +99,10 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 void run_log_prob(const KernelArgs& args) {
   const auto* labels = args.inputs[kLabels].as<int32_t>();
-  const auto out = [&](LogProbOutput output, int64_t begin) { return args.outputs[output].as<float>() + begin; };
   CudaChunkedLogits<T> chunks(args, {.x = args.inputs[kX], .w = args.inputs[kW]});
   chunks.run([&](float* logits, T*, int64_t begin, int64_t count) {
-    const RowResults results{out(kLogProbOut, begin), out(kEntropyOut, begin), out(kLogSumOut, begin)};
+    RowResults results;
+    for (size_t i = 0; i < kLogProbOutputs; ++i) results.at[i] = args.outputs[i].as<float>() + begin;
     cuda::launch(log_prob_kernel<cuda::kVector<T>>, {count, kThreads}, args.stream, logits, labels + begin,
                  chunks.shape().vocabulary, inverse_temperature(args), results);
   });

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "graph/autodiff.h"
 #include "ops/add/add.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -21,14 +23,18 @@ struct Case {
   double temperature = 1;
 };
 
-// Log-probability of the label and entropy of each token: {log_prob, entropy} by token.
-std::vector<std::pair<double, double>> distributions(const Case& c, const std::vector<Numbers>& in) {
+// What is known of each token's distribution; zeros without a label.
+struct Distribution {
+  double log_prob = 0, entropy = 0, mean_logit = 0, is_likeliest = 0, log_square_sum = 0;
+};
+
+std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers>& in) {
   const auto rows = static_cast<int64_t>(in[2].size());
-  std::vector<std::pair<double, double>> result;
+  std::vector<Distribution> result;
   for (int64_t t = 0; t < rows; ++t) {
     const auto label = static_cast<int64_t>(in[2][static_cast<size_t>(t)]);
     if (label < 0) {
-      result.emplace_back(0, 0);
+      result.emplace_back();
       continue;
     }
     Numbers logits(static_cast<size_t>(c.vocabulary), 0);
@@ -40,9 +46,19 @@ std::vector<std::pair<double, double>> distributions(const Case& c, const std::v
       logit /= c.temperature;
       total += std::exp(logit);
     }
-    double entropy = 0;
-    for (const double logit : logits) entropy -= std::exp(logit) / total * (logit - std::log(total));
-    result.emplace_back(logits[static_cast<size_t>(label)] - std::log(total), entropy);
+    Distribution d;
+    double squares = 0;
+    for (const double logit : logits) {
+      const double p = std::exp(logit) / total;
+      d.entropy -= p * (logit - std::log(total));
+      d.mean_logit += logit / static_cast<double>(c.vocabulary);
+      squares += p * p;
+    }
+    const double own = logits[static_cast<size_t>(label)];
+    d.log_prob = own - std::log(total);
+    d.is_likeliest = own == *std::max_element(logits.begin(), logits.end()) ? 1 : 0;
+    d.log_square_sum = std::log(squares);
+    result.push_back(d);
   }
   return result;
 }
@@ -66,10 +82,10 @@ OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
           .reference =
               [c, wanted](const std::vector<Numbers>& in) {
                 Numbers result;
-                for (const auto& [log_prob, entropy] : distributions(c, in)) {
-                  result.push_back(wanted == Wanted::kBoth      ? log_prob + entropy
-                                   : wanted == Wanted::kLogProb ? log_prob
-                                                                : entropy);
+                for (const Distribution& d : distributions(c, in)) {
+                  result.push_back(wanted == Wanted::kBoth      ? d.log_prob + d.entropy
+                                   : wanted == Wanted::kLogProb ? d.log_prob
+                                                                : d.entropy);
                 }
                 return result;
               },
@@ -89,6 +105,58 @@ TEST_CASE("log-probabilities, entropies and their gradients equal those in float
   check_operation(make_case({600, 3, 5}, Wanted::kBoth));  // several chunks on a GPU
 }
 
+TEST_CASE("what metrics want of each token's distribution equals that in float64") {
+  struct Output {
+    ValueId LogProb::*built;
+    double Distribution::*want;
+  };
+  for (const Output& output : {Output{&LogProb::mean_logit, &Distribution::mean_logit},
+                               Output{&LogProb::is_likeliest, &Distribution::is_likeliest},
+                               Output{&LogProb::log_square_sum, &Distribution::log_square_sum}}) {
+    for (const Case& c : {Case{7, 5, 11}, {60, 6, 3, DType::kF32, 0.7}, {9, 8, 700, DType::kBF16}}) {
+      CAPTURE(c.vocabulary);
+      OperationCase test = make_case(c, Wanted::kBoth);
+      for (OperandCase& operand : test.inputs) operand.differentiate = false;
+      test.build = [=](Builder& b, const std::vector<ValueId>& in) {
+        return linear_log_prob(b, in[0], in[1], in[2], c.temperature).*output.built;
+      };
+      test.reference = [=](const std::vector<Numbers>& in) {
+        Numbers result;
+        for (const Distribution& d : distributions(c, in)) result.push_back(d.*output.want);
+        return result;
+      };
+      check_operation(test);
+    }
+  }
+}
+
+TEST_CASE("a label is the likeliest where another token is as likely, and not where one is likelier") {
+  Graph graph{.axes = {{"tokens", 3}}};
+  Builder b(graph);
+  const ValueId x = b.input("x", {DType::kF32, {3, 1}, kTokenAxis}, ValueKind::kFrozenWeight);
+  const ValueId w = b.input("w", {DType::kF32, {3, 1}}, ValueKind::kFrozenWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {3}, kTokenAxis}, ValueKind::kBatch);
+  const LogProb result = linear_log_prob(b, x, w, labels);
+  const Run run(graph, {{x, {1, 1, 1}}, {w, {2, 2, 1}}, {labels, {0, 1, 2}}});
+  CHECK(run.numbers(result.is_likeliest) == Numbers{1, 1, 0});
+}
+
+TEST_CASE("a gradient through what has none is refused") {
+  Graph graph{.axes = {{"tokens", 2}}};
+  Builder b(graph);
+  const ValueType numbers{DType::kF32, {2}, kTokenAxis};
+  const ValueId x = b.input("x", {DType::kF32, {2, 3}, kTokenAxis}, ValueKind::kTrainableWeight);
+  const ValueId w = b.input("w", {DType::kF32, {5, 3}}, ValueKind::kFrozenWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {2}, kTokenAxis}, ValueKind::kBatch);
+  const LogProb result = linear_log_prob(b, x, w, labels);
+  const ValueId loss = weighted_sum(b, add(b, result.log_prob, result.log_square_sum),
+                                    b.input("coefficients", numbers, ValueKind::kBatch));
+  std::vector<WeightGradient> gradients = {{.weight = x}};
+  CHECK_THROWS_WITH(
+      append_backward(b, loss, gradients, add),
+      "[linear_log_prob] expected a loss of log-probabilities and entropies, got one of output 5; detach it");
+}
+
 TEST_CASE("several chunks of logits give what one gives") {
   const Case c{40, 4, 1'000'003};
   const OperationCase test = make_case(c, Wanted::kBoth);
@@ -103,10 +171,10 @@ TEST_CASE("several chunks of logits give what one gives") {
   const LogProb result = linear_log_prob(b, ids[0], ids[1], ids[2]);
   const Run run(graph, inputs, {.threads = 2});
   Numbers log_probs, entropies;
-  for (const auto& [log_prob, entropy] :
+  for (const Distribution& d :
        distributions(c, {test.inputs[0].numbers, test.inputs[1].numbers, test.inputs[2].numbers})) {
-    log_probs.push_back(log_prob);
-    entropies.push_back(entropy);
+    log_probs.push_back(d.log_prob);
+    entropies.push_back(d.entropy);
   }
   check_close(run.numbers(result.log_prob), log_probs, DType::kF32, 2e-6);
   check_close(run.numbers(result.entropy), entropies, DType::kF32, 2e-5);

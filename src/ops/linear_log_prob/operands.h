@@ -7,7 +7,9 @@ namespace spillway::ops {
 
 // Inputs of both, and then of the gradient alone; of the two cotangents one may be absent.
 enum LogProbInput : size_t { kX, kW, kLabels, kLogSum, kEntropy, kLogProbCotangent, kEntropyCotangent };
-// Outputs of linear_log_prob. The last is saved for the gradient: the logarithm of the sum of exponentials.
-enum LogProbOutput : size_t { kLogProbOut, kEntropyOut, kLogSumOut };
+// Outputs of linear_log_prob. The third is saved for the gradient: the logarithm of the sum of exponentials. Those
+// behind it have no gradient.
+enum LogProbOutput : size_t { kLogProbOut, kEntropyOut, kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut };
+constexpr size_t kLogProbOutputs = 6;
 
 }  // namespace spillway::ops

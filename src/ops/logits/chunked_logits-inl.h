@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -145,22 +146,32 @@ HWY_INLINE float largest_of(const float* logits, int64_t count) {
   return top;
 }
 
-// Sums of f(vector of logits), and of its scalar form for the last few. Partial sums are f32, their total f64: a long
-// vocabulary would lose digits in one f32 sum.
-template <typename VectorForm, typename ScalarForm>
-HWY_INLINE double sum_of(const float* logits, int64_t count, const VectorForm& vector_form,
-                         const ScalarForm& scalar_form) {
+// Several sums over a row in one pass: add(vector of logits, sums) and, for the last few, add_one(logit, totals).
+// Partial sums are f32, their totals f64: a long vocabulary would lose digits in one f32 sum.
+template <size_t kSums, typename Add, typename AddOne>
+HWY_INLINE std::array<double, kSums> sums_of(const float* logits, int64_t count, const Add& add,
+                                             const AddOne& add_one) {
   constexpr int64_t kPartVectors = 256;
-  double total = 0;
+  std::array<double, kSums> totals{};
   int64_t i = 0;
   while (i + lanes() <= count) {
     const int64_t part_end = std::min(count, i + kPartVectors * lanes());
-    Vector sums = zero();
-    for (; i + lanes() <= part_end; i += lanes()) sums = hn::Add(sums, vector_form(load(logits + i)));
-    total += hn::GetLane(hn::SumOfLanes(Floats(), sums));
+    Vector sums[kSums];
+    for (Vector& sum : sums) sum = zero();
+    for (; i + lanes() <= part_end; i += lanes()) add(load(logits + i), sums);
+    for (size_t k = 0; k < kSums; ++k) totals[k] += hn::GetLane(hn::SumOfLanes(Floats(), sums[k]));
   }
-  for (; i < count; ++i) total += scalar_form(logits[i]);
-  return total;
+  for (; i < count; ++i) add_one(logits[i], totals);
+  return totals;
+}
+
+// One sum, of vector_form(vector of logits) and of its scalar form for the last few.
+template <typename VectorForm, typename ScalarForm>
+HWY_INLINE double sum_of(const float* logits, int64_t count, const VectorForm& vector_form,
+                         const ScalarForm& scalar_form) {
+  return sums_of<1>(
+      logits, count, [&](Vector v, Vector* sums) HWY_ATTR { sums[0] = hn::Add(sums[0], vector_form(v)); },
+      [&](float v, std::array<double, 1>& totals) { totals[0] += scalar_form(v); })[0];
 }
 
 HWY_INLINE LogSum log_sum_of(const float* logits, int64_t count) {
