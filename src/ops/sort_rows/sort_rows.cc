@@ -1,0 +1,57 @@
+#include "ops/sort_rows/sort_rows.h"
+
+#include "backend/kernel.h"
+#include "graph/autodiff.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void sort_rows_cpu(const KernelArgs& args);
+void sort_rows_cuda(const KernelArgs& args);
+void sort_rows_grad_cpu(const KernelArgs& args);
+void sort_rows_grad_cuda(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  expect_f32("sort_rows", "x", *inputs[0]);
+  expect_rank("sort_rows", "x", *inputs[0], 1);
+  return {*inputs[0]};
+}
+
+// Inputs x and dy.
+std::vector<ValueType> infer_grad(TypeList inputs, const Attributes&) {
+  expect_same("sort_rows_grad", "dy", *inputs[1], *inputs[0]);
+  return {*inputs[0]};
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  Cost cost = memory_cost(inputs, outputs, attributes);
+  const auto rows = static_cast<double>(inputs[0]->shape[0]);
+  cost.flops = rows * rows;
+  return cost;
+}
+
+// From x again and not from ranks that were kept: what is made up to measure a kernel is no permutation.
+const OpDef kSortRowsGrad{.name = "sort_rows_grad",
+                          .infer = infer_grad,
+                          .cost = cost,
+                          .cpu = sort_rows_grad_cpu,
+                          .cuda = SPILLWAY_CUDA_KERNEL(sort_rows_grad_cuda)};
+
+void vjp(VjpContext& context) {
+  context.add(0, context.builder().append_one(kSortRowsGrad, {context.input(0), context.cotangent(0)}));
+}
+
+const OpDef kSortRows{.name = "sort_rows",
+                      .infer = infer,
+                      .vjp = vjp,
+                      .cost = cost,
+                      .cpu = sort_rows_cpu,
+                      .cuda = SPILLWAY_CUDA_KERNEL(sort_rows_cuda)};
+
+}  // namespace
+
+ValueId sort_rows(Builder& builder, ValueId x) { return builder.append_one(kSortRows, {x}); }
+
+}  // namespace spillway::ops
