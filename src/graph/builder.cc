@@ -1,5 +1,7 @@
 #include "graph/builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace spillway {
@@ -7,23 +9,23 @@ namespace spillway {
 void Builder::adopt(const Graph& other) {
   SPILLWAY_CHECK(graph_.values.empty() && graph_.blocks.empty(), "{} is not empty", graph_.name);
   graph_.blocks = other.blocks;
-  for (const Block& block : graph_.blocks)
-    adopted_blocks_.emplace(block.name, static_cast<BlockId>(adopted_blocks_.size()));
+  for (const Block& block : graph_.blocks) blocks_.emplace(block.name, static_cast<BlockId>(blocks_.size()));
   for (ValueId id = 0; id < static_cast<ValueId>(other.values.size()); ++id) {
     if (!other.is_persistent(id)) continue;
-    adopted_values_.emplace(other.value(id).name, static_cast<ValueId>(graph_.values.size()));
+    inputs_.emplace(other.value(id).name, static_cast<ValueId>(graph_.values.size()));
     graph_.values.push_back(other.value(id));
   }
 }
 
 ValueId Builder::input(std::string name, const ValueType& type, ValueKind kind) {
-  if (const auto adopted = adopted_values_.find(name); adopted != adopted_values_.end()) {
-    const ValueType& known = graph_.value(adopted->second).type;
-    SPILLWAY_CHECK(known == type, "{} is {} elsewhere in the job, not {}", name, to_string(known), to_string(type));
-    return adopted->second;
+  const auto [known, is_new] = inputs_.try_emplace(name, static_cast<ValueId>(graph_.values.size()));
+  if (is_new) {
+    graph_.values.push_back({.name = std::move(name), .type = type, .kind = kind, .block = block_});
+  } else {
+    const ValueType& there = graph_.value(known->second).type;
+    SPILLWAY_CHECK(there == type, "{} is {} elsewhere in the job, not {}", name, to_string(there), to_string(type));
   }
-  graph_.values.push_back({.name = std::move(name), .type = type, .kind = kind, .block = block_});
-  return static_cast<ValueId>(graph_.values.size() - 1);
+  return known->second;
 }
 
 std::vector<ValueId> Builder::append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes) {
@@ -61,8 +63,15 @@ void Builder::update(ValueId value, ValueId next) {
 }
 
 AxisId Builder::add_axis(std::string name, int64_t capacity) {
-  graph_.axes.push_back({std::move(name), capacity});
-  return static_cast<AxisId>(graph_.axes.size() - 1);
+  const auto known =
+      std::find_if(graph_.axes.begin(), graph_.axes.end(), [&](const Axis& axis) { return axis.name == name; });
+  if (known == graph_.axes.end()) {
+    graph_.axes.push_back({std::move(name), capacity});
+    return static_cast<AxisId>(graph_.axes.size() - 1);
+  }
+  SPILLWAY_CHECK(known->capacity == capacity, "{} has room for {} elsewhere in the graph, not {}", name,
+                 known->capacity, capacity);
+  return static_cast<AxisId>(known - graph_.axes.begin());
 }
 
 SectionId Builder::begin_section(Section section) {
@@ -71,10 +80,9 @@ SectionId Builder::begin_section(Section section) {
 }
 
 BlockId Builder::begin_block(std::string name) {
-  if (const auto adopted = adopted_blocks_.find(name); adopted != adopted_blocks_.end())
-    return block_ = adopted->second;
-  graph_.blocks.push_back({std::move(name)});
-  return block_ = static_cast<BlockId>(graph_.blocks.size() - 1);
+  const auto [known, is_new] = blocks_.try_emplace(name, static_cast<BlockId>(graph_.blocks.size()));
+  if (is_new) graph_.blocks.push_back({std::move(name)});
+  return block_ = known->second;
 }
 
 std::vector<bool> adopted_flags(const std::vector<bool>& by_value, const Graph& first, const Graph& graph) {

@@ -27,8 +27,8 @@ class Builder {
   // may have them in the same places. REQUIRES: this graph is empty.
   void adopt(const Graph& other);
 
-  // A weight, a state or a batch value. A weight belongs to the block that is open. A name that was adopted gives the
-  // value adopted. REQUIRES: it has that type; any other name is new.
+  // A weight, a state or a batch value. A weight belongs to the block that is open. A name that is there already gives
+  // its value, so that several passes read the same weights. REQUIRES: it has that type.
   ValueId input(std::string name, const ValueType& type, ValueKind kind);
 
   // Appends an operation to the last section, in the block of the moment; types come from def.infer. Outputs are named
@@ -41,13 +41,13 @@ class Builder {
   void update(ValueId value, ValueId next);
   void result(ValueId value) { graph_.results.push_back(value); }
 
-  // Of an adopted name: goes on with that block.
+  // Of a name that is there already: goes on with that block.
   BlockId begin_block(std::string name);
   void end_block() { block_ = kNone; }
   void set_block(BlockId block) { block_ = block; }
   SectionId begin_section(Section section);
 
-  // REQUIRES: the name is new.
+  // Of a name that is there already: that axis. REQUIRES: it has that capacity.
   AxisId add_axis(std::string name, int64_t capacity);
 
   [[nodiscard]] Graph& graph() { return graph_; }
@@ -55,8 +55,8 @@ class Builder {
 
  private:
   Graph& graph_;
-  std::map<std::string, ValueId> adopted_values_;
-  std::map<std::string, BlockId> adopted_blocks_;
+  std::map<std::string, ValueId> inputs_;
+  std::map<std::string, BlockId> blocks_;
   BlockId block_ = kNone;
 };
 
