@@ -141,7 +141,8 @@ void vjp(VjpContext& context) {
   Builder& builder = context.builder();
   const Attributes attributes = context.attributes();
   const bool transpose_a = attributes.integer("transpose_a") != 0, transpose_b = attributes.integer("transpose_b") != 0;
-  const ValueId a = context.input(0), b = context.input(1), dy = context.cotangent(0);
+  const ValueId a = context.input(0), b = context.input(1);
+  const ValueId dy = cast(builder, context.cotangent(0), context.input_type(0).dtype);  // of a result that is wider
   const auto add_product = [&](int i, ValueId left, ValueId right, bool transpose_left, bool transpose_right) {
     const MatmulOptions options{.transpose_a = transpose_left,
                                 .transpose_b = transpose_right,

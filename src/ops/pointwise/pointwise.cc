@@ -86,10 +86,15 @@ void sub_vjp(VjpContext& context) {
   if (context.wants(1)) add_to_second(context, minus(context.builder(), context.cotangent(0)));
 }
 
+// As the operation that produces a loss it has a cotangent of one, and that is absent (append_backward).
+ValueId times_cotangent(VjpContext& context, ValueId x) {
+  const ValueId dy = context.cotangent(0);
+  return dy == kNone ? x : mul(context.builder(), dy, x);
+}
+
 void mul_vjp(VjpContext& context) {
-  Builder& b = context.builder();
-  if (context.wants(0)) context.add(0, mul(b, context.cotangent(0), context.input(1)));
-  if (context.wants(1)) add_to_second(context, mul(b, context.cotangent(0), context.input(0)));
+  if (context.wants(0)) context.add(0, times_cotangent(context, context.input(1)));
+  if (context.wants(1)) add_to_second(context, times_cotangent(context, context.input(0)));
 }
 
 // Of y: -dy x / y^2, where x / y is the result.

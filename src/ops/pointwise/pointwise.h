@@ -39,7 +39,7 @@ namespace spillway::ops::pointwise {
 [[nodiscard]] ValueId add(Builder& builder, ValueId x, ValueId y);
 // x - y.
 [[nodiscard]] ValueId sub(Builder& builder, ValueId x, ValueId y);
-// x * y.
+// x * y. A loss of one number may end in it, times its scale.
 [[nodiscard]] ValueId mul(Builder& builder, ValueId x, ValueId y);
 // x / y.
 [[nodiscard]] ValueId div(Builder& builder, ValueId x, ValueId y);

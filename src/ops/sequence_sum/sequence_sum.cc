@@ -20,11 +20,16 @@ ValueType row_numbers(const Attributes& attributes) {
   return {DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer("axis"))};
 }
 
+// [T], or [T, 1].
+ValueType token_numbers(int64_t tokens, int64_t rank) {
+  return {DType::kF32, rank == 2 ? Shape{tokens, 1} : Shape{tokens}, kTokenAxis};
+}
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType &x = *inputs[kX], &offsets = *inputs[kSeqOffsets];
   expect_f32(kName, "x", x);
-  expect_rank(kName, "x", x, 1);
-  if (inputs[kWeights] != nullptr) expect_same(kName, "weights", *inputs[kWeights], x);
+  expect_same(kName, "x", x, token_numbers(x.shape[0], x.shape.rank()));
+  if (inputs[kWeights] != nullptr) expect_same(kName, "weights", *inputs[kWeights], token_numbers(x.shape[0], 1));
   expect_rank(kName, "seq_offsets", offsets, 1);
   const ValueType rows = row_numbers(attributes);
   const int64_t last = attributes.integer("first") + (rows.shape[0] - 1) * attributes.integer("stride");
@@ -35,7 +40,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 // Inputs dy, weights and seq_offsets; the output has x's type.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   expect_same("sequence_sum_grad", "dy", *inputs[kX], row_numbers(attributes));
-  return {{DType::kF32, {attributes.integer("tokens")}, kTokenAxis}};
+  return {token_numbers(attributes.integer("tokens"), attributes.integer("rank"))};
 }
 
 const OpDef kSequenceSumGrad{.name = "sequence_sum_grad",
@@ -49,6 +54,7 @@ void vjp(VjpContext& context) {
     throw input_error(kName, "expected weights without a gradient, got trained ones; detach them");
   Attributes attributes = context.attributes();
   attributes.add("tokens", context.input_type(kX).shape[0]);
+  attributes.add("rank", context.input_type(kX).shape.rank());
   context.add(kX, context.builder().append_one(
                       kSequenceSumGrad, {context.cotangent(0), context.input(kWeights), context.input(kSeqOffsets)},
                       attributes));

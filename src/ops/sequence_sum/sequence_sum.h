@@ -12,7 +12,7 @@ struct SequenceRows {
   int64_t first = 0, stride = 1;
 };
 
-//   x            f32 [T], per token
+//   x            f32 [T] or [T, 1], per token
 //   weights      f32 [T], per token, by which x is multiplied; kNone: 1
 //   seq_offsets  i32 [max_sequences + 1]: sequence s is [seq_offsets[s], seq_offsets[s + 1]); unused entries repeat the
 //                length of the stream
