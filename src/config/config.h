@@ -89,6 +89,70 @@ struct QuantisationSettings {
   std::vector<std::string> skip_modules;
 };
 
+// What is trained by preferences.
+enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward };
+// The losses that compare completions, by TRL's names; which are whose the table in resolve_preference.cc says.
+enum class PreferenceLoss {
+  kSigmoid,
+  kHinge,
+  kIpo,
+  kExoPair,
+  kNcaPair,
+  kRobust,
+  kBcoPair,
+  kSppoHard,
+  kAot,
+  kAotUnpaired,
+  kApoZero,
+  kApoDown,
+  kDiscopop,
+  kSft,
+  kSigmoidNorm,
+  kSimpo,
+  kKto,
+  kApoZeroUnpaired,
+  kOddsRatio,
+  kBradleyTerry,
+};
+[[nodiscard]] std::string_view name_of(PreferenceLoss loss);
+enum class FDivergence { kReverseKl, kForwardKl, kJs, kAlpha };
+
+// A term of a loss: weight times the mean over the pairs.
+struct WeightedLoss {
+  PreferenceLoss loss = PreferenceLoss::kSigmoid;
+  double weight = 1;
+};
+
+// The reference becomes (1 - mixup_alpha) x reference + mixup_alpha x policy after each multiple of sync_steps.
+struct ReferenceSync {
+  double mixup_alpha = 0.6;
+  int64_t sync_steps = 512;
+};
+
+// Of preference training and reward models. Members have the names of TRL's arguments, where their meanings are told.
+struct PreferenceSettings {
+  PreferenceKind kind = PreferenceKind::kDpo;
+  std::string name = "dpo";  // as the config says it
+  std::vector<WeightedLoss> losses;
+  double beta = 0.1;
+  double label_smoothing = 0;
+  // Of DPO.
+  FDivergence f_divergence_type = FDivergence::kReverseKl;
+  double f_alpha_divergence_coef = 0.5;
+  std::optional<double> ld_alpha;
+  bool use_weighting = false;
+  double discopop_tau = 0.05;
+  // Of KTO.
+  double desirable_weight = 1, undesirable_weight = 1;
+  // Of CPO.
+  double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
+  // Of reward models; 0: none.
+  double center_rewards_coefficient = 0;
+
+  bool precompute_ref_log_probs = false;
+  std::optional<ReferenceSync> sync;
+};
+
 // What a micro-batch and a step hold.
 struct BatchSettings {
   int64_t micro_batch_size = 1;  // rows of a micro-batch
@@ -204,6 +268,7 @@ struct Config {
   TokenizerSettings tokenizer;
   std::optional<AdapterSettings> adapter;  // none: all weights are trained
   std::optional<QuantisationSettings> quantisation;
+  std::optional<PreferenceSettings> preference;  // none: text is learned
   data::DataSettings data;
   BatchSettings batches;
   ScheduleSettings schedule;

@@ -211,7 +211,7 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
         "supported, choose another");
   CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
-  for (const char* line : {"rl: dpo", "tensor_parallel_size: 2", "fp16: yes", "trl: {beta: 0.1}"}) {
+  for (const char* line : {"rl: grpo", "tensor_parallel_size: 2", "fp16: yes", "trl: {beta: 0.1}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("not yet supported") != std::string::npos);
   }
@@ -224,10 +224,11 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
 }
 
 TEST_CASE("no advice would train something else") {
-  CHECK(error_of("rl: dpo\n") ==
-        "[c.yml:6: rl] expected no value or false, got 'dpo'; preference training and reinforcement learning not yet "
-        "supported");
-  for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "reward_model: true", "plugins: [x]",
+  CHECK(error_of("rl: grpo\n") ==
+        "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo or kto, got 'grpo'; training on generated answers is "
+        "not "
+        "yet supported");
+  for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "process_reward_model: true", "plugins: [x]",
                            "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);

@@ -48,6 +48,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   resolve_packing(r, config.batches, config.data);
   config.adapter = resolve_adapter(r);
   config.quantisation = resolve_quantisation(r);
+  config.preference = resolve_preference(r, use);
   config.schedule = resolve_schedule(r);
   config.optimizer = resolve_optimizer(r);
   config.seed = r.keys.seed;

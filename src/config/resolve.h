@@ -43,6 +43,7 @@ struct Resolution {
 [[nodiscard]] TokenizerSettings resolve_tokenizer(const Resolution& r);
 [[nodiscard]] std::optional<AdapterSettings> resolve_adapter(const Resolution& r);
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);
+[[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
 // Everything but `batches` and `evaluation_batches`.
 [[nodiscard]] data::DataSettings resolve_data(const Resolution& r);
 [[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows);

@@ -12,8 +12,10 @@ bool is_in_file_order(const Spelled& keys) {
   return keys.curriculum_sampling || keys.train_sampling_strategy == SamplingStrategy::kSequential;
 }
 
-data::RowOrder order_of(const Spelled& keys) {
-  if (is_in_file_order(keys)) return data::RowOrder::kFile;
+data::RowOrder order_of(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool usually_in_file_order = keys.rl == Rl::kKto && !r.given("train_sampling_strategy");  // as TRL's KTOConfig
+  if (is_in_file_order(keys) || usually_in_file_order) return data::RowOrder::kFile;
   const bool grouped = keys.group_by_length || keys.train_sampling_strategy == SamplingStrategy::kGroupByLength;
   return grouped ? data::RowOrder::kGroupedByLength : data::RowOrder::kShuffled;
 }
@@ -75,11 +77,11 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
   const Spelled& keys = r.keys;
   const PackingStrategy strategy = strategy_of(keys, data.rows.length_rules);
   data.batches = {.rows = batches.micro_batch_size,
-                  .sequence_len = batches.sequence_len,
+                  .sequence_len = batches.sequence_len * data::sequences_of(data.rows.objective),
                   .packing_scope_rows = keys.packing_scope == PackingScope::kBatch ? data::kMapBatchRows : 0,
                   .line_rows = keys.sample_packing_bin_size,
                   .shuffle_before_packing = keys.packing && keys.shuffle_merged_datasets.value_or(false),
-                  .order = order_of(keys),
+                  .order = order_of(r),
                   .step_batches = batches.gradient_accumulation_steps,
                   .seed = static_cast<uint64_t>(keys.seed)};
   if (packs(keys)) data.batches.packing = strategy;

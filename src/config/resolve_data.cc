@@ -198,6 +198,8 @@ data::Objective objective_of(const Spelled& keys) {
     case Rl::kNone:
       return data::Objective::kText;
     case Rl::kOrpo:
+    case Rl::kCpo:
+    case Rl::kSimpo:  // TRL's trainers of both keep older rules
       return data::Objective::kOrpo;
     case Rl::kKto:
       return data::Objective::kUnpaired;

@@ -19,7 +19,7 @@ namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
 enum class WeightType { kAuto, kF32, kBf16 };
-enum class Rl { kNone, kDpo, kIpo, kSimpo, kOrpo, kKto };
+enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class LayerOffloading { kOff, kHost, kDisk };
@@ -117,6 +117,21 @@ struct Spelled {
   Rl rl = Rl::kNone;
   bool reward_model = false, process_reward_model = false;
   std::optional<int64_t> max_prompt_length, max_completion_length;
+  std::vector<std::string> dpo_loss_type;
+  std::vector<double> dpo_loss_weights;
+  std::optional<double> rl_beta, orpo_alpha;
+  double dpo_label_smoothing = 0;
+  FDivergence f_divergence_type = FDivergence::kReverseKl;
+  double f_alpha_divergence_coef = 0.5;
+  std::optional<double> dpo_ld_alpha;
+  bool dpo_use_weighting = false;
+  double discopop_tau = 0.05;
+  double kto_desirable_weight = 1, kto_undesirable_weight = 1;
+  double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
+  std::optional<double> center_rewards_coefficient;
+  bool precompute_ref_log_probs = false, sync_ref_model = false;
+  double ref_model_mixup_alpha = 0.6;
+  int64_t ref_model_sync_steps = 512;
   std::optional<bool> shuffle_merged_datasets;  // left out: yes, but for TRL's packing
   std::string dataset_prepared_path;
   std::optional<int64_t> dataset_processes;
@@ -190,5 +205,7 @@ struct Spelled {
 
 // What the rows of the config's objective (`rl`, `reward_model`) are.
 [[nodiscard]] data::Objective objective_of(const Spelled& keys);
+// Whether the config trains by preferences: `rl` or `reward_model`.
+[[nodiscard]] inline bool has_preferences(const Spelled& keys) { return keys.rl != Rl::kNone || keys.reward_model; }
 
 }  // namespace spillway::config

@@ -15,7 +15,7 @@ struct Default {
   std::array<std::string_view, 3> beside{};  // other keys that settle the same
 };
 
-// Where TRL 1.16's SFTConfig differs from axolotl.
+// Where TRL 1.16's configs differ from axolotl.
 constexpr Default kDefaults[] = {
     {"micro_batch_size", "8", {"batch_size"}},
     {"num_epochs", "3"},
@@ -26,7 +26,12 @@ constexpr Default kDefaults[] = {
     {"max_length", "1024", {"sequence_len"}},
     {"output_dir", "trainer_output"},
 };
-constexpr Default kLearningRate = {"learning_rate", "2e-5"};
+
+// SFTConfig's, RewardConfig's, and that of DPO, KTO, ORPO and CPO.
+Default learning_rate_of(const Spelled& keys) {
+  if (keys.reward_model) return {"learning_rate", "1e-4"};
+  return {"learning_rate", keys.rl == Rl::kNone ? "2e-5" : "1e-6"};
+}
 
 // Returns "key value" where the default was taken; empty where the config says something.
 std::string take(LoadedConfig& loaded, const Default& one) {
@@ -55,11 +60,8 @@ void take_trl_defaults(LoadedConfig& loaded) {
   const auto add = [&](const Default& one) {
     if (std::string text = take(loaded, one); !text.empty()) taken.push_back(std::move(text));
   };
-  // The other objectives of TRL have learning rates of their own.
-  if (objective_of(loaded.keys) == data::Objective::kText) {
-    add(kLearningRate);
-    loaded.given.emplace("learning_rate", "learning_rate");
-  }
+  add(learning_rate_of(loaded.keys));
+  loaded.given.emplace("learning_rate", "learning_rate");
   for (const Default& one : kDefaults) add(one);
   if (taken.empty()) return;
   loaded.notes.push_back(fmt::format("left out, so as TRL has it: {}", fmt::join(taken, ", ")));

@@ -125,11 +125,17 @@ constexpr Word<Rl> kRls[] = {{"none", Rl::kNone},
                              {"dpo", Rl::kDpo},
                              {"ipo", Rl::kIpo},
                              {"simpo", Rl::kSimpo},
+                             {"cpo", Rl::kCpo},
                              {"orpo", Rl::kOrpo},
                              {"kto", Rl::kKto},
                              {"grpo", {}, "training on generated answers is"},
                              {"gdpo", {}, "training on generated answers is"},
                              {"ebft", {}, "energy-based fine-tuning is"}};
+
+constexpr Word<FDivergence> kFDivergences[] = {{"reverse_kl", FDivergence::kReverseKl},
+                                               {"forward_kl", FDivergence::kForwardKl},
+                                               {"js_divergence", FDivergence::kJs},
+                                               {"alpha_divergence", FDivergence::kAlpha}};
 
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
@@ -238,6 +244,7 @@ std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodi
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
 std::span<const Word<Rl>> words_of(Rl) { return kRls; }
+std::span<const Word<FDivergence>> words_of(FDivergence) { return kFDivergences; }
 std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
 std::span<const Word<WeightType>> words_of(WeightType) { return kWeightTypes; }
 std::span<const Word<Checkpointing>> words_of(Checkpointing) { return kCheckpointings; }
@@ -381,6 +388,12 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<int64_t>& value) {
+  value.clear();
+  if (node.kind != YamlNode::Kind::kList) return read_value(node, place, range, value.emplace_back());
+  for (size_t i = 0; i < node.items.size(); ++i) read_value(node.items[i], place.at(i), range, value.emplace_back());
+}
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<double>& value) {
   value.clear();
   if (node.kind != YamlNode::Kind::kList) return read_value(node, place, range, value.emplace_back());
   for (size_t i = 0; i < node.items.size(); ++i) read_value(node.items[i], place.at(i), range, value.emplace_back());

@@ -58,6 +58,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<Rl>> words_of(Rl);
+[[nodiscard]] std::span<const Word<FDivergence>> words_of(FDivergence);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
 [[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);
 [[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);
@@ -92,8 +93,9 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::map<std::string, std::vector<std::string>>& value);
-// One integer is a list of it.
+// One number is a list of it.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<int64_t>& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<double>& value);
 // A mapping from patterns to numbers.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<PatternNumber>& value);
 // Keys are ids of tokens.
@@ -143,6 +145,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const OptimArgs&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<int64_t>&) { return "list of integers"; }
+[[nodiscard]] inline std::string type_of(const std::vector<double>&) { return "list of numbers"; }
 [[nodiscard]] inline std::string type_of(const std::vector<PatternNumber>&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
 template <typename K, typename T>

@@ -1,0 +1,110 @@
+// Keys of preference training.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/config_error.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::error_of;
+using spillway::testing::load;
+
+namespace {
+
+PreferenceSettings preference(const std::string& text) {
+  const auto settings = load(text).config.preference;
+  REQUIRE(settings);
+  return *settings;
+}
+
+bool ignores(const std::string& text, const std::string& key) {
+  const std::vector<std::string> ignored = load(text).ignored;
+  return std::find(ignored.begin(), ignored.end(), key) != ignored.end();
+}
+
+}  // namespace
+
+TEST_CASE("rl and reward_model choose an objective and the loss of its own") {
+  CHECK_FALSE(load("").config.preference);
+  const std::vector<std::tuple<std::string, PreferenceKind, PreferenceLoss>> all = {
+      {"rl: dpo\n", PreferenceKind::kDpo, PreferenceLoss::kSigmoid},
+      {"rl: ipo\n", PreferenceKind::kDpo, PreferenceLoss::kIpo},
+      {"rl: orpo\n", PreferenceKind::kOrpo, PreferenceLoss::kOddsRatio},
+      {"rl: cpo\n", PreferenceKind::kCpo, PreferenceLoss::kSigmoid},
+      {"rl: simpo\n", PreferenceKind::kCpo, PreferenceLoss::kSimpo},
+      {"rl: kto\nmicro_batch_size: 2\n", PreferenceKind::kKto, PreferenceLoss::kKto},
+      {"reward_model: true\n", PreferenceKind::kReward, PreferenceLoss::kBradleyTerry}};
+  for (const auto& [text, kind, loss] : all) {
+    CAPTURE(text);
+    const PreferenceSettings settings = preference(text);
+    CHECK(settings.kind == kind);
+    REQUIRE(settings.losses.size() == 1);
+    CHECK(settings.losses[0].loss == loss);
+    CHECK(settings.beta == 0.1);
+  }
+  CHECK(error_of("rl: dpo\nreward_model: true\n").find("expected rl or reward_model, got both") != std::string::npos);
+}
+
+TEST_CASE("losses have the names of TRL and axolotl, and weights") {
+  const PreferenceSettings mix = preference("rl: dpo\nloss_type: [sigmoid, sft]\nloss_weights: [1, 0.5]\nbeta: 0.3\n");
+  REQUIRE(mix.losses.size() == 2);
+  CHECK(mix.losses[1].loss == PreferenceLoss::kSft);
+  CHECK(mix.losses[1].weight == 0.5);
+  CHECK(mix.beta == 0.3);
+  CHECK(preference("rl: dpo\ndpo_loss_type: hinge\n").losses[0].loss == PreferenceLoss::kHinge);
+  CHECK(preference("rl: orpo\norpo_alpha: 0.7\n").beta == 0.7);
+  CHECK(preference("rl: cpo\nloss_type: [simpo]\nsimpo_gamma: 1.5\ncpo_alpha: 0\n").simpo_gamma == 1.5);
+  CHECK(error_of("rl: dpo\ndpo_loss_type: [hing]\n").find("did you mean hinge?") != std::string::npos);
+  CHECK(error_of("rl: kto\nmicro_batch_size: 2\ndpo_loss_type: [sigmoid]\n") ==
+        "[c.yml:8: dpo_loss_type] expected kto, apo_zero_unpaired for kto, got 'sigmoid'; did you mean kto?");
+  CHECK(error_of("rl: dpo\nloss_type: [sigmoid, sft]\nloss_weights: [1]\n") ==
+        "[c.yml:8: loss_weights] expected 2 numbers, one for each of dpo_loss_type, got 1");
+  CHECK(error_of("rl: cpo\nloss_type: [hinge, ipo]\n").find("only dpo adds several up") != std::string::npos);
+  CHECK(error_of("rl: ipo\ndpo_loss_type: [sigmoid]\n").find("got both") != std::string::npos);
+  CHECK(error_of("loss_type: nll\n").empty());
+  CHECK(error_of("loss_type: dft\n").find("not yet supported") != std::string::npos);
+}
+
+TEST_CASE("a key of another objective is passed over, and said to be") {
+  CHECK(ignores("rl: dpo\nkto_desirable_weight: 2\n", "kto_desirable_weight"));
+  CHECK(ignores("rl: orpo\nprecompute_ref_log_probs: true\n", "precompute_ref_log_probs"));
+  CHECK(ignores("rl_beta: 0.2\n", "rl_beta"));
+  CHECK(ignores("rl: dpo\nlabel_smoothing: 0.1\n", "label_smoothing"));  // which sigmoid does not read
+  CHECK_FALSE(ignores("rl: cpo\nlabel_smoothing: 0.1\n", "label_smoothing"));
+  CHECK(ignores("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n", "lora_dropout"));
+  CHECK(load("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n").config.adapter->dropout == 0);
+  CHECK(ignores("rl: dpo\nref_model_sync_steps: 7\n", "ref_model_sync_steps"));
+}
+
+TEST_CASE("what cannot be meant together is refused, as TRL refuses it") {
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {"rl: dpo\ndpo_loss_type: [exo_pair]\n", "expected a number above 0 for the loss exo_pair"},
+      {"rl: dpo\ndpo_loss_type: [robust]\ndpo_label_smoothing: 0.5\n", "below 0.5 for the loss robust, got 0.5"},
+      {"rl: dpo\ndpo_loss_type: [apo_zero]\nf_divergence_type: forward_kl\n", "expected none beside the loss apo_zero"},
+      {"rl: dpo\ndpo_loss_type: [aot]\ndpo_use_weighting: true\n", "expected none beside the loss aot"},
+      {"rl: kto\n", "expected at least 2 for kto, got 1"},
+      {"rl: kto\nmicro_batch_size: 2\ngroup_by_length: true\n", "expected rows in file order for kto"},
+      {"rl: dpo\nadapter: lora\nlora_r: 4\nsync_ref_model: true\n", "expected false beside an adapter, got true"},
+      {"rl: dpo\nprecompute_ref_log_probs: true\nsync_ref_model: true\n", "expected false beside precompute_ref_log_probs"},
+      {"rl: orpo\nrl_beta: 0.2\norpo_alpha: 0.1\n", "expected rl_beta or orpo_alpha, got both"},
+      {"rl: dpo\nsample_packing: true\n", "preference rows are not packed"},
+      {"rl: dpo\nref_model: ./other\n", "not yet supported"},
+      {"rl: dpo\nrpo_alpha: 1\n", "dpo_loss_type: [sigmoid, sft]"}};
+  for (const auto& [text, message] : all) {
+    CAPTURE(text);
+    CAPTURE(error_of(text));
+    CHECK(error_of(text).find(message) != std::string::npos);
+  }
+  CHECK(error_of("rl: kto\ndpo_loss_type: [apo_zero_unpaired]\n").empty());
+  const auto sync = preference("rl: dpo\nsync_ref_model: true\nref_model_sync_steps: 7\n").sync;
+  REQUIRE(sync);
+  CHECK(sync->sync_steps == 7);
+  CHECK(sync->mixup_alpha == 0.6);
+}
+
+TEST_CASE("kto reads rows in file order where nothing else is said, others shuffle them") {
+  CHECK(load("rl: kto\nmicro_batch_size: 2\n").config.data.batches.order == data::RowOrder::kFile);
+  CHECK(load("rl: dpo\n").config.data.batches.order == data::RowOrder::kShuffled);
+}

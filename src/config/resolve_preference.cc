@@ -1,0 +1,268 @@
+// Preferences: which objective, by which losses, and which keys mean something to it.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/text.h"
+#include "config/resolve.h"
+
+namespace spillway::config {
+namespace {
+
+using Kind = PreferenceKind;
+using Loss = PreferenceLoss;
+
+// Every loss that can be named, by TRL's names, and whether it reads label_smoothing (TRL 1.16).
+struct LossName {
+  Kind kind;
+  std::string_view name;
+  Loss loss;
+  bool is_smoothed = false;
+  bool is_of_scores = false;  // of the difference of a pair's scores alone, which any f-divergence may give
+};
+constexpr LossName kLosses[] = {
+    {Kind::kDpo, "sigmoid", Loss::kSigmoid, false, true},
+    {Kind::kDpo, "hinge", Loss::kHinge, false, true},
+    {Kind::kDpo, "ipo", Loss::kIpo, false, true},
+    {Kind::kDpo, "exo_pair", Loss::kExoPair, true, true},
+    {Kind::kDpo, "nca_pair", Loss::kNcaPair},
+    {Kind::kDpo, "robust", Loss::kRobust, true, true},
+    {Kind::kDpo, "bco_pair", Loss::kBcoPair},
+    {Kind::kDpo, "sppo_hard", Loss::kSppoHard},
+    {Kind::kDpo, "aot", Loss::kAot, true},
+    {Kind::kDpo, "aot_unpaired", Loss::kAotUnpaired, true},
+    {Kind::kDpo, "apo_zero", Loss::kApoZero},
+    {Kind::kDpo, "apo_down", Loss::kApoDown},
+    {Kind::kDpo, "discopop", Loss::kDiscopop, false, true},
+    {Kind::kDpo, "sft", Loss::kSft, false, true},
+    {Kind::kDpo, "sigmoid_norm", Loss::kSigmoidNorm, false, true},
+    {Kind::kKto, "kto", Loss::kKto},
+    {Kind::kKto, "apo_zero_unpaired", Loss::kApoZeroUnpaired},
+    {Kind::kCpo, "sigmoid", Loss::kSigmoid, true},
+    {Kind::kCpo, "hinge", Loss::kHinge},
+    {Kind::kCpo, "ipo", Loss::kIpo},
+    {Kind::kCpo, "simpo", Loss::kSimpo, true},
+};
+
+// The keys that not every objective reads.
+struct KeyUse {
+  std::string_view key;
+  std::vector<Kind> kinds;
+  std::string_view owners;  // for messages
+};
+const std::vector<KeyUse>& key_uses() {
+  static const std::vector<KeyUse> kUses = {
+      {"dpo_loss_type", {Kind::kDpo, Kind::kKto, Kind::kCpo}, "dpo, kto and cpo"},
+      {"dpo_loss_weights", {Kind::kDpo}, "dpo"},
+      {"rl_beta", {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo}, "rl"},
+      {"orpo_alpha", {Kind::kOrpo}, "orpo"},
+      {"dpo_label_smoothing", {Kind::kDpo, Kind::kCpo}, "dpo and cpo"},
+      {"f_divergence_type", {Kind::kDpo}, "dpo"},
+      {"f_alpha_divergence_coef", {Kind::kDpo}, "dpo"},
+      {"dpo_ld_alpha", {Kind::kDpo}, "dpo"},
+      {"dpo_use_weighting", {Kind::kDpo}, "dpo"},
+      {"discopop_tau", {Kind::kDpo}, "dpo"},
+      {"kto_desirable_weight", {Kind::kKto}, "kto"},
+      {"kto_undesirable_weight", {Kind::kKto}, "kto"},
+      {"cpo_alpha", {Kind::kCpo}, "cpo and simpo"},
+      {"simpo_gamma", {Kind::kCpo}, "cpo and simpo"},
+      {"alpha", {Kind::kCpo}, "cpo and simpo"},
+      {"center_rewards_coefficient", {Kind::kReward}, "reward_model"},
+      {"precompute_ref_log_probs", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
+      {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
+      {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
+      {"ref_model_sync_steps", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
+  };
+  return kUses;
+}
+
+struct RlName {
+  Rl rl;
+  Kind kind;
+  std::string_view name;
+  Loss loss;  // of its own
+};
+constexpr RlName kRlNames[] = {
+    {Rl::kDpo, Kind::kDpo, "dpo", Loss::kSigmoid},   {Rl::kIpo, Kind::kDpo, "ipo", Loss::kIpo},
+    {Rl::kSimpo, Kind::kCpo, "simpo", Loss::kSimpo}, {Rl::kCpo, Kind::kCpo, "cpo", Loss::kSigmoid},
+    {Rl::kOrpo, Kind::kOrpo, "orpo", Loss::kOddsRatio}, {Rl::kKto, Kind::kKto, "kto", Loss::kKto},
+};
+constexpr RlName kRewardModel = {Rl::kNone, Kind::kReward, "reward_model", Loss::kBradleyTerry};
+
+const RlName& objective_name(const Spelled& keys) {
+  if (keys.reward_model) return kRewardModel;
+  return *std::find_if(std::begin(kRlNames), std::end(kRlNames), [&](const RlName& one) { return one.rl == keys.rl; });
+}
+
+Loss loss_of(const Resolution& r, const RlName& objective, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const LossName& one : kLosses) {
+    if (one.kind != objective.kind) continue;
+    if (one.name == name) return one.loss;
+    names.push_back(one.name);
+  }
+  throw input_error(r.where("dpo_loss_type"), "expected {} for {}, got {}; did you mean {}?", fmt::join(names, ", "),
+                    objective.name, quote(name), nearest_name(name, names));
+}
+
+std::vector<WeightedLoss> losses_of(const Resolution& r, const RlName& objective) {
+  const Spelled& keys = r.keys;
+  const bool has_own = objective.rl == Rl::kIpo || objective.rl == Rl::kSimpo;
+  r.exclude("rl", has_own, "dpo_loss_type", true);
+  std::vector<WeightedLoss> losses;
+  if (r.given("dpo_loss_type") && objective.kind != Kind::kOrpo && objective.kind != Kind::kReward) {
+    for (const std::string& name : keys.dpo_loss_type) losses.push_back({loss_of(r, objective, name)});
+  }
+  if (losses.empty()) losses.push_back({objective.loss});
+  if (objective.kind != Kind::kDpo && losses.size() > 1)
+    throw input_error(r.where("dpo_loss_type"), "expected one loss for {}, got {}; only dpo adds several up",
+                      objective.name, losses.size());
+  if (!r.given("dpo_loss_weights") || objective.kind != Kind::kDpo) return losses;
+  if (keys.dpo_loss_weights.size() != losses.size())
+    throw input_error(r.where("dpo_loss_weights"), "expected {} numbers, one for each of dpo_loss_type, got {}",
+                      losses.size(), keys.dpo_loss_weights.size());
+  for (size_t i = 0; i < losses.size(); ++i) losses[i].weight = keys.dpo_loss_weights[i];
+  return losses;
+}
+
+bool has_loss(const PreferenceSettings& settings, Loss loss) {
+  return std::any_of(settings.losses.begin(), settings.losses.end(),
+                     [&](const WeightedLoss& one) { return one.loss == loss; });
+}
+
+void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
+  constexpr const char* kKey = "dpo_label_smoothing";
+  const double smoothing = settings.label_smoothing;
+  if (has_loss(settings, Loss::kExoPair) && smoothing == 0)
+    throw input_error(r.where(kKey), "expected a number above 0 for the loss exo_pair, got 0; set it, to 1e-3 for example");
+  if (has_loss(settings, Loss::kRobust) && smoothing >= 0.5)
+    throw input_error(r.where(kKey), "expected a number below 0.5 for the loss robust, got {}; lower it", smoothing);
+  const bool is_read = std::any_of(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) {
+    return one.kind == settings.kind && one.is_smoothed && has_loss(settings, one.loss);
+  });
+  if (!is_read) r.ignore(kKey, "none of the losses reads it, as in TRL");
+}
+
+// What does not go together, as in TRL.
+void check_losses(const Resolution& r, const PreferenceSettings& settings) {
+  check_smoothing(r, settings);
+  if (settings.kind != Kind::kDpo) return;
+  for (const WeightedLoss& one : settings.losses) {
+    const LossName& loss = *std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& name) {
+      return name.kind == settings.kind && name.loss == one.loss;
+    });
+    const auto refuse = [&](bool is_so, std::string_view key, std::string_view why) {
+      if (is_so) throw input_error(r.where(key), "expected none beside the loss {}, got one: {}; remove it", loss.name, why);
+    };
+    refuse(settings.f_divergence_type != FDivergence::kReverseKl && !loss.is_of_scores, "f_divergence_type",
+           "that loss does not look at the difference of scores alone");
+    refuse(settings.use_weighting && (one.loss == Loss::kAot || one.loss == Loss::kAotUnpaired), "dpo_use_weighting",
+           "it sorts the pairs, and their weights would be others'");
+  }
+}
+
+std::optional<ReferenceSync> sync_of(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.sync_ref_model) {
+    for (const char* key : {"ref_model_mixup_alpha", "ref_model_sync_steps"}) r.ignore(key, "sync_ref_model is off");
+    return {};
+  }
+  const auto refuse = [&](bool is_so, std::string_view what, std::string_view why) {
+    if (is_so)
+      throw input_error(r.where("sync_ref_model"), "expected false beside {}, got true: {}; remove it", what, why);
+  };
+  refuse(keys.adapter != Adapter::kNone, "an adapter", "the reference is the base, which does not change");
+  refuse(keys.precompute_ref_log_probs, "precompute_ref_log_probs", "no reference is kept");
+  return ReferenceSync{keys.ref_model_mixup_alpha, keys.ref_model_sync_steps};
+}
+
+// KTO pairs each prompt with its neighbour's completion within rows that stand together in the data.
+void check_mismatched(const Resolution& r) {
+  if (r.keys.micro_batch_size < 2)
+    throw input_error(r.where("micro_batch_size"),
+                      "expected at least 2 for kto, got {}: its estimate of the KL pairs each prompt with the "
+                      "completion of another row; raise it, or set dpo_loss_type: apo_zero_unpaired",
+                      r.keys.micro_batch_size);
+  const bool is_shuffled =
+      r.given("train_sampling_strategy") && r.keys.train_sampling_strategy != SamplingStrategy::kSequential;
+  for (const auto& [is_set, key] : {std::pair{is_shuffled, "train_sampling_strategy"},
+                                    {r.keys.group_by_length, "group_by_length"}}) {
+    if (is_set && !r.keys.curriculum_sampling)
+      throw input_error(r.where(key),
+                        "expected rows in file order for kto, got another order: the rows of a micro-batch lend each "
+                        "other their completions; remove the key");
+  }
+}
+
+void ignore_all(const Resolution& r, std::string_view why) {
+  for (const KeyUse& use : key_uses()) {
+    if (use.key != "dpo_loss_type") r.ignore(use.key, why);
+  }
+}
+
+// TRL's key for the loss of text, too.
+void check_text_loss(const Resolution& r) {
+  constexpr const char* kKey = "dpo_loss_type";
+  for (const std::string& name : r.keys.dpo_loss_type) {
+    if (name == "nll" || name == "chunked_nll") continue;
+    Verdicts verdicts;
+    verdicts.attempt(kKey, kKey, [&] {
+      throw NotYetError(fmt::format("[{}] expected nll or chunked_nll, got {}; another loss of text is not yet supported",
+                                    r.where(kKey), quote(name)));
+    });
+    r.loaded.verdicts.append(std::move(verdicts));
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(PreferenceLoss loss) {
+  const auto* const found =
+      std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) { return one.loss == loss; });
+  return found == std::end(kLosses) ? "" : found->name;
+}
+
+std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use) {
+  const Spelled& keys = r.keys;
+  if (!has_preferences(keys)) {
+    check_text_loss(r);
+    ignore_all(r, "it belongs to preference training, which rl or reward_model asks for");
+    return {};
+  }
+  r.exclude("rl", keys.rl != Rl::kNone, "reward_model", keys.reward_model);
+  const RlName& objective = objective_name(keys);
+  for (const KeyUse& one : key_uses()) {
+    if (std::find(one.kinds.begin(), one.kinds.end(), objective.kind) == one.kinds.end())
+      r.ignore(one.key, fmt::format("it belongs to {}", one.owners));
+  }
+  PreferenceSettings settings{.kind = objective.kind,
+                              .name = std::string(objective.name),
+                              .losses = losses_of(r, objective),
+                              .beta = keys.rl_beta.value_or(0.1),
+                              .label_smoothing = keys.dpo_label_smoothing,
+                              .f_divergence_type = keys.f_divergence_type,
+                              .f_alpha_divergence_coef = keys.f_alpha_divergence_coef,
+                              .ld_alpha = keys.dpo_ld_alpha,
+                              .use_weighting = keys.dpo_use_weighting,
+                              .discopop_tau = keys.discopop_tau,
+                              .desirable_weight = keys.kto_desirable_weight,
+                              .undesirable_weight = keys.kto_undesirable_weight,
+                              .cpo_alpha = keys.cpo_alpha,
+                              .simpo_gamma = keys.simpo_gamma,
+                              .alpha = keys.alpha,
+                              .center_rewards_coefficient = keys.center_rewards_coefficient.value_or(0)};
+  r.exclude("rl_beta", true, "orpo_alpha", objective.kind == Kind::kOrpo);
+  if (objective.kind == Kind::kOrpo && keys.orpo_alpha) settings.beta = *keys.orpo_alpha;
+  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto)
+    settings.precompute_ref_log_probs = keys.precompute_ref_log_probs;
+  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) settings.sync = sync_of(r);
+  check_losses(r, settings);
+  if (use == ConfigUse::kTrain && has_loss(settings, Loss::kKto)) check_mismatched(r);
+  if (keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
+    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL");
+  return settings;
+}
+
+}  // namespace spillway::config
