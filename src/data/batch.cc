@@ -76,8 +76,24 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
 
 }  // namespace
 
+void MicroBatch::reserve(int64_t tokens) {
+  for (auto* list : {&ids, &labels, &positions}) list->reserve(static_cast<size_t>(tokens));
+  seq_offsets.reserve(static_cast<size_t>(tokens + 1));
+}
+
+void MicroBatch::clear() {
+  for (auto* list : {&ids, &labels, &positions, &seq_offsets}) list->clear();
+  for (Numbers& one : numbers) one.values.clear();
+  targets = rows = 0;
+}
+
+std::vector<float>& MicroBatch::column(std::string_view name) {
+  const auto found = std::find_if(numbers.begin(), numbers.end(), [&](const Numbers& one) { return one.name == name; });
+  return found != numbers.end() ? found->values : numbers.emplace_back(Numbers{name, {}}).values;
+}
+
 void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces) {
-  for (auto* list : {&batch.ids, &batch.labels, &batch.positions, &batch.seq_offsets}) list->clear();
+  batch.clear();
   add_to_micro_batch(batch, rows, pieces);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,11 +15,26 @@
 namespace spillway::data {
 
 struct MicroBatch {
+  // A column of numbers beside the tokens: one per token, one per row of the data, or one.
+  struct Numbers {
+    std::string_view name;
+    std::vector<float> values;
+  };
+
   std::vector<int32_t> ids;
   std::vector<int32_t> labels;       // what each token predicts: the label of the next token of its sequence, else -100
   std::vector<int32_t> positions;    // from 0 in each sequence
   std::vector<int32_t> seq_offsets;  // where each sequence begins, and the length at the end
   int64_t targets = 0;               // labels that are not -100
+  int64_t rows = 0;                  // of the data, or lines of several
+  std::vector<Numbers> numbers;      // as the objective names them
+
+  // Room for so many tokens.
+  void reserve(int64_t tokens);
+  // Empties everything; columns stay, and so does the room.
+  void clear();
+  // The column of that name, perhaps new. `name` outlives the batch.
+  [[nodiscard]] std::vector<float>& column(std::string_view name);
 };
 
 // Puts the pieces side by side, in their order, over what the micro-batch held; allocates only to grow.

@@ -108,6 +108,11 @@ enum class Objective {
   return objective != Objective::kText && objective != Objective::kSteps;
 }
 
+// How many sequences a row is, each of at most sequence_len tokens.
+[[nodiscard]] constexpr int64_t sequences_of(Objective objective) {
+  return has_completions(objective) && objective != Objective::kUnpaired ? 2 : 1;
+}
+
 // How type `pretrain` makes rows of a text, as axolotl does by its keys: windows that overlap (sample_packing); the
 // text's start alone; or starts with an EOS, several in a row (pretraining_sample_concatenation).
 enum class PretrainText { kWindows, kStarts, kJoined };

@@ -1,6 +1,7 @@
 #include "data/rows/preference_rows.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -98,6 +99,14 @@ class PreferenceColumns : public PreferenceFormat {
   DatasetConfig config_;
 };
 
+// TRL's column; 0 without it.
+float margin_of(const Record& record) {
+  if (!record.fields.contains("margin") || record.fields["margin"].is_null()) return 0;
+  const Json& margin = record.fields["margin"];
+  if (margin.is_number()) return margin.get<float>();
+  throw input_error(record.where, "expected a number in 'margin', got {}; correct the row", margin.type_name());
+}
+
 PreferenceRow unpaired_of(std::span<const int32_t> ids, int64_t prompt, bool label) {
   return {.prompt_ids = {ids.begin(), ids.begin() + prompt},
           .completions = {{ids.begin() + prompt, ids.end()}},
@@ -123,19 +132,22 @@ bool label_of(const Record& record, std::string_view column) {
   throw input_error(record.where, "expected true or false in '{}', got {}; correct the row", column, label.type_name());
 }
 
-Row joined_row(const PreferenceRow& row) {
+Row joined_row(const PreferenceRow& row, Objective objective) {
   Row joined{.input_ids = row.prompt_ids};
   for (const std::vector<int32_t>& completion : row.completions)
     joined.input_ids.insert(joined.input_ids.end(), completion.begin(), completion.end());
   const bool is_pair = row.completions.size() == 2;
   joined.values = {narrow<int32_t>(row.prompt_ids.size()),
                    is_pair ? narrow<int32_t>(row.completions[0].size()) : int32_t{row.label}};
+  if (objective == Objective::kReward) joined.values.push_back(std::bit_cast<int32_t>(row.margin));
   return joined;
 }
 
 PreferenceRow preference_of(const Row& row, Objective objective) {
   if (objective == Objective::kUnpaired) return unpaired_of(row.input_ids, row.values[0], row.values[1] != 0);
-  return pair_of(row.input_ids, row.values[0], row.values[1]);
+  PreferenceRow pair = pair_of(row.input_ids, row.values[0], row.values[1]);
+  if (objective == Objective::kReward) pair.margin = std::bit_cast<float>(row.values[2]);
+  return pair;
 }
 
 PreferenceRow preference_of(const RowTable& rows, int64_t index) {
@@ -143,7 +155,10 @@ PreferenceRow preference_of(const RowTable& rows, int64_t index) {
   const int32_t prompt = rows.value("prompt_tokens", index);
   const bool is_unpaired = std::ranges::equal(rows.schema(), kUnpairedColumns);
   if (is_unpaired) return unpaired_of(ids, prompt, rows.value("label", index) != 0);
-  return pair_of(ids, prompt, rows.value("chosen_tokens", index));
+  PreferenceRow pair = pair_of(ids, prompt, rows.value("chosen_tokens", index));
+  if (std::ranges::equal(rows.schema(), kRewardColumns))
+    pair.margin = std::bit_cast<float>(rows.value("margin", index));
+  return pair;
 }
 
 std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config) {
@@ -160,6 +175,7 @@ PreferenceBuilder::PreferenceBuilder(const DatasetConfig& config, const RowOptio
 
 void PreferenceBuilder::build(const Record& record, std::vector<PreferenceRow>& rows) const {
   PreferenceExample example = format_->read(record);
+  if (objective_ == Objective::kReward) example.margin = margin_of(record);
   if (objective_ != Objective::kUnpaired) {
     if (example.completions.size() == 1)
       throw input_error(record.where, "expected a chosen and a rejected completion, got one with a label; set rl: kto");
@@ -175,7 +191,7 @@ void PreferenceBuilder::build(const Record& record, std::vector<PreferenceRow>& 
 void PreferenceBuilder::build(const Record& record, std::vector<Row>& rows) const {
   std::vector<PreferenceRow> built;
   build(record, built);
-  for (const PreferenceRow& row : built) rows.push_back(joined_row(row));
+  for (const PreferenceRow& row : built) rows.push_back(joined_row(row, objective_));
 }
 
 PreferenceBuilder::Ids PreferenceBuilder::encode(const std::string& text, bool is_rendered) const {
@@ -213,6 +229,7 @@ PreferenceBuilder::Ids PreferenceBuilder::encode_whole(const Record& record, con
 PreferenceRow PreferenceBuilder::tokenize(const Record& record, const PreferenceExample& example) const {
   PreferenceRow row;
   row.label = example.label;
+  row.margin = example.margin;
   for (const Json& completion : example.completions)
     row.completions.push_back(encode_whole(record, example, completion));
   if (objective_ == Objective::kReward) return row;

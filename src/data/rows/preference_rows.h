@@ -23,10 +23,11 @@ struct PreferenceRow {
   std::vector<int32_t> prompt_ids;
   std::vector<std::vector<int32_t>> completions;  // chosen and rejected; of an unpaired row the one there is
   bool label = true;                              // of an unpaired row: whether the completion is wanted
+  float margin = 0;                               // of conversations: by how much the chosen one is to win
 };
 
-// As one run of tokens with the columns of kPairColumns or, of one completion, of kUnpairedColumns.
-[[nodiscard]] Row joined_row(const PreferenceRow& row);
+// As one run of tokens with the columns of the objective's schema.
+[[nodiscard]] Row joined_row(const PreferenceRow& row, Objective objective);
 // What was joined, of the objective's schema.
 [[nodiscard]] PreferenceRow preference_of(const Row& row, Objective objective);
 [[nodiscard]] PreferenceRow preference_of(const RowTable& rows, int64_t index);
@@ -36,6 +37,7 @@ struct PreferenceExample {
   nlohmann::ordered_json prompt;
   std::vector<nlohmann::ordered_json> completions;
   bool label = true;
+  float margin = 0;
 };
 
 // Turns records into examples. Immutable: any number of threads may read at once.

@@ -28,6 +28,10 @@ inline constexpr RowColumn kTextColumns[] = {{"labels", RowColumn::Axis::kToken}
 // Tokens are those of the prompt, the chosen and the rejected completion, one after the other.
 inline constexpr RowColumn kPairColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
                                              {"chosen_tokens", RowColumn::Axis::kRow}};
+// Of whole conversations, the chosen and the rejected one; the margin is an f32, by its bits.
+inline constexpr RowColumn kRewardColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
+                                               {"chosen_tokens", RowColumn::Axis::kRow},
+                                               {"margin", RowColumn::Axis::kRow}};
 // Tokens are those of the prompt and the completion; the label is 1 where that is wanted, else 0.
 inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
                                                  {"label", RowColumn::Axis::kRow}};
@@ -35,6 +39,7 @@ inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Ax
 [[nodiscard]] constexpr RowSchema schema_of(Objective objective) {
   if (!has_completions(objective)) return kTextColumns;
   if (objective == Objective::kUnpaired) return kUnpairedColumns;
+  if (objective == Objective::kReward) return kRewardColumns;
   return kPairColumns;
 }
 

@@ -27,7 +27,7 @@ RowCollector::RowCollector(const RowOptions& options, RowSink& sink)
   fit_ = [rule = rule_of_preferences(options), objective = objective_](Row& row, std::string_view where) {
     PreferenceRow parts = preference_of(row, objective);
     const Fit fit = fit_preference(parts.prompt_ids, parts.completions, rule, where);
-    if (fit == Fit::kTruncated) row = joined_row(parts);
+    if (fit == Fit::kTruncated) row = joined_row(parts, objective);
     return fit;
   };
 }

@@ -66,11 +66,22 @@ Piece RowTable::row(int64_t index) const {
   return {.begin = begin, .length = narrow<int32_t>(tokens_->offsets[at + 1] - begin)};
 }
 
-int32_t RowTable::value(std::string_view column, int64_t row) const {
+int32_t RowTable::value(std::string_view column, int64_t row) const { return value_at(column, place_of(row)); }
+
+int32_t RowTable::value(std::string_view column, const Piece& row) const {
+  return value_at(column, static_cast<size_t>(number_of(row)));
+}
+
+int64_t RowTable::number_of(const Piece& row) const {
+  const auto after = std::upper_bound(tokens_->offsets.begin(), tokens_->offsets.end(), row.begin);
+  return after - tokens_->offsets.begin() - 1;
+}
+
+int32_t RowTable::value_at(std::string_view column, size_t place) const {
   const RowColumn wanted{column, RowColumn::Axis::kRow};
   const auto found = std::find(schema().begin(), schema().end(), wanted);
   SPILLWAY_CHECK(found != schema().end(), "the rows have no column {}", column);
-  return tokens_->columns[static_cast<size_t>(found - schema().begin())][place_of(row)];
+  return tokens_->columns[static_cast<size_t>(found - schema().begin())][place];
 }
 
 std::string RowTable::checksum() const {

@@ -82,8 +82,13 @@ class RowTable {
   [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const {
     return part(tokens_->columns.front(), piece);
   }
+  [[nodiscard]] bool has_labels() const { return !schema().empty() && schema().front().name == "labels"; }
   // Of a column per row. REQUIRES: the schema has it.
   [[nodiscard]] int32_t value(std::string_view column, int64_t row) const;
+  [[nodiscard]] int32_t value(std::string_view column, const Piece& row) const;
+  // The row's number among all that were read, selected or not.
+  [[nodiscard]] int64_t number_of(const Piece& row) const;
+  [[nodiscard]] int64_t all_rows() const { return std::ssize(tokens_->offsets) - 1; }
   // Of all tokens and labels, also of rows that were not selected; -1 where there are none.
   [[nodiscard]] int32_t largest_id() const { return tokens_->largest_id; }
   // Of all that was read and of which of it these rows are: the same in every run over the same data, wherever the
@@ -93,6 +98,7 @@ class RowTable {
   [[nodiscard]] RowTable select(std::vector<int64_t> rows) const;
 
  private:
+  [[nodiscard]] int32_t value_at(std::string_view column, size_t place) const;
   // Among all rows, selected or not.
   [[nodiscard]] size_t place_of(int64_t index) const {
     return static_cast<size_t>(selection_ ? (*selection_)[static_cast<size_t>(index)] : index);
