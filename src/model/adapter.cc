@@ -220,6 +220,7 @@ ModelPtr untie_head(ModelPtr model, const LoraOptions& lora) {
 }
 
 ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder) {
+  if (is_saved_in_full(lora, "score.weight")) model = model->with_score({});
   model = untie_head(std::move(model), lora);
   const SafetensorsFolder files(folder, "adapter_model");
   for (const Parameter& p : parameters_of(*model)) {
@@ -237,11 +238,11 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& 
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 
-void initialise_gaussian_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed) {
+void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
+                       uint64_t seed) {
   constexpr double kTwoPi = 6.283185307179586;
-  const double deviation = 1 / static_cast<double>(factor.shape[0]);
-  RandomStream random(seed, hash_of(factor.module), 2 * static_cast<uint64_t>(first_elem));
-  for (float& value : a) {
+  RandomStream random(seed, hash_of(parameter.module), 2 * static_cast<uint64_t>(first_elem));
+  for (float& value : values) {
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random.uniform())));  // Box and Muller, 1958
     value = static_cast<float>(deviation * radius * std::cos(kTwoPi * random.uniform()));
   }
@@ -265,6 +266,8 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
     lora.layers_pattern = json["layers_pattern"].strings_or_none();
   }
   for (std::string& name : json["modules_to_save"].strings_or_none()) lora.modules_to_save.insert(std::move(name));
+  // PEFT names the heads of classifiers of all kinds; a decoder has the other.
+  if (json["task_type"].string_or("") == "SEQ_CLS") lora.modules_to_save.erase("classifier");
   if (!json["target_modules"].is_string()) {
     for (std::string& name : json["target_modules"].strings_or_none()) lora.target_modules.insert(std::move(name));
   }
@@ -288,6 +291,11 @@ LoraOptions read_adapter_options(const std::filesystem::path& folder) {
   return lora;
 }
 
+bool has_score(const ParameterTable& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& p) { return p.role == ParameterRole::kScore; });
+}
+
 std::string adapter_config_json(const ParameterTable& parameters, const LoraOptions& lora,
                                 std::string_view base_model) {
   nlohmann::ordered_json json = {
@@ -302,7 +310,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"peft_type", "LORA"},
       {"r", lora.r},
       {"target_modules", target_names(parameters, lora)},
-      {"task_type", "CAUSAL_LM"},
+      {"task_type", has_score(parameters) ? "SEQ_CLS" : "CAUSAL_LM"},
       {"use_dora", false},
       {"use_rslora", lora.rslora},
   };

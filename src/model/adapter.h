@@ -34,8 +34,9 @@ namespace spillway {
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone. REQUIRES: kLoraA.
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);
 
-// The same with normal numbers of deviation 1/r: PEFT's "gaussian".
-void initialise_gaussian_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);
+// The same with normal numbers: PEFT's "gaussian" of A, with a deviation of 1/r, and a score that is new.
+void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
+                       uint64_t seed);
 
 // Reads the text of an adapter_config.json, its target_modules only where they are a list, not a pattern. `where` names
 // it in errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
@@ -43,6 +44,9 @@ void initialise_gaussian_a(std::span<float> a, int64_t first_elem, const Paramet
 
 // Reads FOLDER/adapter_config.json; the layers are those that the tensors beside it are for.
 [[nodiscard]] LoraOptions read_adapter_options(const std::filesystem::path& folder);
+
+// Whether the model scores in place of predicting tokens.
+[[nodiscard]] bool has_score(const ParameterTable& parameters);
 
 // The text of an adapter_config.json. `base_model` is the name or path of the model underneath.
 [[nodiscard]] std::string adapter_config_json(const ParameterTable& parameters, const LoraOptions& lora,

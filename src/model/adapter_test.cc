@@ -247,12 +247,12 @@ TEST_CASE("ranks, scales and layers are written as PEFT's patterns: brief where 
   CHECK(again.layers_pattern == lora.layers_pattern);
 }
 
-TEST_CASE("normal numbers of a factor have PEFT's deviation, 1/r, and depend on their place alone") {
+TEST_CASE("normal numbers have their deviation, and depend on their place alone") {
   const Parameter factor{.module = "m", .role = ParameterRole::kLoraA, .shape = {8, 4096}};
   std::vector<float> a(8 * 4096), again(a.size());
-  initialise_gaussian_a(a, 0, factor, 1);
-  initialise_gaussian_a(std::span(again).first(1001), 0, factor, 1);
-  initialise_gaussian_a(std::span(again).subspan(1001), 1001, factor, 1);
+  initialise_normal(a, 0, factor, 0.125, 1);
+  initialise_normal(std::span(again).first(1001), 0, factor, 0.125, 1);
+  initialise_normal(std::span(again).subspan(1001), 1001, factor, 0.125, 1);
   CHECK(a == again);
   double mean = 0, square = 0;
   for (const float x : a) {

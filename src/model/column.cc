@@ -1,6 +1,7 @@
 #include "model/column.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -34,9 +35,11 @@ void fill_typical_ids(const TensorView& view, const TypicalBatch& batch) {
   fill(view, [&](int64_t) { return random.below(static_cast<uint32_t>(batch.vocab_size)); });
 }
 
-ValueId add_column(Builder& builder, const Column& column, const ValueType& type, std::vector<BatchColumn>& columns) {
-  const ValueId value = builder.input(fmt::format("batch.{}", column.name), type, ValueKind::kBatch);
-  columns.push_back({&column, value});
+ValueId add_column(Builder& builder, const Column& column, const ValueType& type, std::vector<BatchColumn>& columns,
+                   int stream) {
+  const std::string prefix = stream == 0 ? "batch" : fmt::format("batch.{}", stream);
+  const ValueId value = builder.input(fmt::format("{}.{}", prefix, column.name), type, ValueKind::kBatch);
+  columns.push_back({column, stream, value});
   return value;
 }
 

@@ -1,4 +1,5 @@
-// What of a micro-batch the host gives to a graph: batch values that are named as columns are.
+// What of a micro-batch the host gives to a graph: batch values that are named as columns are. A micro-batch is a flat
+// stream of tokens; objectives that score other sequences besides have further streams.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,14 @@ struct Column {
 
 // A column in a graph.
 struct BatchColumn {
-  const Column* column = nullptr;
+  Column column;
+  int stream = 0;  // of the micro-batch's streams the one that it describes
   ValueId value = kNone;
 };
 
-// Declares the batch value. Returns it.
-ValueId add_column(Builder& builder, const Column& column, const ValueType& type, std::vector<BatchColumn>& columns);
+// Declares the batch value of a stream: "batch.<name>", and of further streams "batch.<stream>.<name>". Returns it.
+ValueId add_column(Builder& builder, const Column& column, const ValueType& type, std::vector<BatchColumn>& columns,
+                   int stream = 0);
 
 // Of a flat stream of tokens: i32 each.
 extern const Column kIds;         // [T]

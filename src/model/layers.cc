@@ -7,6 +7,11 @@
 #include "ops/matmul/matmul.h"
 
 namespace spillway {
+namespace {
+
+constexpr std::string_view kCopyPrefix = "reference.";
+
+}
 
 Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files)
     : builder_(builder), options_(options), in_files_(in_files) {}
@@ -79,10 +84,13 @@ ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
 }
 
 const Parameter& Layers::add(Parameter parameter) {
+  parameter.is_copy = options_.copies.contains(parameter.name);
+  if (parameter.is_copy) parameter.trained = false;
+  const std::string_view prefix = parameter.is_copy ? kCopyPrefix : "";
   const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
   for (const StoragePart& part : parameter.storage->parts(parameter.spec())) {
     parameter.values.push_back(
-        builder_.input(fmt::format("{}{}", parameter.name, part.suffix), {part.dtype, part.shape}, kind));
+        builder_.input(fmt::format("{}{}{}", prefix, parameter.name, part.suffix), {part.dtype, part.shape}, kind));
   }
   trained_ += parameter.trained;
   return parameters_[parameters_.add(std::move(parameter))];

@@ -14,6 +14,10 @@ ModelPtr Model::with_vocab_size(int64_t) const {
   report_bug(__FILE__, __LINE__, "with_vocab_size", "a model without text has no vocabulary");
 }
 
+ModelPtr Model::with_score(std::optional<int64_t>) const {
+  report_bug(__FILE__, __LINE__, "with_score", "a model without text scores none");
+}
+
 ParameterTable parameters_of(const Model& model, ModelOptions options) {
   options.tokens = options.max_sequences = 1;
   Graph graph;

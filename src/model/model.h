@@ -24,12 +24,17 @@ struct ModelOptions {
   DType dtype = DType::kF32;  // of weights and activations
   int64_t tokens = 0;         // T: the capacity of the stream
   int64_t max_sequences = 1;
+  int64_t max_rows = 0;      // of the data, where an objective knows them
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
   bool train_base = false;   // full fine-tuning; false: the base is frozen
   // In full fine-tuning the weights that are trained, by their names; empty: all.
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
+  int stream = 0;                               // of the micro-batch, that the model reads
+  // Weights, by their names, of which this pass reads frozen copies (Parameter::is_copy): they stay what they were at
+  // first while the weights of these names are trained.
+  std::set<std::string, std::less<>> copies;
 };
 
 // A model in a graph.
@@ -37,7 +42,7 @@ struct ModelGraph {
   std::vector<BatchColumn> columns;  // that it reads
   ValueId dropout_seed = kNone;      // batch value, i64 [1], below 0 for none; absent without dropout
   ValueId hidden = kNone;            // what it computes for each row of the stream: [T, width], before any head
-  ValueId head = kNone;              // of a model of text: [vocab_size, width], perhaps the embedding
+  ValueId head = kNone;              // of a model of text: [vocab_size, width], perhaps the embedding; or a score
   ParameterTable parameters;
 };
 
@@ -62,6 +67,7 @@ struct TextModel {
   int64_t vocab_size = 0;  // rows of the embedding
   int64_t max_position_embeddings = 0;
   double repetition_penalty = 1;  // of generation; 1: none
+  bool has_score = false;         // the head is a score, [1, width]: it predicts no tokens
 };
 
 class Model;
@@ -90,6 +96,9 @@ class Model {
                                                       CacheUse use) const;
   // The model with more tokens than its files have rows for.
   [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t vocab_size) const;
+  // The model that scores in place of predicting tokens, or this one where it does; its score is new. Padding is named
+  // in its config.json, by which transformers finds the last token of a sequence.
+  [[nodiscard]] virtual ModelPtr with_score(std::optional<int64_t> pad_token_id) const;
   // The model whose head is a weight of its own that starts as the embedding; null where that is not tied to it.
   [[nodiscard]] virtual ModelPtr with_own_head() const { return nullptr; }
 };

@@ -19,6 +19,7 @@ namespace spillway {
 enum class ParameterRole : uint8_t {
   kEmbedding,  // [vocabulary, width]
   kHead,       // [vocabulary, width], where it is not the embedding
+  kScore,      // [1, width], of a model that scores in place of predicting tokens
   kNorm,       // [width]
   kLinear,     // W [out_features, in_features] of y = W x + b
   kBias,       // b [out_features]
@@ -42,8 +43,10 @@ struct Parameter {
   Shape shape;
   DType dtype = DType::kF32;  // that the graph computes with
   bool trained = false;       // then its storage is dense
+  bool is_copy = false;       // frozen, of a weight that is trained; its values are called "reference.<name>"
   StoragePtr storage = dense_storage();
-  ParameterSource source;       // nameless where no file of the model's holds it: factors, constants
+  ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
+  double start_deviation = 0;   // of the normal numbers that a new score starts as
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant
   std::vector<ValueId> values;  // in the graph: one for each part of the storage

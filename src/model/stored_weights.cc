@@ -12,8 +12,7 @@ std::vector<bool> StoredWeights::in_files(size_t values) const {
   return result;
 }
 
-StoredWeights find_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder) {
-  StoredWeights result;
+void add_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, StoredWeights& result) {
   const auto find = [&](const std::string& name, const StoragePart& part, ValueId value) {
     const auto found = folder.tensors().find(name);
     if (found == folder.tensors().end()) return;
@@ -33,7 +32,6 @@ StoredWeights find_stored_weights(const ParameterTable& parameters, const Safete
     const std::vector<StoragePart> parts = p.storage->parts(p.spec());
     for (size_t i = 0; i < parts.size(); ++i) find(tensors[i].name, parts[i], p.values[i]);
   }
-  return result;
 }
 
 }  // namespace spillway

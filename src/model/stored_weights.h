@@ -20,7 +20,7 @@ struct StoredWeights {
   [[nodiscard]] std::vector<bool> in_files(size_t values) const;
 };
 
-// The frozen weights that `folder` holds whole, in their dtype and shape. By the headers alone: no weight is read.
-[[nodiscard]] StoredWeights find_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder);
+// Adds the frozen weights that `folder` holds whole, in their dtype and shape. By the headers alone: no weight is read.
+void add_stored_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, StoredWeights& stored);
 
 }  // namespace spillway

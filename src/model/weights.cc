@@ -255,7 +255,7 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
 
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
   for (const Parameter& p : parameters) {
-    if (p.trained) read_weight(folder, adapter_tensor_name(p.name), p.value(), store);
+    if (p.trained || p.is_copy) read_weight(folder, adapter_tensor_name(p.name), p.value(), store);
   }
 }
 

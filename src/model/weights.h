@@ -50,8 +50,8 @@ class StoredWeight {
 // embedding which it is tied to.
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
-// Fills the LoRA factors, and what is trained in full beside them, from an adapter's `folder`. NaN and infinity are
-// refused.
+// Fills the LoRA factors, what is trained in full beside them, and copies of either, from an adapter's `folder`. NaN
+// and infinity are refused.
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
 }  // namespace spillway

@@ -202,7 +202,8 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
   add("turned", DType::kBF16, {3, 5});
   add("trained", DType::kBF16, {7}, true);
   add("half", DType::kBF16, {7});
-  const StoredWeights stored = find_stored_weights(parameters, SafetensorsFolder(folder.path()));
+  StoredWeights stored;
+  add_stored_weights(parameters, SafetensorsFolder(folder.path()), stored);
   CHECK(stored.in_files(parameters.size()) == std::vector<bool>{false, true, true, false, false, false, false});
   CHECK(stored.files.size() == 2);
   for (const size_t i : {other, same}) {
@@ -221,7 +222,9 @@ TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the fi
     Graph graph;
     Builder b(graph);
     const ParameterTable parameters = model->build(b, {.dtype = dtype, .tokens = 8}).parameters;
-    const std::vector<bool> found = find_stored_weights(parameters, folder).in_files(graph.values.size());
+    StoredWeights stored;
+    add_stored_weights(parameters, folder, stored);
+    const std::vector<bool> found = stored.in_files(graph.values.size());
     const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
     for (const Parameter& p : parameters)
       CHECK(found[static_cast<size_t>(p.value())] == (is_stored && p.is_of_model()));

@@ -28,6 +28,9 @@ class Tenants {
         add(outputs[k], step.op == kNone ? step.moved : graph.op(step.op).outputs[k], static_cast<int32_t>(i));
     }
     by_buffer_ = Groups(schedule.buffers.size(), all_.size(), [&](size_t i) { return all_[i].buffer; });
+    for (size_t i = 0; i < graph.sections.size(); ++i) {
+      if (graph.sections[i].recomputable) forward_end_ = schedule.sections[i].end;
+    }
   }
 
   [[nodiscard]] std::span<const int32_t> of(BufferId buffer) const { return by_buffer_[static_cast<size_t>(buffer)]; }
@@ -48,8 +51,7 @@ class Tenants {
     const Value& tenant = at(buffer, step);
     if (tenant.kind != ValueKind::kActivation) return class_of_moved(tenant);
     const Buffer& b = schedule_.buffers[static_cast<size_t>(buffer)];
-    const int32_t forward_end = schedule_.sections[0].end;
-    return b.begin < forward_end && b.end > forward_end ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
+    return b.begin < forward_end_ && b.end > forward_end_ ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
   }
 
   // All buffers of the tier that are live at a step.
@@ -70,6 +72,7 @@ class Tenants {
   const Graph& graph_;
   const Schedule& schedule_;
   Tier tier_;
+  int32_t forward_end_ = 0;  // what is live beyond it was saved
   std::vector<Tenant> all_;  // of each buffer in the order in which they move in
   Groups by_buffer_;
 };

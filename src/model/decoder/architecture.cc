@@ -33,7 +33,9 @@ const Architecture& find_architecture(const JsonField& json) {
   }
   const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
   for (const Architecture* known : kArchitectures) {
-    if (wanted != (architectures.empty() ? known->model_type : known->name)) continue;
+    const bool is_meant = architectures.empty() ? wanted == known->model_type
+                                                : wanted == known->name || wanted == classifier_name(*known);
+    if (!is_meant) continue;
     // Transformers goes by it, whatever the architectures say.
     if (model_type != known->model_type) {
       throw input_error(json.where(), "expected model_type {} beside {}, got {}; correct the one that is wrong",
@@ -43,6 +45,17 @@ const Architecture& find_architecture(const JsonField& json) {
   }
   throw input_error(json.where(), "expected architectures to name {}, got {}; use a model of one of these",
                     names([](const Architecture& a) { return a.name; }), wanted.empty() ? "none" : quote(wanted));
+}
+
+std::string classifier_name(const Architecture& architecture) {
+  constexpr std::string_view kText = "ForCausalLM";
+  return std::string(architecture.name.substr(0, architecture.name.size() - kText.size())) +
+         "ForSequenceClassification";
+}
+
+bool is_classifier(const JsonField& json) {
+  const std::vector<std::string> architectures = json["architectures"].strings_or_none();
+  return !architectures.empty() && architectures.front() == classifier_name(find_architecture(json));
 }
 
 namespace layer {

@@ -43,8 +43,13 @@ namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3;
 }
 
-// Throws InputError where config.json names none, or two.
+// Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
 [[nodiscard]] const Architecture& find_architecture(const JsonField& json);
+
+// "LlamaForSequenceClassification"
+[[nodiscard]] std::string classifier_name(const Architecture& architecture);
+// Whether config.json names that of an architecture.
+[[nodiscard]] bool is_classifier(const JsonField& json);
 
 // Parts of layers.
 namespace layer {

@@ -158,6 +158,17 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
   return storage;
 }
 
+// Transformers takes two where nothing is said.
+void check_labels(const JsonField& json) {
+  constexpr int64_t kUsual = 2, kMost = 1 << 20;
+  const JsonField names = json["id2label"];
+  const int64_t labels =
+      names.is_null() ? json["num_labels"].integer_or(kUsual, 1, kMost) : std::ssize(names.members());
+  if (labels == 1) return;
+  throw input_error(json.where(), "expected a classifier of one label, which is a score, got {}; use a reward model",
+                    labels);
+}
+
 }  // namespace
 
 DecoderConfig parse_decoder_config(std::string_view text, std::string_view where) {
@@ -166,6 +177,9 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   const Architecture& architecture = find_architecture(json);
   refuse_unsupported(json);
   DecoderConfig config;
+  config.has_score = is_classifier(json);
+  if (config.has_score) check_labels(json);
+  config.initializer_range = json["initializer_range"].real_or(config.initializer_range, 0, 1e3);
   config.architecture = &architecture;
   read_sizes(json, architecture, config);
   read_head_dim(json, architecture, config);
@@ -200,10 +214,16 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
 std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config) {
   const std::filesystem::path path = folder / "config.json";
   std::string text = read_file(path, kLimitBytes);
-  if (!config.stored_vocab_size && !config.copies_head) return text;
+  if (!config.stored_vocab_size && !config.copies_head && !config.has_new_score) return text;
   auto json = parse_json<nlohmann::ordered_json>(text, path.string());
   json["vocab_size"] = config.vocab_size;
   json["tie_word_embeddings"] = config.tie_word_embeddings;
+  if (config.has_new_score) {
+    json["architectures"] = {classifier_name(*config.architecture)};
+    json["id2label"] = {{"0", "LABEL_0"}};
+    json["label2id"] = {{"LABEL_0", 0}};
+    if (config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
+  }
   return json_text(json, 2) + "\n";
 }
 

@@ -42,6 +42,9 @@ struct DecoderConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   bool tie_word_embeddings = false;
+  bool has_score = false;      // a score of one number in place of the head
+  bool has_new_score = false;  // which the files do not have
+  double initializer_range = 0.02;
   bool copies_head = false;  // the files tie the head; here it is a weight of its own that starts as the embedding
   bool qkv_bias = false;     // of q_proj, k_proj and v_proj
   bool output_bias = false;  // of o_proj
@@ -66,7 +69,7 @@ struct DecoderConfig {
 // FOLDER/generation_config.json if it is there.
 [[nodiscard]] DecoderConfig read_decoder_config(const std::filesystem::path& folder);
 
-// The text of FOLDER/config.json, with the vocabulary's size and the tie of the head as `config` has them.
+// The text of FOLDER/config.json, with the vocabulary's size, the tie of the head and a new score as `config` has them.
 [[nodiscard]] std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config);
 
 // The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.

@@ -61,7 +61,7 @@ class Decoder final : public Model {
  public:
   explicit Decoder(DecoderConfig config)
       : config_(std::move(config)),
-        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty} {}
+        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty, config_.has_score} {}
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
   [[nodiscard]] CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
@@ -81,10 +81,17 @@ class Decoder final : public Model {
     return make_decoder(std::move(config));
   }
   [[nodiscard]] ModelPtr with_own_head() const override {
-    if (!config_.tie_word_embeddings) return nullptr;
+    if (!config_.tie_word_embeddings || config_.has_score) return nullptr;
     DecoderConfig config = config_;
     config.tie_word_embeddings = false;
     config.copies_head = true;
+    return make_decoder(std::move(config));
+  }
+  [[nodiscard]] ModelPtr with_score(std::optional<int64_t> pad_token_id) const override {
+    DecoderConfig config = config_;
+    config.has_new_score = !config_.has_score || config_.has_new_score;
+    config.has_score = true;
+    config.pad_token_id = config_.pad_token_id ? config_.pad_token_id : pad_token_id;
     return make_decoder(std::move(config));
   }
 
@@ -97,9 +104,11 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   builder.add_axis("tokens", options.tokens);
   const ValueType per_token{DType::kI32, {options.tokens}, kTokenAxis};
   ModelGraph result;
-  const ValueId ids = add_column(builder, kIds, per_token, result.columns);
-  const ValueId positions = add_column(builder, kPositions, per_token, result.columns);
-  const ValueId offsets = add_column(builder, kSeqOffsets, {DType::kI32, {options.max_sequences + 1}}, result.columns);
+  const auto column = [&](const Column& c, const ValueType& type) {
+    return add_column(builder, c, type, result.columns, options.stream);
+  };
+  const ValueId ids = column(kIds, per_token), positions = column(kPositions, per_token);
+  const ValueId offsets = column(kSeqOffsets, {DType::kI32, {options.max_sequences + 1}});
   Layers layers(builder, options, config_.linear_storage);
   result.dropout_seed = layers.declare_dropout();
   DecoderParts parts(layers, config_, positions);

@@ -74,8 +74,19 @@ ValueId DecoderParts::mlp(int64_t layer, ValueId x, ValueId residual) {
 }
 
 ValueId DecoderParts::head() {
+  if (config_.has_score) return score();
   if (config_.tie_word_embeddings) return embedding_;
   return layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, config_.copies_head ? kEmbedding : kHead)).value();
+}
+
+ValueId DecoderParts::score() {
+  Parameter score = layers_.base_parameter(ParameterRole::kScore, "score", {1, config_.hidden_size});
+  score.start_deviation = config_.initializer_range;
+  if (config_.has_new_score) {
+    score.source = {};
+    layers_.parameters().ignore_ending(std::string(kHead));
+  }
+  return layers_.add(std::move(score)).value();
 }
 
 Parameter DecoderParts::vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const {
