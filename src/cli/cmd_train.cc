@@ -117,7 +117,7 @@ int cmd_train(std::span<const std::string> args) {
   std::signal(SIGPIPE, SIG_IGN);
   planned.context.frontier = std::move(frontier);
   train::RunStart start = train::choose_start(loaded.config.output);
-  const train::TrainingData data = read_data(loaded.config, job, time_from_text(start.run.started), progress);
+  train::TrainingData data = read_data(loaded.config, job, time_from_text(start.run.started), progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());

@@ -28,6 +28,7 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/base_identity.h"
+#include "train/known_scores.h"
 #include "train/tiers.h"
 #include "train/trainer.h"
 
@@ -60,10 +61,11 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 
 class TrainingRun {
  public:
-  TrainingRun(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
-              train::RunStart start, const Machine& machine, Device& device, Progress& progress)
+  TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
+              const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
+        data_(data),
         machine_(machine),
         device_(device),
         progress_(progress),
@@ -121,7 +123,20 @@ class TrainingRun {
     LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tier_memory_);
     initial_.load(job_, planned_.training, store);
     store.finish();
+    if (planned_.scoring) score_rows();
     trainer_.load_checkpoint();
+  }
+
+  // While the weights are those of the reference.
+  void score_rows() {
+    const auto progress = [&](int64_t rows, int64_t of) {
+      progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
+    };
+    const train::BaseIdentity base = train::identify_base(initial_.base());
+    const bool was_there = train::load_known_scores(job_, planned_, base, session_, data_, progress);
+    progress_.clear();
+    log_info("{} the scores of the reference in {}", was_there ? "read" : "wrote",
+             train::known_scores_file(job_, data_, base).string());
   }
 
   void say_how_full() const {
@@ -154,14 +169,16 @@ class TrainingRun {
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
     if (is_full(r)) calibration_.add_step(session_.executor().lanes());
     if (metrics_) {
-      metrics_->write({{"step", r.step},
-                       {"epoch", r.epoch},
-                       {"loss", r.loss},
-                       {"grad_norm", r.grad_norm},
-                       {"learning_rate", r.learning_rate},
-                       {"num_tokens", r.num_tokens},
-                       {"tokens_per_second", r.tokens_per_second},
-                       {"step_seconds", r.step_seconds}});
+      std::vector<MetricField> line = {{"step", r.step},
+                                       {"epoch", r.epoch},
+                                       {"loss", r.loss},
+                                       {"grad_norm", r.grad_norm},
+                                       {"learning_rate", r.learning_rate},
+                                       {"num_tokens", r.num_tokens},
+                                       {"tokens_per_second", r.tokens_per_second},
+                                       {"step_seconds", r.step_seconds}};
+      for (const train::Metric& metric : r.metrics) line.push_back({metric.key, metric.value});
+      metrics_->write(line);
     }
     progress_.update({.step = r.step,
                       .total_steps = r.total_steps,
@@ -183,7 +200,7 @@ class TrainingRun {
     std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
     std::string text;
     for (const train::Metric& metric : r.metrics) {
-      line.push_back({metric.key, metric.value});
+      line.push_back({"eval_" + metric.key, metric.value});
       text += text.empty() ? "" : ", ";
       text += metric.is_share ? fmt::format("{} {:.1f} %", metric.label, 100 * metric.value)
                               : fmt::format("{} {:.4f}", metric.label, metric.value);
@@ -232,6 +249,7 @@ class TrainingRun {
 
   const train::Job& job_;
   const train::PlannedJob& planned_;
+  train::TrainingData& data_;
   const Machine& machine_;
   const Device& device_;
   Progress& progress_;
@@ -252,7 +270,7 @@ class TrainingRun {
 
 }  // namespace
 
-int run_training(const train::Job& job, const train::PlannedJob& planned, const train::TrainingData& data,
+int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
                  train::RunStart start, const Machine& machine, Device& device, Progress& progress) {
   return TrainingRun(job, planned, data, std::move(start), machine, device, progress).run();
 }

@@ -19,7 +19,7 @@
 namespace spillway {
 
 struct MetricField {
-  std::string_view name;  // as TRL has it: step, epoch, loss, grad_norm, ...
+  std::string name;  // as TRL has it: step, epoch, loss, grad_norm, ...
   std::variant<int64_t, double> value;
 };
 

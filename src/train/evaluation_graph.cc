@@ -6,13 +6,16 @@ EvaluationGraph build_evaluation_graph(const Model& model, const TrainingGraphOp
                                        const TrainingGraph& training) {
   EvaluationGraph result;
   result.graph.name = "evaluation";
-  Builder builder(result.graph, {.name = "evaluate"});
-  builder.adopt(training.graph);
   ModelOptions without_dropout = options.model;
   if (without_dropout.lora) without_dropout.lora->dropout = 0;
+  ObjectiveBuilder objective(model, without_dropout, options.objective, options.reference);
+  const Section evaluate{.name = "evaluate"};
+  Builder builder(result.graph, objective.first_section(evaluate));
+  builder.adopt(training.graph);
+  objective.append_passes(builder, evaluate);
+  result.evaluate = static_cast<SectionId>(result.graph.sections.size() - 1);
   const ModelGraph built = model.build(builder, without_dropout);
-  result.columns = built.columns;
-  result.objective = append_objective(builder, *options.objective, built, ops::LossGradients::kNone);
+  result.objective = objective.append_loss(builder, built, ops::LossGradients::kNone);
   return result;
 }
 

@@ -1,5 +1,6 @@
 // Evaluation as a program of its own beside training: the model's forward operations and the loss alone. It saves
-// nothing for a backward pass, so nothing is moved or recomputed for one, and it computes no gradients.
+// nothing for a backward pass, so nothing is moved or recomputed for one, and it computes no gradients. Passes that
+// score rows stand before it, as in training.
 #pragma once
 
 #include "train/training_graph.h"
@@ -8,7 +9,7 @@ namespace spillway::train {
 
 struct EvaluationGraph {
   Graph graph;
-  std::vector<BatchColumn> columns;  // that the model reads
+  SectionId evaluate = 0;
   AppendedObjective objective;
 };
 

@@ -10,6 +10,7 @@
 #include "graph/verify.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
+#include "train/objectives/preference.h"
 #include "train/offload_policy.h"
 #include "train/optimizer_options.h"
 #include "train/unfrozen.h"
@@ -19,9 +20,10 @@ namespace spillway::train {
 namespace {
 
 ModelOptions model_options(const config::ModelSettings& model, const config::BatchSettings& batches,
-                           std::optional<LoraOptions> lora) {
+                           int64_t sequences_per_row, std::optional<LoraOptions> lora) {
   ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
-  options.tokens = batches.micro_batch_size * batches.sequence_len;
+  options.max_rows = batches.micro_batch_size;
+  options.tokens = batches.micro_batch_size * sequences_per_row * batches.sequence_len;
   options.sequence_len = batches.sequence_len;
   // A sequence has two tokens at least, or it has no target.
   options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
@@ -36,6 +38,56 @@ void take_loraplus(double ratio, Job& job) {
   if (job.graph.optimizer_options.real(ops::kWeightDecay.name) != 0)
     job.notes.emplace_back("loraplus_lr_ratio: nothing decays, as in PEFT; weight_decay is not used");
   job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
+}
+
+// The policy at step 0: of a fresh adapter the base without it, and of all other training frozen copies of what is
+// trained.
+ModelOptions reference_options(const config::Config& config, const Job& job) {
+  ModelOptions options = job.graph.model;
+  for (const Parameter& p : parameters_of(*job.model, options)) {
+    if (p.trained) options.copies.insert(p.name);
+  }
+  if (config.adapter && config.adapter->model_dir.empty()) options.lora.reset();
+  return options;
+}
+
+bool trains_score(const config::Config& config) {
+  return config.preference && config.preference->kind == config::PreferenceKind::kReward;
+}
+
+// What fills a batch of other programs up, and so what a classifier does not take for a text's last token: TRL's
+// choice.
+std::optional<int32_t> padding_of(const config::TokenizerSettings& settings) {
+  const text::Tokenizer tokenizer = text::Tokenizer::load(settings.folder, settings.special_tokens);
+  const auto pad = tokenizer.pad_id();
+  return pad ? pad : tokenizer.eos_id();
+}
+
+// A reward model has a score for a head, whatever its base has; all else predicts tokens.
+void take_score(const config::Config& config, Job& job) {
+  if (trains_score(config)) {
+    job.padding = padding_of(config.tokenizer);
+    job.model = job.model->with_score(job.padding);
+    if (job.config.adapter) {
+      std::vector<std::string>& saved = job.config.adapter->modules_to_save;
+      if (std::find(saved.begin(), saved.end(), "score") == saved.end()) saved.emplace_back("score");
+    }
+  } else if (text_of(*job.model, "base_model").has_score) {
+    throw input_error("base_model",
+                      "expected a model that predicts tokens, got one that scores texts; name another, or "
+                      "set reward_model: true");
+  }
+}
+
+void take_preference(const config::Config& config, Job& job) {
+  job.graph.objective = preference_objective(*config.preference, config.batches.sequence_len, job.padding);
+  const std::vector<ScorePass> passes = job.graph.objective->passes();
+  const bool has_reference =
+      std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.is_reference; });
+  if (has_reference)
+    job.graph.reference = {.model = reference_options(config, job),
+                           .is_precomputed = config.preference->precompute_ref_log_probs,
+                           .is_synced = config.preference->sync.has_value()};
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -55,19 +107,29 @@ std::string adapter_text(const TrainingGraphOptions& options) {
 std::string make_title(const Job& job, const Machine& machine) {
   const std::filesystem::path folder = job.config.model.base_model;
   const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
-  return fmt::format("{} · {} · {} x {} tokens per micro-batch · {} · {}, {} {}", name, adapter_text(job.graph),
-                     job.config.batches.micro_batch_size, job.config.batches.sequence_len,
+  const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
+  const std::string objective =
+      job.config.preference ? fmt::format("{} · ", job.config.preference->name) : std::string();
+  return fmt::format("{} · {}{} · {} x {}{} tokens per micro-batch · {} · {}, {} {}", name, objective,
+                     adapter_text(job.graph), job.config.batches.micro_batch_size,
+                     sequences == 1 ? "" : fmt::format("{} x ", sequences), job.config.batches.sequence_len,
                      name_of(job.graph.model.dtype), machine.name, machine.threads,
                      machine.threads == 1 ? "core" : "cores");
 }
 
 // A folder without weights can be planned for, too.
-StoredWeights stored_weights(const Job& job, const ParameterTable& parameters) {
+StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
   const std::filesystem::path folder = job.config.model.base_model;
   if (!std::filesystem::exists(folder / "model.safetensors") &&
       !std::filesystem::exists(folder / "model.safetensors.index.json"))
     return {};
-  return find_stored_weights(parameters, SafetensorsFolder(folder));
+  const SafetensorsFolder files(folder);
+  StoredWeights stored;
+  add_stored_weights(training.model.parameters, files, stored);
+  const bool copies_the_base = !job.config.adapter || job.config.adapter->model_dir.empty();
+  if (copies_the_base && !training.objective.copies_change)
+    add_stored_weights(training.objective.copies, files, stored);
+  return stored;
 }
 
 int64_t stored_bytes(const Graph& graph, const StoredWeights& stored) {
@@ -103,6 +165,15 @@ void plan_evaluation(const Job& job, const Machine& machine, const Budget& budge
   const Graph& graph = planned.evaluation.graph.graph;
   planned.evaluation.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
                                              adopted_flags(policy.in_files, planned.training.graph, graph));
+}
+
+void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                  PlannedJob& planned) {
+  PlannedJob::Scoring& scoring = planned.scoring.emplace();
+  scoring.graph = build_scoring_graph(*job.model, job.graph, planned.training);
+  const Graph& graph = scoring.graph.graph;
+  scoring.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
+                                  adopted_flags(policy.in_files, planned.training.graph, graph));
 }
 
 void plan_samples(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
@@ -144,12 +215,14 @@ void check_output_dir(const config::Config& config) {
 Job make_job(const config::Config& config, const Machine& machine) {
   check_output_dir(config);
   Job job{.config = config, .model = read_model(config.model.base_model)};
+  take_score(config, job);
   std::optional<LoraOptions> lora;
-  if (config.adapter) lora = lora_options(*config.adapter, job.model);
+  if (config.adapter) lora = lora_options(*job.config.adapter, job.model);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
   job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
   const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
-  job.graph = {.model = model_options(config.model, config.batches, std::move(lora)),
+  const int64_t sequences_per_row = data::sequences_of(config.data.rows.objective);
+  job.graph = {.model = model_options(config.model, config.batches, sequences_per_row, std::move(lora)),
                .optimizer = optimizer,
                .optimizer_options = optimizer_options(*optimizer, config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
@@ -160,6 +233,7 @@ Job make_job(const config::Config& config, const Machine& machine) {
     if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
   }
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
+  if (config.preference) take_preference(config, job);
   const TextModel& text = text_of(*job.model, "base_model");
   job.samples = read_sample_prompts(job.config, text.vocab_size);
   job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);
@@ -176,6 +250,8 @@ Job make_job(const config::Config& config, const Machine& machine) {
 std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
                                       {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
+  if (planned.scoring)
+    programs.push_back({"precompute_ref_log_probs", &planned.scoring->graph.graph, &planned.scoring->plan});
   if (planned.samples) {
     const auto& [graphs, decode, prompt] = *planned.samples;
     programs.push_back({"the answers to sample_prompts", &graphs.decode.graph, &decode});
@@ -216,7 +292,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
       .title = job.title, .budget = job.budget, .accumulation = job.config.batches.gradient_accumulation_steps};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
-    result.stored = stored_weights(job, result.training.model.parameters);
+    result.stored = stored_weights(job, result.training);
     const int64_t ram = ram_bytes(machine);
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }
@@ -224,6 +300,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   const Policy policy = policy_of(job, result);
   result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   plan_evaluation(job, machine, budget, policy, result);
+  if (job.graph.reference.is_precomputed) plan_scoring(job, machine, budget, policy, result);
   if (!job.samples.empty()) plan_samples(job, machine, budget, policy, result);
   note_others(result);
   for (const JobProgram& program : programs_of(result)) {

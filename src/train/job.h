@@ -13,6 +13,7 @@
 #include "plan/print.h"
 #include "train/evaluation_graph.h"
 #include "train/generation/samples.h"
+#include "train/scoring_graph.h"
 #include "train/training_graph.h"
 
 namespace spillway::train {
@@ -24,6 +25,7 @@ struct Job {
   Budget budget;
   Policy policy;
   SamplePrompts samples;
+  std::optional<int32_t> padding;  // of a reward model: the token that fills batches of other programs up
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   std::vector<std::string> notes;  // what the user should be told, a line each
 };
@@ -39,7 +41,13 @@ struct PlannedJob {
     EvaluationGraph graph;
     Plan plan;  // beside that of training
   } evaluation;
-  // Beside both, where the job has prompts to answer.
+  // Beside it, where the scores of the reference are precomputed.
+  struct Scoring {
+    ScoringGraph graph;
+    Plan plan;
+  };
+  std::optional<Scoring> scoring;
+  // Beside these, where the job has prompts to answer.
   struct Samples {
     GenerationGraphs graphs;
     Plan decode, prompt;

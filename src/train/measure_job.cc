@@ -37,10 +37,8 @@ class TypicalValues {
 
  private:
   [[nodiscard]] const Column& column_of(ValueId id) const {
-    for (const auto* columns : {&training_.model.columns, &training_.objective.columns}) {
-      for (const BatchColumn& column : *columns)
-        if (column.value == id) return *column.column;
-    }
+    for (const BatchColumn& column : training_.objective.columns)
+      if (column.value == id) return column.column;
     report_bug(__FILE__, __LINE__, "column", training_.graph.value(id).name);
   }
 

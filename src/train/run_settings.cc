@@ -31,6 +31,33 @@ void add_quantisation(RunSettings& settings, const std::optional<config::Quantis
   settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);
 }
 
+void add_preference(RunSettings& settings, const std::optional<config::PreferenceSettings>& preference) {
+  settings["rl"] = preference ? preference->name : "none";
+  if (!preference) return;
+  std::vector<std::string> losses, weights;
+  for (const config::WeightedLoss& one : preference->losses) {
+    losses.emplace_back(config::name_of(one.loss));
+    weights.push_back(config::print_value(one.weight));
+  }
+  settings["dpo_loss_type"] = config::print_value(losses);
+  settings["dpo_loss_weights"] = config::print_value(weights);
+  for (const auto& [key, value] : {std::pair{"rl_beta", preference->beta},
+                                   {"dpo_label_smoothing", preference->label_smoothing},
+                                   {"f_alpha_divergence_coef", preference->f_alpha_divergence_coef},
+                                   {"dpo_ld_alpha", preference->ld_alpha.value_or(1)},
+                                   {"discopop_tau", preference->discopop_tau},
+                                   {"kto_desirable_weight", preference->desirable_weight},
+                                   {"kto_undesirable_weight", preference->undesirable_weight},
+                                   {"cpo_alpha", preference->cpo_alpha},
+                                   {"simpo_gamma", preference->simpo_gamma},
+                                   {"alpha", preference->alpha},
+                                   {"center_rewards_coefficient", preference->center_rewards_coefficient}})
+    settings[key] = config::print_value(value);
+  settings["f_divergence_type"] = config::print_value(preference->f_divergence_type);
+  settings["dpo_use_weighting"] = config::print_value(preference->use_weighting);
+  settings["sync_ref_model"] = config::print_value(preference->sync.has_value());
+}
+
 // Packing by the keys that choose it: axolotl's or TRL's.
 void add_packing(RunSettings& settings, const data::BatchOptions& options) {
   using data::PackingStrategy;
@@ -81,6 +108,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings;
   add_adapter(settings, job);
   add_quantisation(settings, job.config.quantisation);
+  add_preference(settings, job.config.preference);
   add_batches(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);

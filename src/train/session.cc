@@ -43,18 +43,35 @@ void copy_column(const Value& value, std::span<const std::byte> content, const T
     std::copy_n(next - size, size, next);
 }
 
-void fill(Executor& executor, const Graph& graph, const std::vector<BatchColumn>& columns,
-          const AppendedObjective& objective, const Batch& batch, float scale) {
-  executor.set_rows(kTokenAxis, batch.tokens);
-  for (const auto* list : {&columns, &objective.columns}) {
-    for (const auto& [column, value] : *list)
-      copy_column(graph.value(value), batch.content(column->name), executor.home(value));
+void fill(Executor& executor, const Graph& graph, const AppendedObjective& objective, std::span<const Batch> streams,
+          float scale) {
+  for (const auto& [column, stream, value] : objective.columns) {
+    const Batch& batch = streams[static_cast<size_t>(stream)];
+    copy_column(graph.value(value), batch.content(column.name), executor.home(value));
   }
-  set_scalar(executor.home(objective.scale), scale);
+  if (objective.scale != kNone) set_scalar(executor.home(objective.scale), scale);
 }
 
 double number(const TensorView& view) {
   return view.dtype == DType::kI32 ? static_cast<double>(*view.as<int32_t>()) : *view.as<float>();
+}
+
+void set_rows(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams) {
+  if (objective.objective->sequences_per_row() > 0) executor.set_rows(kRowAxis, streams[0].rows);
+}
+
+void run_pass(Executor& executor, const PassSection& pass, std::span<const Batch> streams) {
+  executor.set_rows(kTokenAxis, streams[static_cast<size_t>(pass.stream)].tokens);
+  executor.run(pass.section);
+}
+
+// Results last no longer than their section.
+void copy_results(const Executor& executor, size_t first, std::span<std::vector<double>> to) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    const TensorView from = executor.result(first + i);
+    const auto copy = [&](const auto* numbers) { to[i].assign(numbers, numbers + from.elems()); };
+    from.dtype == DType::kI32 ? copy(from.as<int32_t>()) : copy(from.as<float>());
+  }
 }
 
 }  // namespace
@@ -68,11 +85,23 @@ std::span<const std::byte> Batch::content(std::string_view name) const {
 
 Batch batch_of(const data::MicroBatch& rows) {
   const auto bytes = [](const std::vector<int32_t>& list) { return std::as_bytes(std::span(list)); };
-  return {.tokens = std::ssize(rows.ids),
-          .columns = {{{"ids", bytes(rows.ids)},
-                       {"labels", bytes(rows.labels)},
-                       {"positions", bytes(rows.positions)},
-                       {"seq_offsets", bytes(rows.seq_offsets)}}}};
+  Batch batch{.tokens = std::ssize(rows.ids),
+              .rows = rows.rows,
+              .columns = {{{"ids", bytes(rows.ids)},
+                           {"labels", bytes(rows.labels)},
+                           {"positions", bytes(rows.positions)},
+                           {"seq_offsets", bytes(rows.seq_offsets)}}}};
+  size_t next = 4;
+  for (const data::MicroBatch::Numbers& numbers : rows.numbers) {
+    SPILLWAY_CHECK(next < Batch::kMaxColumns, "no room for the column {}", numbers.name);
+    batch.columns[next++] = {numbers.name, std::as_bytes(std::span(numbers.values))};
+  }
+  return batch;
+}
+
+BatchStreams::BatchStreams(std::span<const data::MicroBatch> streams) : count_(streams.size()) {
+  SPILLWAY_CHECK(count_ <= kMax, "{} streams", count_);
+  std::transform(streams.begin(), streams.end(), batches_.begin(), batch_of);
 }
 
 TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
@@ -94,14 +123,25 @@ void TrainingSession::begin_step(double learning_rate, int64_t step) {
   set_scalar(home(training().step), static_cast<int32_t>(step + 1));
 }
 
-double TrainingSession::micro_step(const Batch& batch, float scale, int64_t micro_step) {
+// All that the streams hold is in place.
+void TrainingSession::run_forward(Executor& executor, const AppendedObjective& objective,
+                                  std::span<const Batch> streams, SectionId section) {
+  set_rows(executor, objective, streams);
+  for (const PassSection& pass : objective.passes) run_pass(executor, pass, streams);
+  executor.set_rows(kTokenAxis, streams[0].tokens);
+  executor.run(section);
+  observed_.resize(objective.observed);
+  copy_results(executor, objective.loss_result + 1, observed_);
+}
+
+double TrainingSession::micro_step(std::span<const Batch> streams, float scale, int64_t micro_step) {
   // 62 bits, since a negative seed switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   const TrainingGraph& t = training();
-  fill(executor_, t.graph, t.model.columns, t.objective, batch, scale);
+  fill(executor_, t.graph, t.objective, streams, scale);
   if (const ValueId seed = t.model.dropout_seed; seed != kNone)
     set_scalar(home(seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
-  executor_.run(t.forward);
+  run_forward(executor_, t.objective, streams, t.forward);
   const double result = number(executor_.result(t.objective.loss_result));
   executor_.run(t.backward);
   return result;
@@ -112,15 +152,27 @@ double TrainingSession::update() {
   return number(executor_.result(training().norm_result));
 }
 
-Evaluation TrainingSession::evaluate(const Batch& batch) {
-  const auto& [graph, columns, objective] = planned_.evaluation.graph;
+double TrainingSession::evaluate(std::span<const Batch> streams) {
+  const auto& [graph, evaluate, objective] = planned_.evaluation.graph;
   if (!evaluation_) evaluation_.emplace(graph, planned_.evaluation.plan.program, memory_, options_);
-  fill(*evaluation_, graph, columns, objective, batch, 1.0f);
-  evaluation_->run(0);
-  Evaluation result{.loss = number(evaluation_->result(objective.loss_result))};
-  for (size_t i = 1; i <= objective.sums; ++i)
-    result.sums.push_back(number(evaluation_->result(objective.loss_result + i)));
-  return result;
+  fill(*evaluation_, graph, objective, streams, 1.0f);
+  run_forward(*evaluation_, objective, streams, evaluate);
+  return number(evaluation_->result(objective.loss_result));
+}
+
+std::span<const std::vector<double>> TrainingSession::score(std::span<const Batch> streams) {
+  const auto& [scoring, plan] = *planned_.scoring;
+  if (!scoring_) scoring_.emplace(scoring.graph, plan.program, memory_, options_);
+  fill(*scoring_, scoring.graph, scoring.objective, streams, 1.0f);
+  set_rows(*scoring_, scoring.objective, streams);
+  reference_scores_.resize(scoring.scores.size());
+  size_t next = 0;
+  for (const PassSection& pass : scoring.objective.passes) {
+    run_pass(*scoring_, pass, streams);
+    copy_results(*scoring_, next, std::span(reference_scores_).subspan(next, pass.scores));
+    next += pass.scores;
+  }
+  return reference_scores_;
 }
 
 std::vector<Generated> TrainingSession::sample() {

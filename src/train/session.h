@@ -18,15 +18,16 @@
 
 namespace spillway::train {
 
-// One micro-batch: the content of each column, as model and objective name them. Of a value whose rows do not count
-// tokens there may be less than it has room for; then the last element stands for the others.
+// One stream of a micro-batch: the content of each column, as model and objective name them. Of a value that follows no
+// axis there may be less than it has room for; then the last element stands for the others.
 struct Batch {
-  static constexpr size_t kMaxColumns = 8;
+  static constexpr size_t kMaxColumns = 16;
   struct Content {
     std::string_view name;
     std::span<const std::byte> bytes;
   };
   int64_t tokens = 0;  // rows of the stream, <= T
+  int64_t rows = 0;    // of the data
   std::array<Content, kMaxColumns> columns{};
 
   // REQUIRES: there is one of that name.
@@ -35,10 +36,16 @@ struct Batch {
 // Borrows the rows.
 [[nodiscard]] Batch batch_of(const data::MicroBatch& rows);
 
-// Sums over the targets of a micro-batch.
-struct Evaluation {
-  double loss = 0;
-  std::vector<double> sums;  // as the objective says
+// Those of all streams of a micro-batch, without memory of its own. Borrows the rows.
+class BatchStreams {
+ public:
+  static constexpr size_t kMax = 2;
+  explicit BatchStreams(std::span<const data::MicroBatch> streams);
+  [[nodiscard]] std::span<const Batch> list() const { return std::span(batches_).first(count_); }
+
+ private:
+  std::array<Batch, kMax> batches_;
+  size_t count_;
 };
 
 class TrainingSession {
@@ -49,13 +56,23 @@ class TrainingSession {
 
   // Begins optimizer step `step`, counted from 0. Before its micro-batches, since they may update already.
   void begin_step(double learning_rate, int64_t step);
-  // Forward and backward: adds to the gradients. `scale` is 1 / targets of the whole step; `micro_step` counts from 0
-  // within it and chooses the dropout, with the step. Returns the micro-batch's share of the step's mean loss.
-  double micro_step(const Batch& batch, float scale, int64_t micro_step);
+  // Passes that score rows, forward and backward: adds to the gradients. `streams` as the objective says, `scale` is
+  // Objective::scale of the step; `micro_step` counts from 0 within it and chooses the dropout, with the step. Returns
+  // the micro-batch's share of the step's loss.
+  double micro_step(std::span<const Batch> streams, float scale, int64_t micro_step);
+  double micro_step(const Batch& batch, float scale, int64_t micro_step) {
+    return this->micro_step(std::span(&batch, 1), scale, micro_step);
+  }
   // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
   double update();
-  // Without dropout and gradients. The first call starts the lanes of another program.
-  Evaluation evaluate(const Batch& batch);
+  // The loss for a scale of one, without dropout and gradients. The first call starts the lanes of another program.
+  double evaluate(std::span<const Batch> streams);
+  double evaluate(const Batch& batch) { return evaluate(std::span(&batch, 1)); }
+  // The scores of the reference for each row of a micro-batch, in the order of ScoringGraph::scores: f32 [rows], until
+  // the next call. REQUIRES: the job has them precomputed, and no step was made.
+  [[nodiscard]] std::span<const std::vector<double>> score(std::span<const Batch> streams);
+  // Loss::observed of the last micro-batch, until the next begins; after micro_step() or evaluate().
+  [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
   // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has
   // some.
   std::vector<Generated> sample();
@@ -71,6 +88,9 @@ class TrainingSession {
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
 
  private:
+  void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams,
+                   SectionId section);
+
   const Job& job_;
   const PlannedJob& planned_;
   ThreadPool& pool_;
@@ -79,7 +99,8 @@ class TrainingSession {
   ExecutorOptions options_;
   Memory memory_;
   Executor executor_;
-  std::optional<Executor> evaluation_, decode_, prompt_;
+  std::optional<Executor> evaluation_, scoring_, decode_, prompt_;
+  std::vector<std::vector<double>> observed_, reference_scores_;
 };
 
 }  // namespace spillway::train

@@ -69,6 +69,17 @@ StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) 
   return master.parts.empty() ? weight_tensor(training, t) : master;
 }
 
+// What the reference keeps, where that changes.
+std::vector<StateTensor> copy_tensors(const TrainingGraph& training) {
+  std::vector<StateTensor> result;
+  if (!training.objective.copies_change) return result;
+  for (const Parameter& p : training.objective.copies) {
+    const Value& copy = training.graph.value(p.value());
+    result.push_back({copy.name, copy.type, {{p.value(), 0}}});
+  }
+  return result;
+}
+
 // What an exact continuation needs.
 std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   std::vector<StateTensor> result;
@@ -76,6 +87,7 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
     result.push_back(exact_tensor(training, t));
     for (size_t i = 0; i < t.schema.values.size(); ++i) result.push_back(state_tensor(training, t, i));
   }
+  for (StateTensor& copy : copy_tensors(training)) result.push_back(std::move(copy));
   return result;
 }
 
@@ -122,14 +134,16 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
   });
 }
 
-// As PEFT initialises a factor.
-void initialise_factor(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+// As PEFT initialises a factor, and transformers a score.
+void initialise(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
   const Parameter& p = training.parameter_of(t);
+  const auto seed = static_cast<uint64_t>(job.config.seed);
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
+    const std::span<float> values(piece.as<float>(), static_cast<size_t>(piece.elems()));
     if (p.role == ParameterRole::kLoraB) return clear(piece, first);
-    const auto initialise = job.graph.model.lora->gaussian ? initialise_gaussian_a : initialise_lora_a;
-    initialise({piece.as<float>(), static_cast<size_t>(piece.elems())}, first, p,
-               static_cast<uint64_t>(job.config.seed));
+    if (p.role == ParameterRole::kScore) return initialise_normal(values, first, p, p.start_deviation, seed);
+    if (!job.graph.model.lora->gaussian) return initialise_lora_a(values, first, p, seed);
+    initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
   });
 }
 
@@ -178,8 +192,10 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
     if (p.is_of_model() && !p.trained) tensors.push_back({&p, {p.name, {p.dtype, p.shape}, {{p.value(), 0}}}});
   }
   std::vector<TensorSpec> specs;
-  for (const auto& [p, tensor] : tensors)
-    specs.push_back({p->name, base.find(p->source.name)->dtype().value_or(DType::kF32), p->shape.dims()});
+  for (const auto& [p, tensor] : tensors) {
+    const StoredTensor* stored = p->is_of_model() ? base.find(p->source.name) : nullptr;
+    specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->shape.dims()});
+  }
   SafetensorsFolderWriter writer(folder, specs);
   for (const auto& [p, tensor] : tensors) append_tensor(writer, p->name, store, tensor);
   writer.commit();
@@ -201,6 +217,11 @@ InitialState::InitialState(const Job& job, const ParameterTable& parameters)
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
   load_base_weights(training.model.parameters, base_, store);
+  if (const ParameterTable& copies = training.objective.copies; adapter_) {
+    load_adapter_weights(copies, *adapter_, store);
+  } else {
+    load_base_weights(copies, base_, store);
+  }
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
     if (adapter_) {
@@ -208,7 +229,7 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     } else if (p.is_of_model()) {
       read_trained(base_, p.source.name, training, t, store);
     } else {
-      initialise_factor(job, training, t, store);
+      initialise(job, training, t, store);
     }
     for (size_t i = 0; i < t.schema.values.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
@@ -278,6 +299,8 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
       read(state.name, [&](const auto& fill) { write_tensor(store, state, fill); });
     }
   }
+  for (const StateTensor& copy : copy_tensors(training))
+    read(copy.name, [&](const auto& fill) { write_tensor(store, copy, fill); });
 }
 
 }  // namespace spillway::train

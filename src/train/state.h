@@ -20,7 +20,8 @@ namespace spillway::train {
 // Name of a tensor of a file or a folder of files -> checksum of its bytes there (io/checksum.h).
 using TensorSums = std::map<std::string, std::string>;
 
-// Reads the base weights, the adapter of lora_model_dir or a fresh one, and clears the optimizer's state.
+// Reads the base weights, the adapter of lora_model_dir or a fresh one, what the reference keeps of either, and clears
+// the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
 class InitialState {
  public:
@@ -40,8 +41,9 @@ class InitialState {
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                       ValueStore& store);
 
-// Masters, moments and (where there is no master) the trained weights themselves, bit for bit. Each is one tensor of
-// the weight's shape, called "<state>.<weight>" or as the weight, however the graph slices it.
+// Masters, moments, (where there is no master) the trained weights themselves, and a reference that changes, bit for
+// bit. Each is one tensor of the weight's shape, called "<state>.<weight>" or as the weight, however the graph slices
+// it.
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
 // Throws InputError where the file belongs to another job, and where a tensor differs from `sums`, which may be null.
 void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,

@@ -15,16 +15,15 @@ using PackingProgress = std::function<void(int64_t rows, int64_t of)>;
 // Rows that are all there, packed and shuffled for each epoch.
 class EpochFeed : public StepFeed {
  public:
-  EpochFeed(const data::BatchOptions& options, const data::RowTable& rows, int64_t steps_per_epoch, int64_t tokens,
-            PackingProgress packing)
-      : rows_(rows),
+  EpochFeed(const data::BatchOptions& options, ObjectivePtr objective, const TrainingData& data,
+            int64_t steps_per_epoch, int64_t tokens, PackingProgress packing)
+      : rows_(data.training),
+        scores_(data.training_scores),
+        filler_(std::move(objective), tokens),
         options_(options),
         accumulation_(options.step_batches),
         steps_per_epoch_(steps_per_epoch),
-        packing_(std::move(packing)) {
-    for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(static_cast<size_t>(tokens));
-    batch_.seq_offsets.reserve(static_cast<size_t>(tokens + 1));
-  }
+        packing_(std::move(packing)) {}
 
   void begin(int64_t step) override {
     if (const int64_t epoch = step / steps_per_epoch_; epoch != epoch_) {
@@ -34,25 +33,25 @@ class EpochFeed : public StepFeed {
     first_ = std::min(step % steps_per_epoch_ * accumulation_, plan_.micro_batches());
     last_ = std::min(first_ + accumulation_, plan_.micro_batches());
   }
-  [[nodiscard]] int64_t micro_batches() const override { return last_ - first_; }
-  [[nodiscard]] int64_t targets() const override {
-    int64_t targets = 0;
-    for (int64_t i = first_; i < last_; ++i) targets += data::count_targets(rows_, plan_.micro_batch(i));
-    return targets;
+  [[nodiscard]] StepTotals totals() const override {
+    StepTotals totals{.micro_batches = last_ - first_};
+    if (!rows_.has_labels()) return totals;
+    for (int64_t i = first_; i < last_; ++i) totals.targets += data::count_targets(rows_, plan_.micro_batch(i));
+    return totals;
   }
-  [[nodiscard]] const data::MicroBatch& micro_batch(int64_t index) override {
-    data::fill_micro_batch(batch_, rows_, plan_.micro_batch(first_ + index));
-    return batch_;
+  [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override {
+    return filler_.fill(rows_, plan_.micro_batch(first_ + index), scores_);
   }
 
  private:
   const data::RowTable& rows_;
+  const KnownScores& scores_;
+  StreamFiller filler_;
   data::BatchOptions options_;
   int64_t accumulation_, steps_per_epoch_;
   PackingProgress packing_;
   int64_t epoch_ = -1, first_ = 0, last_ = 0;
   data::EpochPlan plan_;  // of the epoch
-  data::MicroBatch batch_;
 };
 
 class StreamFeed : public StepFeed {
@@ -65,14 +64,13 @@ class StreamFeed : public StepFeed {
   void begin(int64_t /*step*/) override {
     for (data::MicroBatch& batch : batches_) batch = stream_.next();
   }
-  [[nodiscard]] int64_t micro_batches() const override { return std::ssize(batches_); }
-  [[nodiscard]] int64_t targets() const override {
-    int64_t targets = 0;
-    for (const data::MicroBatch& batch : batches_) targets += batch.targets;
-    return targets;
+  [[nodiscard]] StepTotals totals() const override {
+    StepTotals totals{.micro_batches = std::ssize(batches_)};
+    for (const data::MicroBatch& batch : batches_) totals.targets += batch.targets;
+    return totals;
   }
-  [[nodiscard]] const data::MicroBatch& micro_batch(int64_t index) override {
-    return batches_[static_cast<size_t>(index)];
+  [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override {
+    return std::span(batches_).subspan(static_cast<size_t>(index), 1);
   }
   [[nodiscard]] std::optional<data::StreamPosition> position() const override { return stream_.position(); }
 
@@ -82,6 +80,22 @@ class StreamFeed : public StepFeed {
 };
 
 }  // namespace
+
+StreamFiller::StreamFiller(ObjectivePtr objective, int64_t tokens)
+    : objective_(std::move(objective)), streams_(static_cast<size_t>(objective_->streams())) {
+  for (data::MicroBatch& stream : streams_) stream.reserve(tokens);
+}
+
+std::span<const data::MicroBatch> StreamFiller::fill(const data::RowTable& rows, std::span<const data::Piece> pieces,
+                                                     const KnownScores& known) {
+  objective_->fill(streams_, rows, pieces);
+  for (const KnownScores::Column& column : known.columns) {
+    std::vector<float>& numbers = streams_[0].column(column.name);
+    for (const data::Piece& piece : pieces)
+      numbers.push_back(column.values[static_cast<size_t>(rows.number_of(piece))]);
+  }
+  return streams_;
+}
 
 TrainingLength training_length(const config::ScheduleSettings& schedule, const data::BatchOptions& options,
                                const TrainingData& data, const PackingProgress& packing) {
@@ -93,11 +107,13 @@ TrainingLength training_length(const config::ScheduleSettings& schedule, const d
   return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total};
 }
 
-std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, const TrainingData& data,
-                                         const TrainingLength& length, const std::optional<data::StreamPosition>& from,
-                                         int64_t tokens, PackingProgress packing) {
+std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, ObjectivePtr objective,
+                                         const TrainingData& data, const TrainingLength& length,
+                                         const std::optional<data::StreamPosition>& from, int64_t tokens,
+                                         PackingProgress packing) {
   if (data.stream) return std::make_unique<StreamFeed>(options, data.stream, from.value_or(data::StreamPosition()));
-  return std::make_unique<EpochFeed>(options, data.training, length.steps_per_epoch, tokens, std::move(packing));
+  return std::make_unique<EpochFeed>(options, std::move(objective), data, length.steps_per_epoch, tokens,
+                                     std::move(packing));
 }
 
 }  // namespace spillway::train

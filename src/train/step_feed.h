@@ -5,9 +5,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "data/batch.h"
 #include "data/stream/batch_stream.h"
+#include "train/objectives/objective.h"
 #include "train/training_data.h"
 
 namespace spillway::train {
@@ -18,11 +21,9 @@ class StepFeed {
   // Goes on to optimizer step `step`: the first call to any, then to each in turn. Throws InputError for rows of a
   // stream.
   virtual void begin(int64_t step) = 0;
-  // Of the step.
-  [[nodiscard]] virtual int64_t micro_batches() const = 0;
-  [[nodiscard]] virtual int64_t targets() const = 0;
-  // Valid until the next call of begin() or of this.
-  [[nodiscard]] virtual const data::MicroBatch& micro_batch(int64_t index) = 0;
+  [[nodiscard]] virtual StepTotals totals() const = 0;
+  // The streams of a micro-batch of the step. Valid until the next call of begin() or of this.
+  [[nodiscard]] virtual std::span<const data::MicroBatch> micro_batch(int64_t index) = 0;
   // Where the step after this one begins, of a stream.
   [[nodiscard]] virtual std::optional<data::StreamPosition> position() const { return std::nullopt; }
 };
@@ -38,10 +39,24 @@ struct TrainingLength {
                                              const data::BatchOptions& options, const TrainingData& data,
                                              const std::function<void(int64_t rows, int64_t of)>& packing = {});
 
+// Streams of the rows of one or more lines.
+class StreamFiller {
+ public:
+  // `tokens` is what the longest stream may hold.
+  StreamFiller(ObjectivePtr objective, int64_t tokens);
+  // As Objective::fill, with the scores of the reference that are known. Valid until the next call.
+  [[nodiscard]] std::span<const data::MicroBatch> fill(const data::RowTable& rows, std::span<const data::Piece> pieces,
+                                                       const KnownScores& known);
+
+ private:
+  ObjectivePtr objective_;
+  std::vector<data::MicroBatch> streams_;
+};
+
 // For the training rows; borrows the data. `from` is where a stream begins, and `tokens` what the longest
 // micro-batch may hold. `packing` is told as an epoch's rows are packed.
-[[nodiscard]] std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, const TrainingData& data,
-                                                       const TrainingLength& length,
+[[nodiscard]] std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, ObjectivePtr objective,
+                                                       const TrainingData& data, const TrainingLength& length,
                                                        const std::optional<data::StreamPosition>& from, int64_t tokens,
                                                        std::function<void(int64_t rows, int64_t of)> packing);
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "data/prepared/identity.h"
 #include "io/file.h"
+#include "train/reference_sync.h"
 
 namespace spillway::train {
 namespace {
@@ -33,7 +34,12 @@ void check_finite(const StepRecord& record) {
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
                  TrainingListeners listeners)
-    : job_(job), session_(session), data_(data), listeners_(std::move(listeners)), from_(std::move(start.checkpoint)) {
+    : job_(job),
+      session_(session),
+      data_(data),
+      listeners_(std::move(listeners)),
+      from_(std::move(start.checkpoint)),
+      evaluation_rows_(job.graph.objective, session.training().graph.tokens()) {
   if (!data.stream && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
   length_ = training_length(job.config.schedule, job.config.data.batches, data, listeners_.packing);
@@ -51,9 +57,6 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
   if (from_) go_on_from(from_->position);
-  const auto tokens = static_cast<size_t>(session.training().graph.tokens());
-  for (auto* list : {&batch_.ids, &batch_.labels, &batch_.positions}) list->reserve(tokens);
-  batch_.seq_offsets.reserve(tokens + 1);
 }
 
 void Trainer::go_on_from(const TrainingPosition& position) {
@@ -98,22 +101,47 @@ void Trainer::try_to_save() {
   }
 }
 
+void Trainer::observe(std::span<const data::MicroBatch> streams, double loss) {
+  job_.graph.objective->observe(
+      {.loss = loss, .values = session_.observed(), .streams = streams, .rows = streams[0].rows}, sums_);
+}
+
+// Returns the micro-batch's share of the step's loss.
+double Trainer::micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index) {
+  const float scale = job_.graph.objective->scale(totals);
+  const double loss = session_.micro_step(BatchStreams(streams).list(), scale, index);
+  observe(streams, loss / scale);
+  return loss;
+}
+
+// Beside the loss, which the step has already.
+std::vector<Metric> Trainer::step_metrics() const {
+  std::vector<Metric> metrics = job_.graph.objective->metrics(sums_);
+  std::erase_if(metrics, [](const Metric& metric) { return metric.key == "loss"; });
+  return metrics;
+}
+
 StepRecord Trainer::train_step() {
   const double start = now_seconds();
   const int64_t step = position_.step;
   begin_step();
-  const int64_t targets = feed_->targets();
+  const StepTotals totals = feed_->totals();
   int64_t tokens = 0;
+  sums_.clear();
   const double learning_rate = schedule_.at(step);
   session_.begin_step(learning_rate, step);
   double loss = 0;
-  for (int64_t i = 0; i < feed_->micro_batches(); ++i) {
-    const data::MicroBatch& batch = feed_->micro_batch(i);
-    tokens += std::ssize(batch.ids);
-    loss += session_.micro_step(batch_of(batch), 1.0f / static_cast<float>(std::max<int64_t>(1, targets)), i);
+  for (int64_t i = 0; i < totals.micro_batches; ++i) {
+    const std::span<const data::MicroBatch> streams = feed_->micro_batch(i);
+    tokens += std::ssize(streams[0].ids);
+    loss += micro_step(streams, totals, i);
   }
   const double norm = session_.update();
   position_.step = step + 1;
+  if (const auto& preference = job_.config.preference; preference && preference->sync) {
+    if (position_.step % preference->sync->sync_steps == 0)
+      sync_reference(session_.training(), preference->sync->mixup_alpha, session_.store());
+  }
   position_.num_tokens += tokens;
   position_.stream = feed_->position();
   const double seconds = now_seconds() - start;
@@ -123,6 +151,7 @@ StepRecord Trainer::train_step() {
           .loss = loss,
           .grad_norm = norm,
           .learning_rate = learning_rate,
+          .metrics = step_metrics(),
           .num_tokens = position_.num_tokens,
           .tokens_per_second = static_cast<double>(tokens) / seconds,
           .step_seconds = seconds};
@@ -130,23 +159,15 @@ StepRecord Trainer::train_step() {
 
 void Trainer::evaluate() {
   if (data_.validation.empty()) return;
-  const Objective& objective = *session_.training().objective.objective;
-  double loss = 0;
-  std::vector<double> sums;
-  int64_t targets = 0;
   const data::EpochPlan plan = plan_epoch(data_.validation, job_.config.data.evaluation_batches, 0);
+  sums_.clear();
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
-    data::fill_micro_batch(batch_, data_.validation, plan.micro_batch(i));
-    const Evaluation part = session_.evaluate(batch_of(batch_));
-    loss += part.loss;
-    sums.resize(part.sums.size());
-    std::transform(sums.begin(), sums.end(), part.sums.begin(), sums.begin(), std::plus<>());
-    targets += batch_.targets;
+    const auto streams = evaluation_rows_.fill(data_.validation, plan.micro_batch(i), data_.validation_scores);
+    observe(streams, session_.evaluate(BatchStreams(streams).list()));
   }
   if (!listeners_.evaluation) return;
-  listeners_.evaluation({.step = position_.step,
-                         .epoch = epoch_at(position_.step),
-                         .metrics = objective.metrics(loss, sums, static_cast<double>(std::max<int64_t>(1, targets)))});
+  listeners_.evaluation(
+      {.step = position_.step, .epoch = epoch_at(position_.step), .metrics = job_.graph.objective->metrics(sums_)});
 }
 
 void Trainer::sample() {
@@ -169,8 +190,8 @@ void Trainer::remove_old() const {
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = make_step_feed(job_.config.data.batches, data_, length_, position_.stream, session_.training().graph.tokens(),
-                         listeners_.packing);
+  feed_ = make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length_, position_.stream,
+                         session_.training().graph.tokens(), listeners_.packing);
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t sample_every = job_.config.samples.every_steps;

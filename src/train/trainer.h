@@ -23,6 +23,7 @@ struct StepRecord {
   int64_t step = 0;  // from 1
   int64_t total_steps = 0;
   double epoch = 0, loss = 0, grad_norm = 0, learning_rate = 0;
+  std::vector<Metric> metrics;  // that the objective shows beside its loss
   int64_t num_tokens = 0;
   double tokens_per_second = 0, step_seconds = 0;
 };
@@ -77,6 +78,9 @@ class Trainer {
   void go_on_from(const TrainingPosition& position);
   void begin_step();
   StepRecord train_step();
+  double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
+  [[nodiscard]] std::vector<Metric> step_metrics() const;
+  void observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
   void sample();
   void save();
@@ -93,7 +97,8 @@ class Trainer {
   TrainingPosition position_;
   std::optional<CheckpointRecord> from_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
-  data::MicroBatch batch_;          // of an evaluation
+  StreamFiller evaluation_rows_;
+  MetricSums sums_;
 };
 
 }  // namespace spillway::train

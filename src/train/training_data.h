@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "config/config.h"
 #include "data/batch.h"
@@ -15,8 +17,18 @@
 
 namespace spillway::train {
 
+// What the reference says of each row, where that is known before the run: the scores of its passes.
+struct KnownScores {
+  struct Column {
+    std::string_view name;
+    std::vector<float> values;  // by data::RowTable::number_of
+  };
+  std::vector<Column> columns;
+};
+
 struct TrainingData {
   data::RowTable training, validation;
+  KnownScores training_scores, validation_scores;
   std::shared_ptr<const data::StreamSource> stream;        // in place of training rows, where they are read on the way
   data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are

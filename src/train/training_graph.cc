@@ -16,12 +16,16 @@ class TrainingGraphBuilder {
 
   TrainingGraph run() {
     result_.graph.name = "training";
+    objective_.append_passes(b_, forward_section());
+    result_.forward = last_section();
     result_.model = model_.build(b_, options_.model);
     add_batch_values();
     add_states();
     const ValueId loss = add_loss();
     append_backward(b_, loss, gradients_, ops::add);
+    result_.backward = last_section();
     add_update();
+    result_.update = last_section();
     return std::move(result_);
   }
 
@@ -30,6 +34,7 @@ class TrainingGraphBuilder {
     return weight != kNone && graph().value(weight).kind == ValueKind::kTrainableWeight;
   }
   [[nodiscard]] const Graph& graph() const { return result_.graph; }
+  [[nodiscard]] SectionId last_section() const { return static_cast<SectionId>(graph().sections.size() - 1); }
 
   ValueId scalar(const char* name, DType dtype) { return b_.input(name, {dtype, {1}}, ValueKind::kBatch); }
 
@@ -88,7 +93,7 @@ class TrainingGraphBuilder {
   ValueId add_loss() {
     const ops::LossGradients wanted =
         is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
-    result_.objective = append_objective(b_, *options_.objective, result_.model, wanted);
+    result_.objective = objective_.append_loss(b_, result_.model, wanted);
     return result_.objective.loss;
   }
 
@@ -160,7 +165,8 @@ class TrainingGraphBuilder {
   const Model& model_;
   const TrainingGraphOptions& options_;
   TrainingGraph result_;
-  Builder b_{result_.graph};
+  ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference};
+  Builder b_{result_.graph, objective_.first_section(forward_section())};
   std::vector<WeightGradient> gradients_;
 };
 

@@ -1,4 +1,5 @@
-// The whole optimizer step of supervised fine-tuning as one Graph: forward, fused loss, backward, clipping, update.
+// The whole optimizer step as one Graph: passes that score rows, where the objective has any, forward, loss, backward,
+// clipping, update.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
-#include "train/objectives/text.h"
+#include "train/objectives/passes.h"
 
 namespace spillway::train {
 
@@ -23,7 +24,8 @@ constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
 struct TrainingGraphOptions {
   ModelOptions model;
-  const Objective* objective = &kText;
+  ObjectivePtr objective = text_objective();
+  ReferenceOptions reference;  // of an objective that has one
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
@@ -63,7 +65,7 @@ struct TrainingGraph {
   ValueId loraplus_rate = kNone;  // f32 [1], of B and vectors; absent without LoRA+
   double loraplus_lr_ratio = 1;
   ValueId step = kNone;  // i32 [1]: 1 in the first step
-  SectionId forward = 0, backward = 1, update = 2;
+  SectionId forward = 0, backward = 0, update = 0;
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
 

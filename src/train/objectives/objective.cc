@@ -1,23 +1,33 @@
 #include "train/objectives/objective.h"
 
+#include <algorithm>
+
+#include "base/error.h"
+
 namespace spillway::train {
 
 ValueType i32_per_token(const Graph& graph, const ModelGraph&) { return {DType::kI32, {graph.tokens()}, kTokenAxis}; }
-
-AppendedObjective append_objective(Builder& builder, const Objective& objective, const ModelGraph& model,
-                                   ops::LossGradients gradients) {
-  AppendedObjective result{.objective = &objective};
-  for (const LossColumn& c : objective.columns)
-    (void)add_column(builder, c.column, c.type(builder.graph(), model), result.columns);
-  result.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
-  const Loss loss = objective.append(
-      builder, {.model = model, .columns = result.columns, .scale = result.scale, .gradients = gradients});
-  result.loss = loss.loss;
-  result.loss_result = builder.graph().results.size();
-  result.sums = loss.sums.size();
-  builder.result(loss.loss);
-  for (const ValueId sum : loss.sums) builder.result(sum);
-  return result;
+ValueType f32_per_token(const Graph& graph, const ModelGraph&) { return {DType::kF32, {graph.tokens()}, kTokenAxis}; }
+ValueType f32_per_row(const Graph& graph, const ModelGraph&) {
+  return {DType::kF32, {graph.axis(kRowAxis).capacity}, kRowAxis};
 }
+ValueType f32_scalar(const Graph&, const ModelGraph&) { return {DType::kF32, {1}}; }
+
+ValueId ObjectiveInputs::column(std::string_view name) const {
+  const int stream = model_.columns.front().stream;
+  for (const auto& list : {columns_, std::span<const BatchColumn>(model_.columns)}) {
+    for (const BatchColumn& c : list)
+      if (c.column.name == name && c.stream == stream) return c.value;
+  }
+  report_bug(__FILE__, __LINE__, "column", std::string(name));
+}
+
+ValueId ObjectiveInputs::score(std::string_view name) const {
+  const auto found = std::find_if(scores_.begin(), scores_.end(), [&](const auto& one) { return one.first == name; });
+  SPILLWAY_CHECK(found != scores_.end(), "no pass scores {}", name);
+  return found->second;
+}
+
+std::vector<ValueId> Objective::append_scores(Builder&, const ScorePass&, const ObjectiveInputs&) const { return {}; }
 
 }  // namespace spillway::train

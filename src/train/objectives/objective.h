@@ -1,67 +1,117 @@
-// What training makes small. An objective says which columns of the rows it reads, what it appends to a model's
-// outputs, and what is reported of it; the training graph, evaluation, the batch and the trainer walk over that.
-// docs/add-an-objective.md says how to add one.
+// What training makes small. An objective says how rows become streams of tokens, which columns it reads of them, what
+// it appends to a model's outputs, and what is reported of it; the training graph, evaluation, the batch and the
+// trainer walk over that. docs/add-an-objective.md says how to add one.
+//
+// An objective is immutable, and any thread may use it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "data/batch.h"
 #include "model/model.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "train/objectives/metrics.h"
 
 namespace spillway::train {
 
-// One number of an evaluation.
-struct Metric {
-  std::string_view key;    // in metrics.jsonl: "eval_perplexity"
-  std::string_view label;  // on the terminal: "perplexity"
-  double value = 0;
-  bool is_share = false;  // shown in percent
-};
+// Of graphs of objectives that know rows of the data: the axis behind that of tokens.
+constexpr AxisId kRowAxis{1};
 
 // A column that the objective reads.
 struct LossColumn {
   Column column;
   ValueType (*type)(const Graph& graph, const ModelGraph& model);
+  int stream = 0;
 };
-// One i32 per token.
+// One per token.
 [[nodiscard]] ValueType i32_per_token(const Graph& graph, const ModelGraph& model);
+[[nodiscard]] ValueType f32_per_token(const Graph& graph, const ModelGraph& model);
+// One per row of the data, along the axis "rows". REQUIRES: the objective has rows.
+[[nodiscard]] ValueType f32_per_row(const Graph& graph, const ModelGraph& model);
+[[nodiscard]] ValueType f32_scalar(const Graph& graph, const ModelGraph& model);
 
-struct LossInputs {
-  const ModelGraph& model;
-  std::span<const BatchColumn> columns;  // as Objective::columns says
-  ValueId scale = kNone;                 // f32 [1]: 1 / targets of the whole step
-  ops::LossGradients gradients;          // that will be asked for
+// A forward pass of its own before the one that is differentiated: it scores each row of a stream, by the weights in
+// training or by those that the reference keeps.
+struct ScorePass {
+  std::string_view section;  // its name in the graph
+  bool is_reference = true;
+  int stream = 0;
+  // f32 [rows] each, as append_scores() returns them. A score of the reference that is known before the run comes as
+  // the batch value "batch.<name>" instead.
+  std::vector<std::string_view> scores;
+};
+
+// What a pass or the loss reads, beside the model's outputs.
+class ObjectiveInputs {
+ public:
+  ObjectiveInputs(const ModelGraph& model, std::span<const BatchColumn> columns) : model_(model), columns_(columns) {}
+
+  [[nodiscard]] const ModelGraph& model() const { return model_; }
+  // Of the stream that the model reads. REQUIRES: the objective has that column, or a pass that score.
+  [[nodiscard]] ValueId column(std::string_view name) const;
+  [[nodiscard]] ValueId score(std::string_view name) const;
+  // The value of the model's column of the stream's sequences, i32 [sequences + 1].
+  [[nodiscard]] ValueId sequence_offsets() const { return column(kSeqOffsets.name); }
+  void add_score(std::string_view name, ValueId value) { scores_.emplace_back(name, value); }
+
+ private:
+  const ModelGraph& model_;
+  std::span<const BatchColumn> columns_;
+  std::vector<std::pair<std::string_view, ValueId>> scores_;
 };
 
 struct Loss {
-  ValueId loss = kNone;       // f32 [1]: what is differentiated, the stream's share of the step's mean
-  std::vector<ValueId> sums;  // [1] each, f32 or i32: over the stream, for metrics
+  ValueId loss = kNone;  // f32 [1]: what is differentiated, the stream's share of the step's mean
+  // For metrics: f32 or i32 [1], or f32 [rows], each computed here: what a pass computed lasts no longer than its
+  // section.
+  std::vector<ValueId> observed;
 };
 
-struct Objective {
-  std::string_view name;
-  std::span<const LossColumn> columns;
-  Loss (*append)(Builder& builder, const LossInputs& inputs);
-  // Of `sums` over all streams of an evaluation with this many targets, where the scale of each was 1; the loss comes
-  // first.
-  std::vector<Metric> (*metrics)(double loss, std::span<const double> sums, double targets);
+// What an optimizer step holds in all.
+struct StepTotals {
+  int64_t micro_batches = 0;
+  int64_t targets = 0;  // tokens
 };
 
-// An objective in a graph.
-struct AppendedObjective {
-  const Objective* objective = nullptr;
-  std::vector<BatchColumn> columns;
-  ValueId scale = kNone;  // batch value, f32 [1]
-  ValueId loss = kNone;
-  size_t loss_result = 0;  // into Graph::results; those of the sums follow
-  size_t sums = 0;         // their number
-};
+class Objective {
+ public:
+  virtual ~Objective() = default;
 
-// Appends batch values, loss and results to the builder's section.
-[[nodiscard]] AppendedObjective append_objective(Builder& builder, const Objective& objective, const ModelGraph& model,
-                                                 ops::LossGradients gradients);
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  // Sequences that a row of the data is in each stream, where the loss knows rows; else 0, and there is no axis "rows".
+  [[nodiscard]] virtual int64_t sequences_per_row() const { return 0; }
+  // How many streams a micro-batch has: the first is trained on.
+  [[nodiscard]] virtual int streams() const { return 1; }
+  // Fills the streams of a micro-batch over what they held; allocates only to grow. Of pieces of one line each.
+  virtual void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
+                    std::span<const data::Piece> pieces) const = 0;
+  [[nodiscard]] virtual std::vector<LossColumn> columns() const = 0;
+
+  [[nodiscard]] virtual std::vector<ScorePass> passes() const { return {}; }
+  // Appends what a pass computes.
+  [[nodiscard]] virtual std::vector<ValueId> append_scores(Builder& builder, const ScorePass& pass,
+                                                           const ObjectiveInputs& inputs) const;
+  // `scale` is f32 [1], `gradients` what will be asked for. The gradient follows from the operations' own vjps.
+  [[nodiscard]] virtual Loss append(Builder& builder, const ObjectiveInputs& inputs, ValueId scale,
+                                    ops::LossGradients gradients) const = 0;
+
+  // What a micro-batch's loss is scaled by, so that those of a step add up to its loss.
+  [[nodiscard]] virtual float scale(const StepTotals& step) const = 0;
+  // Adds what a micro-batch shows. `loss` is that of a scale of one.
+  virtual void observe(const Observation& seen, MetricSums& sums) const = 0;
+  // Of the sums over a step, or over an evaluation; the loss first where it is among them.
+  [[nodiscard]] virtual std::vector<Metric> metrics(const MetricSums& sums) const { return sums.means(); }
+};
+using ObjectivePtr = std::shared_ptr<const Objective>;
+
+// Text: the cross-entropy of each token that has a label, as supervised fine-tuning and pretraining have it.
+[[nodiscard]] const ObjectivePtr& text_objective();
 
 }  // namespace spillway::train

@@ -1,28 +1,58 @@
-#include "train/objectives/text.h"
-
+// Text, as supervised fine-tuning and pretraining have it: the cross-entropy of each token that has a label, and a mean
+// over all of the optimizer step.
+#include <algorithm>
 #include <cmath>
+
+#include "train/objectives/objective.h"
 
 namespace spillway::train {
 namespace {
 
-// What each token predicts; negative: nothing.
-constexpr LossColumn kColumns[] = {{{"labels", fill_typical_ids}, i32_per_token}};
+constexpr std::string_view kAccuracy = "mean_token_accuracy";
 
-Loss append(Builder& builder, const LossInputs& in) {
-  const ops::CrossEntropy entropy =
-      ops::linear_cross_entropy(builder, in.model.hidden, in.model.head, in.columns[0].value, in.scale, in.gradients);
-  return {entropy.loss, {entropy.correct}};
-}
+class Text final : public Objective {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "text"; }
 
-std::vector<Metric> metrics(double loss, std::span<const double> sums, double targets) {
-  const double mean = loss / targets;
-  return {{"eval_loss", "eval_loss", mean},
-          {"eval_perplexity", "perplexity", std::exp(mean)},
-          {"eval_mean_token_accuracy", "token accuracy", sums[0] / targets, true}};
-}
+  void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
+            std::span<const data::Piece> pieces) const override {
+    data::fill_micro_batch(streams[0], rows, pieces);
+  }
+  // What each token predicts; negative: nothing.
+  [[nodiscard]] std::vector<LossColumn> columns() const override {
+    return {{{"labels", fill_typical_ids}, i32_per_token}};
+  }
+
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
+                            ops::LossGradients gradients) const override {
+    const ModelGraph& model = in.model();
+    const ops::CrossEntropy entropy =
+        ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"), scale, gradients);
+    return {entropy.loss, {entropy.correct}};
+  }
+
+  [[nodiscard]] float scale(const StepTotals& step) const override {
+    return 1.0f / static_cast<float>(std::max<int64_t>(1, step.targets));
+  }
+  void observe(const Observation& seen, MetricSums& sums) const override {
+    const auto targets = static_cast<double>(seen.streams[0].targets);
+    if (targets == 0) return;
+    sums.add("loss", seen.loss / targets, targets);
+    sums.add(kAccuracy, seen.number(0) / targets, targets);
+  }
+  [[nodiscard]] std::vector<Metric> metrics(const MetricSums& sums) const override {
+    const double loss = sums.mean("loss");
+    return {{"loss", "eval_loss", loss},
+            {"perplexity", "perplexity", std::exp(loss)},
+            {std::string(kAccuracy), "token accuracy", sums.mean(kAccuracy), true}};
+  }
+};
 
 }  // namespace
 
-const Objective kText{.name = "text", .columns = kColumns, .append = append, .metrics = metrics};
+const ObjectivePtr& text_objective() {
+  static const ObjectivePtr kText = std::make_shared<Text>();
+  return kText;
+}
 
 }  // namespace spillway::train

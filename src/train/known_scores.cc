@@ -1,0 +1,152 @@
+#include "train/known_scores.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "train/step_feed.h"
+
+namespace spillway::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The rows of one kind, and where their scores go.
+struct ScoredRows {
+  std::string_view name;
+  const data::RowTable& rows;
+  data::BatchOptions batches;
+  KnownScores& scores;
+
+  [[nodiscard]] std::string tensor(std::string_view score) const { return fmt::format("{}.{}", name, score); }
+};
+
+std::vector<ScoredRows> scored_rows(const Job& job, TrainingData& data) {
+  std::vector<ScoredRows> all = {{"training", data.training, job.config.data.batches, data.training_scores}};
+  if (!data.validation.empty())
+    all.push_back({"validation", data.validation, job.config.data.evaluation_batches, data.validation_scores});
+  for (ScoredRows& one : all) one.batches.order = data::RowOrder::kFile;
+  return all;
+}
+
+std::vector<std::string_view> score_names(const Objective& objective) {
+  std::vector<std::string_view> names;
+  for (const ScorePass& pass : objective.passes()) {
+    if (pass.is_reference) names.insert(names.end(), pass.scores.begin(), pass.scores.end());
+  }
+  return names;
+}
+
+// All that the scores depend on.
+std::string identity_of(const Job& job, const TrainingData& data, const BaseIdentity& base) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
+  const auto add_weights = [&](const BaseIdentity& weights) {
+    for (const auto& [name, content] : weights) add(name, content);
+  };
+  add_weights(base);
+  add("config.json", job.model->config_json(job.config.model.base_model));
+  if (job.config.adapter && !job.config.adapter->model_dir.empty())
+    add_weights(identify_base(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
+  // Numbers of steps and rates do not matter, but everything that changes what is computed does.
+  const bool has_streams = job.graph.objective->streams() > 1;
+  for (const auto& [name, value] : settings_of(job, {})) {
+    const bool is_of_scores = name.starts_with("load_in") || name.starts_with("bnb_") || name.starts_with("llm_int8") ||
+                              name.starts_with("lora_alpha") || name == "peft_use_rslora" || name == "bf16" ||
+                              name == "sequence_len" || name == "dpo_ld_alpha" || name == "rl" ||
+                              (has_streams && name == "micro_batch_size");
+    if (is_of_scores) add(name, value);
+  }
+  add("training", data.training.checksum());
+  add("validation", data.validation.empty() ? "" : data.validation.checksum());
+  for (const std::string_view name : score_names(*job.graph.objective)) add("score", name);
+  return text;
+}
+
+void score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
+           const std::function<void(int64_t rows)>& progress) {
+  rows.scores.columns.clear();
+  for (const std::string_view name : planned.scoring->graph.scores)
+    rows.scores.columns.push_back({name, std::vector<float>(static_cast<size_t>(rows.rows.all_rows()))});
+  StreamFiller filler(job.graph.objective, planned.scoring->graph.graph.tokens());
+  const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
+  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
+    const std::span<const data::Piece> pieces = plan.micro_batch(i);
+    const auto scores = session.score(BatchStreams(filler.fill(rows.rows, pieces, {})).list());
+    for (size_t column = 0; column < scores.size(); ++column) {
+      for (size_t row = 0; row < pieces.size(); ++row) {
+        const auto number = static_cast<size_t>(rows.rows.number_of(pieces[row]));
+        rows.scores.columns[column].values[number] = static_cast<float>(scores[column][row]);
+      }
+    }
+    progress(std::ssize(pieces));
+  }
+}
+
+// False for a file that is not there, or not whole.
+bool read(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective) {
+  if (!fs::exists(path)) return false;
+  try {
+    const SafetensorsFile file(path);
+    for (const ScoredRows& rows : all) {
+      rows.scores.columns.clear();
+      for (const std::string_view name : score_names(objective)) {
+        const auto found = std::find_if(file.tensors().begin(), file.tensors().end(),
+                                        [&](const StoredTensor& one) { return one.name == rows.tensor(name); });
+        const int64_t count = rows.rows.all_rows();
+        if (found == file.tensors().end() || found->dtype() != DType::kF32 || found->elems() != count)
+          throw input_error(path.string(), "expected {} scores in {}, got others", count, rows.tensor(name));
+        std::vector<float> values(static_cast<size_t>(count));
+        file.read(*found, 0, count, DType::kF32, values.data());
+        rows.scores.columns.push_back({name, std::move(values)});
+      }
+    }
+    return true;
+  } catch (const InputError& error) {
+    log_warning("{}; the reference scores all rows anew", error.what());
+    return false;
+  }
+}
+
+void write(const fs::path& path, std::span<const ScoredRows> all) {
+  create_folders(path.parent_path());
+  std::vector<TensorSpec> specs;
+  for (const ScoredRows& rows : all) {
+    for (const KnownScores::Column& column : rows.scores.columns)
+      specs.push_back({rows.tensor(column.name), DType::kF32, {std::ssize(column.values)}});
+  }
+  SafetensorsWriter writer(path, specs);
+  for (const ScoredRows& rows : all) {
+    for (const KnownScores::Column& column : rows.scores.columns)
+      writer.append(rows.tensor(column.name), column.values.data(), DType::kF32, std::ssize(column.values));
+  }
+  writer.commit();
+}
+
+}  // namespace
+
+fs::path known_scores_file(const Job& job, const TrainingData& data, const BaseIdentity& base) {
+  const std::string text = identity_of(job, data, base);
+  const std::string& prepared = job.config.data.prepared_path;
+  const fs::path folder = prepared.empty() ? job.config.output.output_dir : prepared;
+  return folder / fmt::format("reference-{}.safetensors", checksum_text(std::as_bytes(std::span(text))));
+}
+
+bool load_known_scores(const Job& job, const PlannedJob& planned, const BaseIdentity& base, TrainingSession& session,
+                       TrainingData& data, const std::function<void(int64_t rows, int64_t of)>& progress) {
+  const fs::path path = known_scores_file(job, data, base);
+  const std::vector<ScoredRows> all = scored_rows(job, data);
+  if (read(path, all, *job.graph.objective)) return true;
+  const int64_t of = data.training.size() + data.validation.size();
+  int64_t done = 0;
+  for (const ScoredRows& rows : all) score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+  write(path, all);
+  return false;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,64 @@
+// What the objectives share that compare completions: their sequences in a stream, their log-probabilities in a graph,
+// and the metrics that all of them have.
+//
+// A row of the data is one or two sequences that stand together in the stream, each a prompt with a completion; the
+// labels of a sequence are its completion's tokens.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "ops/linear_log_prob/linear_log_prob.h"
+#include "train/objectives/objective.h"
+
+namespace spillway::train {
+
+// The prompt and the completions of a row: those of a pair the chosen first.
+struct RowCompletions {
+  std::span<const int32_t> prompt, first, second;
+};
+// REQUIRES: the rows have completions; of an unpaired row `second` is empty.
+[[nodiscard]] RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row);
+
+// Which tokens of a sequence are labels, but its first.
+enum class Learned { kCompletion, kAll };
+// Puts a sequence behind what the stream holds, cut to `most` tokens.
+void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,
+                  Learned learned = Learned::kCompletion, int64_t most = INT32_MAX);
+// The completion's tokens that something predicts: all but the first of a row without a prompt.
+[[nodiscard]] int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_t> completion);
+
+[[nodiscard]] LossColumn labels_column(int stream = 0);
+// Numbers, ones where they are measured.
+[[nodiscard]] LossColumn row_column(std::string_view name);
+[[nodiscard]] LossColumn token_column(std::string_view name);
+
+// The end of a model: what each token's label has, and sums of it over the sequences of the rows.
+class CompletionScores {
+ public:
+  CompletionScores(Builder& builder, const ObjectiveInputs& inputs, int64_t sequences_per_row);
+
+  [[nodiscard]] const ops::LogProb& tokens() const { return tokens_; }
+  // f32 [rows]: of f32 [tokens], over the row's sequence number `which`; with f32 [tokens] of weights where given.
+  [[nodiscard]] ValueId sum(ValueId per_token, int64_t which, ValueId weights = kNone) const;
+
+ private:
+  Builder& builder_;
+  ValueId offsets_;
+  int64_t sequences_per_row_;
+  ops::LogProb tokens_;
+};
+
+// Means over the rows of a micro-batch, as TRL's trainers name them: rewards/chosen, rewards/rejected,
+// rewards/accuracies, rewards/margins. The rewards are f(row).
+void add_reward_metrics(const Observation& seen, const std::function<double(int64_t row)>& chosen,
+                        const std::function<double(int64_t row)>& rejected, MetricSums& sums);
+// A mean over the rows of an observed value.
+void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums);
+// A mean over tokens: the rows' sums of observed values over the rows' numbers of tokens, columns of the batch.
+void add_token_mean(const Observation& seen, std::string_view key, std::initializer_list<size_t> values,
+                    std::initializer_list<std::string_view> tokens, MetricSums& sums, bool is_share = false);
+
+}  // namespace spillway::train

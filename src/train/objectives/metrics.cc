@@ -1,0 +1,43 @@
+#include "train/objectives/metrics.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace spillway::train {
+
+void MetricSums::add(std::string_view key, double mean, double weight, bool is_share) {
+  if (weight == 0) return;
+  auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == key; });
+  if (found == sums_.end()) found = sums_.insert(found, {.key = key, .is_share = is_share});
+  found->sum += mean * weight;
+  found->weight += weight;
+}
+
+std::vector<Metric> MetricSums::means() const {
+  std::vector<Metric> result;
+  for (const Sum& one : sums_)
+    result.push_back({std::string(one.key), std::string(one.key), one.sum / one.weight, one.is_share});
+  return result;
+}
+
+double MetricSums::mean(std::string_view key) const {
+  const auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == key; });
+  return found == sums_.end() ? 0 : found->sum / found->weight;
+}
+
+double Observation::number(size_t value, int64_t row) const { return values[value][static_cast<size_t>(row)]; }
+
+double Observation::column(std::string_view name, int64_t row) const {
+  for (const data::MicroBatch::Numbers& one : streams[0].numbers)
+    if (one.name == name) return one.values[static_cast<size_t>(row)];
+  report_bug(__FILE__, __LINE__, "column", std::string(name));
+}
+
+double Observation::mean(const std::function<double(int64_t)>& f) const {
+  double sum = 0;
+  for (int64_t row = 0; row < rows; ++row) sum += f(row);
+  return sum / static_cast<double>(std::max<int64_t>(1, rows));
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,115 @@
+#include "train/objectives/passes.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace spillway::train {
+namespace {
+
+Section section_of(const ScorePass& pass) { return {.name = std::string(pass.section)}; }
+
+void fill_typical_scores(const TensorView& view, const TypicalBatch&) {
+  std::fill_n(view.as<float>(), view.elems(), -1.0f);
+}
+
+}  // namespace
+
+ObjectiveBuilder::ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
+                                   const ReferenceOptions& reference)
+    : model_(model), options_(options), reference_(reference) {
+  result_.objective = std::move(objective);
+  result_.copies_change = reference.is_synced;
+}
+
+std::vector<ScorePass> ObjectiveBuilder::passes_to_run() const {
+  std::vector<ScorePass> passes = result_.objective->passes();
+  std::erase_if(passes, [&](const ScorePass& pass) { return is_known(pass); });
+  return passes;
+}
+
+Section ObjectiveBuilder::first_section(const Section& forward) const {
+  const std::vector<ScorePass> passes = passes_to_run();
+  return passes.empty() ? forward : section_of(passes.front());
+}
+
+void ObjectiveBuilder::append_passes(Builder& builder, const Section& forward) {
+  const std::vector<ScorePass> passes = passes_to_run();
+  for (const ScorePass& pass : passes) {
+    if (&pass != passes.data()) builder.begin_section(section_of(pass));
+    append_pass(builder, pass);
+  }
+  if (!passes.empty()) builder.begin_section(forward);
+}
+
+AppendedObjective ObjectiveBuilder::append_reference(Builder& builder) {
+  bool is_first = true;
+  for (const ScorePass& pass : result_.objective->passes()) {
+    if (!pass.is_reference) continue;
+    if (!std::exchange(is_first, false)) builder.begin_section(section_of(pass));
+    append_pass(builder, pass);
+  }
+  for (const auto& [name, value] : scores_) builder.result(value);
+  return std::move(result_);
+}
+
+void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
+  ModelOptions options = pass.is_reference ? *reference_.model : options_;
+  options.stream = pass.stream;
+  if (options.lora) options.lora->dropout = 0;
+  result_.passes.push_back(
+      {static_cast<SectionId>(builder.graph().sections.size() - 1), pass.stream, pass.scores.size()});
+  const ModelGraph built = model_.build(builder, options);
+  for (const Parameter& p : built.parameters) {
+    if (p.is_copy && !result_.copies.find(p.name)) result_.copies.add(p);
+  }
+  add_columns(builder, built, pass.stream);
+  const ObjectiveInputs inputs(built, result_.columns);
+  const std::vector<ValueId> scores = result_.objective->append_scores(builder, pass, inputs);
+  SPILLWAY_CHECK(scores.size() == pass.scores.size(), "{} scores instead of {}", scores.size(), pass.scores.size());
+  for (size_t i = 0; i < scores.size(); ++i) scores_.emplace_back(pass.scores[i], scores[i]);
+}
+
+// The model's own of the stream, and the objective's that describe it; each once.
+void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, int stream) {
+  const int64_t per_row = result_.objective->sequences_per_row();
+  if (per_row > 0) builder.add_axis("rows", options_.max_rows);
+  const auto is_there = [&](std::string_view name) {
+    return std::any_of(result_.columns.begin(), result_.columns.end(),
+                       [&](const BatchColumn& c) { return c.column.name == name && c.stream == stream; });
+  };
+  for (const BatchColumn& c : model.columns) {
+    if (!is_there(c.column.name)) result_.columns.push_back(c);
+  }
+  for (const LossColumn& c : result_.objective->columns()) {
+    if (c.stream == stream && !is_there(c.column.name))
+      (void)add_column(builder, c.column, c.type(builder.graph(), model), result_.columns, stream);
+  }
+}
+
+AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGraph& model,
+                                                ops::LossGradients gradients) {
+  const Objective& objective = *result_.objective;
+  add_columns(builder, model, 0);
+  for (const ScorePass& pass : objective.passes()) {
+    if (!is_known(pass)) continue;
+    for (const std::string_view name : pass.scores) {
+      scores_.emplace_back(
+          name, add_column(builder, {name, fill_typical_scores}, f32_per_row(builder.graph(), model), result_.columns));
+    }
+  }
+  result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
+  ObjectiveInputs inputs(model, result_.columns);
+  for (const auto& [name, value] : scores_) inputs.add_score(name, value);
+  const Loss loss = objective.append(builder, inputs, result_.scale, gradients);
+  result_.loss = loss.loss;
+  result_.loss_result = builder.graph().results.size();
+  result_.observed = loss.observed.size();
+  builder.result(loss.loss);
+  for (const ValueId value : loss.observed) builder.result(value);
+  return std::move(result_);
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,13 @@
+// sync_ref_model: a reference that follows the policy (TR-DPO, Gorbatovski et al., 2024; TRL's SyncRefModelCallback).
+#pragma once
+
+#include "runtime/value_store.h"
+#include "train/training_graph.h"
+
+namespace spillway::train {
+
+// Each copy that the reference keeps of a trained weight becomes (1 - alpha) copy + alpha weight, computed in f32 and
+// rounded to the copy's dtype. Between steps. Takes the memory of one weight beside the plan's.
+void sync_reference(const TrainingGraph& training, double alpha, ValueStore& store);
+
+}  // namespace spillway::train
