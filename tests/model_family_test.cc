@@ -67,7 +67,7 @@ class ToyJobs {
       job.config.adapter.emplace();
       job.graph.model.lora = LoraOptions{.r = 2, .alpha = 4, .dropout = 0.2, .target_modules = {"q", "v", "o"}};
     }
-    job.graph.objective = &kToyObjective;
+    job.graph.objective = toy_objective();
     job.graph.max_grad_norm = 0.5;
     job.policy = train::make_policy(job.config.offload, job.model->attention_windows(), kTokens);
     job.budget = train::make_budget(job.config.memory, job.policy, tiered_machine());
@@ -88,7 +88,7 @@ class ToyJobs {
       training.session().begin_step(0.005, step);
       outcome.losses.push_back(training.session().micro_step(batch.batch(), batch.scale(), 0));
       outcome.norms.push_back(training.session().update());
-      outcome.evaluations.push_back(training.session().evaluate(ToyBatch(0).batch()).loss);
+      outcome.evaluations.push_back(training.session().evaluate(ToyBatch(0).batch()));
     }
   }
 

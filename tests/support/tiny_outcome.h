@@ -25,9 +25,8 @@ inline void train_steps(TinyTraining& training, int64_t first, int64_t last, siz
     const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
     outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
     outcome.norms.push_back(training.update());
-    const train::Evaluation evaluation = training.session().evaluate(kMicroBatches.front().batch());
-    outcome.evaluations.push_back(evaluation.loss);
-    outcome.evaluations.insert(outcome.evaluations.end(), evaluation.sums.begin(), evaluation.sums.end());
+    outcome.evaluations.push_back(training.session().evaluate(kMicroBatches.front().batch()));
+    for (const std::vector<double>& seen : training.session().observed()) outcome.evaluations.push_back(seen.front());
   }
 }
 

@@ -68,15 +68,22 @@ class Toy final : public Model {
 
 ValueType like_output(const Graph& graph, const ModelGraph& model) { return graph.value(model.hidden).type; }
 
-constexpr train::LossColumn kColumns[] = {{{"target", fill_typical}, like_output}};
-
-train::Loss append(Builder& builder, const train::LossInputs& in) {
-  return {squared_error(builder, in.model.hidden, in.columns[0].value, in.scale), {}};
-}
-
-std::vector<train::Metric> metrics(double loss, std::span<const double>, double targets) {
-  return {{"eval_loss", "eval_loss", loss / targets}};
-}
+class ToyObjective final : public train::Objective {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "toy"; }
+  void fill(std::span<data::MicroBatch>, const data::RowTable&, std::span<const data::Piece>) const override {}
+  [[nodiscard]] std::vector<train::LossColumn> columns() const override {
+    return {{{"target", fill_typical}, like_output}};
+  }
+  [[nodiscard]] train::Loss append(Builder& builder, const train::ObjectiveInputs& in, ValueId scale,
+                                   ops::LossGradients) const override {
+    return {squared_error(builder, in.model().hidden, in.column("target"), scale), {}};
+  }
+  [[nodiscard]] float scale(const train::StepTotals& step) const override {
+    return 1.0f / static_cast<float>(step.targets);
+  }
+  void observe(const train::Observation& seen, train::MetricSums& sums) const override { sums.add("loss", seen.loss); }
+};
 
 using Matrix = std::vector<double>;
 
@@ -110,7 +117,7 @@ Matrix normalised(const Matrix& x, const Matrix& w, const Matrix& b) {
 
 ModelPtr make_toy(const ToySizes& sizes) { return std::make_shared<Toy>(sizes); }
 
-const train::Objective kToyObjective{.name = "toy", .columns = kColumns, .append = append, .metrics = metrics};
+train::ObjectivePtr toy_objective() { return std::make_shared<ToyObjective>(); }
 
 void write_toy_folder(const std::filesystem::path& folder, const ToySizes& sizes) {
   write_file(folder / "config.json", "{\"model_type\": \"toy\"}\n");

@@ -24,7 +24,7 @@ struct ToySizes {
 [[nodiscard]] ModelPtr make_toy(const ToySizes& sizes);
 
 // The mean squared distance of what the model gives from the column "target" f32 [T, width].
-extern const train::Objective kToyObjective;
+[[nodiscard]] train::ObjectivePtr toy_objective();
 
 // Random weights, named as the toy's parameters, in FOLDER/model.safetensors, and a config.json.
 void write_toy_folder(const std::filesystem::path& folder, const ToySizes& sizes);

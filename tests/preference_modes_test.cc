@@ -1,0 +1,99 @@
+// A plan changes no bit of preference training, reference passes included; nor does a run that is cut in two, nor where
+// the reference comes from.
+#include <doctest/doctest.h>
+
+#include "io/file.h"
+#include "tests/support/preference_run.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Changes = std::vector<config::ConfigOverride>;
+
+constexpr const char* kCases[] = {"dpo_sigmoid_full", "dpo_weighting_lora", "kto_kto_full", "kto_kto_lora",
+                                  "orpo_lora",        "simpo_alpha1_lora",  "reward_full",  "reward_lora"};
+
+std::string weights_of(const config::Config& config) {
+  const char* const file = config.adapter ? "adapter_model.safetensors" : "model.safetensors";
+  return read_file(fs::path(config.output.output_dir) / file, 1 << 24);
+}
+
+struct Outcome {
+  std::vector<std::map<std::string, double>> steps;
+  std::string weights;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome outcome_of(const std::string& name, const fs::path& folder, const Changes& changes) {
+  const config::Config config = preference_config(name, folder, changes);
+  return {run_preference(config).steps, weights_of(config)};
+}
+
+}  // namespace
+
+TEST_CASE("a plan changes no bit of preference training") {
+  const std::vector<Changes> plans = {
+      {{"gradient_checkpointing", "true"}},
+      {{"activation_offloading", "true"}},
+      {{"activation_offloading", "disk"}},
+      {{"parameter_offload", "host"}},
+      {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}, {"gradient_checkpointing", "true"}},
+      {{"memory.device", "1"}, {"memory.host", "16MiB"}, {"memory.disk", "64MiB"}}};
+  for (const char* name : kCases) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Outcome plain = outcome_of(name, folder.path() / "plain", {{"memory.plan", "fixed"}});
+    for (const Changes& changes : plans) {
+      CAPTURE(changes.front().key);
+      CAPTURE(changes.front().value);
+      CHECK(outcome_of(name, folder.path() / "other", changes) == plain);
+    }
+  }
+}
+
+TEST_CASE("preference training that goes on from a checkpoint ends as one that was never stopped") {
+  for (const char* name : kCases) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Outcome whole = outcome_of(name, folder.path() / "whole", {});
+    const fs::path cut = folder.path() / "cut";
+    (void)outcome_of(name, cut, {{"max_steps", "3"}, {"save_steps", "3"}});
+    const Outcome rest = outcome_of(name, cut, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
+    CHECK(rest.weights == whole.weights);
+    CHECK(rest.steps == std::vector(whole.steps.begin() + 3, whole.steps.end()));
+  }
+}
+
+TEST_CASE("scores that the reference gave before the first step are those that it gives in each") {
+  for (const char* name : {"dpo_sigmoid_full", "dpo_sigmoid_lora", "dpo_ld_alpha_lora", "kto_kto_full", "kto_kto_lora"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Changes precomputed = {{"precompute_ref_log_probs", "true"},
+                                 {"dataset_prepared_path", (folder.path() / "prepared").string()}};
+    const Outcome plain = outcome_of(name, folder.path() / "plain", {});
+    CHECK(outcome_of(name, folder.path() / "first", precomputed) == plain);
+    const config::Config config = preference_config(name, folder.path() / "second", precomputed);
+    const PreferenceRun again = run_preference(config);
+    CHECK(again.read_known_scores);
+    CHECK(again.steps == plain.steps);
+    CHECK(weights_of(config) == plain.weights);
+  }
+}
+
+TEST_CASE("a pair's numbers do not depend on the pairs beside it") {
+  const TemporaryFolder folder;
+  const auto evaluation_of = [&](const char* rows) {
+    const Changes changes = {{"val_set_size", "4"}, {"eval_batch_size", rows}, {"micro_batch_size", "4"},
+                             {"gradient_accumulation_steps", "1"}, {"max_steps", "1"}};
+    return run_preference(preference_config("dpo_sigmoid_full", folder.path() / rows, changes)).evaluations.back();
+  };
+  const auto alone = evaluation_of("1"), together = evaluation_of("4");
+  for (const char* key : {"rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected", "rewards/margins"}) {
+    CAPTURE(key);
+    CHECK(alone.at(key) == doctest::Approx(together.at(key)).epsilon(1e-13));  // the order of a sum of f64
+  }
+}

@@ -1,0 +1,92 @@
+#include "tests/support/preference_run.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "io/file.h"
+#include "tests/support/source_folder.h"
+#include "tests/support/tiered_machine.h"
+#include "train/base_identity.h"
+#include "train/known_scores.h"
+#include "train/tiers.h"
+#include "train/trainer.h"
+
+namespace spillway::testing {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::map<std::string, double> by_name(const std::vector<train::Metric>& metrics) {
+  std::map<std::string, double> result;
+  for (const train::Metric& metric : metrics) result[metric.key] = metric.value;
+  return result;
+}
+
+// What listeners of a run put down.
+train::TrainingListeners listeners_of(PreferenceRun& run) {
+  train::TrainingListeners listeners;
+  listeners.step = [&run](const train::StepRecord& record) {
+    auto& step = run.steps.emplace_back(by_name(record.metrics));
+    step["loss"] = record.loss;
+    step["grad_norm"] = record.grad_norm;
+  };
+  listeners.evaluation = [&run](const train::EvaluationRecord& record) {
+    run.evaluations.push_back(by_name(record.metrics));
+  };
+  return listeners;
+}
+
+}  // namespace
+
+fs::path preference_goldens() { return source_folder() / "tests/golden/preference_training"; }
+
+std::vector<std::string> preference_cases() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(preference_goldens() / "cases"))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+config::Config preference_config(const std::string& name, const fs::path& output,
+                                 const std::vector<config::ConfigOverride>& changes) {
+  const fs::path folder = preference_goldens() / "cases" / name;
+  std::vector<config::ConfigOverride> all = {{"output_dir", output.string()}};
+  const std::string file = (folder / "config.yml").string();
+  const config::LoadedConfig said = config::check_config_file(file, all, config::ConfigUse::kTrain);
+  const auto resolve = [&](const std::string& key, const std::string& path) {
+    if (!path.empty()) all.push_back({key, (folder / path).lexically_normal().string()});
+  };
+  resolve("base_model", said.keys.base_model);
+  resolve("lora_model_dir", said.keys.lora_model_dir);
+  resolve("datasets.0.path", said.keys.datasets.at(0).config.path);
+  all.insert(all.end(), changes.begin(), changes.end());
+  return config::load_config_file(file, all, config::ConfigUse::kTrain).config;
+}
+
+PreferenceRun run_preference(const config::Config& config) {
+  PreferenceRun run{.output = config.output.output_dir};
+  create_folders(run.output);
+  const Machine machine = tiered_machine();
+  const train::Job job = train::make_job(config, machine);
+  const train::PlannedJob planned = train::plan_job(job, machine);
+  REQUIRE(planned.plan.fits);
+  train::TrainingData data =
+      train::load_training_data(job.config.data, job.config.tokenizer, job.model->text()->vocab_size);
+  ThreadPool pool(machine.threads);
+  const train::InitialState initial(job);
+  const train::JobTiers tiers(job, planned);
+  train::TrainingSession session(job, planned, pool, tiers.options());
+  const train::BaseIdentity base = train::identify_base(initial.base());
+  train::Trainer trainer(job, session, data, train::choose_start(job.config.output), base, listeners_of(run));
+  initial.load(job, planned.training, session.store());
+  if (planned.scoring)
+    run.read_known_scores = train::load_known_scores(job, planned, base, session, data, [](int64_t, int64_t) {});
+  trainer.load_checkpoint();
+  (void)trainer.run();
+  return run;
+}
+
+}  // namespace spillway::testing

@@ -1,0 +1,33 @@
+// A job of tests/golden/preference_training, trained as `train` trains it, without a process of its own.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/load.h"
+#include "tests/support/temporary_folder.h"
+
+namespace spillway::testing {
+
+struct PreferenceRun {
+  // Of each step: its metrics by name, with loss and grad_norm.
+  std::vector<std::map<std::string, double>> steps;
+  // Of each evaluation.
+  std::vector<std::map<std::string, double>> evaluations;
+  std::filesystem::path output;
+  bool read_known_scores = false;  // of precompute_ref_log_probs: the file was there
+};
+
+[[nodiscard]] std::filesystem::path preference_goldens();
+// The names of its cases.
+[[nodiscard]] std::vector<std::string> preference_cases();
+// A case's config, whose paths are those of its folder, with changes.
+[[nodiscard]] config::Config preference_config(const std::string& name, const std::filesystem::path& output,
+                                               const std::vector<config::ConfigOverride>& changes = {});
+
+// Trains into `output`.
+[[nodiscard]] PreferenceRun run_preference(const config::Config& config);
+
+}  // namespace spillway::testing
