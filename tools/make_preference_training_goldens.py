@@ -196,7 +196,7 @@ def dpo_cases():
     cases.append(dpo("js_divergence_mix", "lora", ["ipo", "sigmoid_norm", "hinge"], {"f_divergence_type": "js_divergence"}, {"f_divergence_type": "js_divergence"}))
     cases.append(dpo("ld_alpha", "lora", ["sigmoid"], {"ld_alpha": 0.5}, {"dpo_ld_alpha": 0.5}))
     cases.append(dpo("weighting", "lora", ["sigmoid"], {"use_weighting": True}, {"dpo_use_weighting": True}))
-    cases.append(dpo("weighting_mix", "lora", ["sigmoid", "hinge", "apo_zero"], {"use_weighting": True}, {"dpo_use_weighting": True}))
+    cases.append(dpo("weighting_mix", "lora", ["sigmoid", "apo_zero", "bco_pair"], {"use_weighting": True}, {"dpo_use_weighting": True}))
     for job in ("lora", "full"):
         keys = {"precompute_ref_log_probs": True}
         cases.append(dpo("precompute", job, ["sigmoid"], keys, keys))
@@ -313,10 +313,6 @@ def trained_rows(trainer, kind, max_length):
     return rows
 
 
-def yaml_value(value):
-    return json.dumps(value)  # JSON is YAML
-
-
 def write_config(folder, one):
     kind, job = one["kind"], one["job"]
     keys = {"base_model": "../../reward_model" if kind == "reward" else "../../model", **one["keys"], "datasets": None,
@@ -334,7 +330,8 @@ def write_config(folder, one):
         if key == "datasets":
             lines += ["datasets:", f"  - path: ../../{rows_name(one)}.jsonl", "    ds_type: json"]
         else:
-            lines.append(f"{key}: {value if isinstance(value, str) else yaml_value(value)}")
+            is_plain = isinstance(value, str) and value != "no"
+            lines.append(f"{key}: {value if is_plain else json.dumps(value)}")  # JSON is YAML
     (folder / "config.yml").write_text("\n".join(lines) + "\n")
 
 
