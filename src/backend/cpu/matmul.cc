@@ -193,7 +193,7 @@ PanelSource decode(const Operand& operand, const PanelRange& range, std::byte* t
   const int64_t elem_bytes = size_of(result.dtype);
   result.stride = (align_up(stored.columns * elem_bytes, kDecodedPad) + kDecodedPad) / elem_bytes;
   result.data = to;
-  operand.decoder->decode(operand.decoder->coded, stored, result.dtype, result.stride, to);
+  operand.decoder->decode(operand.decoder->coded, stored, operand.source.dtype, result.dtype, result.stride, to);
   return result;
 }
 

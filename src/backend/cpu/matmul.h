@@ -30,9 +30,10 @@ struct MatrixRange {
 // Makes the elements of a matrix that is stored as something else, such as 4-bit codes and scales. Any thread calls it,
 // with ranges of some thousand elements.
 struct MatrixDecoder {
-  // Writes the elements of `range` to out, rows `stride` elements apart, in `dtype`: the matrix's, or f32 with the same
-  // values.
-  void (*decode)(const void* coded, const MatrixRange& range, DType dtype, int64_t stride, void* out) = nullptr;
+  // Makes the elements of `range`, which are numbers of the dtype `elements`, the matrix's, and writes them to out,
+  // rows `stride` elements apart, as `dtype`: the same, or f32.
+  void (*decode)(const void* coded, const MatrixRange& range, DType elements, DType dtype, int64_t stride,
+                 void* out) = nullptr;
   const void* coded = nullptr;
 };
 

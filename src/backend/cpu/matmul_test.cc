@@ -186,8 +186,10 @@ std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtyp
 }
 
 // Gives the elements of a matrix as if they were decoded.
-void copy_elements(const void* coded, const MatrixRange& range, DType dtype, int64_t stride, void* out) {
+void copy_elements(const void* coded, const MatrixRange& range, DType elements, DType dtype, int64_t stride,
+                   void* out) {
   const Values& values = *static_cast<const Values*>(coded);
+  CHECK(elements == values.dtype());
   for (int64_t i = 0; i < range.rows; ++i) {
     for (int64_t j = 0; j < range.columns; ++j) {
       const float value = static_cast<float>(values.at(range.row + i, range.column + j));

@@ -1,12 +1,14 @@
-// What decodes a range of a weight on the CPU, one for each kind of codes; as ops::decode().
+// What decodes a range of a weight on the CPU, one for each kind of codes.
 #pragma once
 
 #include "ops/quantised_matmul/quantised_weight.h"
 
 namespace spillway::ops {
 
-using DecodeFunction = void(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
-                            void* out);
+// Rounds elements to the weight's dtype, then to `elements`, and writes them as `dtype`, which is `elements` or f32: a
+// product that widens bf16 is given f32 that bf16 holds.
+using DecodeFunction = void(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
+                            int64_t stride, void* out);
 DecodeFunction decode_four_bit, decode_int8;
 
 // Asks for the `bytes` that lie some rows of `row_bytes` further on: the CPU sees no pattern in pieces of rows.

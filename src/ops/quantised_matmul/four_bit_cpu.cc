@@ -18,9 +18,9 @@ namespace spillway::ops::HWY_NAMESPACE {
 constexpr int64_t kTableSize = 16;
 
 // What the codes of a block stand for: one vector of the 16.
-HWY_INLINE Vector values_of(const float* codebook, float scale, DType weight_dtype, DType dtype) {
+HWY_INLINE Vector values_of(const float* codebook, float scale, DType weight_dtype, DType elements) {
   const Vector v = round_to(weight_dtype, hn::Mul(load(codebook), constant(scale)));
-  return weight_dtype == DType::kBF16 ? v : round_to(dtype, v);
+  return weight_dtype == DType::kBF16 ? v : round_to(elements, v);
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -185,11 +185,11 @@ class Scales {
 };
 
 template <typename T>
-HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
-                            T* out) {
+HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements,
+                            int64_t stride, T* out) {
   const QuantisedFormat& format = weight.format;
   const float* const codebook = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
-  const bool bf16_values = format.weight_dtype == DType::kBF16 || dtype == DType::kBF16;
+  const bool bf16_values = format.weight_dtype == DType::kBF16 || elements == DType::kBF16;
   const auto* const codes = static_cast<const uint8_t*>(weight.codes);
   const Scales scales(weight);
   Table table;
@@ -204,7 +204,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
       if (block != filled) {
         const float scale = scales[block];
         const auto values = [&](int64_t i)
-                                HWY_ATTR { return values_of(codebook + i, scale, format.weight_dtype, dtype); };
+                                HWY_ATTR { return values_of(codebook + i, scale, format.weight_dtype, elements); };
         table.fill(values, bf16_values);
         filled = block;
       }
@@ -215,12 +215,12 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
   }
 }
 
-void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
-                     void* out) {
+void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
+                     int64_t stride, void* out) {
   if (dtype == DType::kF32) {
-    decode_rows(weight, range, dtype, stride, static_cast<float*>(out));
+    decode_rows(weight, range, elements, stride, static_cast<float*>(out));
   } else {
-    decode_rows(weight, range, dtype, stride, static_cast<bf16*>(out));
+    decode_rows(weight, range, elements, stride, static_cast<bf16*>(out));
   }
 }
 
@@ -232,9 +232,9 @@ namespace spillway::ops {
 namespace {
 HWY_EXPORT(decode_four_bit);
 }
-void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride,
-                     void* out) {
-  HWY_DYNAMIC_DISPATCH(decode_four_bit)(weight, range, dtype, stride, out);
+void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
+                     int64_t stride, void* out) {
+  HWY_DYNAMIC_DISPATCH(decode_four_bit)(weight, range, elements, dtype, stride, out);
 }
 }  // namespace spillway::ops
 #endif

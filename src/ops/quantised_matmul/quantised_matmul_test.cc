@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "backend/cpu/matmul.h"
 #include "base/error.h"
 #include "ops/matmul/matmul.h"
 #include "ops/testing.h"
@@ -86,6 +88,13 @@ std::vector<QuantisedFormat> some_formats() {
           {WeightCoding::kInt8, 64, false, DType::kF32}};
 }
 
+// A CPU without dot products of bf16 widens it, and so may one that has them.
+std::vector<cpu::Bf16Path> bf16_paths() {
+  std::vector<cpu::Bf16Path> paths = {cpu::Bf16Path::kWidenToF32};
+  if (cpu::has_native_bf16_dot()) paths.push_back(cpu::Bf16Path::kNativeDot);
+  return paths;
+}
+
 ValueId product(Builder& b, const std::vector<ValueId>& in, const CodedWeight& weight,
                 const ops::QuantisedMatmulOptions& options) {
   const std::vector<ValueId> parts(in.begin() + 1, in.begin() + 1 + std::ssize(weight.parts));
@@ -152,6 +161,8 @@ TEST_CASE("a product with codes has the bits of the product with what they stand
         for (const bool transpose : {false, true}) {
           CAPTURE(size.tokens);
           CAPTURE(static_cast<int>(format.coding));
+          CAPTURE(name_of(format.weight_dtype));
+          CAPTURE(name_of(dtype));
           CAPTURE(transpose);
           const CodedWeight weight(format, size.rows, size.columns, dtype);
           const int64_t k = transpose ? size.columns : size.rows;
@@ -173,11 +184,15 @@ TEST_CASE("a product with codes has the bits of the product with what they stand
           const ValueId plain = ops::matmul(b, in[0], dense, {.transpose_b = transpose});
           b.result(coded);
           b.result(plain);
-          for (const int threads : {1, 2}) {
-            const Run run(graph, inputs, {.threads = threads});
-            CHECK(run.numbers(coded) == run.numbers(plain));
+          for (const cpu::Bf16Path path : bf16_paths()) {
+            cpu::set_bf16_path(path);
+            for (const int threads : {1, 2}) {
+              const Run run(graph, inputs, {.threads = threads});
+              CHECK(run.numbers(coded) == run.numbers(plain));
+            }
+            check_bits_of_cpu(graph, inputs);
           }
-          check_bits_of_cpu(graph, inputs);
+          cpu::set_bf16_path(std::nullopt);
         }
       }
     }

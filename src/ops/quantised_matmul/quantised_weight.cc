@@ -4,6 +4,13 @@
 #include "ops/quantised_matmul/decoders.h"
 
 namespace spillway::ops {
+namespace {
+
+DecodeFunction& decoder_for(const QuantisedWeight& weight) {
+  return weight.format.coding == WeightCoding::kInt8 ? decode_int8 : decode_four_bit;
+}
+
+}  // namespace
 
 std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns) {
   if (format.coding == WeightCoding::kInt8) return {{DType::kI8, {rows, columns}}, {DType::kF32, {rows}}};
@@ -24,13 +31,17 @@ QuantisedWeight quantised_weight(const QuantisedFormat& format, int64_t rows, in
 }
 
 void decode(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride, void* out) {
-  (weight.format.coding == WeightCoding::kInt8 ? decode_int8 : decode_four_bit)(weight, range, dtype, stride, out);
+  decoder_for(weight)(weight, range, dtype, dtype, stride, out);
 }
 
 cpu::MatrixDecoder decoder_of(const QuantisedWeight& weight) {
-  return {.decode = [](const void* coded, const cpu::MatrixRange& range, DType dtype, int64_t stride,
-                       void* out) { decode(*static_cast<const QuantisedWeight*>(coded), range, dtype, stride, out); },
-          .coded = &weight};
+  return {
+      .decode =
+          [](const void* coded, const cpu::MatrixRange& range, DType elements, DType dtype, int64_t stride, void* out) {
+            const auto& of = *static_cast<const QuantisedWeight*>(coded);
+            decoder_for(of)(of, range, elements, dtype, stride, out);
+          },
+      .coded = &weight};
 }
 
 }  // namespace spillway::ops
