@@ -85,8 +85,8 @@ struct RlName {
   Loss loss;  // of its own
 };
 constexpr RlName kRlNames[] = {
-    {Rl::kDpo, Kind::kDpo, "dpo", Loss::kSigmoid},   {Rl::kIpo, Kind::kDpo, "ipo", Loss::kIpo},
-    {Rl::kSimpo, Kind::kCpo, "simpo", Loss::kSimpo}, {Rl::kCpo, Kind::kCpo, "cpo", Loss::kSigmoid},
+    {Rl::kDpo, Kind::kDpo, "dpo", Loss::kSigmoid},      {Rl::kIpo, Kind::kDpo, "ipo", Loss::kIpo},
+    {Rl::kSimpo, Kind::kCpo, "simpo", Loss::kSimpo},    {Rl::kCpo, Kind::kCpo, "cpo", Loss::kSigmoid},
     {Rl::kOrpo, Kind::kOrpo, "orpo", Loss::kOddsRatio}, {Rl::kKto, Kind::kKto, "kto", Loss::kKto},
 };
 constexpr RlName kRewardModel = {Rl::kNone, Kind::kReward, "reward_model", Loss::kBradleyTerry};
@@ -103,8 +103,9 @@ Loss loss_of(const Resolution& r, const RlName& objective, const std::string& na
     if (one.name == name) return one.loss;
     names.push_back(one.name);
   }
-  throw input_error(r.where("dpo_loss_type"), "expected {} for {}, got {}; did you mean {}?", fmt::join(names, ", "),
-                    objective.name, quote(name), nearest_name(name, names));
+  const std::string_view nearest = nearest_name(name, names);
+  throw input_error(r.where("dpo_loss_type"), "expected {} for {}, got {}; {}", joined_names(names), objective.name,
+                    quote(name), nearest.empty() ? "write one of them" : fmt::format("did you mean {}?", nearest));
 }
 
 std::vector<WeightedLoss> losses_of(const Resolution& r, const RlName& objective) {
@@ -136,7 +137,8 @@ void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
   constexpr const char* kKey = "dpo_label_smoothing";
   const double smoothing = settings.label_smoothing;
   if (has_loss(settings, Loss::kExoPair) && smoothing == 0)
-    throw input_error(r.where(kKey), "expected a number above 0 for the loss exo_pair, got 0; set it, to 1e-3 for example");
+    throw input_error(r.where(kKey),
+                      "expected a number above 0 for the loss exo_pair, got 0; set it, to 1e-3 for example");
   if (has_loss(settings, Loss::kRobust) && smoothing >= 0.5)
     throw input_error(r.where(kKey), "expected a number below 0.5 for the loss robust, got {}; lower it", smoothing);
   const bool is_read = std::any_of(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) {
@@ -154,7 +156,8 @@ void check_losses(const Resolution& r, const PreferenceSettings& settings) {
       return name.kind == settings.kind && name.loss == one.loss;
     });
     const auto refuse = [&](bool is_so, std::string_view key, std::string_view why) {
-      if (is_so) throw input_error(r.where(key), "expected none beside the loss {}, got one: {}; remove it", loss.name, why);
+      if (is_so)
+        throw input_error(r.where(key), "expected none beside the loss {}, got one: {}; remove it", loss.name, why);
     };
     refuse(settings.f_divergence_type != FDivergence::kReverseKl && !loss.is_of_scores, "f_divergence_type",
            "that loss does not look at the difference of scores alone");
@@ -187,8 +190,8 @@ void check_mismatched(const Resolution& r) {
                       r.keys.micro_batch_size);
   const bool is_shuffled =
       r.given("train_sampling_strategy") && r.keys.train_sampling_strategy != SamplingStrategy::kSequential;
-  for (const auto& [is_set, key] : {std::pair{is_shuffled, "train_sampling_strategy"},
-                                    {r.keys.group_by_length, "group_by_length"}}) {
+  for (const auto& [is_set, key] :
+       {std::pair{is_shuffled, "train_sampling_strategy"}, {r.keys.group_by_length, "group_by_length"}}) {
     if (is_set && !r.keys.curriculum_sampling)
       throw input_error(r.where(key),
                         "expected rows in file order for kto, got another order: the rows of a micro-batch lend each "
@@ -209,8 +212,9 @@ void check_text_loss(const Resolution& r) {
     if (name == "nll" || name == "chunked_nll") continue;
     Verdicts verdicts;
     verdicts.attempt(kKey, kKey, [&] {
-      throw NotYetError(fmt::format("[{}] expected nll or chunked_nll, got {}; another loss of text is not yet supported",
-                                    r.where(kKey), quote(name)));
+      throw NotYetError(
+          fmt::format("[{}] expected nll or chunked_nll, got {}; another loss of text is not yet supported",
+                      r.where(kKey), quote(name)));
     });
     r.loaded.verdicts.append(std::move(verdicts));
   }

@@ -144,7 +144,8 @@ bool load_known_scores(const Job& job, const PlannedJob& planned, const BaseIden
   if (read(path, all, *job.graph.objective)) return true;
   const int64_t of = data.training.size() + data.validation.size();
   int64_t done = 0;
-  for (const ScoredRows& rows : all) score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+  for (const ScoredRows& rows : all)
+    score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
   write(path, all);
   return false;
 }

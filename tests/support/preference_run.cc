@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/file.h"
+#include "tests/support/captured.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/tiered_machine.h"
 #include "train/base_identity.h"
@@ -66,6 +67,11 @@ config::Config preference_config(const std::string& name, const fs::path& output
   return config::load_config_file(file, all, config::ConfigUse::kTrain).config;
 }
 
+int64_t device_bytes_of(const config::Config& config) {
+  const Machine machine = tiered_machine();
+  return train::plan_job(train::make_job(config, machine), machine).plan.peaks[0].bytes;
+}
+
 PreferenceRun run_preference(const config::Config& config) {
   PreferenceRun run{.output = config.output.output_dir};
   create_folders(run.output);
@@ -73,8 +79,11 @@ PreferenceRun run_preference(const config::Config& config) {
   const train::Job job = train::make_job(config, machine);
   const train::PlannedJob planned = train::plan_job(job, machine);
   REQUIRE(planned.plan.fits);
-  train::TrainingData data =
-      train::load_training_data(job.config.data, job.config.tokenizer, job.model->text()->vocab_size);
+  train::TrainingData data;
+  (void)capture([&] {  // counts of rows
+    data = train::load_training_data(job.config.data, job.config.tokenizer, job.model->text()->vocab_size);
+    return 0;
+  });
   ThreadPool pool(machine.threads);
   const train::InitialState initial(job);
   const train::JobTiers tiers(job, planned);

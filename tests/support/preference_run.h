@@ -27,6 +27,9 @@ struct PreferenceRun {
 [[nodiscard]] config::Config preference_config(const std::string& name, const std::filesystem::path& output,
                                                const std::vector<config::ConfigOverride>& changes = {});
 
+// Of the job's plan at the peak, whether it fits or not.
+[[nodiscard]] int64_t device_bytes_of(const config::Config& config);
+
 // Trains into `output`.
 [[nodiscard]] PreferenceRun run_preference(const config::Config& config);
 

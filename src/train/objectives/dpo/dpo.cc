@@ -20,8 +20,17 @@ constexpr std::string_view kChosenTokens = "chosen_tokens", kRejectedTokens = "r
 constexpr std::string_view kTokenWeights = "token_weights";  // of ld_alpha, a number a token
 
 // In Loss::observed.
-enum Observed : size_t { kChosen, kRejected, kChosenRatio, kRejectedRatio, kChosenLogits, kRejectedLogits,
-                         kChosenEntropy, kRejectedEntropy, kCorrect };
+enum Observed : size_t {
+  kChosen,
+  kRejected,
+  kChosenRatio,
+  kRejectedRatio,
+  kChosenLogits,
+  kRejectedLogits,
+  kChosenEntropy,
+  kRejectedEntropy,
+  kCorrect
+};
 
 class Dpo final : public Objective {
  public:

@@ -12,7 +12,8 @@ namespace {
 
 namespace pw = ops::pointwise;
 
-constexpr std::string_view kRefScores = "ref_logps", kRefMismatchedScores = "ref_KL_logps", kMismatchedScores = "KL_logps";
+constexpr std::string_view kRefScores = "ref_logps", kRefMismatchedScores = "ref_KL_logps",
+                           kMismatchedScores = "KL_logps";
 // Numbers a row: the weight of its loss, 1 or -1 for a completion that is wanted or not, its predicted tokens.
 constexpr std::string_view kWeight = "weight", kSign = "sign", kTokens = "completion_tokens";
 
@@ -58,7 +59,8 @@ class Kto final : public Objective {
   [[nodiscard]] std::vector<ScorePass> passes() const override {
     std::vector<ScorePass> passes = {{.section = "reference", .scores = {kRefScores}}};
     if (has_kl_) {
-      passes.push_back({.section = "reference on mismatched completions", .stream = kMismatched, .scores = {kRefMismatchedScores}});
+      passes.push_back(
+          {.section = "reference on mismatched completions", .stream = kMismatched, .scores = {kRefMismatchedScores}});
       passes.push_back({.section = "policy on mismatched completions",
                         .is_reference = false,
                         .stream = kMismatched,

@@ -15,7 +15,8 @@ namespace pw = ops::pointwise;
 // Numbers a row: predicted tokens of the completions, and of the chosen sequence with its prompt.
 constexpr std::string_view kChosenTokens = "chosen_predicted", kRejectedTokens = "rejected_predicted",
                            kTextTokens = "text_tokens";
-constexpr std::string_view kInCompletion = "in_completion";  // 1 for a token that predicts one of the completion, else 0
+constexpr std::string_view kInCompletion =
+    "in_completion";  // 1 for a token that predicts one of the completion, else 0
 
 // In Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kText, kOdds, kRatio, kChosenLogits, kRejectedLogits };
@@ -57,8 +58,7 @@ class Orpo final : public Objective {
     const ValueId text = scores.sum(tokens.log_prob, 0);
     const ValueId nll = pw::affine(
         builder, pw::div(builder, ops::row_mean(builder, text), ops::row_mean(builder, in.column(kTextTokens))), -1);
-    const ValueId loss =
-        pw::add(builder, nll, pw::affine(builder, ops::row_mean(builder, ratio), -settings_.beta));
+    const ValueId loss = pw::add(builder, nll, pw::affine(builder, ops::row_mean(builder, ratio), -settings_.beta));
     return {pw::mul(builder, loss, scale),
             {chosen, rejected, text, log_odds, ratio, scores.sum(tokens.mean_logit, 0, in_completion),
              scores.sum(tokens.mean_logit, 1, in_completion)}};
@@ -94,7 +94,8 @@ class Orpo final : public Objective {
       batch.column(column).push_back(static_cast<float>(predicted));
       const int64_t length = std::ssize(row.prompt) + std::ssize(completion);
       std::vector<float>& weights = batch.column(kInCompletion);
-      for (int64_t i = 0; i < length; ++i) weights.push_back(i >= length - 1 - predicted && i < length - 1 ? 1.0f : 0.0f);
+      for (int64_t i = 0; i < length; ++i)
+        weights.push_back(i >= length - 1 - predicted && i < length - 1 ? 1.0f : 0.0f);
     }
     batch.column(kTextTokens).push_back(static_cast<float>(std::ssize(row.prompt) + std::ssize(row.first) - 1));
   }

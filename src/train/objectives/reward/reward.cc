@@ -47,13 +47,15 @@ class Reward final : public Objective {
     }
   }
 
-  [[nodiscard]] std::vector<LossColumn> columns() const override { return {token_column(kIsLast), row_column(kMargin)}; }
+  [[nodiscard]] std::vector<LossColumn> columns() const override {
+    return {token_column(kIsLast), row_column(kMargin)};
+  }
 
   // TRL 1.16's RewardTrainer: -log sigmoid(chosen - rejected - margin), and the square of their sum.
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
                             ops::LossGradients) const override {
-    const ValueId scores = ops::matmul(builder, in.model().hidden, in.model().head,
-                                       {.transpose_b = true, .out_dtype = DType::kF32});
+    const ValueId scores =
+        ops::matmul(builder, in.model().hidden, in.model().head, {.transpose_b = true, .out_dtype = DType::kF32});
     const auto score_of = [&](int64_t which) {
       return ops::sequence_sum(builder, scores, in.column(kIsLast), in.sequence_offsets(),
                                {.axis = kRowAxis, .first = which, .stride = 2});

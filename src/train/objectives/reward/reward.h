@@ -1,5 +1,5 @@
-// Reward models: a score of a whole conversation, trained so that the chosen one of a pair has the higher score (Bradley
-// and Terry, 1952).
+// Reward models: a score of a whole conversation, trained so that the chosen one of a pair has the higher score
+// (Bradley and Terry, 1952).
 #pragma once
 
 #include <cstdint>
