@@ -2,7 +2,7 @@
 """Writes tests/golden/preference_training: what TRL's preference trainers make of a tiny model in five optimizer steps.
 
     pip install -r bench/peers/requirements.txt      # made with trl 1.16, transformers 5.23, peft 0.21, torch 2.15
-    python tools/make_preference_training_goldens.py tests/golden/preference_training [--only TEXT]
+    python tools/make_preference_training_goldens.py tests/golden/preference_training [--only TEXT ...]
 
 Everything runs on the CPU in f32, with one thread. Two micro-batches make a step, rows come in file order.
 
@@ -246,7 +246,7 @@ def reward_cases():
 TRAINERS = {"dpo": (DPOTrainer, DPOConfig), "kto": (KTOTrainer, KTOConfig), "orpo": (ORPOTrainer, ORPOConfig), "cpo": (CPOTrainer, CPOConfig),
             "reward": (RewardTrainer, RewardConfig)}
 # Where a prompt fills the length, DPO and KTO drop the row and ORPO divides by zero; a reward model drops what is longer.
-MAX_LENGTH = {"dpo": 40, "kto": 40, "orpo": 56, "cpo": 56, "reward": 60}
+MAX_LENGTH = {"dpo": 40, "kto": 40, "orpo": 65, "cpo": 65, "reward": 60}
 
 
 class Log(transformers.TrainerCallback):
@@ -368,7 +368,7 @@ def write_case(out, one, tokenizer, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", default="", help="only cases whose names hold this")
+    parser.add_argument("--only", nargs="+", default=[], help="only cases whose names hold one of these")
     args = parser.parse_args()
     torch.set_num_threads(1)
     datasets.disable_progress_bars()
@@ -387,7 +387,7 @@ def main():
     for name, lines in rows.items():
         write_lines(out / f"{name}.jsonl", lines)
     for one in dpo_cases() + kto_cases() + cpo_cases() + reward_cases():
-        if args.only in one["name"]:
+        if not args.only or any(text in one["name"] for text in args.only):
             steps = write_case(out, one, tokenizer, rows)
             print(one["name"], " ".join(f"{step['loss']:.5f}" for step in steps), flush=True)
 
