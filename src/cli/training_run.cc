@@ -167,6 +167,8 @@ class TrainingRun {
   void on_step(const StepRecord& r) {
     session_.stop_trace();
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
+    for (const train::Metric& metric : r.metrics)
+      record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
     if (is_full(r)) calibration_.add_step(session_.executor().lanes());
     if (metrics_) {
       std::vector<MetricField> line = {{"step", r.step},
@@ -177,7 +179,7 @@ class TrainingRun {
                                        {"num_tokens", r.num_tokens},
                                        {"tokens_per_second", r.tokens_per_second},
                                        {"step_seconds", r.step_seconds}};
-      for (const train::Metric& metric : r.metrics) line.push_back({metric.key, metric.value});
+      for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
       metrics_->write(line);
     }
     progress_.update({.step = r.step,
@@ -199,8 +201,10 @@ class TrainingRun {
   void on_evaluation(const EvaluationRecord& r) {
     std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
     std::string text;
+    for (const train::Metric& metric : r.metrics.subspan(1))  // behind the loss
+      record_.metrics().of(metric.key, metric.is_share).evaluation.add(r.step, metric.value);
     for (const train::Metric& metric : r.metrics) {
-      line.push_back({"eval_" + metric.key, metric.value});
+      line.push_back({fmt::format("eval_{}", metric.key), metric.value});
       text += text.empty() ? "" : ", ";
       text += metric.is_share ? fmt::format("{} {:.1f} %", metric.label, 100 * metric.value)
                               : fmt::format("{} {:.4f}", metric.label, metric.value);

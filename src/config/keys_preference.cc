@@ -11,9 +11,7 @@ KeySection preference_section() {
       key<&Spelled::process_reward_model>("process_reward_model", "training a reward model").rows_only(),
       key<&Spelled::max_prompt_length>("max_prompt_length", "a limit of preference rows' prompts")
           .alias({"max_prompt_len"})
-          .least(1)
-          .or_values({"512"})
-          .rows_only(),
+          .least(1),
       key<&Spelled::dpo_loss_type>("dpo_loss_type",
                                    "the losses that compare completions, several of which add up; left out: sigmoid, "
                                    "or rl's own")
@@ -66,8 +64,7 @@ KeySection preference_section() {
 
 KeySection online_section() {
   KeySection section{"Reinforcement learning", {}};
-  section.keys = {
-      key<&Spelled::max_completion_length>("max_completion_length", "a limit of completions").least(1).rows_only()};
+  section.keys = {key<&Spelled::max_completion_length>("max_completion_length", "a limit of completions").least(1)};
   return section;
 }
 

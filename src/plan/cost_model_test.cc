@@ -100,7 +100,7 @@ TEST_CASE("an operation with a rate of its own goes at it where its data is bf16
   Graph graph{.name = "own"};
   Builder b(graph);
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
-    const ValueId x = b.input("x", {dtype, {4096, 4096}}, ValueKind::kBatch);
+    const ValueId x = b.input(std::string(name_of(dtype)), {dtype, {4096, 4096}}, ValueKind::kBatch);
     b.result(ops::matmul(b, x, x));
   }
   Machine gpu{.device = DeviceKind::kCuda, .memory_bytes_per_second = 1e18, .operation_seconds = 0};

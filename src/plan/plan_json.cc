@@ -65,6 +65,14 @@ void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& conte
   if (context.least) json["least"] = change_json(*context.least);
 }
 
+ordered_json reference_json(const PlanContext::Reference& reference) {
+  ordered_json copies = ordered_json::object();
+  for (size_t i = 0; i < reference.copy_bytes.size(); ++i) {
+    if (reference.copy_bytes[i] > 0) copies[std::string(name_of(static_cast<Tier>(i)))] = reference.copy_bytes[i];
+  }
+  return {{"text", reference.text}, {"copy_bytes", copies}};
+}
+
 }  // namespace
 
 ordered_json frontier_json(const PlanContext& context) {
@@ -85,6 +93,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
     json["tiers"][std::string(name_of(tier))] = tier_json(graph, plan, tier, context.budget.of(tier));
   }
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
+  if (context.reference) json["reference"] = reference_json(*context.reference);
   const double seconds = plan.simulation.step_seconds(context.accumulation);
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.accumulation) / seconds;

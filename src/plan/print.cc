@@ -71,6 +71,16 @@ std::string layers_text(const std::vector<BlockChoice>& blocks) {
   return text;
 }
 
+std::string reference_text(const PlanContext::Reference& reference) {
+  std::string copies;
+  for (size_t i = 0; i < reference.copy_bytes.size(); ++i) {
+    if (reference.copy_bytes[i] == 0) continue;
+    copies += fmt::format("{}{} in {}", copies.empty() ? ": " : ", ", format_bytes(reference.copy_bytes[i]),
+                          name_of(static_cast<Tier>(i)));
+  }
+  return fmt::format("reference  {}{}\n", reference.text, copies);
+}
+
 // The live bytes of each tier at its peak, by sums of kinds.
 std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   struct Row {
@@ -309,6 +319,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));
   }
+  if (context.reference) text += reference_text(*context.reference);
   text += beside_text(plan, context);
   if (context.process_bytes > 0)
     text +=

@@ -25,6 +25,12 @@ struct PlanContext {
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers then
     double step_seconds = 0;                      // predicted
   };
+  // Of an objective with a reference: what that is, and the frozen copies that it keeps of weights in training.
+  struct Reference {
+    std::string text;                          // "frozen copies", "the model without the adapter"
+    std::array<int64_t, kTiers> copy_bytes{};  // by the tier that they live in
+  };
+  std::optional<Reference> reference;
   // What other programs of the job need in the same memory, without a time.
   std::vector<Change> beside;
   std::vector<Change> nearest;  // settings that fit, where this does not; the best first

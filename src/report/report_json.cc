@@ -110,6 +110,22 @@ ordered_json losses_json(const std::vector<LossPoint>& curve) {
   return points;
 }
 
+ordered_json metrics_json(const MetricCurves& metrics) {
+  const auto points_json = [](const MetricCurve& curve) {
+    ordered_json points = ordered_json::array();
+    for (const MetricCurve::Point& point : curve.points()) points.push_back({point.step, point.value});
+    return points;
+  };
+  ordered_json all = ordered_json::array();
+  for (const MetricCurves::Metric& one : metrics.all()) {
+    all.push_back({{"name", one.name},
+                   {"is_share", one.is_share},
+                   {"training", points_json(one.training)},
+                   {"evaluation", points_json(one.evaluation)}});
+  }
+  return all;
+}
+
 // The arithmetic of matrix products that one micro-batch costs by its operations' own account.
 double flops_per_micro_step(const Graph& graph, const Program& program) {
   double sum = 0;
@@ -153,6 +169,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   report["frontier"] = frontier_json(planned.context);
   report["loss"] = ordered_json::array();
   report["eval_loss"] = ordered_json::array();
+  report["metrics"] = ordered_json::array();
   report["samples"] = ordered_json::array();
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
@@ -211,6 +228,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
   report["loss"] = losses_json(record.losses());
   report["eval_loss"] = losses_json(record.evaluations());
+  report["metrics"] = metrics_json(record.metrics());
   for (const SamplePoint& sample : record.samples())
     report["samples"].push_back({{"step", sample.step}, {"prompt", sample.prompt}, {"text", sample.text}});
   return report;
@@ -218,7 +236,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
 
 std::string print_report(const ordered_json& report) {
   constexpr auto kReplace = ordered_json::error_handler_t::replace;
-  constexpr std::string_view kCompact[] = {"loss", "eval_loss", "memory_over_step", "timeline"};
+  constexpr std::string_view kCompact[] = {"loss", "eval_loss", "metrics", "memory_over_step", "timeline"};
   std::string text = "{";
   for (const auto& [key, value] : report.items()) {
     const bool is_compact = std::find(std::begin(kCompact), std::end(kCompact), key) != std::end(kCompact);

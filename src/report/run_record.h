@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/simulate.h"
+#include "report/metric_curves.h"
 #include "runtime/lane_profile.h"
 
 namespace spillway {
@@ -52,6 +53,8 @@ class RunRecord {
   void end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes);
   void add_evaluation(int64_t step, double loss) { evaluations_.push_back({step, loss}); }
 
+  [[nodiscard]] MetricCurves& metrics() { return metrics_; }
+  [[nodiscard]] const MetricCurves& metrics() const { return metrics_; }
   void add_sample(SamplePoint sample) { samples_.push_back(std::move(sample)); }
 
   [[nodiscard]] const std::vector<SamplePoint>& samples() const { return samples_; }
@@ -65,6 +68,7 @@ class RunRecord {
 
  private:
   std::vector<LossPoint> losses_, evaluations_;
+  MetricCurves metrics_;
   std::vector<SamplePoint> samples_;
   RunningMedian step_seconds_;
   double stall_before_ = 0, stall_seconds_ = 0;

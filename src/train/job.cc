@@ -202,6 +202,23 @@ void note_others(PlannedJob& planned) {
   }
 }
 
+// For those who read the plan.
+std::optional<PlanContext::Reference> reference_of(const Job& job, const PlannedJob& planned) {
+  const ReferenceOptions& reference = job.graph.reference;
+  if (!reference.model) return {};
+  if (reference.is_precomputed) return PlanContext::Reference{"scores all rows before the first step; no copies"};
+  const ParameterTable& copies = planned.training.objective.copies;
+  if (copies.size() == 0) return PlanContext::Reference{"the model without the adapter; no copies"};
+  PlanContext::Reference result{"frozen copies"};
+  for (const Operand& home : planned.plan.program.homes) {
+    const bool is_copy = std::any_of(copies.begin(), copies.end(), [&](const Parameter& p) {
+      return std::find(p.values.begin(), p.values.end(), home.value) != p.values.end();
+    });
+    if (is_copy) result.copy_bytes[static_cast<size_t>(home.place.tier)] += home.place.bytes;
+  }
+  return result;
+}
+
 // What is trained must not replace what it was read from, which may be read again in every step.
 void check_output_dir(const config::Config& config) {
   std::error_code no_such_folder;
@@ -303,6 +320,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   if (job.graph.reference.is_precomputed) plan_scoring(job, machine, budget, policy, result);
   if (!job.samples.empty()) plan_samples(job, machine, budget, policy, result);
   note_others(result);
+  result.context.reference = reference_of(job, result);
   for (const JobProgram& program : programs_of(result)) {
     const std::vector<std::string> violations = verify(*program.graph);
     SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", program.name, violations.front());

@@ -42,6 +42,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       evaluation_rows_(job.graph.objective, session.training().graph.tokens()) {
   if (!data.stream && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
+  if (!data.stream) job.graph.objective->check(data.training);
   length_ = training_length(job.config.schedule, job.config.data.batches, data, listeners_.packing);
   schedule_ = {job.config.schedule.lr_scheduler, job.config.schedule.learning_rate,
                job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
@@ -115,10 +116,10 @@ double Trainer::micro_step(std::span<const data::MicroBatch> streams, const Step
 }
 
 // Beside the loss, which the step has already.
-std::vector<Metric> Trainer::step_metrics() const {
-  std::vector<Metric> metrics = job_.graph.objective->metrics(sums_);
-  std::erase_if(metrics, [](const Metric& metric) { return metric.key == "loss"; });
-  return metrics;
+std::span<const Metric> Trainer::step_metrics() {
+  job_.graph.objective->metrics(sums_, metrics_);
+  std::erase_if(metrics_, [](const Metric& metric) { return metric.key == "loss"; });
+  return metrics_;
 }
 
 StepRecord Trainer::train_step() {
@@ -166,8 +167,8 @@ void Trainer::evaluate() {
     observe(streams, session_.evaluate(BatchStreams(streams).list()));
   }
   if (!listeners_.evaluation) return;
-  listeners_.evaluation(
-      {.step = position_.step, .epoch = epoch_at(position_.step), .metrics = job_.graph.objective->metrics(sums_)});
+  job_.graph.objective->metrics(sums_, metrics_);
+  listeners_.evaluation({.step = position_.step, .epoch = epoch_at(position_.step), .metrics = metrics_});
 }
 
 void Trainer::sample() {

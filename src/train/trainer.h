@@ -23,14 +23,14 @@ struct StepRecord {
   int64_t step = 0;  // from 1
   int64_t total_steps = 0;
   double epoch = 0, loss = 0, grad_norm = 0, learning_rate = 0;
-  std::vector<Metric> metrics;  // that the objective shows beside its loss
+  std::span<const Metric> metrics;  // that the objective shows beside its loss; until the next record
   int64_t num_tokens = 0;
   double tokens_per_second = 0, step_seconds = 0;
 };
 struct EvaluationRecord {
   int64_t step = 0;
   double epoch = 0;
-  std::vector<Metric> metrics;  // the loss first
+  std::span<const Metric> metrics;  // the loss first; until the next record
 };
 
 struct SampleRecord {
@@ -79,7 +79,7 @@ class Trainer {
   void begin_step();
   StepRecord train_step();
   double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
-  [[nodiscard]] std::vector<Metric> step_metrics() const;
+  [[nodiscard]] std::span<const Metric> step_metrics();
   void observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
   void sample();
@@ -99,6 +99,7 @@ class Trainer {
   std::unique_ptr<StepFeed> feed_;  // while it runs
   StreamFiller evaluation_rows_;
   MetricSums sums_;
+  std::vector<Metric> metrics_;
 };
 
 }  // namespace spillway::train

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::map<std::string, double> by_name(const std::vector<train::Metric>& metrics) {
+std::map<std::string, double> by_name(std::span<const train::Metric> metrics) {
   std::map<std::string, double> result;
-  for (const train::Metric& metric : metrics) result[metric.key] = metric.value;
+  for (const train::Metric& metric : metrics) result[std::string(metric.key)] = metric.value;
   return result;
 }
 

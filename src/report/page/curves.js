@@ -1,4 +1,4 @@
-// The loss over the run, and the frontier of step time against device memory.
+// The loss and other numbers over the run, and the frontier of step time against device memory.
 
 const kCurve = { height: 260, left: 64, right: 16, top: 16, bottom: 40 };
 
@@ -23,41 +23,55 @@ function linePath(points) {
   return points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
 }
 
-function drawLoss() {
-  const target = document.querySelector("#loss .chart"), width = Math.max(280, target.clientWidth);
+// What a run says of itself, step by step: {name, training, evaluation} with points [step, value], null where a number is not
+// finite.
+function drawOverRun(target, title, { name, training, evaluation }) {
+  const width = Math.max(280, target.clientWidth);
   const finite = (points) => points.filter((point) => point[1] !== null);
-  const training = finite(report.loss), evaluation = finite(report.eval_loss);
-  if (!training.length) {
-    target.replaceChildren(element("p", { class: "empty" }, "No step has been trained."));
-    return;
-  }
-  const all = [...training, ...evaluation], losses = all.map((point) => point[1]), steps = all.map((point) => point[0]);
-  const low = Math.min(...losses), high = Math.max(...losses), margin = (high - low || Math.abs(high) || 1) * 0.08;
+  const lines = [{ color: "accent", name, points: finite(training) },
+    { color: "gradient", name: `eval_${name}`, points: finite(evaluation) }].filter((line) => line.points.length);
+  const all = lines.flatMap((line) => line.points), values = all.map((point) => point[1]), steps = all.map((point) => point[0]);
+  const low = Math.min(...values), high = Math.max(...values), margin = (high - low || Math.abs(high) || 1) * 0.08;
   const yRange = [low - margin, high + margin], xRange = [Math.min(...steps), Math.max(...steps)];
   const plain = (value) => ({ at: value, text: `${+value.toPrecision(5)}` });
   const xTicks = ticks(xRange[0], xRange[1], 6).filter((value) => Number.isInteger(value)).map(plain);
-  const { chart, x, y } = axes("Loss over the run", width, xTicks, ticks(...yRange, 5).map(plain), xRange, yRange, "optimizer step");
-  const place = ([step, loss]) => [xRange[0] === xRange[1] ? (kCurve.left + width) / 2 : x(step), y(loss)];
-  chart.append(svg("path", { d: linePath(training.map(place)), fill: "none", stroke: "var(--accent)", "stroke-width": 1.8,
-    "stroke-linejoin": "round" }));
-  const dot = (point, name, text) => {
-    const [cx, cy] = place(point);
-    const mark = svg("circle", { cx, cy, r: 3.6, fill: `var(--${name})` });
-    mark.addEventListener("pointermove", (event) => tip.show(event, `step ${point[0]}`, [[text, point[1].toFixed(5)]]));
-    mark.addEventListener("pointerleave", () => tip.hide());
-    chart.append(mark);
-  };
-  if (training.length <= 60) training.forEach((point) => dot(point, "accent", "loss"));
-  if (evaluation.length > 1) {
-    chart.append(svg("path", { d: linePath(evaluation.map(place)), fill: "none", stroke: "var(--gradient)", "stroke-width": 1.5,
-      "stroke-dasharray": "4 3" }));
+  const { chart, x, y } = axes(title, width, xTicks, ticks(...yRange, 5).map(plain), xRange, yRange, "optimizer step");
+  const place = ([step, value]) => [xRange[0] === xRange[1] ? (kCurve.left + width) / 2 : x(step), y(value)];
+  for (const line of lines) {
+    const dashes = line.color === "gradient" ? { "stroke-dasharray": "4 3" } : {};
+    chart.append(svg("path", { d: linePath(line.points.map(place)), fill: "none", stroke: `var(--${line.color})`, "stroke-width": 1.7,
+      "stroke-linejoin": "round", ...dashes }));
+    if (line.points.length > 60) continue;
+    for (const point of line.points) {
+      const [cx, cy] = place(point);
+      const mark = svg("circle", { cx, cy, r: 3.2, fill: `var(--${line.color})` });
+      mark.addEventListener("pointermove", (event) => tip.show(event, `step ${point[0]}`, [[line.name, point[1].toFixed(5)]]));
+      mark.addEventListener("pointerleave", () => tip.hide());
+      chart.append(mark);
+    }
   }
-  evaluation.forEach((point) => dot(point, "gradient", "eval_loss"));
   const names = element("div", { class: "legend" });
-  const texts = { accent: `loss, last ${training.at(-1)[1].toFixed(4)}` };
-  if (evaluation.length) texts.gradient = `eval_loss, last ${evaluation.at(-1)[1].toFixed(4)}`;
+  const texts = Object.fromEntries(lines.map((line) => [line.color, `${line.name}, last ${line.points.at(-1)[1].toFixed(4)}`]));
   legend(names, Object.keys(texts), texts);
   target.replaceChildren(names, chart);
+}
+
+function drawLoss() {
+  const target = document.querySelector("#loss .chart");
+  if (!report.loss.some((point) => point[1] !== null)) {
+    target.replaceChildren(element("p", { class: "empty" }, "No step has been trained."));
+    return;
+  }
+  drawOverRun(target, "Loss over the run", { name: "loss", training: report.loss, evaluation: report.eval_loss });
+}
+
+// A chart for each metric of the objective.
+function drawMetrics() {
+  const shown = report.metrics.filter((metric) => [...metric.training, ...metric.evaluation].some((point) => point[1] !== null));
+  document.getElementById("metrics").hidden = !shown.length;
+  const grid = document.querySelector("#metrics .grid");
+  grid.replaceChildren(...shown.map(() => element("div", { class: "chart" })));
+  shown.forEach((metric, i) => drawOverRun(grid.children[i], `${metric.name} over the run`, metric));
 }
 
 function drawFrontier() {

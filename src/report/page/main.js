@@ -45,6 +45,7 @@ if (!isRun) {
 function draw() {
   drawStep();
   if (isRun) drawLoss();
+  if (isRun) drawMetrics();
   drawFrontier();
 }
 

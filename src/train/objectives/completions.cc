@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/math.h"
 #include "ops/sequence_sum/sequence_sum.h"
 
@@ -18,6 +20,21 @@ RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row
   const bool is_pair = !std::ranges::equal(rows.schema(), data::kUnpairedColumns);
   const size_t first = is_pair ? static_cast<size_t>(rows.value("chosen_tokens", row)) : ids.size() - prompt;
   return {ids.first(prompt), ids.subspan(prompt, first), ids.subspan(prompt + first)};
+}
+
+void check_pairs(const data::RowTable& rows) {
+  int64_t equal = 0;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const RowCompletions row = completions_of(rows, rows.row(i));
+    equal += std::ranges::equal(row.first, row.second);
+  }
+  if (equal == 0) return;
+  if (equal == rows.size())
+    throw input_error("datasets",
+                      "expected chosen completions that differ from the rejected ones, got {} rows in which "
+                      "they are equal; correct the columns",
+                      equal);
+  log_warning("{} of {} rows have equal completions, which teach nothing", equal, rows.size());
 }
 
 void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,

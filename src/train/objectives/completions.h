@@ -22,6 +22,9 @@ struct RowCompletions {
 // REQUIRES: the rows have completions; of an unpaired row `second` is empty.
 [[nodiscard]] RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row);
 
+// Throws InputError where no row's completions differ; warns where some do not. REQUIRES: the rows are pairs.
+void check_pairs(const data::RowTable& rows);
+
 // Which tokens of a sequence are labels, but its first.
 enum class Learned { kCompletion, kAll };
 // Puts a sequence behind what the stream holds, cut to `most` tokens.

@@ -1,6 +1,7 @@
 #include "train/objectives/metrics.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/error.h"
 
@@ -14,16 +15,19 @@ void MetricSums::add(std::string_view key, double mean, double weight, bool is_s
   found->weight += weight;
 }
 
-std::vector<Metric> MetricSums::means() const {
-  std::vector<Metric> result;
+void MetricSums::means(std::vector<Metric>& into) const {
+  into.clear();
   for (const Sum& one : sums_)
-    result.push_back({std::string(one.key), std::string(one.key), one.sum / one.weight, one.is_share});
-  return result;
+    if (one.weight > 0) into.push_back({one.key, one.key, one.sum / one.weight, one.is_share});
+}
+
+void MetricSums::clear() {
+  for (Sum& one : sums_) one.sum = one.weight = 0;
 }
 
 double MetricSums::mean(std::string_view key) const {
   const auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == key; });
-  return found == sums_.end() ? 0 : found->sum / found->weight;
+  return found == sums_.end() || found->weight == 0 ? 0 : found->sum / found->weight;
 }
 
 double Observation::number(size_t value, int64_t row) const { return values[value][static_cast<size_t>(row)]; }

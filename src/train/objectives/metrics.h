@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,10 +12,10 @@
 
 namespace spillway::train {
 
-// One number of a step or an evaluation.
+// One number of a step or an evaluation. Its names are constants.
 struct Metric {
-  std::string key;    // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
-  std::string label;  // on the terminal
+  std::string_view key;    // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
+  std::string_view label;  // on the terminal
   double value = 0;
   bool is_share = false;  // shown in percent
 };
@@ -27,11 +26,12 @@ class MetricSums {
   // Adds a mean over `weight` of something: rows, tokens, micro-batches. A weight of 0 adds nothing. `key` outlives
   // this.
   void add(std::string_view key, double mean, double weight = 1, bool is_share = false);
-  // In the order in which they were first added; those without any weight are left out.
-  [[nodiscard]] std::vector<Metric> means() const;
+  // In the order in which they were first added, over what `into` held; those without any weight are left out.
+  void means(std::vector<Metric>& into) const;
   // 0 where there is none.
   [[nodiscard]] double mean(std::string_view key) const;
-  void clear() { sums_.clear(); }
+  // The names stay, so that adding to them again takes no memory.
+  void clear();
 
  private:
   struct Sum {

@@ -89,6 +89,8 @@ class Objective {
   [[nodiscard]] virtual int64_t sequences_per_row() const { return 0; }
   // How many streams a micro-batch has: the first is trained on.
   [[nodiscard]] virtual int streams() const { return 1; }
+  // Throws InputError for rows that teach nothing, and warns of some that do not.
+  virtual void check(const data::RowTable& rows) const { (void)rows; }
   // Fills the streams of a micro-batch over what they held; allocates only to grow. Of pieces of one line each.
   virtual void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
                     std::span<const data::Piece> pieces) const = 0;
@@ -107,7 +109,7 @@ class Objective {
   // Adds what a micro-batch shows. `loss` is that of a scale of one.
   virtual void observe(const Observation& seen, MetricSums& sums) const = 0;
   // Of the sums over a step, or over an evaluation; the loss first where it is among them.
-  [[nodiscard]] virtual std::vector<Metric> metrics(const MetricSums& sums) const { return sums.means(); }
+  virtual void metrics(const MetricSums& sums, std::vector<Metric>& into) const { sums.means(into); }
 };
 using ObjectivePtr = std::shared_ptr<const Objective>;
 

@@ -40,11 +40,12 @@ class Text final : public Objective {
     sums.add("loss", seen.loss / targets, targets);
     sums.add(kAccuracy, seen.number(0) / targets, targets);
   }
-  [[nodiscard]] std::vector<Metric> metrics(const MetricSums& sums) const override {
+  void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
     const double loss = sums.mean("loss");
-    return {{"loss", "eval_loss", loss},
-            {"perplexity", "perplexity", std::exp(loss)},
-            {std::string(kAccuracy), "token accuracy", sums.mean(kAccuracy), true}};
+    into.clear();
+    into.push_back({"loss", "eval_loss", loss});
+    into.push_back({"perplexity", "perplexity", std::exp(loss)});
+    into.push_back({kAccuracy, "token accuracy", sums.mean(kAccuracy), true});
   }
 };
 

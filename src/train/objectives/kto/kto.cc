@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
 #include "train/objectives/completions.h"
@@ -33,6 +35,25 @@ class Kto final : public Objective {
   [[nodiscard]] std::string_view name() const override { return settings_.name; }
   [[nodiscard]] int64_t sequences_per_row() const override { return 1; }
   [[nodiscard]] int streams() const override { return has_kl_ ? 2 : 1; }
+
+  // As TRL recommends: wanted and unwanted rows, times their weights, are as many or up to a third more of the former.
+  void check(const data::RowTable& rows) const override {
+    int64_t wanted = 0;
+    for (int64_t i = 0; i < rows.size(); ++i) wanted += rows.value("label", i) != 0;
+    const int64_t others = rows.size() - wanted;
+    if (wanted == 0 || others == 0)
+      throw input_error("datasets",
+                        "expected completions that are wanted and others that are not, got {} rows, all {}; "
+                        "correct the labels",
+                        rows.size(), wanted == 0 ? "not wanted" : "wanted");
+    constexpr double kMost = 4.0 / 3;
+    const double share = settings_.desirable_weight * static_cast<double>(wanted) /
+                         (settings_.undesirable_weight * static_cast<double>(others));
+    if (share >= 0.995 && share <= kMost + 0.005) return;
+    const double even = settings_.undesirable_weight * static_cast<double>(others) / static_cast<double>(wanted);
+    log_warning("{} rows are wanted and {} are not: kto_desirable_weight from {:.2f} to {:.2f} would balance them",
+                wanted, others, even, kMost * even);
+  }
 
   // TRL pairs each prompt with the completion before its own, among the rows that are read together: those of a
   // micro-batch.

@@ -27,6 +27,7 @@ class Orpo final : public Objective {
 
   [[nodiscard]] std::string_view name() const override { return settings_.name; }
   [[nodiscard]] int64_t sequences_per_row() const override { return 2; }
+  void check(const data::RowTable& rows) const override { check_pairs(rows); }
 
   void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
             std::span<const data::Piece> pieces) const override {

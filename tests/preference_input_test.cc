@@ -1,0 +1,81 @@
+// What is wrong with preferences, against the real program: exit status 2, one line that says what to do, and no model
+// written.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/file.h"
+#include "tests/support/preference_run.h"
+#include "tests/support/process.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kPair = R"({"prompt": "The sky is", "chosen": " blue.", "rejected": " green"})";
+
+// A run over these rows, which fails; gives back its message.
+std::string refused(const std::string& rows, json keys) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "rows.jsonl", rows + "\n");
+  const fs::path output = folder.path() / "out";
+  json config = {{"base_model", (preference_goldens() / "model").string()},
+                 {"datasets", {{{"path", (folder.path() / "rows.jsonl").string()}}}},
+                 {"sequence_len", 40},
+                 {"micro_batch_size", 2},
+                 {"max_steps", 1},
+                 {"learning_rate", 1e-3},
+                 {"bf16", false},
+                 {"output_dir", output.string()}};
+  config.update(keys);
+  write_file(folder.path() / "config.yml", config.dump());
+  const Finished run = run_spillway({"train", (folder.path() / "config.yml").string()});
+  INFO(run.err);
+  CHECK(run.status == 2);
+  CHECK_FALSE(fs::exists(output));
+  REQUIRE(run.err.size() > 1);
+  const std::string line = run.err.substr(run.err.rfind('\n', run.err.size() - 2) + 1);
+  CHECK(line.starts_with("["));
+  CHECK(line.find("] expected ") != std::string::npos);
+  CHECK(line.find(", got ") != std::string::npos);
+  CHECK(line.find("; ") != std::string::npos);
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("wrong preferences are refused by row, column or key") {
+  const auto pairs = [](const std::string& rows) { return refused(rows, {{"rl", "dpo"}}); };
+  CHECK(pairs(R"({"prompt": "a", "rejected": " b"})").find("chosen") != std::string::npos);
+  CHECK(pairs(R"({"prompt": "a", "chosen": " b", "rejected": 5})").find("rows.jsonl:1") != std::string::npos);
+  CHECK(pairs(R"({"prompt": "a", "chosen": " b", "rejected": null})").find("rejected") != std::string::npos);
+  CHECK(pairs(R"({"prompt": "a", "completion": " b", "label": true})").find("set rl: kto") != std::string::npos);
+  CHECK(pairs(R"({"prompt": "The sky is", "chosen": " blue.", "rejected": " blue."})").find("they are equal") !=
+        std::string::npos);
+  // The prompt fills all that there is room for: the row is dropped, and nothing remains.
+  CHECK(refused(kPair, {{"rl", "dpo"}, {"sequence_len", nullptr}, {"max_length", 2}}).find("expected at least one row to train on") !=
+        std::string::npos);
+  const std::string labels = R"({"prompt": "a", "completion": " b", "label": true})"
+                             "\n"
+                             R"({"prompt": "c", "completion": " d", "label": true})";
+  CHECK(refused(labels, {{"rl", "kto"}}).find("all wanted") != std::string::npos);
+  CHECK(refused(labels, {{"rl", "kto"}, {"micro_batch_size", 1}}).find("at least 2 for kto") != std::string::npos);
+  CHECK(refused(R"({"prompt": "a", "completion": " b", "label": "perhaps"})", {{"rl", "kto"}}).find("true or false") !=
+        std::string::npos);
+  CHECK(refused(R"({"chosen": "a b", "rejected": "a c", "margin": "much"})", {{"reward_model", true}}).find("'margin'") !=
+        std::string::npos);
+  CHECK(refused(kPair, {{"rl", "dpo"}, {"dpo_loss_type", {"sigmoyd"}}}).find("did you mean sigmoid?") !=
+        std::string::npos);
+}
+
+TEST_CASE("a model that scores predicts no tokens, and is not asked to") {
+  const std::string model = (preference_goldens() / "reward_model").string();
+  CHECK(refused(kPair, {{"rl", "dpo"}, {"base_model", model}}).find("expected a model that predicts tokens") !=
+        std::string::npos);
+  const Finished run = run_spillway({"generate", model, "--prompt", "The sky is"});
+  CHECK(run.status == 2);
+  CHECK(run.err.find("expected a model that predicts tokens") != std::string::npos);
+}
