@@ -421,12 +421,19 @@ void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
   }
 }
 
-// All, and fewer where an operand follows the axis.
-Rows rows_to_try(const OperationCase& test, AxisId axis, int64_t capacity) {
-  for (const OperandCase& operand : test.inputs) {
-    if (operand.type.axis == axis) return {capacity, capacity / 2, 1, 0};
+// All rows, and fewer along each axis that an operand follows.
+std::vector<Rows> rows_to_try(const OperationCase& test) {
+  const Rows all = {test.tokens, test.rows};
+  std::vector<Rows> result = {all};
+  for (size_t axis = 0; axis < all.size(); ++axis) {
+    const auto follows = [&](const OperandCase& operand) { return operand.type.axis == static_cast<AxisId>(axis); };
+    if (std::none_of(test.inputs.begin(), test.inputs.end(), follows)) continue;
+    for (const int64_t fewer : {all[axis] / 2, int64_t{1}, int64_t{0}}) {
+      result.push_back(all);
+      result.back()[axis] = fewer;
+    }
   }
-  return {capacity};
+  return result;
 }
 
 }  // namespace
@@ -445,15 +452,14 @@ void check_operation(const OperationCase& test) {
   for (const bool accumulate : {false, true}) {
     CAPTURE(accumulate);
     CaseGraph built(test, accumulate);
+    const auto accumulates = [](const WeightGradient& gradient) { return gradient.accumulator != kNone; };
+    if (accumulate && std::none_of(built.gradients.begin(), built.gradients.end(), accumulates)) return;
     for (const std::string& violation : verify(built.graph)) FAIL_CHECK(violation);
-    for (const int64_t tokens : rows_to_try(test, kTokenAxis, test.tokens)) {
-      for (const int64_t rows : rows_to_try(test, kRowAxis, test.rows)) {
-        CAPTURE(tokens);
-        CAPTURE(rows);
-        check_rows(test, built, {tokens, rows});
-      }
+    for (const Rows& rows : rows_to_try(test)) {
+      CAPTURE(rows[0]);
+      CAPTURE(rows[1]);
+      check_rows(test, built, rows);
     }
-    if (built.gradients.empty()) return;
   }
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("sums over sequences and their gradients agree with float64, for short
   }
 }
 
-TEST_CASE("a row has the same bits and the same gradient alone and among others") {
+TEST_CASE("the sum of a sequence has the same bits alone and among others") {
   const Numbers numbers = random_numbers(kTokens, 4, 100);
   const auto sums = [](int64_t rows, const Numbers& offsets, const Numbers& x) {
     Graph graph{.axes = {{"tokens", static_cast<int64_t>(x.size())}, {"rows", rows}}};
