@@ -56,8 +56,8 @@ TEST_CASE("wrong preferences are refused by row, column or key") {
   CHECK(pairs(R"({"prompt": "The sky is", "chosen": " blue.", "rejected": " blue."})").find("they are equal") !=
         std::string::npos);
   // The prompt fills all that there is room for: the row is dropped, and nothing remains.
-  CHECK(refused(kPair, {{"rl", "dpo"}, {"sequence_len", nullptr}, {"max_length", 2}}).find("expected at least one row to train on") !=
-        std::string::npos);
+  CHECK(refused(kPair, {{"rl", "dpo"}, {"sequence_len", nullptr}, {"max_length", 2}})
+            .find("expected at least one row to train on") != std::string::npos);
   const std::string labels = R"({"prompt": "a", "completion": " b", "label": true})"
                              "\n"
                              R"({"prompt": "c", "completion": " d", "label": true})";
@@ -65,8 +65,9 @@ TEST_CASE("wrong preferences are refused by row, column or key") {
   CHECK(refused(labels, {{"rl", "kto"}, {"micro_batch_size", 1}}).find("at least 2 for kto") != std::string::npos);
   CHECK(refused(R"({"prompt": "a", "completion": " b", "label": "perhaps"})", {{"rl", "kto"}}).find("true or false") !=
         std::string::npos);
-  CHECK(refused(R"({"chosen": "a b", "rejected": "a c", "margin": "much"})", {{"reward_model", true}}).find("'margin'") !=
-        std::string::npos);
+  CHECK(
+      refused(R"({"chosen": "a b", "rejected": "a c", "margin": "much"})", {{"reward_model", true}}).find("'margin'") !=
+      std::string::npos);
   CHECK(refused(kPair, {{"rl", "dpo"}, {"dpo_loss_type", {"sigmoyd"}}}).find("did you mean sigmoid?") !=
         std::string::npos);
 }

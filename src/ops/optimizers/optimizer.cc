@@ -2,15 +2,19 @@
 
 #include <algorithm>
 
+#include "ops/optimizers/adafactor/adafactor.h"
 #include "ops/optimizers/adagrad/adagrad.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
 #include "ops/optimizers/adamw_torchao/adamw_torchao.h"
 #include "ops/optimizers/ademamix/ademamix.h"
+#include "ops/optimizers/came/came.h"
 #include "ops/optimizers/lion/lion.h"
 #include "ops/optimizers/lion_8bit/lion_8bit.h"
+#include "ops/optimizers/muon/muon.h"
 #include "ops/optimizers/rmsprop/rmsprop.h"
 #include "ops/optimizers/sgd/sgd.h"
+#include "ops/optimizers/stable_adamw/stable_adamw.h"
 
 namespace spillway::ops {
 
@@ -26,9 +30,9 @@ bool has_coded_states(const OptimizerOptions& options, const Shape& weight) {
 }
 
 std::span<const OptimizerDef* const> all_optimizers() {
-  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4,
-                                                 &kLion,  &kLion8bit,  &kAdemamix,      &kAdemamix8bit,
-                                                 &kSgd,   &kRmsprop,   &kAdagrad};
+  static constexpr const OptimizerDef* kAll[] = {&kAdamw,    &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion,
+                                                 &kLion8bit, &kAdemamix,  &kAdemamix8bit,  &kSgd,           &kRmsprop,
+                                                 &kAdagrad,  &kAdafactor, &kCame,          &kStableAdamw,   &kMuon};
   return kAll;
 }
 
