@@ -110,3 +110,16 @@ TEST_CASE("a pair's numbers do not depend on the pairs beside it") {
     CHECK(alone.at(key) == doctest::Approx(together.at(key)).epsilon(1e-13));  // the order of a sum of f64
   }
 }
+
+TEST_CASE("a quantised base is the reference of its adapter, whatever the plan") {
+  const TemporaryFolder folder;
+  for (const char* width : {"load_in_4bit", "load_in_8bit"}) {
+    CAPTURE(width);
+    const Changes quantised = {{width, "true"}, {"memory.plan", "fixed"}};
+    const Outcome plain = outcome_of("dpo_sigmoid_lora", folder.path() / "plain", quantised);
+    CHECK(plain.steps.front().at("rewards/chosen") == 0);  // the adapter is fresh: policy and reference are one
+    Changes offloaded = quantised;
+    offloaded.insert(offloaded.end(), {{"layer_offloading", "disk"}, {"gradient_checkpointing", "true"}});
+    CHECK(outcome_of("dpo_sigmoid_lora", folder.path() / "other", offloaded) == plain);
+  }
+}

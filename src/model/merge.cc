@@ -58,8 +58,12 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
   std::map<std::string, TensorSpec> specs;
   for (const auto& [name, entry] : base.tensors())
     specs[name] = {name, entry.tensor->dtype().value(), entry.tensor->shape};
+  if (has_score(parameters)) specs.erase("lm_head.weight");
   for (const Parameter& p : parameters) {
-    if (!p.is_of_model()) continue;
+    if (!p.is_of_model()) {
+      if (p.is_written()) specs[p.name] = {p.name, DType::kF32, p.shape.dims()};
+      continue;
+    }
     const bool coded = p.source.storage->is_coded();
     const DType dtype = coded ? p.source.storage->decoded_dtype(p.spec()) : base.find(p.source.name)->dtype().value();
     if (coded) {
@@ -157,8 +161,8 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   ThreadPool pool(available_cpus());
   for (const TensorSpec& spec : specs) {
     const Parameter* p = parameters.find(spec.name);  // null for what the base has besides
-    const std::vector<float> values = p && p->is_of_model() ? merged_weight(*p, parameters, lora, base, factors, pool)
-                                                            : read_stored({base, spec.name}, spec.elems());
+    const std::vector<float> values = p && p->is_written() ? merged_weight(*p, parameters, lora, base, factors, pool)
+                                                           : read_stored({base, spec.name}, spec.elems());
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();

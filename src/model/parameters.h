@@ -65,6 +65,8 @@ struct Parameter {
   [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage; }
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
+  // Whether a model's folder that is written holds it: also a score that is new.
+  [[nodiscard]] bool is_written() const { return is_of_model() || role == ParameterRole::kScore; }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;

@@ -239,3 +239,15 @@ TEST_CASE("files that are no JSON objects are refused") {
   const std::string deep = "{\"a\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}";
   CHECK(error_of(deep).find("nested levels") != std::string::npos);
 }
+
+TEST_CASE("a classifier of one label is a model that scores, others are refused") {
+  const std::string_view name = "LlamaForSequenceClassification";
+  const json one = {{"id2label", {{"0", "LABEL_0"}}}};
+  CHECK(parse(one, name).has_score);
+  CHECK_FALSE(parse(one, name).has_new_score);
+  CHECK(parse({{"num_labels", 1}}, name).has_score);
+  CHECK_FALSE(parse(json::object()).has_score);
+  CHECK(error_of(json::object(), name).find("expected a classifier of one label, which is a score, got 2") !=
+        std::string::npos);
+  CHECK(error_of({{"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}}, name).find("got 3") != std::string::npos);
+}
