@@ -6,6 +6,7 @@
 // 3. The sums of blocks go the same way, in f64 and to kNormTotalSums sums.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace spillway::ops {
@@ -22,6 +23,18 @@ constexpr void add_halves(T* sums) {
     for (int i = 0; i < kHalf; ++i) sums[i] += sums[i + kHalf];
     add_halves<kHalf, kLeft>(sums);
   }
+}
+
+// Step 3, of `count` sums.
+template <typename T>
+double total_of(const T* partial, int64_t count) {
+  double sums[kNormTotalSums] = {};
+  for (int64_t row = 0; row < count; row += kNormTotalSums) {
+    const int64_t width = std::min<int64_t>(kNormTotalSums, count - row);
+    for (int64_t i = 0; i < width; ++i) sums[i] += partial[row + i];
+  }
+  add_halves<kNormTotalSums>(sums);
+  return sums[0];
 }
 
 }  // namespace spillway::ops

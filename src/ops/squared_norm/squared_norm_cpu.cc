@@ -4,7 +4,6 @@
 #define HWY_TARGET_INCLUDE "ops/squared_norm/squared_norm_cpu.cc"
 #include <hwy/foreach_target.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/math.h"
@@ -44,17 +43,6 @@ float block_squares(const T* x, int64_t count) {
   T block[kNormBlockElems] = {};
   std::memcpy(block, x, static_cast<size_t>(count) * sizeof(T));
   return block_squares(block);
-}
-
-// Step 3.
-double total_of(const float* partial, int64_t blocks) {
-  double sums[kNormTotalSums] = {};
-  for (int64_t row = 0; row < blocks; row += kNormTotalSums) {
-    const int64_t width = std::min<int64_t>(kNormTotalSums, blocks - row);
-    for (int64_t i = 0; i < width; ++i) sums[i] += partial[row + i];
-  }
-  add_halves<kNormTotalSums>(sums);
-  return sums[0];
 }
 
 void squared_norm(const KernelArgs& args) {

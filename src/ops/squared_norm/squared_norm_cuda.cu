@@ -7,7 +7,7 @@
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
 #include "ops/real.h"
-#include "ops/squared_norm/order.h"
+#include "ops/squared_norm/total.cuh"
 
 namespace spillway::ops {
 namespace {
@@ -52,18 +52,10 @@ __global__ void __launch_bounds__(kWarps* cuda::kWarp)
   if (cuda::lane_index() == 0) partial[block] = sums[0];
 }
 
-__global__ void __launch_bounds__(kNormTotalSums) total_kernel(const float* partial, int64_t blocks, float* out) {
-  __shared__ double sums[kNormTotalSums];
-  const int thread = static_cast<int>(threadIdx.x);
-  double sum = 0;
-  for (int64_t i = thread; i < blocks; i += kNormTotalSums) sum += partial[i];
-  sums[thread] = sum;
-  for (int half = kNormTotalSums / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (thread < half) sums[thread] += sums[thread + half];
-  }
-  if (thread == 0) *out = static_cast<float>(sums[0]);
-}
+struct StoreNorm {
+  float* out;
+  __device__ void operator()(double total) const { *out = static_cast<float>(total); }
+};
 
 }  // namespace
 
@@ -75,7 +67,7 @@ void squared_norm_cuda(const KernelArgs& args) {
     cuda::launch(partial_squares_kernel<T>, {div_ceil(blocks, int64_t{kWarps}), kWarps * cuda::kWarp}, args.stream,
                  x.as<T>(), x.elems(), blocks, partial);
   });
-  cuda::launch(total_kernel, {1, kNormTotalSums}, args.stream, partial, blocks, args.outputs[0].as<float>());
+  add_total(partial, blocks, StoreNorm{args.outputs[0].as<float>()}, args.stream);
 }
 
 }  // namespace spillway::ops
