@@ -87,7 +87,8 @@ TEST_CASE("slices of the optimizer's state change no bit") {
         const train::Job sliced = job_of(model, setup, {.optimizer = optimizer, .slice_elems = slice_elems});
         const train::TrainingGraph training = train::build_training_graph(*sliced.model, sliced.graph);
         CHECK(std::any_of(training.trained.begin(), training.trained.end(), [&](const train::TrainedWeight& t) {
-          return t.slices.size() >= 3 || (t.schema.slice_unit > slice_elems && !setup.adapter.empty());
+          const bool is_coarse = t.schema.slice_unit > slice_elems && !setup.adapter.empty();
+          return t.slices.size() >= 3 || t.schema.slice_unit == 0 || is_coarse;
         }));
         CHECK(train_tiny(sliced, setup.threads) == train_tiny(job_of(model, setup, {.optimizer = optimizer}), 2));
       }

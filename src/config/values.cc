@@ -61,7 +61,7 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"ademamix_8bit", Optimizer{"ademamix_8bit"}},
                                            {"paged_ademamix_32bit", Optimizer{"ademamix", true}},
                                            {"paged_ademamix_8bit", Optimizer{"ademamix_8bit", true}},
-                                           {"adafactor", {}, "Adafactor is"},
+                                           {"adafactor", Optimizer{"adafactor"}},
                                            {"adagrad", Optimizer{"adagrad"}},
                                            {"rmsprop", Optimizer{"rmsprop"}},
                                            {"rmsprop_bnb", {}, "bitsandbytes' RMSprop is"},

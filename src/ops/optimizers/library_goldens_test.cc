@@ -95,7 +95,7 @@ class Golden {
 
 }  // namespace
 
-TEST_CASE("every optimizer follows its library over five steps") {
+TEST_CASE("every optimizer follows its library, step after step") {
   // AdamW has its float64 test beside it.
   std::set<std::string> without = {"adamw",     "adamw_8bit",   "adamw_torch_8bit", "adamw_torch_4bit",
                                    "lion_8bit", "ademamix_8bit"};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/optimizers/adafactor/adafactor.h"
 #include "ops/optimizers/adagrad/adagrad.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
@@ -26,9 +27,9 @@ bool has_coded_states(const OptimizerOptions& options, const Shape& weight) {
 }
 
 std::span<const OptimizerDef* const> all_optimizers() {
-  static constexpr const OptimizerDef* kAll[] = {&kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4,
-                                                 &kLion,  &kLion8bit,  &kAdemamix,      &kAdemamix8bit,
-                                                 &kSgd,   &kRmsprop,   &kAdagrad};
+  static constexpr const OptimizerDef* kAll[] = {&kAdamw,    &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion,
+                                                 &kLion8bit, &kAdemamix,  &kAdemamix8bit,  &kSgd,           &kRmsprop,
+                                                 &kAdagrad,  &kAdafactor};
   return kAll;
 }
 

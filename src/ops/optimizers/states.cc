@@ -27,6 +27,11 @@ void StateSchema::add(std::string_view name, StateStorage storage) {
   if (slice_unit != 0) slice_unit = kStateBlock;
 }
 
+void StateSchema::add_factored(std::string_view name) {
+  values.push_back({.name = std::string(name) + "_row", .extent = StateExtent::kRow});
+  values.push_back({.name = std::string(name) + "_col", .extent = StateExtent::kColumn});
+}
+
 TrainedTensor trained_tensor(Builder& builder, ValueId weight) {
   const Value& value = builder.graph().value(weight);
   return {value.type.shape, value.block != kNone};

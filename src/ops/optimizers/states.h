@@ -43,6 +43,8 @@ struct StateSchema {
 
   // A moment of the weight's elements: one value, or, as codes, "<name>" and "<name>_absmax".
   void add(std::string_view name, StateStorage storage = StateStorage::kF32);
+  // A moment of a matrix of which the means of rows and of columns are kept: "<name>_row" and "<name>_col".
+  void add_factored(std::string_view name);
 };
 
 // The weight that states are kept for.
