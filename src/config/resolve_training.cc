@@ -81,7 +81,9 @@ ScheduleSettings resolve_schedule(const Resolution& r) {
 
 OptimizerSettings resolve_optimizer(const Resolution& r) {
   const Spelled& keys = r.keys;
-  for (const char* key : {"adam_beta3", "adam_epsilon2"}) r.ignore(key, "CAME alone reads it");
+  if (keys.optimizer.name != "came") {
+    for (const char* key : {"adam_beta3", "adam_epsilon2"}) r.ignore(key, "CAME alone reads it");
+  }
   return {.optimizer = {keys.optimizer.name},
           .args = keys.optim_args,
           .weight_decay = keys.weight_decay,

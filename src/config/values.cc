@@ -95,7 +95,7 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"stable_adamw", {}, "StableAdamW is"},
                                            {"adopt_adamw", {}, "ADOPT is"},
                                            {"adamc", {}, "AdamC is"},
-                                           {"came_pytorch", {}, "CAME is"},
+                                           {"came_pytorch", Optimizer{"came"}},
                                            {"sinkgd", {}, "SinkGD is"},
                                            {"polora", {}, "PoLoRA is"},
                                            {"scao", {}, "SCAO is"}};

@@ -154,8 +154,9 @@ class TrainingGraphBuilder {
   // Returns the next version of the weight, which `weight` is a version of.
   ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
     ops::OptimizerOptions options = options_.optimizer_options;
-    if (!result_.parameter_of(t).decays()) options.set(ops::kWeightDecay.name, 0.0);
     const Parameter& p = result_.parameter_of(t);
+    const bool spared = options_.optimizer->spares_embeddings && p.has_row_per_token();
+    if (!p.decays() || spared) options.set(ops::kWeightDecay.name, 0.0);
     const bool is_fast = p.role == ParameterRole::kLoraB || p.shape.rank() == 1;
     const ValueId rate = is_fast && result_.loraplus_rate != kNone ? result_.loraplus_rate : result_.learning_rate;
     return options_.optimizer->update(b_, {weight, s.master, s.states, gradient, clip, rate, result_.step, s.rows},

@@ -8,6 +8,7 @@
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
 #include "ops/optimizers/adamw_torchao/adamw_torchao.h"
 #include "ops/optimizers/ademamix/ademamix.h"
+#include "ops/optimizers/came/came.h"
 #include "ops/optimizers/lion/lion.h"
 #include "ops/optimizers/lion_8bit/lion_8bit.h"
 #include "ops/optimizers/rmsprop/rmsprop.h"
@@ -29,7 +30,7 @@ bool has_coded_states(const OptimizerOptions& options, const Shape& weight) {
 std::span<const OptimizerDef* const> all_optimizers() {
   static constexpr const OptimizerDef* kAll[] = {&kAdamw,    &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion,
                                                  &kLion8bit, &kAdemamix,  &kAdemamix8bit,  &kSgd,           &kRmsprop,
-                                                 &kAdagrad,  &kAdafactor};
+                                                 &kAdagrad,  &kAdafactor, &kCame};
   return kAll;
 }
 

@@ -55,6 +55,9 @@ struct OptimizerDef {
   // where they fit. Null: they always do.
   std::string_view (*conflict)(const OptimizerOptions& options) = nullptr;
 
+  // Embedding and head do not decay, as axolotl has it for optimizers that it brings itself.
+  bool spares_embeddings = false;
+
   // The states of a trained weight.
   StateSchema (*states)(const OptimizerOptions& options, const TrainedTensor& weight) = nullptr;
 
