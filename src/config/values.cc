@@ -92,7 +92,7 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"flash_sgdw", {}, "an optimizer of bf16 weights is"},
                                            {"flash_lion", {}, "an optimizer of bf16 weights is"},
                                            {"grokadamw", {}, "GrokAdamW is"},
-                                           {"stable_adamw", {}, "StableAdamW is"},
+                                           {"stable_adamw", Optimizer{"stable_adamw"}},
                                            {"adopt_adamw", {}, "ADOPT is"},
                                            {"adamc", {}, "AdamC is"},
                                            {"came_pytorch", Optimizer{"came"}},
