@@ -15,9 +15,11 @@ namespace {
 
 constexpr OptimizerOption kBeta1 = mean_option("beta1", 0.9, "adam_beta1"),
                           kBeta2 = mean_option("beta2", 0.999, "adam_beta2"), kBeta3 = mean_option("beta3", 0.9999),
-                          kAlpha{"alpha", 5}, kEps{"eps", 1e-8, "adam_epsilon"};
-constexpr OptimizerOption kOptions[] = {kBeta1, kBeta2, kBeta3, kAlpha, kEps, kWeightDecay};
-constexpr OptimizerOption kOptions8bit[] = {kBeta1, kBeta2, kBeta3, kAlpha, kEps, kWeightDecay, kMin8bitSize};
+                          kAlpha{"alpha", 5}, kTBeta3{"t_beta3", 0}, kTAlpha{"t_alpha", 0},
+                          kEps{"eps", 1e-8, "adam_epsilon"};
+constexpr OptimizerOption kOptions[] = {kBeta1, kBeta2, kBeta3, kAlpha, kTBeta3, kTAlpha, kEps, kWeightDecay};
+constexpr OptimizerOption kOptions8bit[] = {kBeta1,  kBeta2, kBeta3,       kAlpha,      kTBeta3,
+                                            kTAlpha, kEps,   kWeightDecay, kMin8bitSize};
 
 StateSchema states_in(StateStorage storage) {
   StateSchema schema;

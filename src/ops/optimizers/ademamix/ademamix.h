@@ -1,5 +1,5 @@
 // AdEMAMix (Pagliardini et al., 2024) as bitsandbytes computes it: AdamW with a second, slow mean of gradients beside
-// the first. Its schedules of alpha and beta3 are off, as they are by default.
+// the first. Its schedules of alpha and beta3 are off by default.
 #pragma once
 
 #include "ops/optimizers/optimizer.h"
