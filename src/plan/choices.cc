@@ -47,11 +47,12 @@ class Placer {
   }
 
   // What works on states and gradients works where they are, states before gradients; what sums up their norms follows
-  // them.
+  // them. Products stay: on the host they would take far longer, and give other bits.
   void choose_sites() {
     if (choices_.update_site != Tier::kHost) return;
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
       const Operation& op = graph_.ops[i];
+      if (op.def->recompute_cost == RecomputeCost::kProduct) continue;
       const auto is_state = [&](ValueId v) { return v != kNone && graph_.value(v).kind == ValueKind::kOptimizerState; };
       const auto is_on_host = [&](ValueId v) {
         if (v == kNone || graph_.section_of(op).repeats != Repeats::kStep) return false;

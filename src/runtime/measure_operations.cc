@@ -184,6 +184,7 @@ class OperationBench {
       const auto output = static_cast<size_t>(pair.output), input = static_cast<size_t>(pair.input);
       if (output >= op.outputs.size() || input >= op.inputs.size() || op.inputs[input] == kNone) continue;
       if (places[output] != kNone || is_taken[input]) continue;
+      if (std::count(op.inputs.begin(), op.inputs.end(), op.inputs[input]) != 1) continue;
       if (graph_.value(op.inputs[input]).type != graph_.value(op.outputs[output]).type) continue;
       places[output] = pair.input;
       is_taken[input] = true;
