@@ -67,7 +67,7 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"rmsprop_bnb", {}, "bitsandbytes' RMSprop is"},
                                            {"rmsprop_bnb_8bit", {}, "bitsandbytes' RMSprop is"},
                                            {"rmsprop_bnb_32bit", {}, "bitsandbytes' RMSprop is"},
-                                           {"muon", {}, "Muon is"},
+                                           {"muon", Optimizer{"muon"}},
                                            {"muon_8bit", {}, "Muon is"},
                                            {"dion", {}, "Dion is"},
                                            {"galore_adamw", {}, "GaLore is"},

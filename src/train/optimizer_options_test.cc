@@ -26,6 +26,11 @@ TEST_CASE("an optimizer gets its defaults, then the keys that its library reads,
   CHECK(options_for("adamw", keys).real("weight_decay") == 0.1);
   // torch's RMSprop gets no adam_epsilon from transformers.
   CHECK(options_for("rmsprop", keys).real("eps") == 1e-8);
+  const config::OptimizerSettings of_came{.adam_beta3 = 0.99, .adam_epsilon2 = 1e-10};
+  CHECK(options_for("came", of_came).real("beta3") == 0.99);
+  CHECK(options_for("came", of_came).real("eps2") == 1e-10);
+  CHECK(options_for("came", of_came).real("eps") == 1e-30);
+  CHECK(options_for("ademamix", of_came).real("beta3") == 0.9999);
   config::OptimizerSettings both = keys;
   both.args = {{{"beta2", 0.9, "c.yml:3: optim_args.beta2"}}};
   CHECK(options_for("ademamix", both).real("beta2") == 0.9);
@@ -43,4 +48,6 @@ TEST_CASE("an option that the optimizer does not have, or cannot take, is refuse
                        "[c.yml:3: optim_args.nesterov] expected momentum above 0 and no dampening beside nesterov, got "
                        "momentum=0, dampening=0, nesterov=1, weight_decay=0; change the options",
                        InputError);
+  CHECK_THROWS_WITH_AS((void)options_for("muon", with_args({{"ns_steps", 2.5, "c.yml:3: optim_args.ns_steps"}})),
+                       doctest::Contains("expected a whole number of ns_steps"), InputError);
 }

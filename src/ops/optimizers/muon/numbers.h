@@ -1,0 +1,40 @@
+// The numbers of one Muon step, for the kernels of every device.
+#pragma once
+
+#include <cmath>
+
+#include "graph/attributes.h"
+#include "ops/optimizers/either_side.h"
+
+namespace spillway::ops {
+
+struct MuonMeans {
+  float one_minus_momentum;
+  float of_gradient;  // in the direction, beside the mean: Nesterov's step
+};
+inline MuonMeans muon_means(const Attributes& attributes) {
+  const auto next = static_cast<float>(1 - attributes.real("momentum"));
+  return {next, attributes.real("nesterov") != 0 ? next : 0};
+}
+
+// By which a matrix is divided.
+SPILLWAY_EITHER_SIDE inline float muon_norm(float squared_norm) {
+  const float norm = std::sqrt(squared_norm);
+  return norm > 1e-7F ? norm : 1e-7F;
+}
+
+struct MuonConstants {
+  double factor, weight_decay;
+};
+inline MuonConstants muon_constants(const Attributes& attributes) {
+  return {attributes.real("factor"), attributes.real("weight_decay")};
+}
+struct MuonNumbers {
+  float decay, rate;
+};
+SPILLWAY_EITHER_SIDE inline MuonNumbers muon_numbers(const MuonConstants& c, float learning_rate) {
+  const double rate = learning_rate;
+  return {static_cast<float>(1 - rate * c.weight_decay), static_cast<float>(rate * c.factor)};
+}
+
+}  // namespace spillway::ops
