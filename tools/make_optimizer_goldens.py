@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optimizers/*.json: some steps of optimizers by the libraries that define them.
 
-    pip install torch lion-pytorch torchao bitsandbytes && tools/make_optimizer_goldens.py
+    pip install torch transformers lion-pytorch torchao bitsandbytes came-pytorch torch-optimi && tools/make_optimizer_goldens.py [GROUP...]
 """
 
 import json
 import operator
 import os
+import sys
 
-import bitsandbytes
 import torch
-from lion_pytorch import Lion
-from torchao.optim.adam import AdamW4bit, AdamW8bit, single_param_adam
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "golden", "optimizers")
 RATE, STEPS = 0.0078125, 5
@@ -35,12 +33,75 @@ def record(name, make, states, options, shape=(100,)):
     return result
 
 
+def record_in_f64(name, make, states, options, shape, steps=20):
+    """The same over more steps and computed in f64, from weights and gradients that f32 has."""
+    generator = torch.Generator().manual_seed(1)
+    numbers = lambda: torch.randint(-127, 128, shape, generator=generator).double() / 128
+    weight = torch.nn.Parameter(numbers())
+    result = {"optimizer": name, "options": options, "learning_rate": RATE, "shape": list(shape),
+              "weight": weight.flatten().tolist(), "gradients": []}
+    optimizer = make([weight], RATE)
+    for step in range(steps):
+        weight.grad = numbers() * 2.0 ** -(step % 3)
+        result["gradients"].append(weight.grad.flatten().tolist())
+        optimizer.step()
+    result["weight_after"] = weight.flatten().tolist()
+    result["states_after"] = {ours: get(optimizer.state[weight]).flatten().tolist() for ours, get in states.items()}
+    return result
+
+
 def named(*names):
     return {name: operator.itemgetter(name) for name in names}
 
 
+def matrix_cases():
+    """Optimizers that look at a whole matrix."""
+    import optimi
+    from came_pytorch import CAME
+    from transformers.optimization import Adafactor
+
+    adafactor = {"clip_threshold": 0.9, "weight_decay": 0.1}
+
+    def make_adafactor(weights, lr):
+        return Adafactor(weights, lr=lr, scale_parameter=False, relative_step=False, **adafactor)
+
+    rows_and_columns = named("exp_avg_sq_row", "exp_avg_sq_col")
+    yield "adafactor", record_in_f64("adafactor", make_adafactor, rows_and_columns, adafactor, (18, 35))
+    yield "adafactor_vector", record_in_f64("adafactor", make_adafactor, named("exp_avg_sq"), adafactor, (40,))
+
+    came = {"clip_threshold": 0.9, "weight_decay": 0.1}
+    betas = {"beta1": 0.9, "beta2": 0.99, "beta3": 0.999}
+
+    def make_came(weights, lr):
+        return CAME(weights, lr=lr, betas=tuple(betas.values()), **came)
+
+    exp_avg, residuals = named("exp_avg"), named("exp_avg_res_row", "exp_avg_res_col")
+    yield "came", record_in_f64("came", make_came, exp_avg | rows_and_columns | residuals, betas | came, (18, 35))
+    yield "came_vector", record_in_f64("came", make_came, named("exp_avg", "exp_avg_sq"), betas | came, (40,))
+
+    stable = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-6, "weight_decay": 0.1}
+
+    def make_stable(weights, lr):
+        return optimi.StableAdamW(weights, lr=lr, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.1, foreach=False,
+                                  triton=False)
+
+    yield "stable_adamw", record_in_f64("stable_adamw", make_stable, named("exp_avg", "exp_avg_sq"), stable, (5, 35))
+
+    muon = {"momentum": 0.9, "weight_decay": 0.1}
+    for name, shape, match in (("muon_wide", (12, 20), 0), ("muon_tall", (20, 12), 0), ("muon_matched", (8, 16), 1)):
+        def make_muon(weights, lr):
+            return torch.optim.Muon(weights, lr=lr, adjust_lr_fn="match_rms_adamw" if match else None, **muon)
+
+        # The library's products are in bf16: what they round is of the size of RATE / 256 in each step.
+        options = muon | {"match_rms_adamw": match}
+        yield name, record_in_f64("muon", make_muon, named("momentum_buffer"), options, shape) | {"tolerance": 0.01}
+
+
 def element_cases():
     """Optimizers that treat each element alone."""
+    import bitsandbytes
+    from lion_pytorch import Lion
+
     lion = {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
     yield "lion", record("lion", lambda w, lr: Lion(w, lr=lr, betas=(0.9, 0.99), weight_decay=0.1), named("exp_avg"), lion)
     sgd = {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1}
@@ -56,16 +117,21 @@ def element_cases():
     adagrad = {"lr_decay": 0.1, "eps": 1e-6, "weight_decay": 0.1}
     yield "adagrad", record("adagrad", lambda w, lr: torch.optim.Adagrad(w, lr=lr, **adagrad), named("sum"), adagrad)
     ademamix = {"beta1": 0.9, "beta2": 0.99, "beta3": 0.999, "alpha": 5.0, "eps": 1e-6, "weight_decay": 0.1}
-    yield "ademamix", record("ademamix",
-                             lambda w, lr: bitsandbytes.optim.AdEMAMix(w, lr=lr, betas=(0.9, 0.99, 0.999), alpha=5.0,
-                                                                       eps=1e-6, weight_decay=0.1),
-                             {"exp_avg": lambda state: state["state1"][0], "exp_avg_slow": lambda state: state["state1"][1],
-                              "exp_avg_sq": operator.itemgetter("state2")}, ademamix)
+    ademamix_states = {"exp_avg": lambda state: state["state1"][0], "exp_avg_slow": lambda state: state["state1"][1],
+                       "exp_avg_sq": operator.itemgetter("state2")}
+    for name, schedules in (("ademamix", {}), ("ademamix_scheduled", {"t_alpha": 3, "t_beta3": 4})):
+        def make_ademamix(w, lr):
+            return bitsandbytes.optim.AdEMAMix(w, lr=lr, betas=(0.9, 0.99, 0.999), alpha=5.0, eps=1e-6, weight_decay=0.1,
+                                               **schedules)
+
+        yield name, record("ademamix", make_ademamix, ademamix_states, ademamix | schedules)
 
 
 def record_torchao(optimizer_of, options):
     """The same with moments in codes, over as few elements as have them. Weights and gradients are integers times powers
     of two, which the test repeats."""
+    from torchao.optim.adam import single_param_adam
+
     generator = torch.Generator().manual_seed(1)
     elements, steps = 4096, 3
     weight = torch.nn.Parameter(torch.randint(-999, 1000, (elements,), generator=generator) / 1024)
@@ -88,19 +154,26 @@ def record_torchao(optimizer_of, options):
     return result
 
 
-def main():
-    os.makedirs(FOLDER, exist_ok=True)
-    goldens = dict(element_cases())
+def torchao_cases():
+    from torchao.optim.adam import AdamW4bit, AdamW8bit
+
     options = {"learning_rate": RATE, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
     options = options | {"eps": 2.0**-20}
     numbers = {"lr": options["learning_rate"], "betas": (options["beta1"], options["beta2"]), "eps": options["eps"],
                "weight_decay": options["weight_decay"], "block_size": 256}
-    goldens["adamw_torch_8bit"] = record_torchao(lambda weights: AdamW8bit(weights, **numbers), options)
-    goldens["adamw_torch_4bit"] = record_torchao(lambda weights: AdamW4bit(weights, **numbers), options)
-    for name, golden in goldens.items():
-        with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:
-            json.dump(golden, file)
-            file.write("\n")
+    yield "adamw_torch_8bit", record_torchao(lambda weights: AdamW8bit(weights, **numbers), options)
+    yield "adamw_torch_4bit", record_torchao(lambda weights: AdamW4bit(weights, **numbers), options)
+
+
+def main():
+    """All groups of cases, or those named: element, torchao, matrix."""
+    os.makedirs(FOLDER, exist_ok=True)
+    groups = {"element": element_cases, "torchao": torchao_cases, "matrix": matrix_cases}
+    for group in sys.argv[1:] or groups:
+        for name, golden in groups[group]():
+            with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:
+                json.dump(golden, file)
+                file.write("\n")
 
 
 if __name__ == "__main__":
