@@ -54,8 +54,8 @@ double sum_matrix(const MatrixSize& size, const Function& f, const MatrixScratch
   threads.parallel_for(size.rows, row_grain(size.columns), [&](int64_t begin, int64_t end, int) HWY_ATTR {
     for (int64_t row = begin; row < end; ++row) {
       RowSum sum;
-      for_each_vector(size.columns, [&](int64_t j, int64_t count)
-                                        HWY_ATTR { sum.add(j, first_lanes(f(row, j, count), count)); });
+      for_each_vector(size.columns,
+                      [&](int64_t j, int64_t count) HWY_ATTR { sum.add(j, first_lanes(f(row, j, count), count)); });
       scratch.row_sums[row] = sum.total();
     }
   });
@@ -202,7 +202,7 @@ double sum_squares(const MatrixSize& size, const Function& f, const MatrixScratc
 // p * decay - rate * f, to the weight and its working copy.
 template <int kStates, typename Function>
 void move_weight(const MatrixSize& size, const UpdateViews<kStates>& views, float decay, float rate, const Function& f,
-          ThreadPool& threads) {
+                 ThreadPool& threads) {
   for_each_row_vector(
       size,
       [&](int64_t row, int64_t j, int64_t count) HWY_ATTR {

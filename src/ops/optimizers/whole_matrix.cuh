@@ -96,9 +96,7 @@ struct RowFactors {
 struct StoreMean {
   float* mean;
   int64_t count;
-  __device__ void operator()(double total) const {
-    *mean = static_cast<float>(total / static_cast<double>(count));
-  }
+  __device__ void operator()(double total) const { *mean = static_cast<float>(total / static_cast<double>(count)); }
 };
 
 // The next means of f over rows and columns, and the scratch's factors of them, which f may still read. `mean` is room
@@ -216,7 +214,7 @@ struct Move {
 };
 template <int kStates, typename Function>
 void move_weight(const MatrixSize& size, const UpdateViews<kStates>& views, const float* decay, const float* rate,
-          const Function& f, void* stream) {
+                 const Function& f, void* stream) {
   for_each(size.rows * size.columns, Move<kStates, Function>{views, size.columns, decay, rate, f}, stream);
 }
 

@@ -62,8 +62,8 @@ void run_came(const KernelArgs& args) {
   const Of direction =
       update_direction<kFactored>(size, Gradients<T>(args, size.columns), &n->step.eps, &n->step.squares,
                                   mean_squares(views, 1), scratch, &n->mean, args.stream);
-  sum_matrix(size, Squared<Of>{direction}, scratch, StoreClippedRate{nullptr, elems, constants.clip_threshold, &n->scale},
-             args.stream);
+  sum_matrix(size, Squared<Of>{direction}, scratch,
+             StoreClippedRate{nullptr, elems, constants.clip_threshold, &n->scale}, args.stream);
   for_each(elems, NextUpdate<Of>{direction, size.columns, n, views.state_in[0], views.state[0]}, args.stream);
   if constexpr (kFactored) {
     update_factors(size, Residual<Of>{direction, size.columns, n, views.state[0]}, &n->step.residuals,

@@ -92,16 +92,15 @@ ValueId near_orthogonal(Builder& builder, ValueId y, int64_t steps) {
   const bool tall = shape[0] > shape[1];
   for (int64_t i = 0; i < steps; ++i) {
     const double scale = std::pow(kA, static_cast<double>(2 * i));
-    const ValueId e =
-        matmul(builder, y, y, {.transpose_a = tall, .transpose_b = !tall, .alpha = kB / kA * scale});
+    const ValueId e = matmul(builder, y, y, {.transpose_a = tall, .transpose_b = !tall, .alpha = kB / kA * scale});
     const ValueId d = matmul(builder, e, e, {.alpha = kC * kA / (kB * kB), .addend = e});
     y = tall ? matmul(builder, y, d, {.addend = y}) : matmul(builder, d, y, {.addend = y});
   }
   return y;
 }
 
-// By what a matrix' learning rate is multiplied, as torch.optim.Muon's adjust_lr_fn has it: "original" keeps the norm of
-// what the update adds to outputs, "match_rms_adamw" the root mean square of AdamW's updates.
+// By what a matrix' learning rate is multiplied, as torch.optim.Muon's adjust_lr_fn has it: "original" keeps the norm
+// of what the update adds to outputs, "match_rms_adamw" the root mean square of AdamW's updates.
 double rate_factor(const Shape& shape, bool matches_adamw) {
   const auto rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
   return matches_adamw ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));

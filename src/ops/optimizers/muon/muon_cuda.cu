@@ -76,7 +76,8 @@ void muon_normalise_cuda(const KernelArgs& args) {
 }
 
 void muon_cuda(const KernelArgs& args) {
-  run_update<0>(args, MuonFormula{args.inputs[update_input::kLearningRate].as<float>(), muon_constants(args.attributes)});
+  run_update<0>(args,
+                MuonFormula{args.inputs[update_input::kLearningRate].as<float>(), muon_constants(args.attributes)});
 }
 
 }  // namespace spillway::ops
