@@ -13,6 +13,8 @@
 #include "graph/verify.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
 #include "ops/optimizers/adamw_torchao/adamw_torchao.h"
+#include "ops/optimizers/came/came.h"
+#include "ops/optimizers/muon/muon.h"
 #include "plan/usage.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/piecewise_store.h"
@@ -328,8 +330,8 @@ TEST_CASE("a state of another job is refused by the whole tensor's name") {
   }
 }
 
-TEST_CASE("moments in codes leave for every tier and come back, and no bit changes") {
-  for (const ops::OptimizerDef* optimizer : {&ops::kAdamw8bit, &ops::kAdamwTorchao4}) {
+TEST_CASE("moments in codes and states of whole matrices leave for every tier and come back, and no bit changes") {
+  for (const ops::OptimizerDef* optimizer : {&ops::kAdamw8bit, &ops::kAdamwTorchao4, &ops::kCame, &ops::kMuon}) {
     CAPTURE(optimizer->name);
     const ModeJobs jobs({.dtype = DType::kBF16, .threads = 1, .optimizer = optimizer});
     const TinyOutcome plain = jobs.outcome(kPlainJob);

@@ -21,10 +21,12 @@ constexpr double power(double base, int32_t exponent) {
   return result;
 }
 
-// Natural logarithm and exponential, of the four operations alone for the same reason; good to some 1e-15.
+// Natural logarithm and exponential, of the four operations alone for the same reason; good to some 1e-15 times the
+// larger of 1 and x.
+constexpr double kLn2 = 0.693147180559945309417232121458;
+
 // REQUIRES: x > 0.
 constexpr double logarithm(double x) {
-  constexpr double kLn2 = 0.693147180559945309417232121458;
   double twos = 0;
   for (; x > 1.5; x /= 2) ++twos;
   for (; x < 0.75; x *= 2) --twos;
@@ -34,16 +36,18 @@ constexpr double logarithm(double x) {
   for (int n = 1; n < 29; n += 2, factor *= square) sum += factor / n;
   return 2 * sum + twos * kLn2;
 }
+// REQUIRES: |x| < 700.
 constexpr double exponential(double x) {
-  // exp(x) = exp(x / 2^n)^(2^n)
-  int halvings = 0;
-  for (; x > 0.25 || x < -0.25; x /= 2) ++halvings;
+  // exp(x) = 2^twos exp(rest), with a rest of at most log(2) / 2.
+  const auto twos = static_cast<int32_t>(x / kLn2 + (x < 0 ? -0.5 : 0.5));
+  const double rest = x - twos * kLn2;
   double sum = 1, term = 1;
-  for (int n = 1; n < 16; ++n) {
-    term *= x / n;
+  for (int n = 1; n < 18; ++n) {
+    term *= rest / n;
     sum += term;
   }
-  for (; halvings > 0; --halvings) sum *= sum;
+  for (int32_t i = 0; i < twos; ++i) sum *= 2;
+  for (int32_t i = 0; i > twos; --i) sum /= 2;
   return sum;
 }
 // REQUIRES: base > 0.

@@ -37,7 +37,7 @@ struct UpdateViews {
     p_in = has_master ? master.as<float>() : weight_in.as<float>() + slice.begin;
     p = has_master ? args.outputs[1].as<float>() : weight.as<float>() + slice.begin;
     copy = has_master ? weight.as<bf16>() + slice.begin : nullptr;
-    for (size_t i = 0; i < kStates; ++i) {
+    for (size_t i = 0; i != kStates; ++i) {
       state_in[i] = args.inputs[update_input::kStates + i].as<float>();
       state[i] = args.outputs[(has_master ? 2 : 1) + i].as<float>();
     }
