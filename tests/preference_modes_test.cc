@@ -13,8 +13,9 @@ namespace {
 
 using Changes = std::vector<config::ConfigOverride>;
 
-constexpr const char* kCases[] = {"dpo_sigmoid_full", "dpo_weighting_lora", "kto_kto_full", "kto_kto_lora",
-                                  "orpo_lora",        "simpo_alpha1_lora",  "reward_full",  "reward_lora"};
+constexpr const char* kCases[] = {
+    "dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full", "kto_kto_full",
+    "kto_kto_lora",     "orpo_lora",          "simpo_alpha1_lora",     "reward_full",   "reward_lora"};
 
 std::string weights_of(const config::Config& config) {
   const char* const file = config.adapter ? "adapter_model.safetensors" : "model.safetensors";
@@ -94,6 +95,30 @@ TEST_CASE("scores that the reference gave before the first step are those that i
   }
 }
 
+TEST_CASE("what the reference says is the same with and without copies, before the run and in it") {
+  struct Way {
+    const char* name;
+    Changes changes;
+  };
+  const std::vector<Way> ways = {
+      {"dpo_sigmoid_lora", {{"lora_model_dir", "null"}}},  // a fresh adapter: the base without it
+      {"kto_kto_lora", {{"lora_model_dir", "null"}}},
+      {"dpo_sigmoid_lora", {{"lora_model_dir", "null"}, {"lora_modules_to_save", "[embed_tokens]"}}},
+      {"dpo_sigmoid_full", {{"unfrozen_parameters", "[\"model.layers.1\", \"model.embed_tokens.weight$[3:40]\"]"}}}};
+  for (const Way& way : ways) {
+    CAPTURE(way.name);
+    CAPTURE(way.changes.back().key);
+    const TemporaryFolder folder;
+    const Outcome plain = outcome_of(way.name, folder.path() / "plain", way.changes);
+    Changes others = way.changes;
+    others.push_back({"precompute_ref_log_probs", "true"});
+    CHECK(outcome_of(way.name, folder.path() / "precomputed", others) == plain);
+    others.back() = {"gradient_checkpointing", "true"};
+    CHECK(outcome_of(way.name, folder.path() / "recomputed", others) == plain);
+    CHECK(plain.steps.front().at("rewards/chosen") == 0);  // before the first update policy and reference are one
+  }
+}
+
 TEST_CASE("a pair's numbers do not depend on the pairs beside it") {
   const TemporaryFolder folder;
   const auto evaluation_of = [&](const char* rows) {
@@ -115,7 +140,7 @@ TEST_CASE("a quantised base is the reference of its adapter, whatever the plan")
   const TemporaryFolder folder;
   for (const char* width : {"load_in_4bit", "load_in_8bit"}) {
     CAPTURE(width);
-    const Changes quantised = {{width, "true"}, {"memory.plan", "fixed"}};
+    const Changes quantised = {{width, "true"}, {"lora_model_dir", "null"}, {"memory.plan", "fixed"}};
     const Outcome plain = outcome_of("dpo_sigmoid_lora", folder.path() / "plain", quantised);
     CHECK(plain.steps.front().at("rewards/chosen") == 0);  // the adapter is fresh: policy and reference are one
     Changes offloaded = quantised;

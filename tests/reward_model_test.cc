@@ -22,9 +22,7 @@ void succeed(const std::vector<std::string>& args) {
   REQUIRE(run.status == 0);
 }
 
-json read_config(const fs::path& folder, const char* name) {
-  return json::parse(read_file(folder / name, 1 << 20));
-}
+json read_config(const fs::path& folder, const char* name) { return json::parse(read_file(folder / name, 1 << 20)); }
 
 // Trains a reward model for two steps.
 void train(const fs::path& model, const fs::path& output, const json& keys) {
@@ -59,10 +57,10 @@ void check_classifier(const fs::path& folder) {
 TEST_CASE("a model that predicts tokens becomes one that scores, and goes on as such") {
   const TemporaryFolder folder;
   const fs::path full = folder.path() / "full";
-  train(preference_goldens() / "model", full, {});
+  train(preference_goldens() / "model", full, json::object());
   check_classifier(full);
   CHECK(read_config(full, "config.json").contains("pad_token_id"));
-  train(full, folder.path() / "again", {});
+  train(full, folder.path() / "again", json::object());
   check_classifier(folder.path() / "again");
 }
 

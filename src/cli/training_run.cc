@@ -132,11 +132,10 @@ class TrainingRun {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
-    const train::BaseIdentity base = train::identify_base(initial_.base());
-    const bool was_there = train::load_known_scores(job_, planned_, base, session_, data_, progress);
+    const train::KnownScoresFile file =
+        train::load_known_scores(job_, planned_, initial_.base(), session_, data_, progress);
     progress_.clear();
-    log_info("{} the scores of the reference in {}", was_there ? "read" : "wrote",
-             train::known_scores_file(job_, data_, base).string());
+    log_info("{} the scores of the reference in {}", file.was_there ? "read" : "wrote", file.path.string());
   }
 
   void say_how_full() const {
@@ -206,8 +205,8 @@ class TrainingRun {
     for (const train::Metric& metric : r.metrics) {
       line.push_back({fmt::format("eval_{}", metric.key), metric.value});
       text += text.empty() ? "" : ", ";
-      text += metric.is_share ? fmt::format("{} {:.1f} %", metric.label, 100 * metric.value)
-                              : fmt::format("{} {:.4f}", metric.label, metric.value);
+      text += metric.is_share ? fmt::format("eval_{} {:.1f} %", metric.key, 100 * metric.value)
+                              : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
     }
     if (metrics_) metrics_->write(line);
     record_.add_evaluation(r.step, r.metrics.front().value);

@@ -114,6 +114,7 @@ enum class PreferenceLoss {
   kOddsRatio,
   kBradleyTerry,
 };
+// As keys name it; empty for a loss that is the only one of its objective.
 [[nodiscard]] std::string_view name_of(PreferenceLoss loss);
 enum class FDivergence { kReverseKl, kForwardKl, kJs, kAlpha };
 

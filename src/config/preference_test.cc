@@ -94,9 +94,9 @@ TEST_CASE("a key of another objective is passed over, and said to be") {
   CHECK(ignores("rl: dpo\nref_model_sync_steps: 7\n", "ref_model_sync_steps"));
 }
 
-TEST_CASE("what cannot be meant together is refused, as TRL refuses it") {
+TEST_CASE("what cannot be meant together is refused") {
   const std::vector<std::pair<std::string, std::string>> all = {
-      {"rl: dpo\ndpo_loss_type: [exo_pair]\n", "expected a number above 0 for the loss exo_pair"},
+      {"rl: dpo\ndpo_loss_type: [exo_pair]\n", "expected a number between 0 and 1 for the loss exo_pair"},
       {"rl: dpo\ndpo_loss_type: [robust]\ndpo_label_smoothing: 0.5\n", "below 0.5 for the loss robust, got 0.5"},
       {"rl: dpo\ndpo_loss_type: [apo_zero]\nf_divergence_type: forward_kl\n", "expected none beside the loss apo_zero"},
       {"rl: dpo\ndpo_loss_type: [aot]\ndpo_use_weighting: true\n", "expected none beside the loss aot"},
@@ -106,7 +106,11 @@ TEST_CASE("what cannot be meant together is refused, as TRL refuses it") {
       {"rl: dpo\nprecompute_ref_log_probs: true\nsync_ref_model: true\n",
        "expected false beside precompute_ref_log_probs"},
       {"rl: orpo\nrl_beta: 0.2\norpo_alpha: 0.1\n", "expected rl_beta or orpo_alpha, got both"},
+      {"rl: dpo\ndpo_loss_type: [exo_pair]\ndpo_label_smoothing: 1\n", "between 0 and 1 for the loss exo_pair"},
       {"rl: dpo\nsample_packing: true\n", "preference rows are not packed"},
+      {"rl: dpo\npacking: true\n", "preference rows are not packed"},
+      {"rl: orpo\neval_sample_packing: true\n", "preference rows are not packed"},
+      {"reward_model: true\nsample_packing: true\n", "expected false beside reward_model"},
       {"rl: dpo\nref_model: ./other\n", "not yet supported"},
       {"rl: dpo\nrpo_alpha: 1\n", "dpo_loss_type: [sigmoid, sft]"}};
   for (const auto& [text, message] : all) {
@@ -124,4 +128,9 @@ TEST_CASE("what cannot be meant together is refused, as TRL refuses it") {
 TEST_CASE("kto reads rows in file order where nothing else is said, others shuffle them") {
   CHECK(load("rl: kto\nmicro_batch_size: 2\n").config.data.batches.order == data::RowOrder::kFile);
   CHECK(load("rl: dpo\n").config.data.batches.order == data::RowOrder::kShuffled);
+  const std::string unpaired =
+      "rl: kto\nmicro_batch_size: 4\ndpo_loss_type: [apo_zero_unpaired]\ngroup_by_length: true\n";
+  CHECK(load(unpaired).config.data.batches.order == data::RowOrder::kGroupedByLength);
+  // Rows lend each other completions within a micro-batch, in an evaluation as in training.
+  CHECK(load("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\n").config.data.evaluation_batches.rows == 4);
 }

@@ -14,10 +14,11 @@ bool is_in_file_order(const Spelled& keys) {
 
 data::RowOrder order_of(const Resolution& r) {
   const Spelled& keys = r.keys;
-  const bool usually_in_file_order = keys.rl == Rl::kKto && !r.given("train_sampling_strategy");  // as TRL's KTOConfig
-  if (is_in_file_order(keys) || usually_in_file_order) return data::RowOrder::kFile;
+  if (is_in_file_order(keys)) return data::RowOrder::kFile;
   const bool grouped = keys.group_by_length || keys.train_sampling_strategy == SamplingStrategy::kGroupByLength;
-  return grouped ? data::RowOrder::kGroupedByLength : data::RowOrder::kShuffled;
+  if (grouped) return data::RowOrder::kGroupedByLength;
+  const bool is_ktos = keys.rl == Rl::kKto && !r.given("train_sampling_strategy");  // as TRL's KTOConfig
+  return is_ktos ? data::RowOrder::kFile : data::RowOrder::kShuffled;
 }
 
 // The strategy that a job packs with, if it packs.
@@ -25,6 +26,20 @@ PackingStrategy strategy_of(const Spelled& keys, LengthRules rules) {
   const bool trl = keys.packing || (!keys.sample_packing && rules == LengthRules::kTrl);
   if (trl) return keys.packing_strategy;
   return keys.sample_packing_sequentially ? PackingStrategy::kSequential : PackingStrategy::kFirstFit;
+}
+
+// A row of preferences is sequences that belong together.
+void check_unpacked(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  for (const auto& [key, is_set] : {std::pair{"sample_packing", keys.sample_packing},
+                                    {"packing", keys.packing},
+                                    {"eval_sample_packing", keys.eval_sample_packing.value_or(false)}}) {
+    if (!is_set) continue;
+    throw input_error(r.where(key),
+                      "expected false beside {}, as axolotl wants it, got true: preference rows are not "
+                      "packed; remove it",
+                      keys.reward_model ? "reward_model" : "rl");
+  }
 }
 
 // From batch_size, the rows of a step, where that is given.
@@ -59,11 +74,7 @@ BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows)
         fmt::format("eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory of a training step",
                     *keys.eval_batch_size, keys.micro_batch_size));
   }
-  if (keys.sample_packing && keys.rl != Rl::kNone) {
-    throw input_error(
-        r.where("sample_packing"),
-        "expected false beside rl, as axolotl wants it, got true: preference rows are not packed; remove it");
-  }
+  if (has_preferences(keys)) check_unpacked(r);
   r.exclude("sample_packing", keys.sample_packing, "packing", keys.packing);
   r.exclude("curriculum_sampling", keys.curriculum_sampling, "group_by_length", keys.group_by_length);
   r.exclude("sample_packing", keys.sample_packing, "padding_free", keys.padding_free == AutoBool::kTrue);
@@ -86,7 +97,11 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
                   .seed = static_cast<uint64_t>(keys.seed)};
   if (packs(keys)) data.batches.packing = strategy;
   data.evaluation_batches = data.batches;
-  data.evaluation_batches.rows = std::min(data.batches.rows, keys.eval_batch_size.value_or(data.batches.rows));
+  // KTO's rows lend each other their completions within a micro-batch, which has to be that of training, as in TRL.
+  const bool lends = keys.rl == Rl::kKto;
+  if (lends) r.ignore("eval_batch_size", "an evaluation of kto has the micro-batches of training");
+  if (!lends)
+    data.evaluation_batches.rows = std::min(data.batches.rows, keys.eval_batch_size.value_or(data.batches.rows));
   data.evaluation_batches.order = data::RowOrder::kFile;
   data.evaluation_batches.packing.reset();
   if (keys.eval_sample_packing.value_or(packs(keys))) data.evaluation_batches.packing = strategy;

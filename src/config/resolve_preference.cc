@@ -136,9 +136,11 @@ bool has_loss(const PreferenceSettings& settings, Loss loss) {
 void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
   constexpr const char* kKey = "dpo_label_smoothing";
   const double smoothing = settings.label_smoothing;
-  if (has_loss(settings, Loss::kExoPair) && smoothing == 0)
+  if (has_loss(settings, Loss::kExoPair) && (smoothing <= 0 || smoothing >= 1))
     throw input_error(r.where(kKey),
-                      "expected a number above 0 for the loss exo_pair, got 0; set it, to 1e-3 for example");
+                      "expected a number between 0 and 1 for the loss exo_pair, got {}; set it, to 1e-3 for "
+                      "example",
+                      smoothing);
   if (has_loss(settings, Loss::kRobust) && smoothing >= 0.5)
     throw input_error(r.where(kKey), "expected a number below 0.5 for the loss robust, got {}; lower it", smoothing);
   const bool is_read = std::any_of(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) {
@@ -147,7 +149,7 @@ void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
   if (!is_read) r.ignore(kKey, "none of the losses reads it, as in TRL");
 }
 
-// What does not go together, as in TRL.
+// What does not go together; TRL refuses it, too, but for a robust loss with half of the labels wrong.
 void check_losses(const Resolution& r, const PreferenceSettings& settings) {
   check_smoothing(r, settings);
   if (settings.kind != Kind::kDpo) return;
@@ -176,7 +178,7 @@ std::optional<ReferenceSync> sync_of(const Resolution& r) {
     if (is_so)
       throw input_error(r.where("sync_ref_model"), "expected false beside {}, got true: {}; remove it", what, why);
   };
-  refuse(keys.adapter != Adapter::kNone, "an adapter", "the reference is the base, which does not change");
+  refuse(keys.adapter != Adapter::kNone, "an adapter", "its reference does not change, as in TRL");
   refuse(keys.precompute_ref_log_probs, "precompute_ref_log_probs", "no reference is kept");
   return ReferenceSync{keys.ref_model_mixup_alpha, keys.ref_model_sync_steps};
 }

@@ -19,6 +19,7 @@
 #include "model/other_files.h"
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
+#include "text/tokenizer.h"
 
 namespace spillway {
 namespace {
@@ -139,6 +140,15 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   return values;
 }
 
+// What fills batches up, as a reward model was trained with: of the adapter's tokenizer, or else of the model's.
+std::optional<int64_t> padding_of(const fs::path& adapter, const fs::path& model) {
+  const fs::path& folder = fs::exists(adapter / "tokenizer.json") ? adapter : model;
+  if (!fs::exists(folder / "tokenizer.json")) return {};
+  const text::Tokenizer tokenizer = text::Tokenizer::load(folder, {});
+  const auto pad = tokenizer.pad_id();
+  return pad ? pad : tokenizer.eos_id();
+}
+
 }  // namespace
 
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
@@ -149,7 +159,8 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase into) {
   const LoraOptions lora = read_adapter_options(adapter);
-  const ModelPtr fitted = fit_to_adapter(std::move(read), lora, adapter);
+  ModelPtr fitted = fit_to_adapter(std::move(read), lora, adapter);
+  if (has_score(parameters_of(*fitted))) fitted = fitted->with_score(padding_of(adapter, model));
   const ParameterTable parameters = parameters_of(*fitted, {.dtype = fitted->dtype().value_or(DType::kBF16),
                                                             .lora = lora,
                                                             .linear_storage = trained_storage(*fitted, adapter, into)});

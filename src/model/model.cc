@@ -27,6 +27,11 @@ ParameterTable parameters_of(const Model& model, ModelOptions options) {
   return result;
 }
 
+void check_predicts_tokens(const TextModel& text, std::string_view where) {
+  if (text.has_score)
+    throw input_error(where, "expected a model that predicts tokens, got one that scores texts; name another");
+}
+
 const TextModel& text_of(const Model& model, std::string_view where) {
   if (const TextModel* text = model.text()) return *text;
   throw input_error(where, "expected a model that reads text, got one that does not; name another");

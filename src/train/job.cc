@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/verify.h"
+#include "model/adapter.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
 #include "train/objectives/preference.h"
@@ -63,19 +64,27 @@ std::optional<int32_t> padding_of(const config::TokenizerSettings& settings) {
   return pad ? pad : tokenizer.eos_id();
 }
 
+// A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
+void save_score(config::AdapterSettings& adapter, const Model& model) {
+  std::vector<std::string>& saved = adapter.modules_to_save;
+  const bool is_fresh = adapter.model_dir.empty();
+  if (is_fresh && std::find(saved.begin(), saved.end(), "score") == saved.end()) saved.emplace_back("score");
+  if (is_fresh) return;
+  const bool is_new = !parameters_of(model).find("score.weight")->is_of_model();
+  if (is_new && !is_saved_in_full(read_adapter_options(adapter.model_dir), "score.weight"))
+    throw input_error("lora_model_dir",
+                      "expected an adapter with a score beside a base without one, got {}; name another",
+                      quote(adapter.model_dir));
+}
+
 // A reward model has a score for a head, whatever its base has; all else predicts tokens.
 void take_score(const config::Config& config, Job& job) {
   if (trains_score(config)) {
     job.padding = padding_of(config.tokenizer);
     job.model = job.model->with_score(job.padding);
-    if (job.config.adapter) {
-      std::vector<std::string>& saved = job.config.adapter->modules_to_save;
-      if (std::find(saved.begin(), saved.end(), "score") == saved.end()) saved.emplace_back("score");
-    }
-  } else if (text_of(*job.model, "base_model").has_score) {
-    throw input_error("base_model",
-                      "expected a model that predicts tokens, got one that scores texts; name another, or "
-                      "set reward_model: true");
+    if (job.config.adapter) save_score(*job.config.adapter, *job.model);
+  } else {
+    check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
   }
 }
 
@@ -252,6 +261,7 @@ Job make_job(const config::Config& config, const Machine& machine) {
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   if (config.preference) take_preference(config, job);
   const TextModel& text = text_of(*job.model, "base_model");
+  if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
   job.samples = read_sample_prompts(job.config, text.vocab_size);
   job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);

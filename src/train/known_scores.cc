@@ -9,6 +9,8 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "train/base_identity.h"
+#include "train/run_settings.h"
 #include "train/step_feed.h"
 
 namespace spillway::train {
@@ -42,17 +44,34 @@ std::vector<std::string_view> score_names(const Objective& objective) {
   return names;
 }
 
+// When files of the folder were written last; samples of their content alone may miss a change.
+std::string last_change(const SafetensorsFolder& folder) {
+  fs::file_time_type last = fs::file_time_type::min();
+  for (const auto& [name, entry] : folder.tensors()) last = std::max(last, fs::last_write_time(entry.file->path()));
+  return fmt::format("{}", last.time_since_epoch().count());
+}
+
+// The checksum of all tensors, in the order of their names.
+std::string content_of(const SafetensorsFolder& folder) {
+  Checksum sum;
+  std::vector<std::byte> bytes;
+  for (const auto& [name, entry] : folder.tensors()) {
+    bytes.resize(static_cast<size_t>(entry.tensor->bytes));
+    entry.file->read_bytes(*entry.tensor, 0, bytes);
+    sum.add(bytes);
+  }
+  return sum.text();
+}
+
 // All that the scores depend on.
-std::string identity_of(const Job& job, const TrainingData& data, const BaseIdentity& base) {
+std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& base) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
-  const auto add_weights = [&](const BaseIdentity& weights) {
-    for (const auto& [name, content] : weights) add(name, content);
-  };
-  add_weights(base);
+  for (const auto& [name, content] : identify_base(base)) add(name, content);
+  add("changed", last_change(base));
   add("config.json", job.model->config_json(job.config.model.base_model));
   if (job.config.adapter && !job.config.adapter->model_dir.empty())
-    add_weights(identify_base(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
+    add("adapter", content_of(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
   // Numbers of steps and rates do not matter, but everything that changes what is computed does.
   const bool has_streams = job.graph.objective->streams() > 1;
   for (const auto& [name, value] : settings_of(job, {})) {
@@ -128,26 +147,28 @@ void write(const fs::path& path, std::span<const ScoredRows> all) {
   writer.commit();
 }
 
-}  // namespace
-
-fs::path known_scores_file(const Job& job, const TrainingData& data, const BaseIdentity& base) {
+fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFolder& base) {
   const std::string text = identity_of(job, data, base);
   const std::string& prepared = job.config.data.prepared_path;
   const fs::path folder = prepared.empty() ? job.config.output.output_dir : prepared;
   return folder / fmt::format("reference-{}.safetensors", checksum_text(std::as_bytes(std::span(text))));
 }
 
-bool load_known_scores(const Job& job, const PlannedJob& planned, const BaseIdentity& base, TrainingSession& session,
-                       TrainingData& data, const std::function<void(int64_t rows, int64_t of)>& progress) {
-  const fs::path path = known_scores_file(job, data, base);
+}  // namespace
+
+KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& base,
+                                  TrainingSession& session, TrainingData& data,
+                                  const std::function<void(int64_t rows, int64_t of)>& progress) {
+  KnownScoresFile file{path_of(job, data, base)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
-  if (read(path, all, *job.graph.objective)) return true;
+  file.was_there = read(file.path, all, *job.graph.objective);
+  if (file.was_there) return file;
   const int64_t of = data.training.size() + data.validation.size();
   int64_t done = 0;
   for (const ScoredRows& rows : all)
     score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
-  write(path, all);
-  return false;
+  write(file.path, all);
+  return file;
 }
 
 }  // namespace spillway::train

@@ -1,6 +1,6 @@
 #include "train/reference_sync.h"
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 #include "io/convert.h"
@@ -8,32 +8,64 @@
 namespace spillway::train {
 namespace {
 
-std::vector<float> read_f32(ValueStore& store, ValueId value, int64_t elems) {
-  std::vector<float> content(static_cast<size_t>(elems));
-  store.read(value, [&](const TensorView& piece, int64_t first) {
-    convert_floats(piece.data, piece.dtype, content.data() + first, DType::kF32, piece.elems());
-  });
-  return content;
+// A copy's content, of which any run of elements can be mixed with numbers of the policy.
+class MixedCopy {
+ public:
+  MixedCopy(const Parameter& copy, ValueStore& store)
+      : dtype_(copy.dtype), bytes_(static_cast<size_t>(copy.shape.elems() * size_of(copy.dtype))) {
+    store.read(copy.value(), [&](const TensorView& piece, int64_t first) {
+      std::copy_n(piece.as<std::byte>(), piece.bytes(), at(first));
+    });
+  }
+
+  void mix(const TensorView& policy, int64_t first, float share) {
+    for (int64_t done = 0; done < policy.elems(); done += kScratch) {
+      const int64_t count = std::min(kScratch, policy.elems() - done);
+      const std::byte* const from = policy.as<std::byte>() + done * size_of(policy.dtype);
+      convert_floats(from, policy.dtype, weights_.data(), DType::kF32, count);
+      convert_floats(at(first + done), dtype_, mixed_.data(), DType::kF32, count);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) mixed_[i] = mixed_[i] * (1 - share) + share * weights_[i];
+      convert_floats(mixed_.data(), DType::kF32, at(first + done), dtype_, count);
+    }
+  }
+
+  void write(const Parameter& copy, ValueStore& store) {
+    store.write(copy.value(), [&](const TensorView& piece, int64_t first) {
+      std::copy_n(at(first), piece.bytes(), piece.as<std::byte>());
+    });
+  }
+
+ private:
+  static constexpr int64_t kScratch = int64_t{1} << 14;
+
+  std::byte* at(int64_t elem) { return bytes_.data() + elem * size_of(dtype_); }
+
+  DType dtype_;
+  std::vector<std::byte> bytes_;
+  std::vector<float> weights_ = std::vector<float>(kScratch), mixed_ = std::vector<float>(kScratch);
+};
+
+// The most exact that there is of a trained weight: its master, slice by slice, or itself.
+void read_policy(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                 const ValueStore::Visitor& use) {
+  if (t.slices.front().master == kNone) return store.read(t.weight, use);
+  int64_t begin = 0;
+  for (const StateSlice& slice : t.slices) {
+    store.read(slice.master, [&](const TensorView& piece, int64_t first) { use(piece, begin + first); });
+    begin += training.graph.value(slice.master).type.shape.elems();
+  }
 }
 
 }  // namespace
 
 void sync_reference(const TrainingGraph& training, double alpha, ValueStore& store) {
-  const auto share = static_cast<float>(alpha);
-  for (const Parameter& copy : training.objective.copies) {
-    const Parameter* policy = training.model.parameters.find(copy.name);
-    std::vector<float> mixed = read_f32(store, copy.value(), copy.shape.elems());
-    store.read(policy->value(), [&](const TensorView& piece, int64_t first) {
-      std::vector<float> weights(static_cast<size_t>(piece.elems()));
-      convert_floats(piece.data, piece.dtype, weights.data(), DType::kF32, piece.elems());
-      for (size_t i = 0; i < weights.size(); ++i) {
-        float& mix = mixed[static_cast<size_t>(first) + i];
-        mix = mix * (1 - share) + share * weights[i];
-      }
-    });
-    store.write(copy.value(), [&](const TensorView& piece, int64_t first) {
-      convert_floats(mixed.data() + first, DType::kF32, piece.data, piece.dtype, piece.elems());
-    });
+  for (const TrainedWeight& t : training.trained) {
+    const Parameter* copy = training.objective.copies.find(training.parameter_of(t).name);
+    if (copy == nullptr) continue;
+    MixedCopy mixed(*copy, store);
+    read_policy(training, t, store,
+                [&](const TensorView& piece, int64_t first) { mixed.mix(piece, first, static_cast<float>(alpha)); });
+    mixed.write(*copy, store);
   }
 }
 

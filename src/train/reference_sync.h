@@ -6,8 +6,9 @@
 
 namespace spillway::train {
 
-// Each copy that the reference keeps of a trained weight becomes (1 - alpha) copy + alpha weight, computed in f32 and
-// rounded to the copy's dtype. Between steps. Takes the memory of one weight beside the plan's.
+// Each copy that the reference keeps of a trained weight becomes (1 - alpha) copy + alpha weight, of the weight's f32
+// master where it has one, computed in f32 and rounded to the copy's dtype. Between steps. Takes the memory of the
+// largest copy beside the plan's.
 void sync_reference(const TrainingGraph& training, double alpha, ValueStore& store);
 
 }  // namespace spillway::train

@@ -36,6 +36,7 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
   if (!preference) return;
   std::vector<std::string> losses, weights;
   for (const config::WeightedLoss& one : preference->losses) {
+    if (config::name_of(one.loss).empty()) continue;  // the only one of its objective
     losses.emplace_back(config::name_of(one.loss));
     weights.push_back(config::print_value(one.weight));
   }
@@ -56,6 +57,9 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
   settings["f_divergence_type"] = config::print_value(preference->f_divergence_type);
   settings["dpo_use_weighting"] = config::print_value(preference->use_weighting);
   settings["sync_ref_model"] = config::print_value(preference->sync.has_value());
+  if (!preference->sync) return;
+  settings["ref_model_sync_steps"] = config::print_value(preference->sync->sync_steps);
+  settings["ref_model_mixup_alpha"] = config::print_value(preference->sync->mixup_alpha);
 }
 
 // Packing by the keys that choose it: axolotl's or TRL's.

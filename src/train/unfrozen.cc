@@ -104,7 +104,7 @@ UnfrozenWeights unfrozen_weights(const ParameterTable& parameters, std::span<con
     text::RegexScratch scratch;
     bool is_known = false;
     for (const Parameter& p : parameters) {
-      if (!p.is_of_model()) continue;
+      if (!p.is_written()) continue;
       // A head that is the embedding is no parameter of its own in transformers, either.
       is_known |= !p.copy_in_files.empty() && matches(regex, scratch, p.copy_in_files);
       if (!matches(regex, scratch, p.name)) continue;

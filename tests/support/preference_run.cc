@@ -92,7 +92,8 @@ PreferenceRun run_preference(const config::Config& config) {
   train::Trainer trainer(job, session, data, train::choose_start(job.config.output), base, listeners_of(run));
   initial.load(job, planned.training, session.store());
   if (planned.scoring)
-    run.read_known_scores = train::load_known_scores(job, planned, base, session, data, [](int64_t, int64_t) {});
+    run.read_known_scores =
+        train::load_known_scores(job, planned, initial.base(), session, data, [](int64_t, int64_t) {}).was_there;
   trainer.load_checkpoint();
   (void)trainer.run();
   return run;

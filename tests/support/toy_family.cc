@@ -75,8 +75,7 @@ class ToyObjective final : public train::Objective {
   [[nodiscard]] std::vector<train::LossColumn> columns() const override {
     return {{{"target", fill_typical}, like_output}};
   }
-  [[nodiscard]] train::Loss append(Builder& builder, const train::ObjectiveInputs& in, ValueId scale,
-                                   ops::LossGradients) const override {
+  [[nodiscard]] train::Loss append(Builder& builder, const train::ObjectiveInputs& in, ValueId scale) const override {
     return {squared_error(builder, in.model().hidden, in.column("target"), scale), {}};
   }
   [[nodiscard]] float scale(const train::StepTotals& step) const override {

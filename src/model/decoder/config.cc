@@ -214,7 +214,7 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
 std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config) {
   const std::filesystem::path path = folder / "config.json";
   std::string text = read_file(path, kLimitBytes);
-  if (!config.stored_vocab_size && !config.copies_head && !config.has_new_score) return text;
+  if (!config.stored_vocab_size && !config.copies_head && !config.has_score) return text;
   auto json = parse_json<nlohmann::ordered_json>(text, path.string());
   json["vocab_size"] = config.vocab_size;
   json["tie_word_embeddings"] = config.tie_word_embeddings;
@@ -222,8 +222,8 @@ std::string decoder_config_json(const std::filesystem::path& folder, const Decod
     json["architectures"] = {classifier_name(*config.architecture)};
     json["id2label"] = {{"0", "LABEL_0"}};
     json["label2id"] = {{"LABEL_0", 0}};
-    if (config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
   }
+  if (config.has_score && config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
   return json_text(json, 2) + "\n";
 }
 

@@ -91,7 +91,7 @@ class Decoder final : public Model {
     DecoderConfig config = config_;
     config.has_new_score = !config_.has_score || config_.has_new_score;
     config.has_score = true;
-    config.pad_token_id = config_.pad_token_id ? config_.pad_token_id : pad_token_id;
+    if (pad_token_id) config.pad_token_id = pad_token_id;
     return make_decoder(std::move(config));
   }
 

@@ -82,7 +82,8 @@ ValueId DecoderParts::head() {
 ValueId DecoderParts::score() {
   Parameter score = layers_.base_parameter(ParameterRole::kScore, "score", {1, config_.hidden_size});
   score.start_deviation = config_.initializer_range;
-  if (config_.has_new_score) {
+  if (config_.has_new_score) {  // random numbers that nobody trains would score nothing
+    score.trained = true;
     score.source = {};
     layers_.parameters().ignore_ending(std::string(kHead));
   }

@@ -151,8 +151,7 @@ void vjp(VjpContext& context) {
     context.add(i, matmul(builder, left, right, options));
   };
   // A result may be wider than what it is made of; products of the backward pass are of one dtype.
-  const ValueId narrow =
-      context.wants(0) || context.wants(1) ? cast(builder, dy, context.input_type(0).dtype) : dy;
+  const ValueId narrow = context.wants(0) || context.wants(1) ? cast(builder, dy, context.input_type(0).dtype) : dy;
   if (context.wants(0)) {
     if (transpose_a) {
       add_product(0, b, narrow, transpose_b, true);

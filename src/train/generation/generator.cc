@@ -19,11 +19,6 @@ DType stored_dtype(const ParameterTable& parameters, const SafetensorsFolder& fo
   return folder.find(first->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
-void check_predicts(const TextModel& text, const std::string& where) {
-  if (text.has_score)
-    throw input_error(where, "expected a model that predicts tokens, got one that scores texts; name another");
-}
-
 void check_room(int64_t needed, const Device& device) {
   const int64_t free = device.free_bytes();
   if (!device.shares_host_memory() && needed > free)
@@ -63,7 +58,7 @@ void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFol
 
 Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
     : pool_(pool), model_(read_model(options.model)) {
-  check_predicts(text_of(*model_, options.model.string()), options.model.string());
+  check_predicts_tokens(text_of(*model_, options.model.string()), options.model.string());
   const ParameterTable stored = parameters_of(*model_);
   const SafetensorsFolder base = open_model_weights(options.model, stored);
   ModelOptions built{.dtype = stored_dtype(stored, base)};

@@ -22,7 +22,23 @@ RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row
   return {ids.first(prompt), ids.subspan(prompt, first), ids.subspan(prompt + first)};
 }
 
-void check_pairs(const data::RowTable& rows) {
+void PreferenceObjective::observe(const Observation& seen, MetricSums& sums) const {
+  sums.add("loss", seen.loss, static_cast<double>(seen.rows));
+  observe_rows(seen, sums);
+}
+
+void PairObjective::fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
+                         std::span<const data::Piece> pieces) const {
+  data::MicroBatch& batch = streams[0];
+  batch.clear();
+  for (const data::Piece& piece : pieces) {
+    add_pair(batch, rows, piece);
+    ++batch.rows;
+  }
+}
+
+// Refuses rows none of which has completions that differ, and warns of some.
+void PairObjective::check(const data::RowTable& rows) const {
   int64_t equal = 0;
   for (int64_t i = 0; i < rows.size(); ++i) {
     const RowCompletions row = completions_of(rows, rows.row(i));
@@ -75,13 +91,13 @@ ValueId CompletionScores::sum(ValueId per_token, int64_t which, ValueId weights)
                            {.axis = kRowAxis, .first = which, .stride = sequences_per_row_});
 }
 
-void add_reward_metrics(const Observation& seen, const std::function<double(int64_t)>& chosen,
-                        const std::function<double(int64_t)>& rejected, MetricSums& sums) {
-  sums.add("rewards/chosen", seen.mean(chosen));
-  sums.add("rewards/rejected", seen.mean(rejected));
-  sums.add("rewards/accuracies", seen.mean([&](int64_t row) { return chosen(row) > rejected(row) ? 1.0 : 0.0; }), 1,
-           true);
-  sums.add("rewards/margins", seen.mean([&](int64_t row) { return chosen(row) - rejected(row); }));
+void add_reward_metrics(const Observation& seen, double beta, size_t chosen, size_t rejected, MetricSums& sums) {
+  const auto reward = [&](size_t value, int64_t row) { return beta * seen.number(value, row); };
+  sums.add("rewards/chosen", seen.mean([&](int64_t row) { return reward(chosen, row); }));
+  sums.add("rewards/rejected", seen.mean([&](int64_t row) { return reward(rejected, row); }));
+  sums.add("rewards/accuracies",
+           seen.mean([&](int64_t row) { return reward(chosen, row) > reward(rejected, row) ? 1.0 : 0.0; }), 1, true);
+  sums.add("rewards/margins", seen.mean([&](int64_t row) { return reward(chosen, row) - reward(rejected, row); }));
 }
 
 void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums) {

@@ -9,11 +9,49 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <utility>
 
+#include "config/config.h"
 #include "ops/linear_log_prob/linear_log_prob.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {
+
+// An objective by settings of preferences, whose loss is a mean over the rows of a micro-batch; micro-batches of a step
+// count alike, as in TRL.
+class PreferenceObjective : public Objective {
+ public:
+  explicit PreferenceObjective(config::PreferenceSettings settings) : settings_(std::move(settings)) {}
+
+  [[nodiscard]] std::string_view name() const override { return settings_.name; }
+  [[nodiscard]] float scale(const StepTotals& step) const override {
+    return 1.0f / static_cast<float>(step.micro_batches);
+  }
+  // The loss, and then observe_rows().
+  void observe(const Observation& seen, MetricSums& sums) const final;
+
+ protected:
+  [[nodiscard]] const config::PreferenceSettings& settings() const { return settings_; }
+  virtual void observe_rows(const Observation& seen, MetricSums& sums) const = 0;
+
+ private:
+  config::PreferenceSettings settings_;
+};
+
+// One that compares two completions, which stand together in its only stream.
+class PairObjective : public PreferenceObjective {
+ public:
+  using PreferenceObjective::PreferenceObjective;
+
+  [[nodiscard]] int64_t sequences_per_row() const override { return 2; }
+  void check(const data::RowTable& rows) const override;
+  void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
+            std::span<const data::Piece> pieces) const final;
+
+ protected:
+  // Puts the sequences of a row behind what the batch holds, with the columns of its own.
+  virtual void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const = 0;
+};
 
 // The prompt and the completions of a row: those of a pair the chosen first.
 struct RowCompletions {
@@ -21,9 +59,6 @@ struct RowCompletions {
 };
 // REQUIRES: the rows have completions; of an unpaired row `second` is empty.
 [[nodiscard]] RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row);
-
-// Throws InputError where no row's completions differ; warns where some do not. REQUIRES: the rows are pairs.
-void check_pairs(const data::RowTable& rows);
 
 // Which tokens of a sequence are labels, but its first.
 enum class Learned { kCompletion, kAll };
@@ -33,6 +68,7 @@ void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std
 // The completion's tokens that something predicts: all but the first of a row without a prompt.
 [[nodiscard]] int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_t> completion);
 
+// What each token of a stream predicts.
 [[nodiscard]] LossColumn labels_column(int stream = 0);
 // Numbers, ones where they are measured.
 [[nodiscard]] LossColumn row_column(std::string_view name);
@@ -55,9 +91,8 @@ class CompletionScores {
 };
 
 // Means over the rows of a micro-batch, as TRL's trainers name them: rewards/chosen, rewards/rejected,
-// rewards/accuracies, rewards/margins. The rewards are f(row).
-void add_reward_metrics(const Observation& seen, const std::function<double(int64_t row)>& chosen,
-                        const std::function<double(int64_t row)>& rejected, MetricSums& sums);
+// rewards/accuracies, rewards/margins. A reward is `beta` times an observed value.
+void add_reward_metrics(const Observation& seen, double beta, size_t chosen, size_t rejected, MetricSums& sums);
 // A mean over the rows of an observed value.
 void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums);
 // A mean over tokens: the rows' sums of observed values over the rows' numbers of tokens, columns of the batch.

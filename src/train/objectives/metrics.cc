@@ -18,7 +18,7 @@ void MetricSums::add(std::string_view key, double mean, double weight, bool is_s
 void MetricSums::means(std::vector<Metric>& into) const {
   into.clear();
   for (const Sum& one : sums_)
-    if (one.weight > 0) into.push_back({one.key, one.key, one.sum / one.weight, one.is_share});
+    if (one.weight > 0) into.push_back({one.key, one.sum / one.weight, one.is_share});
 }
 
 void MetricSums::clear() {

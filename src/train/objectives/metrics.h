@@ -14,8 +14,7 @@ namespace spillway::train {
 
 // One number of a step or an evaluation. Its names are constants.
 struct Metric {
-  std::string_view key;    // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
-  std::string_view label;  // on the terminal
+  std::string_view key;  // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
   double value = 0;
   bool is_share = false;  // shown in percent
 };

@@ -11,7 +11,6 @@ ValueType f32_per_token(const Graph& graph, const ModelGraph&) { return {DType::
 ValueType f32_per_row(const Graph& graph, const ModelGraph&) {
   return {DType::kF32, {graph.axis(kRowAxis).capacity}, kRowAxis};
 }
-ValueType f32_scalar(const Graph&, const ModelGraph&) { return {DType::kF32, {1}}; }
 
 ValueId ObjectiveInputs::column(std::string_view name) const {
   const int stream = model_.columns.front().stream;

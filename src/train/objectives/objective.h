@@ -34,7 +34,6 @@ struct LossColumn {
 [[nodiscard]] ValueType f32_per_token(const Graph& graph, const ModelGraph& model);
 // One per row of the data, along the axis "rows". REQUIRES: the objective has rows.
 [[nodiscard]] ValueType f32_per_row(const Graph& graph, const ModelGraph& model);
-[[nodiscard]] ValueType f32_scalar(const Graph& graph, const ModelGraph& model);
 
 // A forward pass of its own before the one that is differentiated: it scores each row of a stream, by the weights in
 // training or by those that the reference keeps.
@@ -50,9 +49,13 @@ struct ScorePass {
 // What a pass or the loss reads, beside the model's outputs.
 class ObjectiveInputs {
  public:
-  ObjectiveInputs(const ModelGraph& model, std::span<const BatchColumn> columns) : model_(model), columns_(columns) {}
+  ObjectiveInputs(const ModelGraph& model, std::span<const BatchColumn> columns,
+                  ops::LossGradients gradients = ops::LossGradients::kNone)
+      : model_(model), columns_(columns), gradients_(gradients) {}
 
   [[nodiscard]] const ModelGraph& model() const { return model_; }
+  // What will be asked for of the loss.
+  [[nodiscard]] ops::LossGradients gradients() const { return gradients_; }
   // Of the stream that the model reads. REQUIRES: the objective has that column, or a pass that score.
   [[nodiscard]] ValueId column(std::string_view name) const;
   [[nodiscard]] ValueId score(std::string_view name) const;
@@ -63,6 +66,7 @@ class ObjectiveInputs {
  private:
   const ModelGraph& model_;
   std::span<const BatchColumn> columns_;
+  ops::LossGradients gradients_;
   std::vector<std::pair<std::string_view, ValueId>> scores_;
 };
 
@@ -100,9 +104,8 @@ class Objective {
   // Appends what a pass computes.
   [[nodiscard]] virtual std::vector<ValueId> append_scores(Builder& builder, const ScorePass& pass,
                                                            const ObjectiveInputs& inputs) const;
-  // `scale` is f32 [1], `gradients` what will be asked for. The gradient follows from the operations' own vjps.
-  [[nodiscard]] virtual Loss append(Builder& builder, const ObjectiveInputs& inputs, ValueId scale,
-                                    ops::LossGradients gradients) const = 0;
+  // `scale` is f32 [1]. The gradient follows from the operations' own vjps.
+  [[nodiscard]] virtual Loss append(Builder& builder, const ObjectiveInputs& inputs, ValueId scale) const = 0;
 
   // What a micro-batch's loss is scaled by, so that those of a step add up to its loss.
   [[nodiscard]] virtual float scale(const StepTotals& step) const = 0;

@@ -75,7 +75,10 @@ void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
 // The model's own of the stream, and the objective's that describe it; each once.
 void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, int stream) {
   const int64_t per_row = result_.objective->sequences_per_row();
-  if (per_row > 0) builder.add_axis("rows", options_.max_rows);
+  if (per_row > 0) {
+    const AxisId axis = builder.add_axis("rows", options_.max_rows);
+    SPILLWAY_CHECK(axis == kRowAxis, "the axis of rows is number {}", static_cast<int>(axis));
+  }
   const auto is_there = [&](std::string_view name) {
     return std::any_of(result_.columns.begin(), result_.columns.end(),
                        [&](const BatchColumn& c) { return c.column.name == name && c.stream == stream; });
@@ -101,9 +104,9 @@ AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGra
     }
   }
   result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
-  ObjectiveInputs inputs(model, result_.columns);
+  ObjectiveInputs inputs(model, result_.columns, gradients);
   for (const auto& [name, value] : scores_) inputs.add_score(name, value);
-  const Loss loss = objective.append(builder, inputs, result_.scale, gradients);
+  const Loss loss = objective.append(builder, inputs, result_.scale);
   result_.loss = loss.loss;
   result_.loss_result = builder.graph().results.size();
   result_.observed = loss.observed.size();

@@ -23,11 +23,10 @@ class Text final : public Objective {
     return {{{"labels", fill_typical_ids}, i32_per_token}};
   }
 
-  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
-                            ops::LossGradients gradients) const override {
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ModelGraph& model = in.model();
     const ops::CrossEntropy entropy =
-        ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"), scale, gradients);
+        ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"), scale, in.gradients());
     return {entropy.loss, {entropy.correct}};
   }
 
@@ -43,9 +42,9 @@ class Text final : public Objective {
   void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
     const double loss = sums.mean("loss");
     into.clear();
-    into.push_back({"loss", "eval_loss", loss});
-    into.push_back({"perplexity", "perplexity", std::exp(loss)});
-    into.push_back({kAccuracy, "token accuracy", sums.mean(kAccuracy), true});
+    into.push_back({"loss", loss});
+    into.push_back({"perplexity", std::exp(loss)});
+    into.push_back({kAccuracy, sums.mean(kAccuracy), true});
   }
 };
 

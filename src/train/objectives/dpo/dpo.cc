@@ -32,25 +32,14 @@ enum Observed : size_t {
   kCorrect
 };
 
-class Dpo final : public Objective {
+class Dpo final : public PairObjective {
  public:
-  explicit Dpo(config::PreferenceSettings settings) : settings_(std::move(settings)) {}
-
-  [[nodiscard]] std::string_view name() const override { return settings_.name; }
-  [[nodiscard]] int64_t sequences_per_row() const override { return 2; }
-  void check(const data::RowTable& rows) const override { check_pairs(rows); }
-
-  void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
-            std::span<const data::Piece> pieces) const override {
-    data::MicroBatch& batch = streams[0];
-    batch.clear();
-    for (const data::Piece& piece : pieces) add_pair(batch, completions_of(rows, piece));
-  }
+  using PairObjective::PairObjective;
 
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     std::vector<LossColumn> columns = {labels_column(), row_column(kChosenTokens), row_column(kRejectedTokens),
                                        row_column(kChosenPredicted), row_column(kRejectedPredicted)};
-    if (settings_.ld_alpha) columns.push_back(token_column(kTokenWeights));
+    if (settings().ld_alpha) columns.push_back(token_column(kTokenWeights));
     return columns;
   }
 
@@ -64,8 +53,7 @@ class Dpo final : public Objective {
     return {scores.sum(tokens, 0, weights), scores.sum(tokens, 1, weights)};
   }
 
-  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
-                            ops::LossGradients) const override {
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const CompletionScores scores(builder, in, 2);
     const ops::LogProb& tokens = scores.tokens();
     const ValueId weights = token_weights(in);
@@ -77,8 +65,8 @@ class Dpo final : public Objective {
                      .rejected_tokens = in.column(kRejectedTokens),
                      .chosen_text_tokens = in.column(kChosenPredicted)};
     pairs.chosen_text = weights == kNone ? pairs.chosen : scores.sum(tokens.log_prob, 0);
-    if (settings_.use_weighting) pairs.weight = pair_weight(builder, in, scores);
-    const ValueId loss = dpo::append_loss(builder, settings_, pairs);
+    if (settings().use_weighting) pairs.weight = pair_weight(builder, in, scores);
+    const ValueId loss = dpo::append_loss(builder, settings(), pairs);
     return {pw::mul(builder, loss, scale),
             {pairs.chosen, pairs.rejected, pw::sub(builder, pairs.chosen, pairs.ref_chosen),
              pw::sub(builder, pairs.rejected, pairs.ref_rejected), scores.sum(tokens.mean_logit, 0),
@@ -86,16 +74,8 @@ class Dpo final : public Objective {
              scores.sum(tokens.is_likeliest, 0)}};
   }
 
-  [[nodiscard]] float scale(const StepTotals& step) const override {
-    return 1.0f / static_cast<float>(step.micro_batches);
-  }
-
-  void observe(const Observation& seen, MetricSums& sums) const override {
-    const auto reward = [&](size_t ratio) {
-      return [&seen, ratio, beta = settings_.beta](int64_t row) { return beta * seen.number(ratio, row); };
-    };
-    sums.add("loss", seen.loss, static_cast<double>(seen.rows));
-    add_reward_metrics(seen, reward(kChosenRatio), reward(kRejectedRatio), sums);
+  void observe_rows(const Observation& seen, MetricSums& sums) const override {
+    add_reward_metrics(seen, settings().beta, kChosenRatio, kRejectedRatio, sums);
     add_row_mean(seen, "logps/chosen", kChosen, sums);
     add_row_mean(seen, "logps/rejected", kRejected, sums);
     add_token_mean(seen, "logits/chosen", {kChosenLogits}, {kChosenPredicted}, sums);
@@ -105,10 +85,10 @@ class Dpo final : public Objective {
   }
 
  private:
-  void add_pair(data::MicroBatch& batch, const RowCompletions& row) const {
+  void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const override {
+    const RowCompletions row = completions_of(rows, piece);
     add_sequence(batch, row.prompt, row.first);
     add_sequence(batch, row.prompt, row.second);
-    ++batch.rows;
     const auto number = [&](std::string_view column, int64_t value) {
       batch.column(column).push_back(static_cast<float>(value));
     };
@@ -116,7 +96,7 @@ class Dpo final : public Objective {
     number(kRejectedTokens, std::ssize(row.second));
     number(kChosenPredicted, predicted_tokens(row.prompt, row.first));
     number(kRejectedPredicted, predicted_tokens(row.prompt, row.second));
-    if (settings_.ld_alpha) add_weights(batch, row);
+    if (settings().ld_alpha) add_weights(batch, row);
   }
 
   // LD-DPO: tokens beyond the length of the shorter completion count less. A label's weight stands where it is
@@ -129,12 +109,12 @@ class Dpo final : public Objective {
       const int64_t length = std::ssize(row.prompt) + std::ssize(completion);
       const int64_t first = length - 1 - count;  // predicts the first label
       for (int64_t i = 0; i < length; ++i)
-        weights.push_back(i < first + shared ? 1.0f : static_cast<float>(*settings_.ld_alpha));
+        weights.push_back(i < first + shared ? 1.0f : static_cast<float>(*settings().ld_alpha));
     }
   }
 
   [[nodiscard]] ValueId token_weights(const ObjectiveInputs& in) const {
-    return settings_.ld_alpha ? in.column(kTokenWeights) : kNone;
+    return settings().ld_alpha ? in.column(kTokenWeights) : kNone;
   }
 
   // WPO (Zhou et al., 2024): how likely the policy holds the completions, against how likely it holds its own.
@@ -147,8 +127,6 @@ class Dpo final : public Objective {
     const ValueId both = pw::add(builder, mean(0, kChosenPredicted), mean(1, kRejectedPredicted));
     return pw::detach(builder, pw::exp(builder, both));
   }
-
-  config::PreferenceSettings settings_;
 };
 
 }  // namespace

@@ -25,14 +25,13 @@ constexpr int kRows = 0, kMismatched = 1;
 // In Loss::observed; the last is there where the loss has it.
 enum Observed : size_t { kScore, kRatio, kLogits, kEntropy, kKl };
 
-class Kto final : public Objective {
+class Kto final : public PreferenceObjective {
  public:
-  Kto(config::PreferenceSettings settings, int64_t sequence_len)
-      : settings_(std::move(settings)),
+  Kto(const config::PreferenceSettings& settings, int64_t sequence_len)
+      : PreferenceObjective(settings),
         sequence_len_(sequence_len),
-        has_kl_(settings_.losses.front().loss == config::PreferenceLoss::kKto) {}
+        has_kl_(settings.losses.front().loss == config::PreferenceLoss::kKto) {}
 
-  [[nodiscard]] std::string_view name() const override { return settings_.name; }
   [[nodiscard]] int64_t sequences_per_row() const override { return 1; }
   [[nodiscard]] int streams() const override { return has_kl_ ? 2 : 1; }
 
@@ -46,11 +45,12 @@ class Kto final : public Objective {
                         "expected completions that are wanted and others that are not, got {} rows, all {}; "
                         "correct the labels",
                         rows.size(), wanted == 0 ? "not wanted" : "wanted");
+    if (settings().desirable_weight == 0 || settings().undesirable_weight == 0) return;  // one side alone is meant
     constexpr double kMost = 4.0 / 3;
-    const double share = settings_.desirable_weight * static_cast<double>(wanted) /
-                         (settings_.undesirable_weight * static_cast<double>(others));
+    const double share = settings().desirable_weight * static_cast<double>(wanted) /
+                         (settings().undesirable_weight * static_cast<double>(others));
     if (share >= 0.995 && share <= kMost + 0.005) return;
-    const double even = settings_.undesirable_weight * static_cast<double>(others) / static_cast<double>(wanted);
+    const double even = settings().undesirable_weight * static_cast<double>(others) / static_cast<double>(wanted);
     log_warning("{} rows are wanted and {} are not: kto_desirable_weight from {:.2f} to {:.2f} would balance them",
                 wanted, others, even, kMost * even);
   }
@@ -96,8 +96,7 @@ class Kto final : public Objective {
   }
 
   // weight * (1 - sigmoid(beta sign (ratio - kl))), with a kl of 0 in apo_zero_unpaired.
-  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
-                            ops::LossGradients) const override {
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const CompletionScores scores(builder, in, 1);
     const ops::LogProb& tokens = scores.tokens();
     const ValueId policy = scores.sum(tokens.log_prob, 0), reference = in.score(kRefScores);
@@ -109,18 +108,13 @@ class Kto final : public Objective {
       loss.observed.push_back(kl);
     }
     const ValueId signed_gain = pw::mul(builder, gain, in.column(kSign));
-    const ValueId each = pw::sigmoid(builder, pw::affine(builder, signed_gain, -settings_.beta));
+    const ValueId each = pw::sigmoid(builder, pw::affine(builder, signed_gain, -settings().beta));
     const ValueId mean = ops::row_mean(builder, pw::mul(builder, each, in.column(kWeight)));
     loss.loss = pw::mul(builder, mean, scale);
     return loss;
   }
 
-  [[nodiscard]] float scale(const StepTotals& step) const override {
-    return 1.0f / static_cast<float>(step.micro_batches);
-  }
-
-  void observe(const Observation& seen, MetricSums& sums) const override {
-    sums.add("loss", seen.loss, static_cast<double>(seen.rows));
+  void observe_rows(const Observation& seen, MetricSums& sums) const override {
     sums.add("kl", has_kl_ ? seen.number(kKl) : 0);
     double rewards[2] = {};
     bool has[2] = {};
@@ -128,7 +122,7 @@ class Kto final : public Objective {
       const Label label{seen, wanted};
       has[wanted] = label.rows() > 0;
       if (!has[wanted]) continue;
-      rewards[wanted] = settings_.beta * label.mean(kRatio);
+      rewards[wanted] = settings().beta * label.mean(kRatio);
       sums.add(wanted ? "rewards/chosen" : "rewards/rejected", rewards[wanted]);
       sums.add(wanted ? "logps/chosen" : "logps/rejected", label.mean(kScore));
       if (label.tokens() > 0)
@@ -166,7 +160,7 @@ class Kto final : public Objective {
     add_sequence(batch, row.prompt, row.first);
     ++batch.rows;
     batch.column(kWeight).push_back(
-        static_cast<float>(wanted ? settings_.desirable_weight : settings_.undesirable_weight));
+        static_cast<float>(wanted ? settings().desirable_weight : settings().undesirable_weight));
     batch.column(kSign).push_back(wanted ? 1.0f : -1.0f);
     batch.column(kTokens).push_back(static_cast<float>(predicted_tokens(row.prompt, row.first)));
   }
@@ -177,7 +171,6 @@ class Kto final : public Objective {
     return pw::detach(builder, pw::relu(builder, ops::row_mean(builder, ratio)));
   }
 
-  config::PreferenceSettings settings_;
   int64_t sequence_len_;
   bool has_kl_;
 };

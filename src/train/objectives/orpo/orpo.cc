@@ -21,20 +21,9 @@ constexpr std::string_view kInCompletion =
 // In Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kText, kOdds, kRatio, kChosenLogits, kRejectedLogits };
 
-class Orpo final : public Objective {
+class Orpo final : public PairObjective {
  public:
-  explicit Orpo(config::PreferenceSettings settings) : settings_(std::move(settings)) {}
-
-  [[nodiscard]] std::string_view name() const override { return settings_.name; }
-  [[nodiscard]] int64_t sequences_per_row() const override { return 2; }
-  void check(const data::RowTable& rows) const override { check_pairs(rows); }
-
-  void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
-            std::span<const data::Piece> pieces) const override {
-    data::MicroBatch& batch = streams[0];
-    batch.clear();
-    for (const data::Piece& piece : pieces) add_pair(batch, completions_of(rows, piece));
-  }
+  using PairObjective::PairObjective;
 
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     return {labels_column(), row_column(kChosenTokens), row_column(kRejectedTokens), row_column(kTextTokens),
@@ -43,8 +32,7 @@ class Orpo final : public Objective {
 
   // TRL 1.16's ORPOTrainer: NLL of the chosen sequence, prompt included, over all its tokens of the micro-batch, minus
   // beta times the mean of log sigmoid(log odds ratio), of mean log-probabilities.
-  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
-                            ops::LossGradients) const override {
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const CompletionScores scores(builder, in, 2);
     const ops::LogProb& tokens = scores.tokens();
     const ValueId in_completion = in.column(kInCompletion);
@@ -59,22 +47,14 @@ class Orpo final : public Objective {
     const ValueId text = scores.sum(tokens.log_prob, 0);
     const ValueId nll = pw::affine(
         builder, pw::div(builder, ops::row_mean(builder, text), ops::row_mean(builder, in.column(kTextTokens))), -1);
-    const ValueId loss = pw::add(builder, nll, pw::affine(builder, ops::row_mean(builder, ratio), -settings_.beta));
+    const ValueId loss = pw::add(builder, nll, pw::affine(builder, ops::row_mean(builder, ratio), -settings().beta));
     return {pw::mul(builder, loss, scale),
             {chosen, rejected, text, log_odds, ratio, scores.sum(tokens.mean_logit, 0, in_completion),
              scores.sum(tokens.mean_logit, 1, in_completion)}};
   }
 
-  [[nodiscard]] float scale(const StepTotals& step) const override {
-    return 1.0f / static_cast<float>(step.micro_batches);
-  }
-
-  void observe(const Observation& seen, MetricSums& sums) const override {
-    const auto reward = [&](size_t value) {
-      return [&seen, value, beta = settings_.beta](int64_t row) { return beta * seen.number(value, row); };
-    };
-    sums.add("loss", seen.loss, static_cast<double>(seen.rows));
-    add_reward_metrics(seen, reward(kChosen), reward(kRejected), sums);
+  void observe_rows(const Observation& seen, MetricSums& sums) const override {
+    add_reward_metrics(seen, settings().beta, kChosen, kRejected, sums);
     add_row_mean(seen, "logps/chosen", kChosen, sums);
     add_row_mean(seen, "logps/rejected", kRejected, sums);
     add_token_mean(seen, "logits/chosen", {kChosenLogits}, {kChosenTokens}, sums);
@@ -86,10 +66,10 @@ class Orpo final : public Objective {
   }
 
  private:
-  static void add_pair(data::MicroBatch& batch, const RowCompletions& row) {
+  void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const override {
+    const RowCompletions row = completions_of(rows, piece);
     add_sequence(batch, row.prompt, row.first, Learned::kAll);
     add_sequence(batch, row.prompt, row.second);
-    ++batch.rows;
     for (const auto& [column, completion] : {std::pair{kChosenTokens, row.first}, {kRejectedTokens, row.second}}) {
       const int64_t predicted = predicted_tokens(row.prompt, completion);
       batch.column(column).push_back(static_cast<float>(predicted));
@@ -100,8 +80,6 @@ class Orpo final : public Objective {
     }
     batch.column(kTextTokens).push_back(static_cast<float>(std::ssize(row.prompt) + std::ssize(row.first) - 1));
   }
-
-  config::PreferenceSettings settings_;
 };
 
 }  // namespace

@@ -21,40 +21,17 @@ constexpr std::string_view kMargin = "margin";   // a number a row
 // In Loss::observed.
 enum Observed : size_t { kChosen, kRejected };
 
-class Reward final : public Objective {
+class Reward final : public PairObjective {
  public:
-  Reward(config::PreferenceSettings settings, std::optional<int32_t> padding)
-      : settings_(std::move(settings)), padding_(padding) {}
-
-  [[nodiscard]] std::string_view name() const override { return settings_.name; }
-  [[nodiscard]] int64_t sequences_per_row() const override { return 2; }
-  void check(const data::RowTable& rows) const override { check_pairs(rows); }
-
-  void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
-            std::span<const data::Piece> pieces) const override {
-    data::MicroBatch& batch = streams[0];
-    batch.clear();
-    for (const data::Piece& piece : pieces) {
-      const RowCompletions row = completions_of(rows, piece);
-      ++batch.rows;
-      batch.column(kMargin).push_back(std::bit_cast<float>(rows.value("margin", piece)));
-      for (const std::span<const int32_t> conversation : {row.first, row.second}) {
-        add_sequence(batch, {}, conversation);
-        std::vector<float>& is_last = batch.column(kIsLast);
-        const size_t begin = is_last.size();
-        is_last.resize(begin + conversation.size());
-        is_last[begin + last_token(conversation)] = 1;
-      }
-    }
-  }
+  Reward(const config::PreferenceSettings& settings, std::optional<int32_t> padding)
+      : PairObjective(settings), padding_(padding) {}
 
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     return {token_column(kIsLast), row_column(kMargin)};
   }
 
   // TRL 1.16's RewardTrainer: -log sigmoid(chosen - rejected - margin), and the square of their sum.
-  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale,
-                            ops::LossGradients) const override {
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ValueId scores =
         ops::matmul(builder, in.model().hidden, in.model().head, {.transpose_b = true, .out_dtype = DType::kF32});
     const auto score_of = [&](int64_t which) {
@@ -64,18 +41,14 @@ class Reward final : public Objective {
     const ValueId chosen = score_of(0), rejected = score_of(1);
     const ValueId lead = pw::sub(builder, pw::sub(builder, chosen, rejected), in.column(kMargin));
     ValueId loss = pw::affine(builder, ops::row_mean(builder, pw::log_sigmoid(builder, lead)), -1);
-    if (settings_.center_rewards_coefficient != 0) {
+    if (settings().center_rewards_coefficient != 0) {
       const ValueId square = ops::row_mean(builder, pw::square(builder, pw::add(builder, chosen, rejected)));
-      loss = pw::add(builder, loss, pw::affine(builder, square, settings_.center_rewards_coefficient));
+      loss = pw::add(builder, loss, pw::affine(builder, square, settings().center_rewards_coefficient));
     }
     return {pw::mul(builder, loss, scale), {chosen, rejected}};
   }
 
-  [[nodiscard]] float scale(const StepTotals& step) const override {
-    return 1.0f / static_cast<float>(step.micro_batches);
-  }
-
-  void observe(const Observation& seen, MetricSums& sums) const override {
+  void observe_rows(const Observation& seen, MetricSums& sums) const override {
     const auto chosen = [&](int64_t row) { return seen.number(kChosen, row); };
     const auto rejected = [&](int64_t row) { return seen.number(kRejected, row); };
     double least = chosen(0), most = chosen(0);
@@ -83,7 +56,6 @@ class Reward final : public Objective {
       least = std::min({least, chosen(row), rejected(row)});
       most = std::max({most, chosen(row), rejected(row)});
     }
-    sums.add("loss", seen.loss, static_cast<double>(seen.rows));
     sums.add("min_reward", least);
     sums.add("mean_reward", (seen.mean(chosen) + seen.mean(rejected)) / 2);
     sums.add("max_reward", most);
@@ -92,6 +64,18 @@ class Reward final : public Objective {
   }
 
  private:
+  void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const override {
+    const RowCompletions row = completions_of(rows, piece);
+    batch.column(kMargin).push_back(std::bit_cast<float>(rows.value("margin", piece)));
+    for (const std::span<const int32_t> conversation : {row.first, row.second}) {
+      add_sequence(batch, {}, conversation);
+      std::vector<float>& is_last = batch.column(kIsLast);
+      const size_t begin = is_last.size();
+      is_last.resize(begin + conversation.size());
+      is_last[begin + last_token(conversation)] = 1;
+    }
+  }
+
   [[nodiscard]] size_t last_token(std::span<const int32_t> ids) const {
     size_t last = ids.size() - 1;
     if (!padding_) return last;
@@ -99,7 +83,6 @@ class Reward final : public Objective {
     return last;
   }
 
-  config::PreferenceSettings settings_;
   std::optional<int32_t> padding_;
 };
 
