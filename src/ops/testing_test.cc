@@ -411,13 +411,19 @@ void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
     if (!built.gradients.empty()) check_gradients(test, built, run, rows);
   });
   const Run run(built.graph, built.numbers, {.rows = rows});
+  const auto check_bits = [&](int threads, bool in_place) {
+    CAPTURE(threads);
+    CAPTURE(in_place);
+    const bool same_bits = Run(built.graph, built.numbers, {threads, rows, in_place}) == run;
+    CHECK(same_bits);
+  };
+  if (rows != Rows{test.tokens, test.rows}) {  // some of the ways: what they find they find of all rows, too
+    check_bits(2, false);
+    check_bits(3, true);
+    return;
+  }
   for (const int threads : {1, 2, 3}) {
-    for (const bool in_place : {false, true}) {
-      CAPTURE(threads);
-      CAPTURE(in_place);
-      const bool same_bits = Run(built.graph, built.numbers, {threads, rows, in_place}) == run;
-      CHECK(same_bits);
-    }
+    for (const bool in_place : {false, true}) check_bits(threads, in_place);
   }
 }
 

@@ -21,6 +21,7 @@ struct Case {
   int64_t tokens, width, vocabulary;
   DType dtype = DType::kF32;
   double temperature = 1;
+  int64_t every = 0;  // of so many tokens one has a label; 0: two of three have
 };
 
 // What is known of each token's distribution; zeros without a label.
@@ -67,7 +68,10 @@ enum class Wanted { kLogProb, kEntropy, kBoth };
 
 OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
   Numbers labels = random_integers(c.tokens, 3, c.vocabulary);
-  for (size_t i = 0; i < labels.size(); i += 3) labels[i] = -100;
+  for (int64_t i = 0; i < c.tokens; ++i) {
+    const bool has_label = c.every == 0 ? i % 3 != 0 : i % c.every == 1;
+    if (!has_label) labels[static_cast<size_t>(i)] = -100;
+  }
   const bool is_bf16 = c.dtype == DType::kBF16;
   return {.tokens = c.tokens,
           .inputs = {{{c.dtype, {c.tokens, c.width}, kTokenAxis}, random_numbers(c.tokens * c.width, 1)},
@@ -102,7 +106,8 @@ TEST_CASE("log-probabilities, entropies and their gradients equal those in float
     check_operation(make_case({9, 6, 37, DType::kF32, 0.7}, wanted));
     check_operation(make_case({9, 8, 40, DType::kBF16}, wanted, false));
   }
-  check_operation(make_case({600, 3, 5}, Wanted::kBoth));  // several chunks on a GPU
+  check_operation(
+      make_case({.tokens = 600, .width = 3, .vocabulary = 5, .every = 20}, Wanted::kBoth));  // several chunks on a GPU
 }
 
 TEST_CASE("what metrics want of each token's distribution equals that in float64") {

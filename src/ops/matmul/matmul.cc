@@ -150,20 +150,18 @@ void vjp(VjpContext& context) {
                                 .out_dtype = context.gradient_dtype(i)};
     context.add(i, matmul(builder, left, right, options));
   };
-  // A result may be wider than what it is made of; products of the backward pass are of one dtype.
-  const ValueId narrow = context.wants(0) || context.wants(1) ? cast(builder, dy, context.input_type(0).dtype) : dy;
   if (context.wants(0)) {
     if (transpose_a) {
-      add_product(0, b, narrow, transpose_b, true);
+      add_product(0, b, dy, transpose_b, true);
     } else {
-      add_product(0, narrow, b, false, !transpose_b);
+      add_product(0, dy, b, false, !transpose_b);
     }
   }
   if (context.wants(1)) {
     if (transpose_b) {
-      add_product(1, narrow, a, true, transpose_a);
+      add_product(1, dy, a, true, transpose_a);
     } else {
-      add_product(1, a, narrow, !transpose_a, false);
+      add_product(1, a, dy, !transpose_a, false);
     }
   }
   if (context.wants(2)) add_cotangent(context, 2, dy);
