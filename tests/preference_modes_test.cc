@@ -102,6 +102,7 @@ TEST_CASE("what the reference says is the same with and without copies, before t
   };
   const std::vector<Way> ways = {
       {"dpo_sigmoid_lora", {{"lora_model_dir", "null"}}},  // a fresh adapter: the base without it
+      {"dpo_sigmoid_lora", {{"lora_model_dir", "null"}, {"bf16", "true"}}},
       {"kto_kto_lora", {{"lora_model_dir", "null"}}},
       {"dpo_sigmoid_lora", {{"lora_model_dir", "null"}, {"lora_modules_to_save", "[embed_tokens]"}}},
       {"dpo_sigmoid_full", {{"unfrozen_parameters", "[\"model.layers.1\", \"model.embed_tokens.weight$[3:40]\"]"}}}};

@@ -53,16 +53,20 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   const ValueId update = adapter_update(layer, x);
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
-  const bool joins_late = update != kNone && residual != kNone;
+  const bool joins_late = is_adapted(layer) && residual != kNone;
   const ValueId bias = layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
-  const ops::LinearOptions added_up{.addend = update != kNone ? update : residual, .bias = bias};
+  const ops::LinearOptions added_up{.addend = is_adapted(layer) ? update : residual, .bias = bias};
   const ValueId y = storage->linear(builder_, x, spec, parts, added_up);
   return joins_late ? ops::add(builder_, y, residual) : y;
 }
 
+bool Layers::is_adapted(const LinearLayer& layer) const {
+  return options_.lora && spillway::is_adapted(*options_.lora, layer.module);
+}
+
 // scale * B A dropout(x), where the module has an adapter.
 ValueId Layers::adapter_update(const LinearLayer& layer, ValueId x) {
-  if (!options_.lora || !is_adapted(*options_.lora, layer.module)) return kNone;
+  if (!is_adapted(layer) || options_.adapter_is_off) return kNone;
   const LoraOptions& lora = *options_.lora;
   const ValueId a = lora_weight(layer, ParameterRole::kLoraA);
   const ValueId b = lora_weight(layer, ParameterRole::kLoraB);

@@ -50,6 +50,7 @@ class Layers {
   [[nodiscard]] Builder& builder() { return builder_; }
 
  private:
+  [[nodiscard]] bool is_adapted(const LinearLayer& layer) const;
   ValueId adapter_update(const LinearLayer& layer, ValueId x);
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
 

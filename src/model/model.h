@@ -30,6 +30,8 @@ struct ModelOptions {
   // In full fine-tuning the weights that are trained, by their names; empty: all.
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
+  // The adapter is left out; everything else is computed as beside one of zeros, to the last bit.
+  bool adapter_is_off = false;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
   int stream = 0;                               // of the micro-batch, that the model reads
   // Weights, by their names, of which this pass reads frozen copies (Parameter::is_copy): they stay what they were at

@@ -48,7 +48,7 @@ ModelOptions reference_options(const config::Config& config, const Job& job) {
   for (const Parameter& p : parameters_of(*job.model, options)) {
     if (p.trained) options.copies.insert(p.name);
   }
-  if (config.adapter && config.adapter->model_dir.empty()) options.lora.reset();
+  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty();
   return options;
 }
 

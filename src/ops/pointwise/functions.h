@@ -117,6 +117,7 @@ void run_cpu(const KernelArgs& args);
 template <typename F>
 void run_cuda(const KernelArgs& args);
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a template has no parentheses around its name.
 #define SPILLWAY_POINTWISE_KERNELS(run)                  \
   template void run<Affine>(const KernelArgs& args);     \
   template void run<MinWith>(const KernelArgs& args);    \
@@ -134,5 +135,6 @@ void run_cuda(const KernelArgs& args);
   template void run<Div>(const KernelArgs& args);        \
   template void run<WhereBelow>(const KernelArgs& args); \
   template void run<WhereAbove>(const KernelArgs& args)
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace spillway::ops::pointwise
