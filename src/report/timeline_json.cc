@@ -42,7 +42,8 @@ struct Group {
 
 class TimelineWriter {
  public:
-  TimelineWriter(const Graph& graph, const Program& program) : graph_(graph), program_(program) {}
+  TimelineWriter(const Graph& graph, const Program& program)
+      : graph_(graph), program_(program), forward_(forward_of(graph)) {}
 
   // Nothing is merged across a stall of `timeline`.
   void keep_apart(const Timeline& timeline) {
@@ -114,8 +115,15 @@ class TimelineWriter {
     if (instruction.kind == Instruction::Kind::kCopy)
       return static_cast<int>(class_of_moved(graph_.value(instruction.inputs[0].value)));
     if (instruction.recompute) return kMemoryClasses + 2;
-    const Section& kind = graph_.sections[static_cast<size_t>(section)];
-    return kMemoryClasses + (kind.repeats == Repeats::kStep ? 3 : kind.recomputable ? 0 : 1);
+    if (graph_.sections[static_cast<size_t>(section)].repeats == Repeats::kStep) return kMemoryClasses + 3;
+    return kMemoryClasses + (section <= forward_ ? 0 : 1);
+  }
+
+  // The section that is differentiated; passes that only score stand before it, and are forward passes, too.
+  static int32_t forward_of(const Graph& graph) {
+    const auto is_forward = [](const Section& section) { return section.recomputable; };
+    const auto found = std::find_if(graph.sections.begin(), graph.sections.end(), is_forward);
+    return static_cast<int32_t>(found - graph.sections.begin());
   }
 
   [[nodiscard]] int64_t bytes_of(int32_t i) const {
@@ -137,6 +145,7 @@ class TimelineWriter {
 
   const Graph& graph_;
   const Program& program_;
+  int32_t forward_;
   std::vector<bool> after_stall_;
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_;  // by instruction
