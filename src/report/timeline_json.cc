@@ -1,5 +1,6 @@
 #include "report/timeline_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
