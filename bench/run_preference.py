@@ -11,7 +11,6 @@ times, so that they meet the same noise. Peak memory is the kernel's figure for 
 median step, the first two left out. Prints a table and writes every raw number to --out.
 """
 
-import argparse
 import json
 import os
 import random
@@ -19,7 +18,7 @@ import statistics
 import sys
 import tempfile
 
-from run_sft import HERE, ROOT, WARMUP_STEPS, run, write_results
+from run_sft import HERE, WARMUP_STEPS, argument_parser, run, run_in_turn, write_results
 
 PAIRS_PER_STEP, TOKENS = 2, 512
 WORDS = ("the of and to in is it that was for on are with as they be at one have this from or had by hot but some what there we can "
@@ -107,35 +106,19 @@ def print_table(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("--peer-python", help="python of a venv with bench/peers/requirements.txt; none: Spillway alone")
-    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
+    parser = argument_parser(__doc__, ["lora", "full", "precompute"], ["lora"], 6)
     parser.add_argument("--programs", nargs="+", choices=list(PROGRAMS), help="all, unless said otherwise")
-    parser.add_argument("--jobs", nargs="+", default=["lora"], choices=["lora", "full", "precompute"])
-    parser.add_argument("--dtypes", nargs="+", default=["f32", "bf16"], choices=["f32", "bf16"])
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--isa", help="limits Spillway to this instruction set")
-    parser.add_argument("--out", help="file for the raw numbers")
     args = parser.parse_args()
-
     names = [name for name in args.programs or PROGRAMS if name == "spillway" or args.peer_python]
-    results = []
+
+    def speed(result):
+        check_tokens(result)
+        return f"{pairs_per_second(result):.3f} pairs/s"
+
     with tempfile.TemporaryDirectory() as folder:
         rows = os.path.join(folder, "pairs.jsonl")
         write_pairs(rows, PAIRS_PER_STEP * args.steps)
-        for job in args.jobs:
-            for dtype in args.dtypes:
-                for _ in range(args.repeats):
-                    for name in names:
-                        load = os.getloadavg()[0]
-                        result = PROGRAMS[name](args, job, dtype, rows, tempfile.mkdtemp(dir=folder))
-                        result.update({"name": name, "job": job, "dtype": dtype, "load_before": load})
-                        check_tokens(result)
-                        results.append(result)
-                        print(f"{name} {job} {dtype}: {pairs_per_second(result):.3f} pairs/s, load was {load:.1f}", file=sys.stderr, flush=True)
+        results = run_in_turn(args, PROGRAMS, names, rows, folder, speed)
 
     print_table(results)
     write_results(args, results)

@@ -111,37 +111,46 @@ def print_table(results):
               f"| {result['losses'][0]:.4f}, {result['losses'][-1]:.4f} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def argument_parser(description, jobs, default_jobs, steps):
+    """What a bench of programs beside each other takes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--peer-python", help="python of a venv with bench/peers/requirements.txt; none: Spillway alone")
     parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
-    parser.add_argument("--jobs", nargs="+", default=["lora", "full"], choices=["lora", "full"])
+    parser.add_argument("--jobs", nargs="+", default=default_jobs, choices=jobs)
     parser.add_argument("--dtypes", nargs="+", default=["f32", "bf16"], choices=["f32", "bf16"])
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--isa", help="limits Spillway to this instruction set")
     parser.add_argument("--out", help="file for the raw numbers")
-    args = parser.parse_args()
+    return parser
 
+
+def run_in_turn(args, programs, names, rows, folder, speed):
+    """Runs each program on each job and dtype, one after the other, --repeats times. `speed` says a result in words."""
+    results = []
+    for job in args.jobs:
+        for dtype in args.dtypes:
+            for _ in range(args.repeats):
+                for name in names:
+                    load = os.getloadavg()[0]
+                    result = programs[name](args, job, dtype, rows, tempfile.mkdtemp(dir=folder))
+                    result.update({"name": name, "job": job, "dtype": dtype, "load_before": load})
+                    results.append(result)
+                    print(f"{name} {job} {dtype}: {speed(result)}, load was {load:.1f}", file=sys.stderr, flush=True)
+    return results
+
+
+def main():
+    args = argument_parser(__doc__, ["lora", "full"], ["lora", "full"], 8).parse_args()
     with open(os.path.join(args.model, "config.json"), encoding="utf-8") as file:
         vocabulary = json.load(file)["vocab_size"]
     names = [name for name in PROGRAMS if name != "trl" or args.peer_python]
-    results = []
     with tempfile.TemporaryDirectory() as folder:
         rows = os.path.join(folder, "rows.jsonl")
         write_rows(rows, ROWS_PER_STEP * args.steps, vocabulary)
-        for job in args.jobs:
-            for dtype in args.dtypes:
-                for _ in range(args.repeats):
-                    for name in names:
-                        load = os.getloadavg()[0]
-                        result = PROGRAMS[name](args, job, dtype, rows, tempfile.mkdtemp(dir=folder))
-                        result.update({"name": name, "job": job, "dtype": dtype, "load_before": load})
-                        results.append(result)
-                        print(f"{name} {job} {dtype}: {tokens_per_second(result):.0f} tokens/s, load was {load:.1f}",
-                              file=sys.stderr, flush=True)
+        results = run_in_turn(args, PROGRAMS, names, rows, folder, lambda result: f"{tokens_per_second(result):.0f} tokens/s")
 
     print_table(results)
     write_results(args, results)
