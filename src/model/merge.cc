@@ -144,9 +144,7 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
 std::optional<int64_t> padding_of(const fs::path& adapter, const fs::path& model) {
   const fs::path& folder = fs::exists(adapter / "tokenizer.json") ? adapter : model;
   if (!fs::exists(folder / "tokenizer.json")) return {};
-  const text::Tokenizer tokenizer = text::Tokenizer::load(folder, {});
-  const auto pad = tokenizer.pad_id();
-  return pad ? pad : tokenizer.eos_id();
+  return text::Tokenizer::load(folder, {}).fill_id();
 }
 
 }  // namespace

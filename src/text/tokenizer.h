@@ -104,6 +104,11 @@ class Tokenizer {
   [[nodiscard]] std::optional<int32_t> bos_id() const;
   [[nodiscard]] std::optional<int32_t> eos_id() const;
   [[nodiscard]] std::optional<int32_t> pad_id() const;
+  // What programs that pad fill batches with: the padding token, or else the end token, as TRL has it.
+  [[nodiscard]] std::optional<int32_t> fill_id() const {
+    const std::optional<int32_t> pad = pad_id();
+    return pad ? pad : eos_id();
+  }
   [[nodiscard]] std::optional<int32_t> unk_id() const;
   [[nodiscard]] std::string bos_token() const;
   [[nodiscard]] std::string eos_token() const;

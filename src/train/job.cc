@@ -56,14 +56,6 @@ bool trains_score(const config::Config& config) {
   return config.preference && config.preference->kind == config::PreferenceKind::kReward;
 }
 
-// What fills a batch of other programs up, and so what a classifier does not take for a text's last token: TRL's
-// choice.
-std::optional<int32_t> padding_of(const config::TokenizerSettings& settings) {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(settings.folder, settings.special_tokens);
-  const auto pad = tokenizer.pad_id();
-  return pad ? pad : tokenizer.eos_id();
-}
-
 // A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
 void save_score(config::AdapterSettings& adapter, const Model& model) {
   std::vector<std::string>& saved = adapter.modules_to_save;
@@ -80,7 +72,7 @@ void save_score(config::AdapterSettings& adapter, const Model& model) {
 // A reward model has a score for a head, whatever its base has; all else predicts tokens.
 void take_score(const config::Config& config, Job& job) {
   if (trains_score(config)) {
-    job.padding = padding_of(config.tokenizer);
+    job.padding = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens).fill_id();
     job.model = job.model->with_score(job.padding);
     if (job.config.adapter) save_score(*job.config.adapter, *job.model);
   } else {
