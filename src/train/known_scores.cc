@@ -72,15 +72,14 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   add("config.json", job.model->config_json(job.config.model.base_model));
   if (job.config.adapter && !job.config.adapter->model_dir.empty())
     add("adapter", content_of(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
-  // Numbers of steps and rates do not matter, but everything that changes what is computed does.
-  const bool has_streams = job.graph.objective->streams() > 1;
-  for (const auto& [name, value] : settings_of(job, {})) {
-    const bool is_of_scores = name.starts_with("load_in") || name.starts_with("bnb_") || name.starts_with("llm_int8") ||
-                              name.starts_with("lora_alpha") || name == "peft_use_rslora" || name == "bf16" ||
-                              name == "sequence_len" || name == "dpo_ld_alpha" || name == "rl" ||
-                              (has_streams && name == "micro_batch_size");
-    if (is_of_scores) add(name, value);
-  }
+  for (const auto& [name, value] : forward_settings_of(job)) add(name, value);
+  const config::PreferenceSettings& preference = *job.config.preference;
+  add("rl", preference.name);
+  if (preference.ld_alpha) add("ld_alpha", fmt::format("{}", *preference.ld_alpha));
+  add("sequence_len", fmt::format("{}", job.config.batches.sequence_len));
+  // Rows of further streams are made of those of a micro-batch.
+  if (job.graph.objective->streams() > 1)
+    add("micro_batch_size", fmt::format("{}", job.config.batches.micro_batch_size));
   add("training", data.training.checksum());
   add("validation", data.validation.empty() ? "" : data.validation.checksum());
   for (const std::string_view name : score_names(*job.graph.objective)) add("score", name);

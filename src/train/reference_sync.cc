@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "io/convert.h"
+#include "train/state.h"
 
 namespace spillway::train {
 namespace {
@@ -45,17 +46,6 @@ class MixedCopy {
   std::vector<float> weights_ = std::vector<float>(kScratch), mixed_ = std::vector<float>(kScratch);
 };
 
-// The most exact that there is of a trained weight: its master, slice by slice, or itself.
-void read_policy(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
-                 const ValueStore::Visitor& use) {
-  if (t.slices.front().master == kNone) return store.read(t.weight, use);
-  int64_t begin = 0;
-  for (const StateSlice& slice : t.slices) {
-    store.read(slice.master, [&](const TensorView& piece, int64_t first) { use(piece, begin + first); });
-    begin += training.graph.value(slice.master).type.shape.elems();
-  }
-}
-
 }  // namespace
 
 void sync_reference(const TrainingGraph& training, double alpha, ValueStore& store) {
@@ -63,8 +53,8 @@ void sync_reference(const TrainingGraph& training, double alpha, ValueStore& sto
     const Parameter* copy = training.objective.copies.find(training.parameter_of(t).name);
     if (copy == nullptr) continue;
     MixedCopy mixed(*copy, store);
-    read_policy(training, t, store,
-                [&](const TensorView& piece, int64_t first) { mixed.mix(piece, first, static_cast<float>(alpha)); });
+    read_exact(training, t, store,
+               [&](const TensorView& piece, int64_t first) { mixed.mix(piece, first, static_cast<float>(alpha)); });
     mixed.write(*copy, store);
   }
 }

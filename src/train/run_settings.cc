@@ -108,15 +108,20 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
 
 }  // namespace
 
-RunSettings settings_of(const Job& job, const TrainingLength& length) {
+RunSettings forward_settings_of(const Job& job) {
   RunSettings settings;
   add_adapter(settings, job);
   add_quantisation(settings, job.config.quantisation);
+  settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);
+  return settings;
+}
+
+RunSettings settings_of(const Job& job, const TrainingLength& length) {
+  RunSettings settings = forward_settings_of(job);
   add_preference(settings, job.config.preference);
   add_batches(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);
-  settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);
   return settings;
 }
 

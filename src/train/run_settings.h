@@ -15,6 +15,9 @@ namespace spillway::train {
 using RunSettings = std::map<std::string, std::string>;
 [[nodiscard]] RunSettings settings_of(const Job& job, const TrainingLength& length);
 
+// Those of them that a forward pass depends on: the adapter, the base's storage, the precision.
+[[nodiscard]] RunSettings forward_settings_of(const Job& job);
+
 // One warning a value that is now another. `where` names what has the old ones.
 void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where);
 

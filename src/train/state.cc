@@ -97,12 +97,15 @@ void write_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore
     store.write(part.value, [&](const TensorView& piece, int64_t first) { fill(piece, part.first_elem + first); });
   }
 }
+void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& use) {
+  for (const StateTensor::Part& part : tensor.parts) {
+    store.read(part.value, [&](const TensorView& piece, int64_t first) { use(piece, part.first_elem + first); });
+  }
+}
 template <typename Writer>
 void append_tensor(Writer& writer, const std::string& name, ValueStore& store, const StateTensor& tensor) {
-  for (const StateTensor::Part& part : tensor.parts) {
-    store.read(part.value,
-               [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); });
-  }
+  read_tensor(store, tensor,
+              [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); });
 }
 
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
@@ -205,6 +208,11 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
 }
 
 }  // namespace
+
+void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                const ValueStore::Visitor& use) {
+  read_tensor(store, exact_tensor(training, t), use);
+}
 
 InitialState::InitialState(const Job& job) : InitialState(job, parameters_of(*job.model, job.graph.model)) {}
 

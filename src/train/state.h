@@ -36,6 +36,10 @@ class InitialState {
   std::unique_ptr<SafetensorsFolder> adapter_;
 };
 
+// Reads the most exact copy of a trained weight, whole and in order: its f32 master, or itself.
+void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                const ValueStore::Visitor& use);
+
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
 // with the tokenizer's files and a model card, into a folder that exists. Returns the sums of the weights.
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,

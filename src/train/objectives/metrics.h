@@ -12,7 +12,7 @@
 
 namespace spillway::train {
 
-// One number of a step or an evaluation. Its names are constants.
+// One number of a step or an evaluation. The key is a constant.
 struct Metric {
   std::string_view key;  // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
   double value = 0;

@@ -46,13 +46,13 @@ class Kto final : public PreferenceObjective {
                         "correct the labels",
                         rows.size(), wanted == 0 ? "not wanted" : "wanted");
     if (settings().desirable_weight == 0 || settings().undesirable_weight == 0) return;  // one side alone is meant
-    constexpr double kMost = 4.0 / 3;
+    constexpr double kMaxShare = 4.0 / 3;
     const double share = settings().desirable_weight * static_cast<double>(wanted) /
                          (settings().undesirable_weight * static_cast<double>(others));
-    if (share >= 0.995 && share <= kMost + 0.005) return;
+    if (share >= 0.995 && share <= kMaxShare + 0.005) return;
     const double even = settings().undesirable_weight * static_cast<double>(others) / static_cast<double>(wanted);
     log_warning("{} rows are wanted and {} are not: kto_desirable_weight from {:.2f} to {:.2f} would balance them",
-                wanted, others, even, kMost * even);
+                wanted, others, even, kMaxShare * even);
   }
 
   // TRL pairs each prompt with the completion before its own, among the rows that are read together: those of a
