@@ -131,6 +131,8 @@ TEST_CASE("kto reads rows in file order where nothing else is said, others shuff
   const std::string unpaired =
       "rl: kto\nmicro_batch_size: 4\ndpo_loss_type: [apo_zero_unpaired]\ngroup_by_length: true\n";
   CHECK(load(unpaired).config.data.batches.order == data::RowOrder::kGroupedByLength);
+  CHECK(load("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\ndpo_loss_type: apo_zero_unpaired\n")
+            .config.data.evaluation_batches.rows == 1);
   // Rows lend each other completions within a micro-batch, in an evaluation as in training.
   CHECK(load("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\n").config.data.evaluation_batches.rows == 4);
 }

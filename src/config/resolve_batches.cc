@@ -97,11 +97,12 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
                   .seed = static_cast<uint64_t>(keys.seed)};
   if (packs(keys)) data.batches.packing = strategy;
   data.evaluation_batches = data.batches;
-  // KTO's rows lend each other their completions within a micro-batch, which has to be that of training, as in TRL.
-  const bool lends = keys.rl == Rl::kKto;
-  if (lends) r.ignore("eval_batch_size", "an evaluation of kto has the micro-batches of training");
-  if (!lends)
+  // Such rows stay in the micro-batches of training, as in TRL.
+  if (lends_completions(keys)) {
+    r.ignore("eval_batch_size", "an evaluation of kto has the micro-batches of training");
+  } else {
     data.evaluation_batches.rows = std::min(data.batches.rows, keys.eval_batch_size.value_or(data.batches.rows));
+  }
   data.evaluation_batches.order = data::RowOrder::kFile;
   data.evaluation_batches.packing.reset();
   if (keys.eval_sample_packing.value_or(packs(keys))) data.evaluation_batches.packing = strategy;

@@ -265,7 +265,7 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
     settings.precompute_ref_log_probs = keys.precompute_ref_log_probs;
   if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) settings.sync = sync_of(r);
   check_losses(r, settings);
-  if (use == ConfigUse::kTrain && has_loss(settings, Loss::kKto)) check_mismatched(r);
+  if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);
   if (keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
     r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL");
   return settings;

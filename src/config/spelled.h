@@ -205,6 +205,10 @@ struct Spelled {
 
 // What the rows of the config's objective (`rl`, `reward_model`) are.
 [[nodiscard]] data::Objective objective_of(const Spelled& keys);
+// Whether rows lend each other their completions: of kto, but for the loss that estimates no KL.
+[[nodiscard]] inline bool lends_completions(const Spelled& keys) {
+  return keys.rl == Rl::kKto && (keys.dpo_loss_type.empty() || keys.dpo_loss_type.front() == "kto");
+}
 // Whether the config trains by preferences: `rl` or `reward_model`.
 [[nodiscard]] inline bool has_preferences(const Spelled& keys) { return keys.rl != Rl::kNone || keys.reward_model; }
 

@@ -5,14 +5,14 @@
 namespace spillway {
 
 void MetricCurve::add(int64_t step, double value) {
-  if (bins_.empty()) bins_.reserve(kMost);
+  if (bins_.empty()) bins_.reserve(kMaxPoints);
   if (bins_.empty() || bins_.back().count == width_) {
-    if (bins_.size() == kMost) {  // two become one
-      for (size_t i = 0; i < kMost / 2; ++i) {
+    if (bins_.size() == kMaxPoints) {  // two become one
+      for (size_t i = 0; i < kMaxPoints / 2; ++i) {
         const Bin &a = bins_[2 * i], &b = bins_[2 * i + 1];
         bins_[i] = {b.step, a.count + b.count, a.sum + b.sum};
       }
-      bins_.resize(kMost / 2);
+      bins_.resize(kMaxPoints / 2);
       width_ *= 2;
     }
     bins_.emplace_back();

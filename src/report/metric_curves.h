@@ -8,11 +8,11 @@
 
 namespace spillway {
 
-// A curve of at most kMost points, however long the run: each is the mean over a run of steps, at the last of them. A
-// point more takes no memory beyond that of the first kMost.
+// A curve of at most kMaxPoints points, however long the run: each is the mean over a run of steps, at the last of
+// them. A point more takes no memory beyond that of the first kMaxPoints.
 class MetricCurve {
  public:
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMaxPoints = 1024;
   struct Point {
     int64_t step = 0;
     double value = 0;

@@ -12,8 +12,8 @@ TEST_CASE("a curve of a metric has every step while they are few, and means over
   CHECK(curve.points()[7].value == 8);
   for (int64_t step = 1025; step <= 5000; ++step) curve.add(step, static_cast<double>(step));
   const auto points = curve.points();
-  CHECK(points.size() <= MetricCurve::kMost);
-  CHECK(points.size() >= MetricCurve::kMost / 2);
+  CHECK(points.size() <= MetricCurve::kMaxPoints);
+  CHECK(points.size() >= MetricCurve::kMaxPoints / 2);
   int64_t before = 0;
   for (const MetricCurve::Point& point : points) {
     // The mean of the numbers before + 1, ..., step.

@@ -160,10 +160,10 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
 
 // Transformers takes two where nothing is said.
 void check_labels(const JsonField& json) {
-  constexpr int64_t kUsual = 2, kMost = 1 << 20;
+  constexpr int64_t kDefault = 2, kMax = 1 << 20;
   const JsonField names = json["id2label"];
   const int64_t labels =
-      names.is_null() ? json["num_labels"].integer_or(kUsual, 1, kMost) : std::ssize(names.members());
+      names.is_null() ? json["num_labels"].integer_or(kDefault, 1, kMax) : std::ssize(names.members());
   if (labels == 1) return;
   throw input_error(json.where(), "expected a classifier of one label, which is a score, got {}; use a reward model",
                     labels);
