@@ -15,6 +15,7 @@ namespace spillway::data {
 using Json = nlohmann::ordered_json;
 
 RowTable rows_that_fit(const RowTable& rows, const RowOptions& options) {
+  if (has_completions(options.objective)) return rows;  // never packed, so that one rule made them
   const LengthRule rule = length_rule(options);
   std::vector<int64_t> fitting;
   for (int64_t i = 0; i < rows.size(); ++i) {

@@ -47,6 +47,22 @@ TEST_CASE("rows for evaluation follow the rule of its own packing") {
   CHECK(alone <= 8);
 }
 
+TEST_CASE("pairs that are kept for evaluation are as many as were asked for") {
+  const TemporaryFolder folder;
+  const std::string rows = (folder.path() / "rows.jsonl").string();
+  std::string lines;
+  for (int i = 0; i < 9; ++i)
+    lines += fmt::format("{{\"prompt\": \"a{}\", \"chosen\": \"b\", \"rejected\": \"c\"}}\n", i);
+  write_file(rows, lines);
+  data::DataSettings settings;
+  settings.datasets.emplace_back().path = rows;
+  settings.rows.objective = data::Objective::kPairs;
+  settings.val_set_size = 5;
+  const TrainingData data = load(settings, 500);
+  CHECK(data.validation.size() == 5);  // whatever stands where rows of text have their labels
+  CHECK(data.training.size() == 4);
+}
+
 TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids are") {
   const TemporaryFolder folder;
   const std::string rows = (folder.path() / "rows.jsonl").string();
