@@ -10,8 +10,8 @@ namespace spillway::rewards {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr double kEpsilon = 1e-4;    // added to deviations
-constexpr double kZeroStd = 1e-8;    // torch.isclose's distance from 0
+constexpr double kEpsilon = 1e-4;  // added to deviations
+constexpr double kZeroStd = 1e-8;  // torch.isclose's distance from 0
 
 // Of the numbers among `values`; the deviation with n - 1 (Bessel).
 struct Statistics {

@@ -52,8 +52,8 @@ struct GroupedAdvantages {
 struct LeaveOneOutAdvantages {
   std::optional<std::pair<double, double>> clip_range;  // of the summed rewards, before the KL
   double beta = 0;                                      // rewards lose beta x kl
-  std::span<const double> kl;                           // f64[completions], sums over tokens; may be empty where beta is 0
-  bool normalize = false;                               // over the round
+  std::span<const double> kl;  // f64[completions], sums over tokens; may be empty where beta is 0
+  bool normalize = false;      // over the round
 };
 
 struct Advantages {

@@ -44,16 +44,6 @@ void check_value(const RewardEntry& entry, const BuiltinArgument& declared, cons
                     declared.most, said.name, *number);
 }
 
-// The text of a completion, whichever form it has.
-const std::string& text_of(const Json& completion) {
-  if (completion.is_string()) return completion.get_ref<const std::string&>();
-  if (completion.is_array() && !completion.empty() && completion[0].is_object()) {
-    const auto content = completion[0].find("content");
-    if (content != completion[0].end() && content->is_string()) return content->get_ref<const std::string&>();
-  }
-  throw input_error("completions", "expected a text or a list of messages with texts, got something else; correct it");
-}
-
 // A function of one completion.
 template <typename Score>
 class ByCompletion final : public RewardFunction {
@@ -153,9 +143,19 @@ double number_argument(const RewardEntry& entry, std::string_view name) {
   return find_declared(entry, *find_builtin(entry.name), name).otherwise;
 }
 
+const std::string& text_of(const Json& completion) {
+  if (completion.is_string()) return completion.get_ref<const std::string&>();
+  if (completion.is_array() && !completion.empty() && completion[0].is_object()) {
+    const auto content = completion[0].find("content");
+    if (content != completion[0].end() && content->is_string()) return content->get_ref<const std::string&>();
+  }
+  throw input_error("completions", "expected a text or a list of messages with texts, got something else; correct it");
+}
+
 std::unique_ptr<RewardFunction> make_builtin(const RewardEntry& entry) {
   if (entry.name == "think_format_reward")
-    return by_completion([](const RewardInput& input, size_t i) { return think_format(text_of(input.completions[i])); });
+    return by_completion(
+        [](const RewardInput& input, size_t i) { return think_format(text_of(input.completions[i])); });
   if (entry.name == "get_soft_overlong_punishment") {
     const double longest = number_argument(entry, "max_completion_len");
     const double cache = number_argument(entry, "soft_punish_cache");

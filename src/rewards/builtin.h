@@ -44,4 +44,7 @@ void check_arguments(const RewardEntry& entry);
 // REQUIRES: a builtin that is not in_python, with arguments that check_arguments() was content with.
 [[nodiscard]] std::unique_ptr<RewardFunction> make_builtin(const RewardEntry& entry);
 
+// The text of a completion: itself, or that of its first message. Throws InputError for what has none.
+[[nodiscard]] const std::string& text_of(const Json& completion);
+
 }  // namespace spillway::rewards

@@ -29,14 +29,16 @@ std::string next_line(ChildProcess& process, const Asked& asked) {
   ChildProcess::Read read = process.read_line(asked.timeout_seconds, kMostAnswerBytes);
   if (read.outcome == Outcome::kLine) return std::move(read.line);
   if (read.outcome == Outcome::kLate)
-    throw input_error("trl.reward_timeout", "expected an answer from {} within {} s, got none; raise the key or make it faster",
+    throw input_error("trl.reward_timeout",
+                      "expected an answer from {} within {} s, got none; raise the key or make it faster",
                       asked.function, asked.timeout_seconds);
   if (read.outcome == Outcome::kTooLong)
     throw input_error(kWhere, "expected an answer of at most {} MiB from {}, got more; log less",
                       kMostAnswerBytes >> 20, asked.function);
   const ChildProcess::End end = process.end();
   if (end.signal != 0)
-    throw machine_error(kWhere, "expected an answer from {}, got none: it {}; see what ended it, such as a lack of memory",
+    throw machine_error(kWhere,
+                        "expected an answer from {}, got none: it {}; see what ended it, such as a lack of memory",
                         asked.function, end.text);
   throw input_error(kWhere, "expected an answer from {}, got none: it {}; see what it says above", asked.function,
                     end.text);
@@ -126,7 +128,8 @@ std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {
     const Json json = parse_line(next_line(process_, {likely, timeout_seconds_}), likely, kWhere);
     const auto said = json.is_object() ? json.find("id") : json.end();
     int64_t id = *open.begin();
-    if (said != json.end() && said->is_number_integer() && open.contains(said->get<int64_t>())) id = said->get<int64_t>();
+    if (said != json.end() && said->is_number_integer() && open.contains(said->get<int64_t>()))
+      id = said->get<int64_t>();
     const auto at = static_cast<size_t>(id - first);
     const std::string& name = functions_[at].key;
     process_.set_label(name);

@@ -77,8 +77,8 @@ class AnswerReader {
     const double value = item.is_number() ? item.get<double>() : std::numeric_limits<double>::infinity();
     // Rewards are f32 from here on, as TRL's.
     if (std::isfinite(static_cast<float>(value))) return value;
-    throw bad("a finite number or None", fmt::format("{} for completion {} of {}", shown(item), index + 1, completions_),
-              "correct the function");
+    throw bad("a finite number or None",
+              fmt::format("{} for completion {} of {}", shown(item), index + 1, completions_), "correct the function");
   }
 
   size_t completions_;

@@ -40,7 +40,9 @@ void check_entry(const RewardEntry& entry, const ModelRewardFactory& make_model)
 
 std::vector<std::string> names_of(std::span<const RewardEntry> entries) {
   std::vector<std::string> names;
-  const auto is_taken = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto is_taken = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (const RewardEntry& entry : entries) {
     const std::string plain = plain_name(entry);
     std::string name = plain;
