@@ -21,8 +21,9 @@ namespace {
 using rewards::Json;
 
 constexpr CommandFlag kFlags[] = {
-    {"--lines", "FILE.jsonl", "completions, a JSON object a line: prompt, completion (texts or lists of messages), perhaps "
-                              "completion_ids, and any other columns"},
+    {"--lines", "FILE.jsonl",
+     "completions, a JSON object a line: prompt, completion (texts or lists of messages), perhaps "
+     "completion_ids, and any other columns"},
     {"--json-lines", "", "print a JSON object for each: rewards by name, their weighted sum, and what functions log"}};
 constexpr std::string_view kExamples[] = {
     "spillway rewards config.yml --lines completions.jsonl --json-lines",
@@ -115,7 +116,9 @@ void print_lines(std::span<const std::string> names, std::span<const rewards::Re
       said[names[function]] = reward ? Json(*reward) : Json();
       for (const auto& [column, values] : outputs[function].extra.items()) extra[column] = values[i];
     }
-    fmt::print("{}\n", json_text(Json{{"rewards", std::move(said)}, {"reward", number_or_null(sums[i])}, {"extra", std::move(extra)}}));
+    fmt::print("{}\n",
+               json_text(Json{
+                   {"rewards", std::move(said)}, {"reward", number_or_null(sums[i])}, {"extra", std::move(extra)}}));
   }
 }
 

@@ -15,7 +15,8 @@ std::vector<KeySection> reward_sections() {
           .alias({"reward_timeout"})
           .above(0)
           .most(1e6),
-      key<&Spelled::reward_python>("trl.reward_python", "the interpreter of Python functions: a name on PATH, or a path")
+      key<&Spelled::reward_python>("trl.reward_python",
+                                   "the interpreter of Python functions: a name on PATH, or a path")
           .alias({"reward_python"}),
   };
   return {section};

@@ -150,6 +150,13 @@ ChildProcess::~ChildProcess() {
   close_file(err_);
 }
 
+void ChildProcess::set_label(const std::string& label) {
+  if (label == label_) return;
+  show(errors_);  // half a line is whose it was
+  errors_.clear();
+  label_ = label;
+}
+
 void ChildProcess::send(std::string_view text) {
   to_write_.erase(0, written_);
   written_ = 0;

@@ -21,7 +21,7 @@ class ChildProcess {
   ChildProcess(ChildProcess&&) = delete;
 
   // What its standard error is shown behind from now on, line by line.
-  void set_label(std::string label) { label_ = std::move(label); }
+  void set_label(const std::string& label);
 
   // Puts text into the queue for its standard input; read_line() writes it.
   void send(std::string_view text);
