@@ -27,7 +27,7 @@ constexpr CommandFlag kFlags[] = {
     {"--json-lines", "", "print a JSON object for each: rewards by name, their weighted sum, and what functions log"}};
 constexpr std::string_view kExamples[] = {
     "spillway rewards config.yml --lines completions.jsonl --json-lines",
-    "spillway rewards config.yml --lines completions.jsonl --json-lines --trl.reward_funcs rewards.my_func"};
+    "spillway rewards config.yml --lines completions.jsonl --json-lines --reward_funcs my.score"};
 constexpr ConfigCommand kCommand = {
     "rewards", "Shows what a config's reward functions say of completions that exist; reads no weights.", kFlags,
     kExamples};

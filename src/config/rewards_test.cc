@@ -71,9 +71,9 @@ TEST_CASE("the keys of rewards stand in trl: or at top level, and one function n
 }
 
 TEST_CASE("functions can be tried with a config that cannot be trained") {
-  const LoadedConfig loaded = load_config(
-      "base_model: ./m\nrl: grpo\ntrl: {reward_funcs: [a.b], num_generations: 4}\nlearning_rate: x\n", "c.yml", {},
-      ConfigUse::kRewards);
+  const LoadedConfig loaded =
+      load_config("base_model: ./m\nrl: grpo\ntrl: {reward_funcs: [a.b], num_generations: 4}\nlearning_rate: x\n",
+                  "c.yml", {}, ConfigUse::kRewards);
   CHECK(loaded.config.tokenizer.folder == "./m");
   CHECK(loaded.config.rewards->functions.size() == 1);
 }
@@ -90,19 +90,23 @@ TEST_CASE("entries and weights that cannot be meant are named") {
       {"reward_funcs: [a..b]", "module.function, ./FOLDER or {exec: program}, got 'a..b'; write one of these"},
       {"reward_funcs: [1a.b]", "got '1a.b'; write one of these"},
       {"reward_funcs: [a.b.]", "got 'a.b.'; write one of these"},
-      {"reward_funcs: [[a.b]]", "expected a function's name, {name: ...} or {exec: ...}, got a list; write one"},
-      {"reward_funcs: [{nam: a.b}]", "expected a function's name, {name: ...} or {exec: ...}, got a mapping; write one"},
-      {"reward_funcs: [{name: a.b, x: 1}]", "expected arguments of a function that TRL brings, got some of 'a.b'; remove x"},
+      {"reward_funcs: [[a.b]]", "expected a function's name, {name: ...} or {exec: ...}, got a list of 1; write one"},
+      {"reward_funcs: [{nam: a.b}]",
+       "expected a function's name, {name: ...} or {exec: ...}, got a mapping; write one"},
+      {"reward_funcs: [{name: a.b, x: 1}]",
+       "expected arguments of a function that TRL brings, got some of 'a.b'; remove x"},
       {"reward_funcs: [{name: {exec: a}}]", "got a mapping"},
       {"reward_funcs: [{exec: a, name: b}]", "expected exec alone, got other keys beside it; remove them"},
       {"reward_funcs: [{exec: []}]", "expected a program behind exec, got none;"},
-      {"reward_funcs: [{name: get_cosine_scaled_reward}]", "expected max_len beside get_cosine_scaled_reward, got nothing;"},
+      {"reward_funcs: [{name: get_cosine_scaled_reward}]",
+       "expected max_len beside get_cosine_scaled_reward, got nothing;"},
       {"reward_funcs: [get_cosine_scaled_reward]", "expected max_len beside get_cosine_scaled_reward, got nothing;"},
       {"reward_funcs: [{name: get_soft_overlong_punishment, max_completion_len: x}]", "got 'x'"},
       {"reward_funcs: [./judge]", "expected a function, got './judge'; reward models are not yet supported"},
       {"reward_funcs: [a.b, c.d]\nreward_weights: [1]",
        "expected 2 weights, one for each reward function, got 1; add some"},
-      {"reward_funcs: a.b\nreward_weights: [1, 2]", "expected 1 weights, one for each reward function, got 2; remove some"},
+      {"reward_funcs: a.b\nreward_weights: [1, 2]",
+       "expected 1 weights, one for each reward function, got 2; remove some"},
       {"reward_funcs: a.b\nreward_timeout: 0", "above 0"},
       {"reward_funcs: a.b\nreward_python: ''", "expected an interpreter, got nothing; write python3"},
       {"base_model: m", "expected reward functions, got none; name at least one"},
