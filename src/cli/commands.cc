@@ -19,6 +19,7 @@
 #include "cli/cmd_plan.h"
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_quantize.h"
+#include "cli/cmd_rewards.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
 #include "cli/help_page.h"
@@ -32,6 +33,7 @@ constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
+    {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},

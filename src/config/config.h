@@ -1,7 +1,7 @@
 // What the user asks for, resolved: one struct a subject, which is handed on whole to the code of that subject. No
 // alias of a key is left, and nothing here is made something else later; config/spelled.h has what the keys say, and
-// config/load.h makes this of it. What concerns the data is declared beside the code that reads it,
-// data/data_settings.h.
+// config/load.h makes this of it. What concerns the data and rewards is declared beside the code that
+// reads it, data/data_settings.h and rewards/reward_settings.h.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/data_settings.h"
+#include "rewards/reward_settings.h"
 #include "tensor/quantised_format.h"
 #include "text/tokenizer.h"
 
@@ -269,7 +270,8 @@ struct Config {
   TokenizerSettings tokenizer;
   std::optional<AdapterSettings> adapter;  // none: all weights are trained
   std::optional<QuantisationSettings> quantisation;
-  std::optional<PreferenceSettings> preference;  // none: text is learned
+  std::optional<PreferenceSettings> preference;    // none: text is learned
+  std::optional<rewards::RewardSettings> rewards;  // of completions that the model generates
   data::DataSettings data;
   BatchSettings batches;
   ScheduleSettings schedule;

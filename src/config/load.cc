@@ -51,6 +51,17 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
   });
 }
 
+// Functions can be tried with any config that has them, whatever else is in it.
+void keep_for_rewards(std::vector<Setting>& settings) {
+  constexpr std::string_view kTokenizerKeys[] = {"base_model", "tokenizer_config", "eos_token", "pad_token",
+                                                 "resize_token_embeddings_to_32x"};
+  std::erase_if(settings, [&](const Setting& setting) {
+    const std::string_view name = setting.key->name;
+    return !name.starts_with("trl.reward_") && !name.starts_with("special_tokens") &&
+           std::find(std::begin(kTokenizerKeys), std::end(kTokenizerKeys), name) == std::end(kTokenizerKeys);
+  });
+}
+
 // Axolotl asks who may push before it looks at anything else.
 void check_push(std::span<const Setting> settings) {
   const Setting* push = find_setting(settings, "push_dataset_to_hub");
@@ -70,6 +81,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   LoadedConfig loaded{.source = {std::string(text), std::string(name), {overrides.begin(), overrides.end()}, use}};
   std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""}, loaded.verdicts);
   apply_overrides(settings, overrides, loaded.verdicts);
+  if (use == ConfigUse::kRewards) keep_for_rewards(settings);
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
@@ -85,7 +97,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   // A value that could not be read would make a conflict out of nothing.
   if (!loaded.verdicts.has(Verdict::kWrong)) {
     try {
-      take_defaults(loaded);
+      if (use != ConfigUse::kRewards) take_defaults(loaded);
       loaded.config = resolve(loaded, use);
     } catch (const InputError& error) {
       loaded.conflict = error.what();

@@ -19,7 +19,11 @@ struct ConfigOverride {
 };
 
 // What a config must hold depends on what is done with it: rows need no learning rate.
-enum class ConfigUse { kTrain, kPreprocess };
+enum class ConfigUse {
+  kTrain,
+  kPreprocess,
+  kRewards,  // the tokenizer and the reward functions are all that is looked at
+};
 
 // What a config was loaded from: enough to load it again with something changed.
 struct ConfigSource {

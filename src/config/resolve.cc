@@ -40,9 +40,11 @@ void take_defaults(LoadedConfig& loaded) {
 
 Config resolve(LoadedConfig& loaded, ConfigUse use) {
   const Resolution r{loaded};
-  check_required(r, use);
   Config config;
+  config.rewards = resolve_rewards(r, use);
   config.tokenizer = resolve_tokenizer(r);
+  if (use == ConfigUse::kRewards) return config;
+  check_required(r, use);
   config.data = resolve_data(r);
   config.batches = resolve_batches(r, config.data.rows);
   resolve_packing(r, config.batches, config.data);

@@ -44,6 +44,8 @@ struct Resolution {
 [[nodiscard]] std::optional<AdapterSettings> resolve_adapter(const Resolution& r);
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
+// None where nothing generates completions. REQUIRES of kRewards: nothing; it throws without functions.
+[[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
 // Everything but `batches` and `evaluation_batches`.
 [[nodiscard]] data::DataSettings resolve_data(const Resolution& r);
 [[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows);

@@ -132,6 +132,10 @@ struct Spelled {
   bool precompute_ref_log_probs = false, sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;
+  std::vector<rewards::RewardEntry> reward_funcs;
+  std::vector<double> reward_weights;
+  double reward_timeout = 120;  // seconds
+  std::string reward_python = "python3";
   std::optional<bool> shuffle_merged_datasets;  // left out: yes, but for TRL's packing
   std::string dataset_prepared_path;
   std::optional<int64_t> dataset_processes;

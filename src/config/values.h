@@ -108,6 +108,9 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 // Also a list, whose items are those of devices 0, 1, ...
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, MaxMemory& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ForeignSection& value);
+// One entry is a list of it. Throws NotYetError for a reward model, which is in the list all the same.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
+                std::vector<rewards::RewardEntry>& value);
 // A mapping, or transformers' "a=1,b=2"; values are numbers or truth values, in quotes or not.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, OptimArgs& value);
 
@@ -148,6 +151,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const std::vector<double>&) { return "list of numbers"; }
 [[nodiscard]] inline std::string type_of(const std::vector<PatternNumber>&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
+[[nodiscard]] inline std::string type_of(const std::vector<rewards::RewardEntry>&) { return "list of functions"; }
 template <typename K, typename T>
 [[nodiscard]] std::string type_of(const std::map<K, T>&) {
   return "mapping";

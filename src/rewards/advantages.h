@@ -1,0 +1,77 @@
+// From the rewards of a round to what each completion is worth: the formulas of TRL 1.16's GRPO and RLOO trainers
+// (trl/trainer/grpo_trainer.py, rloo_trainer.py), computed in f64 from rewards as f32 has them. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rewards/rewards.h"
+
+namespace spillway::rewards {
+
+// The rewards of a round: f32[completions, functions], NaN where a function does not apply. The completions of a group
+// (a prompt) follow each other.
+struct RewardTable {
+  int64_t completions = 0, functions = 0;
+  std::vector<float> values;
+
+  [[nodiscard]] float at(int64_t completion, int64_t function) const {
+    return values[static_cast<size_t>(completion * functions + function)];
+  }
+};
+
+// REQUIRES: each output has a reward for each completion.
+[[nodiscard]] RewardTable table_of(std::span<const RewardOutput> outputs, int64_t completions);
+
+// f64[completions]: the sum over the functions that apply, each times its weight; NaN where none does.
+[[nodiscard]] std::vector<double> weighted_sum(const RewardTable& table, std::span<const double> weights);
+
+// TRL's scale_rewards: what a reward's distance from its group's mean is divided by.
+enum class ScaleRewards {
+  kGroup,  // the group's standard deviation
+  kBatch,  // the round's
+  kNone,
+};
+
+// TRL's multi_objective_aggregation.
+enum class RewardAggregation {
+  kSumThenNormalize,
+  kNormalizeThenSum,  // GDPO: each function by itself within its group, then the sum over the round
+};
+
+struct GroupedAdvantages {
+  ScaleRewards scale = ScaleRewards::kGroup;  // of kSumThenNormalize
+  RewardAggregation aggregation = RewardAggregation::kSumThenNormalize;
+};
+
+// RLOO: the distance from the mean of the others of the group.
+struct LeaveOneOutAdvantages {
+  std::optional<std::pair<double, double>> clip_range;  // of the summed rewards, before the KL
+  double beta = 0;                                      // rewards lose beta x kl
+  std::span<const double> kl;  // f64[completions], sums over tokens; may be empty where beta is 0
+  bool normalize = false;      // over the round
+};
+
+struct Advantages {
+  std::vector<float> values;  // f32[completions], 0 where nothing can be learned
+  // The share of completions whose rewards had the same value all over what they are compared with.
+  double frac_reward_zero_std = 0;
+};
+
+// REQUIRES: table.completions is a multiple of num_generations, a weight a function.
+[[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
+                                       int64_t num_generations, const GroupedAdvantages& options);
+[[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
+                                       int64_t num_generations, const LeaveOneOutAdvantages& options);
+
+// TRL's metrics of a round's rewards: rewards/NAME/mean and rewards/NAME/std, reward and reward_std. What no
+// completion has a number for is NaN, and so is the deviation of less than two.
+[[nodiscard]] std::vector<std::pair<std::string, double>> reward_metrics(const RewardTable& table,
+                                                                         std::span<const double> weights,
+                                                                         std::span<const std::string> names);
+
+}  // namespace spillway::rewards

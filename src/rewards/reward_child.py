@@ -1,0 +1,150 @@
+"""Calls Python reward functions: lines of JSON in, lines of JSON out (docs/rewards.md).
+`requests`, the file that the lines come from, is there already: what starts this script read it from there."""
+import asyncio, importlib, inspect, json, math, os, sys, traceback, types  # noqa: E401
+SCRIPT = "reward_child.py"
+
+def judge(text, solution):
+    """The reward and what was read of both, as trl.rewards.accuracy_reward has them."""
+    from latex2sympy2_extended import NormalizationConfig
+    from math_verify import LatexExtractionConfig, parse, verify
+    if text is None:
+        return 0.0, "[incomplete reasoning]", "[incomplete reasoning]"
+    gold = parse(solution, parsing_timeout=10)
+    if not gold:
+        return None, "[unparseable]", "[skipped]"
+    latex = LatexExtractionConfig(normalization_config=NormalizationConfig(units=True), boxed_match_priority=0,
+                                  try_extract_without_anchor=False)
+    answer = parse(text, [latex], extraction_mode="first_match", parsing_timeout=10)
+    return float(verify(gold, answer, timeout_seconds=5)), str(gold), str(answer) if answer else "[unparseable]"
+
+def judge_all(completions, solution, log_extra, text_of=lambda text: text):
+    texts = [text_of(one if isinstance(one, str) else one[0]["content"]) for one in completions]
+    rights, *logged = zip(*map(judge, texts, solution))
+    for column, values in zip(("solution", "gold_parsed", "answer_parsed"), (solution, *logged)):
+        log_extra(column, values)
+    return rights
+
+def accuracy_reward(reasoning_delimiters=()):
+    def answer_in(text):
+        found = [one for one in reasoning_delimiters if one in text]
+        return text.split(found[0])[-1] if found else None if reasoning_delimiters else text
+    return lambda completions, solution, log_extra: judge_all(completions, solution, log_extra, answer_in)
+
+def reasoning_accuracy_reward(reasoning_delimiters=("</think>",)):
+    return accuracy_reward(reasoning_delimiters)
+
+def get_cosine_scaled_reward(max_len, min_value_wrong=-1.0, max_value_wrong=-0.5, min_value_correct=0.5,
+                             max_value_correct=1.0):
+    def scaled(right, ids):
+        low, high = (min_value_correct, max_value_correct) if right else (max_value_wrong, min_value_wrong)
+        share = (1.0 + math.cos(min(len(ids) / max_len, 1.0) * math.pi)) / 2
+        return None if right is None else low + share * (high - low)
+    return lambda completions, solution, completion_ids: [
+        scaled(*one) for one in zip(judge_all(completions, solution, lambda *_: None), completion_ids)]
+
+def find(wanted):
+    if not isinstance(wanted, str):  # one of the above
+        import math_verify  # noqa: F401: here rather than at the first call
+        return globals()[wanted["make"]](**wanted["arguments"])
+    module, _, name = wanted.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    if not callable(found):
+        raise TypeError("%s is no function" % wanted)
+    return found
+
+def clean(value):
+    """What JSON has of a value: null for NaN, a text for what is no number or list."""
+    if value is None or isinstance(value, (int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else repr(value)
+    if isinstance(value, dict):
+        return {str(key): clean(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(one) for one in value]
+    return clean(value.tolist()) if hasattr(value, "tolist") else str(value)  # NumPy's and torch's
+
+def number(reward):
+    try:
+        return clean(repr(reward) if isinstance(reward, (str, bytes)) else None if reward is None else float(reward))
+    except (TypeError, ValueError):
+        return repr(reward)
+
+class Call:
+    def __init__(self, function, request):
+        self.function, self.id, self.extra, self.metrics = function, request["id"], {}, {}
+        self.given = dict(request["columns"], trainer_state=types.SimpleNamespace(**request["trainer_state"]),
+                          log_extra=lambda column, values: self.extra.setdefault(column, []).extend(values),
+                          log_metric=lambda name, value: self.metrics.setdefault(name, []).append(float(value)),
+                          **{name: request[name] for name in ("prompts", "completions", "completion_ids")})
+    def run(self):
+        parameters = inspect.signature(self.function).parameters
+        takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        return self.function(**{name: self.given[name] for name in self.given if takes_all or name in parameters})
+    def answer(self, result):
+        try:
+            if isinstance(result, BaseException):
+                raise result
+            return {"id": self.id, "rewards": [number(one) for one in result], "extra": clean(self.extra),
+                    "metrics": {name: clean(sum(all) / len(all)) for name, all in self.metrics.items()}}
+        except Exception as error:
+            return dict(failure(error, self.function), id=self.id)
+
+def failure(error, function=None):
+    """What went wrong and where: the last line of the function's own file on the way there."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    hidden = (SCRIPT, importlib.__file__)
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename not in hidden]
+    places = [(one.filename, one.lineno) for one in frames]
+    if code and code.co_filename != SCRIPT:  # the function itself comes first, for where nothing of it ran
+        places = [one for one in [(code.co_filename, code.co_firstlineno)] + places if one[0] == code.co_filename]
+    message = traceback.format_exception_only(type(error), error)
+    return {"error": message[-1].strip(), "traceback": "".join(traceback.format_list(frames) + message) if frames else "",
+            "place": "%s:%d" % (os.path.basename(places[-1][0]), places[-1][1]) if places else None}
+
+def answers_to(batch, functions, loop):
+    """Coroutines are awaited together, behind what answers at once."""
+    waiting = []
+    for request in batch:
+        call = Call(functions[request["function"]], request)
+        try:
+            result = call.run()
+        except Exception as error:
+            result = error
+        if inspect.isawaitable(result):
+            waiting.append((call, result))
+        else:
+            yield call.answer(result)
+    async def await_all():
+        return await asyncio.gather(*(result for _, result in waiting), return_exceptions=True)
+    for (call, _), result in zip(waiting, loop.run_until_complete(await_all())):
+        yield call.answer(result)
+
+def hello(request, functions):
+    for one in request["functions"]:
+        name = one if isinstance(one, str) else one["function"]
+        try:
+            functions[name] = find(one)
+        except Exception as error:
+            return [dict(failure(error), function=name)]
+    return [{"ok": True}]
+
+def main(requests, functions, batch):
+    # What functions print is no answer, and what they read is no request.
+    answers = open(os.dup(1), "w", encoding="utf-8", errors="replace")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout = sys.stderr
+    sys.path.insert(0, os.getcwd())
+    loop = asyncio.new_event_loop()
+    for line in requests:
+        request = json.loads(line)
+        batch += [request] if request["op"] == "rewards" else []
+        if request.get("more"):
+            continue
+        for answer in answers_to(batch, functions, loop) if batch else hello(request, functions):
+            sys.stderr.flush()
+            print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
+        batch = []
+
+main(requests, {}, [])  # noqa: F821

@@ -1,0 +1,41 @@
+// What a config says of reward functions, as it is handed to the code that calls them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace spillway::rewards {
+
+// An argument of a function that TRL brings, by TRL's name: a number, or a list of texts.
+struct RewardArgument {
+  std::string name;
+  std::variant<double, std::vector<std::string>> value;
+  bool operator==(const RewardArgument&) const = default;
+};
+
+// An entry of `trl.reward_funcs`.
+struct RewardEntry {
+  enum class Kind {
+    kBuiltin,  // one that TRL brings: `name`, with `arguments`
+    kPython,   // the user's own: `name` is module.function
+    kProgram,  // any program: `command`
+    kModel,    // a sequence classifier of one label: `name` is its folder
+  };
+  Kind kind = Kind::kBuiltin;
+  std::string name;
+  std::vector<std::string> command;
+  std::vector<RewardArgument> arguments;
+  std::string where;  // for messages: "c.yml:3: trl.reward_funcs.0"
+};
+
+// `trl:` as far as it is about rewards.
+struct RewardSettings {
+  std::vector<RewardEntry> functions;  // at least one
+  std::vector<double> weights;         // one a function
+  double timeout_seconds = 120;        // what one call of a function may take
+  std::string python = "python3";      // the interpreter: a name on PATH, or a path
+};
+
+}  // namespace spillway::rewards
