@@ -2,6 +2,8 @@
 // the reference comes from.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "io/file.h"
 #include "tests/support/preference_run.h"
 
@@ -11,7 +13,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Changes = std::vector<config::ConfigOverride>;
+using Change = config::ConfigOverride;
+using Changes = std::vector<Change>;
+
+Changes with(Changes changes, const Changes& more) {
+  changes.insert(changes.end(), more.begin(), more.end());
+  return changes;
+}
 
 constexpr const char* kCases[] = {
     "dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full", "kto_kto_full",
@@ -63,6 +71,54 @@ TEST_CASE("a plan changes no bit of preference training") {
       CHECK(outcome_of(name, folder.path() / "other", changes) == plain);
     }
   }
+}
+
+// Of an adapter that goes on, so that dropout matters from the first step.
+const Changes kDropout = {{"lora_dropout", "0.3"}, {"disable_dropout", "false"}};
+constexpr const char* kDropped[] = {"dpo_sigmoid_continued", "kto_kto_continued", "orpo_lora", "reward_lora"};
+
+TEST_CASE("a plan changes no bit of preference training with dropout, nor does a stop") {
+  for (const char* name : kDropped) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Outcome plain = outcome_of(name, folder.path() / "plain", with(kDropout, {{"memory.plan", "fixed"}}));
+    CHECK(plain.weights != outcome_of(name, folder.path() / "none", {}).weights);
+    for (const Changes& changes : std::vector<Changes>{{{"gradient_checkpointing", "true"}},
+                                                       {{"activation_offloading", "disk"}},
+                                                       {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}})
+      CHECK(outcome_of(name, folder.path() / "other", with(kDropout, changes)) == plain);
+    const fs::path cut = folder.path() / "cut";
+    (void)outcome_of(name, cut, with(kDropout, {{"max_steps", "3"}, {"save_strategy", "steps"}, {"save_steps", "3"}}));
+    const Changes rest = with(kDropout, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
+    CHECK(outcome_of(name, cut, rest).weights == plain.weights);
+  }
+}
+
+TEST_CASE("what is scored without training has no dropout: the reference, and evaluations") {
+  const TemporaryFolder folder;
+  const double beta = 0.2;  // of the case
+  const Changes evaluated = {{"val_set_size", "4"}, {"max_steps", "5"}, {"eval_strategy", "steps"}, {"eval_steps", "1"}};
+  const auto run = [&](const Changes& changes) {
+    return run_preference(preference_config("dpo_sigmoid_continued", folder.path() / "out", with(evaluated, changes)));
+  };
+  // A reward is beta times what lies between policy and reference, which never changes.
+  const auto reference = [&](const std::map<std::string, double>& step) {
+    return step.at("logps/chosen") - step.at("rewards/chosen") / beta;
+  };
+  const PreferenceRun plain = run({}), dropped = run(kDropout);
+  REQUIRE(plain.steps.size() == 5);
+  REQUIRE(dropped.steps.size() == 5);
+  for (size_t step = 0; step < 5; ++step) {
+    CAPTURE(step);
+    CHECK(reference(dropped.steps[step]) == doctest::Approx(reference(plain.steps[step])).epsilon(1e-6));
+    CHECK(std::abs(dropped.steps[step].at("logps/chosen") - plain.steps[step].at("logps/chosen")) > 1e-3);
+  }
+  // Of the same weights: those at the start, which so small a rate does not move.
+  const Change still = {"learning_rate", "1e-30"};
+  CHECK(run(with(kDropout, {still})).evaluations == run({still}).evaluations);
+  CHECK(run(with(kDropout, {still})).steps != run({still}).steps);
+  // The scores of a reference that is gone before the first step, too.
+  CHECK(run(with(kDropout, {{"precompute_ref_log_probs", "true"}})).steps == dropped.steps);
 }
 
 TEST_CASE("preference training that goes on from a checkpoint ends as one that was never stopped") {

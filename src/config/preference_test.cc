@@ -91,7 +91,17 @@ TEST_CASE("a key of another objective is passed over, and said to be") {
   CHECK_FALSE(ignores("rl: cpo\nlabel_smoothing: 0.1\n", "label_smoothing"));
   CHECK(ignores("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n", "lora_dropout"));
   CHECK(load("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n").config.adapter->dropout == 0);
+  CHECK(ignores("disable_dropout: false\n", "disable_dropout"));
   CHECK(ignores("rl: dpo\nref_model_sync_steps: 7\n", "ref_model_sync_steps"));
+}
+
+TEST_CASE("adapters of preference training have dropout where disable_dropout is false") {
+  const std::string dropout = "adapter: lora\nlora_r: 4\nlora_dropout: 0.1\ndisable_dropout: false\n";
+  for (const char* objective : {"rl: dpo\n", "rl: orpo\n", "reward_model: true\n"}) {
+    CAPTURE(objective);
+    CHECK(load(objective + dropout).config.adapter->dropout == 0.1);
+    CHECK_FALSE(ignores(objective + dropout, "lora_dropout"));
+  }
 }
 
 TEST_CASE("what cannot be meant together is refused") {

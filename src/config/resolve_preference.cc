@@ -70,6 +70,7 @@ const std::vector<KeyUse>& key_uses() {
       {"simpo_gamma", {Kind::kCpo}, "cpo and simpo"},
       {"alpha", {Kind::kCpo}, "cpo and simpo"},
       {"center_rewards_coefficient", {Kind::kReward}, "reward_model"},
+      {"disable_dropout", {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo, Kind::kReward}, "preference training"},
       {"precompute_ref_log_probs", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
@@ -266,8 +267,8 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) settings.sync = sync_of(r);
   check_losses(r, settings);
   if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);
-  if (keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
-    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL");
+  if (keys.disable_dropout && keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
+    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL, where disable_dropout is not false");
   return settings;
 }
 

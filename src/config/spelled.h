@@ -129,6 +129,7 @@ struct Spelled {
   double kto_desirable_weight = 1, kto_undesirable_weight = 1;
   double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
   std::optional<double> center_rewards_coefficient;
+  bool disable_dropout = true;
   bool precompute_ref_log_probs = false, sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;

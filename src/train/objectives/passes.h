@@ -43,7 +43,8 @@ struct AppendedObjective {
 // The order of sections: passes, then `forward`.
 class ObjectiveBuilder {
  public:
-  // All are borrowed. `options` are those of the forward pass; passes have no dropout.
+  // All are borrowed. `options` are those of the forward pass and of passes by the weights in training. The reference
+  // has no dropout.
   ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
                    const ReferenceOptions& reference);
 
