@@ -21,9 +21,9 @@ Changes with(Changes changes, const Changes& more) {
   return changes;
 }
 
-constexpr const char* kCases[] = {
-    "dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full", "kto_kto_full",
-    "kto_kto_lora",     "orpo_lora",          "simpo_alpha1_lora",     "reward_full",   "reward_lora"};
+constexpr const char* kCases[] = {"dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full",
+                                  "kto_kto_full",     "dpo_other_lora",     "dpo_other_full",        "kto_kto_lora",
+                                  "orpo_lora",        "simpo_alpha1_lora",  "reward_full",           "reward_lora"};
 
 std::string weights_of(const config::Config& config) {
   const char* const file = config.adapter ? "adapter_model.safetensors" : "model.safetensors";
@@ -97,7 +97,8 @@ TEST_CASE("a plan changes no bit of preference training with dropout, nor does a
 TEST_CASE("what is scored without training has no dropout: the reference, and evaluations") {
   const TemporaryFolder folder;
   const double beta = 0.2;  // of the case
-  const Changes evaluated = {{"val_set_size", "4"}, {"max_steps", "5"}, {"eval_strategy", "steps"}, {"eval_steps", "1"}};
+  const Changes evaluated = {
+      {"val_set_size", "4"}, {"max_steps", "5"}, {"eval_strategy", "steps"}, {"eval_steps", "1"}};
   const auto run = [&](const Changes& changes) {
     return run_preference(preference_config("dpo_sigmoid_continued", folder.path() / "out", with(evaluated, changes)));
   };
@@ -135,8 +136,8 @@ TEST_CASE("preference training that goes on from a checkpoint ends as one that w
 }
 
 TEST_CASE("scores that the reference gave before the first step are those that it gives in each") {
-  for (const char* name :
-       {"dpo_sigmoid_full", "dpo_sigmoid_lora", "dpo_ld_alpha_lora", "kto_kto_full", "kto_kto_lora"}) {
+  for (const char* name : {"dpo_sigmoid_full", "dpo_sigmoid_lora", "dpo_ld_alpha_lora", "kto_kto_full", "kto_kto_lora",
+                           "dpo_other_lora", "dpo_other_full", "kto_other_full"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     const Changes precomputed = {{"precompute_ref_log_probs", "true"},
@@ -173,6 +174,15 @@ TEST_CASE("what the reference says is the same with and without copies, before t
     others.back() = {"gradient_checkpointing", "true"};
     CHECK(outcome_of(way.name, folder.path() / "recomputed", others) == plain);
     CHECK(plain.steps.front().at("rewards/chosen") == 0);  // before the first update policy and reference are one
+  }
+}
+
+TEST_CASE("the model's own folder as another model's is the reference that there is without one") {
+  const TemporaryFolder folder;
+  const Change own = {"ref_model", (preference_goldens() / "model").string()};
+  for (const char* name : {"dpo_sigmoid_full", "kto_kto_full", "dpo_sync_full"}) {
+    CAPTURE(name);
+    CHECK(outcome_of(name, folder.path() / "own", {own}) == outcome_of(name, folder.path() / "none", {}));
   }
 }
 

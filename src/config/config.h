@@ -150,6 +150,7 @@ struct PreferenceSettings {
   // Of reward models; 0: none.
   double center_rewards_coefficient = 0;
 
+  std::string ref_model;  // a folder; empty: the model in training, as it is before the first step
   bool precompute_ref_log_probs = false;
   std::optional<ReferenceSync> sync;
 };

@@ -92,6 +92,8 @@ TEST_CASE("a key of another objective is passed over, and said to be") {
   CHECK(ignores("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n", "lora_dropout"));
   CHECK(load("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n").config.adapter->dropout == 0);
   CHECK(ignores("disable_dropout: false\n", "disable_dropout"));
+  CHECK(ignores("rl: orpo\nref_model: other\n", "ref_model"));
+  CHECK(preference("rl: dpo\nref_model: other\n").ref_model == "other");
   CHECK(ignores("rl: dpo\nref_model_sync_steps: 7\n", "ref_model_sync_steps"));
 }
 
@@ -121,7 +123,6 @@ TEST_CASE("what cannot be meant together is refused") {
       {"rl: dpo\npacking: true\n", "preference rows are not packed"},
       {"rl: orpo\neval_sample_packing: true\n", "preference rows are not packed"},
       {"reward_model: true\nsample_packing: true\n", "expected false beside reward_model"},
-      {"rl: dpo\nref_model: ./other\n", "not yet supported"},
       {"rl: dpo\nrpo_alpha: 1\n", "dpo_loss_type: [sigmoid, sft]"}};
   for (const auto& [text, message] : all) {
     CAPTURE(text);

@@ -71,6 +71,7 @@ const std::vector<KeyUse>& key_uses() {
       {"alpha", {Kind::kCpo}, "cpo and simpo"},
       {"center_rewards_coefficient", {Kind::kReward}, "reward_model"},
       {"disable_dropout", {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo, Kind::kReward}, "preference training"},
+      {"ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"precompute_ref_log_probs", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
@@ -262,9 +263,11 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
                               .center_rewards_coefficient = keys.center_rewards_coefficient.value_or(0)};
   r.exclude("rl_beta", true, "orpo_alpha", objective.kind == Kind::kOrpo);
   if (objective.kind == Kind::kOrpo && keys.orpo_alpha) settings.beta = *keys.orpo_alpha;
-  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto)
+  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) {
+    settings.ref_model = keys.ref_model;
     settings.precompute_ref_log_probs = keys.precompute_ref_log_probs;
-  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) settings.sync = sync_of(r);
+    settings.sync = sync_of(r);
+  }
   check_losses(r, settings);
   if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);
   if (keys.disable_dropout && keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)

@@ -130,6 +130,7 @@ struct Spelled {
   double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
   std::optional<double> center_rewards_coefficient;
   bool disable_dropout = true;
+  std::string ref_model;
   bool precompute_ref_log_probs = false, sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;

@@ -9,7 +9,9 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "model/weights.h"
 #include "train/base_identity.h"
+#include "train/reference.h"
 #include "train/run_settings.h"
 #include "train/step_feed.h"
 
@@ -64,13 +66,14 @@ std::string content_of(const SafetensorsFolder& folder) {
 }
 
 // All that the scores depend on.
-std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& base) {
+std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
-  for (const auto& [name, content] : identify_base(base)) add(name, content);
-  add("changed", last_change(base));
-  add("config.json", job.model->config_json(job.config.model.base_model));
-  if (job.config.adapter && !job.config.adapter->model_dir.empty())
+  for (const auto& [name, content] : identify_base(reference)) add(name, content);
+  add("changed", last_change(reference));
+  const ModelPtr& other = job.graph.reference.other;
+  add("config.json", (other ? other : job.model)->config_json(reference_folder(job.config)));
+  if (!other && job.config.adapter && !job.config.adapter->model_dir.empty())
     add("adapter", content_of(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
   for (const auto& [name, value] : forward_settings_of(job)) add(name, value);
   const config::PreferenceSettings& preference = *job.config.preference;
@@ -146,8 +149,8 @@ void write(const fs::path& path, std::span<const ScoredRows> all) {
   writer.commit();
 }
 
-fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFolder& base) {
-  const std::string text = identity_of(job, data, base);
+fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
+  const std::string text = identity_of(job, data, reference);
   const std::string& prepared = job.config.data.prepared_path;
   const fs::path folder = prepared.empty() ? job.config.output.output_dir : prepared;
   return folder / fmt::format("reference-{}.safetensors", checksum_text(std::as_bytes(std::span(text))));
@@ -155,13 +158,15 @@ fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFold
 
 }  // namespace
 
-KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& base,
+KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
                                   TrainingSession& session, TrainingData& data,
                                   const std::function<void(int64_t rows, int64_t of)>& progress) {
-  KnownScoresFile file{path_of(job, data, base)};
+  KnownScoresFile file{path_of(job, data, reference)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
   file.was_there = read(file.path, all, *job.graph.objective);
   if (file.was_there) return file;
+  if (job.graph.reference.other)
+    load_base_weights(planned.scoring->graph.objective.copies, reference, session.scoring_store());
   const int64_t of = data.training.size() + data.validation.size();
   int64_t done = 0;
   for (const ScoredRows& rows : all)
