@@ -23,7 +23,8 @@ Changes with(Changes changes, const Changes& more) {
 
 constexpr const char* kCases[] = {"dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full",
                                   "kto_kto_full",     "dpo_other_lora",     "dpo_other_full",        "kto_kto_lora",
-                                  "orpo_lora",        "simpo_alpha1_lora",  "reward_full",           "reward_lora"};
+                                  "orpo_lora",        "simpo_alpha1_lora",  "reward_full",           "reward_lora",
+                                  "process_full",     "process_lora"};
 
 std::string weights_of(const config::Config& config) {
   const char* const file = config.adapter ? "adapter_model.safetensors" : "model.safetensors";

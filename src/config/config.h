@@ -90,7 +90,7 @@ struct QuantisationSettings {
 };
 
 // What is trained by preferences.
-enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward };
+enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward, kSteps };
 // The losses that compare completions, by TRL's names; which are whose the table in resolve_preference.cc says.
 enum class PreferenceLoss {
   kSigmoid,
@@ -113,7 +113,12 @@ enum class PreferenceLoss {
   kApoZeroUnpaired,
   kOddsRatio,
   kBradleyTerry,
+  kStepLabels,
 };
+// Whether the model's head becomes a score.
+[[nodiscard]] inline bool trains_score(PreferenceKind kind) {
+  return kind == PreferenceKind::kReward || kind == PreferenceKind::kSteps;
+}
 // As keys name it; empty for a loss that is the only one of its objective.
 [[nodiscard]] std::string_view name_of(PreferenceLoss loss);
 enum class FDivergence { kReverseKl, kForwardKl, kJs, kAlpha };

@@ -8,7 +8,8 @@ KeySection preference_section() {
   section.keys = {
       key<&Spelled::rl>("rl", "training by preferences: which objective"),
       key<&Spelled::reward_model>("reward_model", "training a reward model"),
-      key<&Spelled::process_reward_model>("process_reward_model", "training a reward model").rows_only(),
+      key<&Spelled::process_reward_model>("process_reward_model",
+                                          "training a model that scores the steps of solutions"),
       key<&Spelled::max_prompt_length>("max_prompt_length", "a limit of preference rows' prompts")
           .alias({"max_prompt_len"})
           .least(1),

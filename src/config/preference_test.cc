@@ -51,7 +51,8 @@ TEST_CASE("rl and reward_model choose an objective and the loss of its own") {
       {"rl: cpo\n", PreferenceKind::kCpo, PreferenceLoss::kSigmoid},
       {"rl: simpo\n", PreferenceKind::kCpo, PreferenceLoss::kSimpo},
       {"rl: kto\nmicro_batch_size: 2\n", PreferenceKind::kKto, PreferenceLoss::kKto},
-      {"reward_model: true\n", PreferenceKind::kReward, PreferenceLoss::kBradleyTerry}};
+      {"reward_model: true\n", PreferenceKind::kReward, PreferenceLoss::kBradleyTerry},
+      {"process_reward_model: true\n", PreferenceKind::kSteps, PreferenceLoss::kStepLabels}};
   for (const auto& [text, kind, loss] : all) {
     CAPTURE(text);
     const PreferenceSettings settings = preference(text);

@@ -211,7 +211,9 @@ struct Spelled {
 [[nodiscard]] inline bool lends_completions(const Spelled& keys) {
   return keys.rl == Rl::kKto && (keys.dpo_loss_type.empty() || keys.dpo_loss_type.front() == "kto");
 }
-// Whether the config trains by preferences: `rl` or `reward_model`.
-[[nodiscard]] inline bool has_preferences(const Spelled& keys) { return keys.rl != Rl::kNone || keys.reward_model; }
+// Whether the config trains by preferences: `rl` or a reward model.
+[[nodiscard]] inline bool has_preferences(const Spelled& keys) {
+  return keys.rl != Rl::kNone || keys.reward_model || keys.process_reward_model;
+}
 
 }  // namespace spillway::config

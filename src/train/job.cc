@@ -42,10 +42,6 @@ void take_loraplus(double ratio, Job& job) {
   job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
 }
 
-bool trains_score(const config::Config& config) {
-  return config.preference && config.preference->kind == config::PreferenceKind::kReward;
-}
-
 // A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
 void save_score(config::AdapterSettings& adapter, const Model& model) {
   std::vector<std::string>& saved = adapter.modules_to_save;
@@ -59,15 +55,21 @@ void save_score(config::AdapterSettings& adapter, const Model& model) {
                       quote(adapter.model_dir));
 }
 
-// A reward model has a score for a head, whatever its base has; all else predicts tokens.
+// A reward model has a score for a head, whatever its base has; all else predicts tokens. Texts are scored at their
+// last token that is not padding.
 void take_score(const config::Config& config, Job& job) {
-  if (trains_score(config)) {
+  if (!config.preference || !trains_score(config.preference->kind))
+    return check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
+  const bool scores_steps = config.preference->kind == config::PreferenceKind::kSteps;
+  const std::optional<ScoreHead> there = text_of(*job.model, "base_model").score;
+  if (there && there->is_of_tokens != scores_steps)
+    throw input_error("base_model",
+                      "expected a model of text or one that scores {}, got one that scores {}; name another",
+                      scores_steps ? "steps" : "texts", scores_steps ? "texts" : "steps");
+  if (!scores_steps)
     job.padding = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens).fill_id();
-    job.model = job.model->with_score(job.padding);
-    if (job.config.adapter) save_score(*job.config.adapter, *job.model);
-  } else {
-    check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
-  }
+  job.model = job.model->with_score(there.value_or(scores_steps ? kStepScores : ScoreHead{}), job.padding);
+  if (job.config.adapter) save_score(*job.config.adapter, *job.model);
 }
 
 void take_preference(const config::Config& config, Job& job) {

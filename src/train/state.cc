@@ -145,7 +145,7 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
     const std::span<float> values(piece.as<float>(), static_cast<size_t>(piece.elems()));
     if (p.role == ParameterRole::kLoraB) return clear(piece, first);
-    if (p.role == ParameterRole::kScore) return initialise_normal(values, first, p, p.start_deviation, seed);
+    if (p.is_score()) return initialise_normal(values, first, p, p.start_deviation, seed);
     if (!job.graph.model.lora->gaussian) return initialise_lora_a(values, first, p, seed);
     initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
   });
