@@ -6,8 +6,9 @@
 namespace spillway {
 
 struct ScoreHead {
-  int64_t labels = 1;         // numbers in a score
-  bool is_of_tokens = false;  // each token has one (transformers' ForTokenClassification), else a text at its last token
+  int64_t labels = 1;  // numbers in a score
+  bool is_of_tokens =
+      false;  // each token has one (transformers' ForTokenClassification), else a text at its last token
   bool has_bias = false;
 
   bool operator==(const ScoreHead&) const = default;

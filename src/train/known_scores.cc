@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "io/checksum.h"
@@ -89,16 +90,20 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   return text;
 }
 
-void score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
-           const std::function<void(int64_t rows)>& progress) {
+// Returns how many tokens the reference has read.
+int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
+              const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
   for (const std::string_view name : planned.scoring->graph.scores)
     rows.scores.columns.push_back({name, std::vector<float>(static_cast<size_t>(rows.rows.all_rows()))});
   StreamFiller filler(job.graph.objective, planned.scoring->graph.graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
+  int64_t tokens = 0;
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     const std::span<const data::Piece> pieces = plan.micro_batch(i);
-    const auto scores = session.score(BatchStreams(filler.fill(rows.rows, pieces, {})).list());
+    const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, pieces, {});
+    for (const data::MicroBatch& stream : streams) tokens += std::ssize(stream.ids);
+    const auto scores = session.score(BatchStreams(streams).list());
     for (size_t column = 0; column < scores.size(); ++column) {
       for (size_t row = 0; row < pieces.size(); ++row) {
         const auto number = static_cast<size_t>(rows.rows.number_of(pieces[row]));
@@ -107,6 +112,7 @@ void score(const Job& job, const PlannedJob& planned, TrainingSession& session, 
     }
     progress(std::ssize(pieces));
   }
+  return tokens;
 }
 
 // False for a file that is not there, or not whole.
@@ -169,8 +175,10 @@ KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, con
     load_base_weights(planned.scoring->graph.objective.copies, reference, session.scoring_store());
   const int64_t of = data.training.size() + data.validation.size();
   int64_t done = 0;
+  const double begin = now_seconds();
   for (const ScoredRows& rows : all)
-    score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+    file.tokens += score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+  file.seconds = now_seconds() - begin;
   write(file.path, all);
   return file;
 }

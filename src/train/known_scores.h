@@ -16,6 +16,9 @@ namespace spillway::train {
 struct KnownScoresFile {
   std::filesystem::path path;
   bool was_there = false;
+  // Of scoring, where it was not.
+  int64_t tokens = 0;
+  double seconds = 0;
 };
 
 // Fills the scores of `data` from their file or, where there is none that is whole, by the session's reference, whose

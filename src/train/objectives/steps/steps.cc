@@ -32,7 +32,10 @@ class Steps final : public PreferenceObjective {
 
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     return {{{"labels", fill_typical_labels}, i32_per_token},
-            {{kShare, fill_typical_share}, [](const Graph&, const ModelGraph&) { return ValueType{DType::kF32, {1}}; }},
+            {{kShare, fill_typical_share},
+             [](const Graph&, const ModelGraph&) {
+               return ValueType{DType::kF32, {1}};
+             }},
             {{kUnit, fill_unit}, [](const Graph&, const ModelGraph&) {
                return ValueType{DType::kF32, {kClasses, kClasses}};
              }}};
@@ -49,7 +52,8 @@ class Steps final : public PreferenceObjective {
       std::copy(labels.begin(), labels.end(), batch.labels.end() - std::ssize(labels));
       ++batch.rows;
     }
-    batch.targets = std::ssize(batch.labels) - std::count(batch.labels.begin(), batch.labels.end(), data::kIgnoredLabel);
+    batch.targets =
+        std::ssize(batch.labels) - std::count(batch.labels.begin(), batch.labels.end(), data::kIgnoredLabel);
     batch.column(kShare) = {1.0f / static_cast<float>(std::max<int64_t>(1, batch.targets))};
     batch.column(kUnit) = {1, 0, 0, 1};
   }
@@ -57,14 +61,12 @@ class Steps final : public PreferenceObjective {
   // TRL 1.13's PRMTrainer; logits are what goes into the fused loss, whose own product is with the unit matrix.
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ModelGraph& model = in.model();
-    const ValueId logits =
-        ops::matmul(builder, model.hidden, model.head,
-                    {.transpose_b = true, .bias = model.head_bias, .out_dtype = DType::kF32});
+    const ValueId logits = ops::matmul(builder, model.hidden, model.head,
+                                       {.transpose_b = true, .bias = model.head_bias, .out_dtype = DType::kF32});
     const bool is_training = in.gradients() != ops::LossGradients::kNone;
-    const ops::CrossEntropy entropy =
-        ops::linear_cross_entropy(builder, logits, in.column(kUnit), in.column("labels"),
-                                  pw::mul(builder, scale, in.column(kShare)),
-                                  is_training ? ops::LossGradients::kInput : ops::LossGradients::kNone);
+    const ops::CrossEntropy entropy = ops::linear_cross_entropy(
+        builder, logits, in.column(kUnit), in.column("labels"), pw::mul(builder, scale, in.column(kShare)),
+        is_training ? ops::LossGradients::kInput : ops::LossGradients::kNone);
     return {entropy.loss, {entropy.correct}};
   }
 
