@@ -2,6 +2,8 @@
 // the reference comes from.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "io/file.h"
 #include "tests/support/preference_run.h"
 
@@ -11,11 +13,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Changes = std::vector<config::ConfigOverride>;
+using Change = config::ConfigOverride;
+using Changes = std::vector<Change>;
 
-constexpr const char* kCases[] = {
-    "dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full", "kto_kto_full",
-    "kto_kto_lora",     "orpo_lora",          "simpo_alpha1_lora",     "reward_full",   "reward_lora"};
+Changes with(Changes changes, const Changes& more) {
+  changes.insert(changes.end(), more.begin(), more.end());
+  return changes;
+}
+
+constexpr const char* kCases[] = {"dpo_sigmoid_full", "dpo_weighting_lora", "dpo_sigmoid_continued", "dpo_sync_full",
+                                  "kto_kto_full",     "dpo_other_lora",     "dpo_other_full",        "kto_kto_lora",
+                                  "orpo_lora",        "simpo_alpha1_lora",  "reward_full",           "reward_lora",
+                                  "process_full",     "process_lora"};
 
 std::string weights_of(const config::Config& config) {
   const char* const file = config.adapter ? "adapter_model.safetensors" : "model.safetensors";
@@ -65,6 +74,55 @@ TEST_CASE("a plan changes no bit of preference training") {
   }
 }
 
+// Of an adapter that goes on, so that dropout matters from the first step.
+const Changes kDropout = {{"lora_dropout", "0.3"}, {"disable_dropout", "false"}};
+constexpr const char* kDropped[] = {"dpo_sigmoid_continued", "kto_kto_continued", "orpo_lora", "reward_lora"};
+
+TEST_CASE("a plan changes no bit of preference training with dropout, nor does a stop") {
+  for (const char* name : kDropped) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Outcome plain = outcome_of(name, folder.path() / "plain", with(kDropout, {{"memory.plan", "fixed"}}));
+    CHECK(plain.weights != outcome_of(name, folder.path() / "none", {}).weights);
+    for (const Changes& changes : std::vector<Changes>{{{"gradient_checkpointing", "true"}},
+                                                       {{"activation_offloading", "disk"}},
+                                                       {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}})
+      CHECK(outcome_of(name, folder.path() / "other", with(kDropout, changes)) == plain);
+    const fs::path cut = folder.path() / "cut";
+    (void)outcome_of(name, cut, with(kDropout, {{"max_steps", "3"}, {"save_strategy", "steps"}, {"save_steps", "3"}}));
+    const Changes rest = with(kDropout, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
+    CHECK(outcome_of(name, cut, rest).weights == plain.weights);
+  }
+}
+
+TEST_CASE("what is scored without training has no dropout: the reference, and evaluations") {
+  const TemporaryFolder folder;
+  const double beta = 0.2;  // of the case
+  const Changes evaluated = {
+      {"val_set_size", "4"}, {"max_steps", "5"}, {"eval_strategy", "steps"}, {"eval_steps", "1"}};
+  const auto run = [&](const Changes& changes) {
+    return run_preference(preference_config("dpo_sigmoid_continued", folder.path() / "out", with(evaluated, changes)));
+  };
+  // A reward is beta times what lies between policy and reference, which never changes.
+  const auto reference = [&](const std::map<std::string, double>& step) {
+    return step.at("logps/chosen") - step.at("rewards/chosen") / beta;
+  };
+  const PreferenceRun plain = run({}), dropped = run(kDropout);
+  REQUIRE(plain.steps.size() == 5);
+  REQUIRE(dropped.steps.size() == 5);
+  for (size_t step = 0; step < 5; ++step) {
+    CAPTURE(step);
+    CHECK(reference(dropped.steps[step]) == doctest::Approx(reference(plain.steps[step])).epsilon(1e-6));
+    CHECK(std::abs(dropped.steps[step].at("logps/chosen") - plain.steps[step].at("logps/chosen")) > 1e-3);
+  }
+  // Of the same weights: those at the start, which so small a rate does not move.
+  const Change still = {"learning_rate", "1e-30"};
+  CHECK(run(with(kDropout, {still})).evaluations == run({still}).evaluations);
+  CHECK(run(with(kDropout, {still})).steps != run({still}).steps);
+  // The scores of a reference that is gone before the first step, too.
+  CHECK(run(with(kDropout, {{"precompute_ref_log_probs", "true"}})).steps == dropped.steps);
+}
+
 TEST_CASE("preference training that goes on from a checkpoint ends as one that was never stopped") {
   for (const char* name : kCases) {
     CAPTURE(name);
@@ -79,8 +137,8 @@ TEST_CASE("preference training that goes on from a checkpoint ends as one that w
 }
 
 TEST_CASE("scores that the reference gave before the first step are those that it gives in each") {
-  for (const char* name :
-       {"dpo_sigmoid_full", "dpo_sigmoid_lora", "dpo_ld_alpha_lora", "kto_kto_full", "kto_kto_lora"}) {
+  for (const char* name : {"dpo_sigmoid_full", "dpo_sigmoid_lora", "dpo_ld_alpha_lora", "kto_kto_full", "kto_kto_lora",
+                           "dpo_other_lora", "dpo_other_full", "kto_other_full"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     const Changes precomputed = {{"precompute_ref_log_probs", "true"},
@@ -117,6 +175,15 @@ TEST_CASE("what the reference says is the same with and without copies, before t
     others.back() = {"gradient_checkpointing", "true"};
     CHECK(outcome_of(way.name, folder.path() / "recomputed", others) == plain);
     CHECK(plain.steps.front().at("rewards/chosen") == 0);  // before the first update policy and reference are one
+  }
+}
+
+TEST_CASE("the model's own folder as another model's is the reference that there is without one") {
+  const TemporaryFolder folder;
+  const Change own = {"ref_model", (preference_goldens() / "model").string()};
+  for (const char* name : {"dpo_sigmoid_full", "kto_kto_full", "dpo_sync_full"}) {
+    CAPTURE(name);
+    CHECK(outcome_of(name, folder.path() / "own", {own}) == outcome_of(name, folder.path() / "none", {}));
   }
 }
 

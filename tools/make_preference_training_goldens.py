@@ -7,6 +7,7 @@
 Everything runs on the CPU in f32, with one thread. Two micro-batches make a step, rows come in file order.
 
     model/, reward_model/        Hugging Face folders: a model of text, and the same with a head `score`
+    other_model/                 a model of other weights, depth and width: `ref_model`
     adapter_fresh/               a PEFT folder whose B is zero: the reference is the base, TRL turns the adapter off
     adapter_continued/           one whose B is not: the reference is a frozen copy of the adapter
     adapter_reward/              a fresh one beside a `score` that is trained in full
@@ -121,10 +122,24 @@ def write_models(out, tokenizer, pairs):
     reward = transformers.LlamaForSequenceClassification(LlamaConfig(**MODEL, num_labels=1))
     reward.model.load_state_dict(model.model.state_dict())
     for folder, one in (("model", model), ("reward_model", reward)):
-        one.save_pretrained(out / folder)
-        (out / folder / "generation_config.json").unlink(missing_ok=True)
-        for file in ("tokenizer.json", "tokenizer_config.json"):
-            shutil.copy(TOKENIZER / file, out / folder / file)
+        save_model(one, out / folder)
+
+
+def save_model(model, folder):
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(TOKENIZER / file, folder / file)
+
+
+def write_other_model(out, tokenizer, pairs):
+    generator = torch.Generator().manual_seed(7)
+    torch.manual_seed(7)
+    other = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=False)
+    model = transformers.LlamaForCausalLM(LlamaConfig(**{**MODEL, **other}))
+    randomise_norms(model, generator)
+    learn_a_little(model, tokenizer, pairs[::2])
+    save_model(model, out / "other_model")
 
 
 def write_adapters(out):
@@ -146,9 +161,9 @@ def write_adapters(out):
         path.write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
 
 
-def load_model(out, is_reward):
+def load_model(out, is_reward=False, folder=None):
     kind = transformers.AutoModelForSequenceClassification if is_reward else transformers.AutoModelForCausalLM
-    return kind.from_pretrained(out / ("reward_model" if is_reward else "model"), dtype=torch.float32, attn_implementation="eager")
+    return kind.from_pretrained(out / (folder or ("reward_model" if is_reward else "model")), dtype=torch.float32, attn_implementation="eager")
 
 
 # Cases: (name, kind, job, TRL's arguments, keys of the config). Jobs: full, lora (a fresh adapter), continued.
@@ -156,16 +171,16 @@ def load_model(out, is_reward):
 BETA = {"rl_beta": 0.2}
 
 
-def case(name, kind, job, trl=None, keys=None, rows=None):
+def case(name, kind, job, trl=None, keys=None, rows=None, other=False):
     trl, keys = dict(trl or {}), dict(keys or {})
     if kind != "reward":
         trl.setdefault("beta", 0.2)
         keys = {**({"orpo_alpha": 0.2} if kind == "orpo" else BETA), **keys}
-    return {"name": name, "kind": kind, "job": job, "trl": trl, "keys": keys, "rows": rows}
+    return {"name": name, "kind": kind, "job": job, "trl": trl, "keys": keys, "rows": rows, "other": other}
 
 
-def dpo(name, job, losses, trl=None, keys=None):
-    return case(f"dpo_{name}_{job}", "dpo", job, {"loss_type": losses, **(trl or {})}, {"rl": "dpo", "dpo_loss_type": losses, **(keys or {})})
+def dpo(name, job, losses, trl=None, keys=None, **more):
+    return case(f"dpo_{name}_{job}", "dpo", job, {"loss_type": losses, **(trl or {})}, {"rl": "dpo", "dpo_loss_type": losses, **(keys or {})}, **more)
 
 
 def smoothed(losses, amount=0.1):
@@ -204,6 +219,8 @@ def dpo_cases():
     cases.append(dpo("sync", "full", ["sigmoid"], sync, sync))
     cases.append(dpo("sigmoid", "continued", ["sigmoid"]))
     cases.append(dpo("precompute", "continued", ["sigmoid"], {"precompute_ref_log_probs": True}, {"precompute_ref_log_probs": True}))
+    for job in ("lora", "full"):
+        cases.append(dpo("other", job, ["sigmoid"], {}, {"ref_model": "../../other_model"}, other=True))
     return cases
 
 
@@ -217,6 +234,7 @@ def kto_cases():
     keys = {"precompute_ref_log_probs": True}
     cases.append(case("kto_precompute_lora", "kto", "lora", keys, {"rl": "kto", "remove_unused_columns": False, **keys}))
     cases.append(case("kto_kto_continued", "kto", "continued", {}, {"rl": "kto", "remove_unused_columns": False}))
+    cases.append(case("kto_other_full", "kto", "full", {}, {"rl": "kto", "remove_unused_columns": False, "ref_model": "../../other_model"}, other=True))
     return cases
 
 
@@ -278,6 +296,8 @@ def make_trainer(out, one, tokenizer, rows, log, scratch):
         extra["peft_config"] = peft.LoraConfig(**LORA, task_type="SEQ_CLS" if is_reward else "CAUSAL_LM", **({"modules_to_save": ["score"]} if is_reward else {}))
     elif job == "continued":
         model = peft.PeftModel.from_pretrained(model, out / adapter, is_trainable=True)
+    if one["other"]:
+        extra["ref_model"] = load_model(out, folder="other_model")
     trainer = trainer_class(model=model, args=config, processing_class=tokenizer, train_dataset=Dataset.from_list(rows), callbacks=[log], **extra)
     if job == "lora":
         start = peft.load_peft_weights(str(out / adapter), device="cpu")
@@ -382,6 +402,8 @@ def main():
     if not (args.only and (out / "model").exists()):
         write_models(out, tokenizer, pairs)
         write_adapters(out)
+    if not (args.only and (out / "other_model").exists()):
+        write_other_model(out, tokenizer, pairs)
     rows = {"pairs": pairs, "labelled": make_labelled(pairs),
             "pairs_margin": [{**pair, "margin": (i % 5) * 0.25} for i, pair in enumerate(pairs)]}
     for name, lines in rows.items():

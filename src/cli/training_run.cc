@@ -133,9 +133,13 @@ class TrainingRun {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
     const train::KnownScoresFile file =
-        train::load_known_scores(job_, planned_, initial_.base(), session_, data_, progress);
+        train::load_known_scores(job_, planned_, initial_.reference(), session_, data_, progress);
     progress_.clear();
-    log_info("{} the scores of the reference in {}", file.was_there ? "read" : "wrote", file.path.string());
+    const std::string speed =
+        file.was_there
+            ? ""
+            : fmt::format(", {:.0f} tokens/s", static_cast<double>(file.tokens) / std::max(1e-9, file.seconds));
+    log_info("{} the scores of the reference in {}{}", file.was_there ? "read" : "wrote", file.path.string(), speed);
   }
 
   void say_how_full() const {

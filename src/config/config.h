@@ -91,7 +91,7 @@ struct QuantisationSettings {
 };
 
 // What is trained by preferences.
-enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward };
+enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward, kSteps };
 // The losses that compare completions, by TRL's names; which are whose the table in resolve_preference.cc says.
 enum class PreferenceLoss {
   kSigmoid,
@@ -114,7 +114,12 @@ enum class PreferenceLoss {
   kApoZeroUnpaired,
   kOddsRatio,
   kBradleyTerry,
+  kStepLabels,
 };
+// Whether the model's head becomes a score.
+[[nodiscard]] inline bool trains_score(PreferenceKind kind) {
+  return kind == PreferenceKind::kReward || kind == PreferenceKind::kSteps;
+}
 // As keys name it; empty for a loss that is the only one of its objective.
 [[nodiscard]] std::string_view name_of(PreferenceLoss loss);
 enum class FDivergence { kReverseKl, kForwardKl, kJs, kAlpha };
@@ -151,6 +156,7 @@ struct PreferenceSettings {
   // Of reward models; 0: none.
   double center_rewards_coefficient = 0;
 
+  std::string ref_model;  // a folder; empty: the model in training, as it is before the first step
   bool precompute_ref_log_probs = false;
   std::optional<ReferenceSync> sync;
 };

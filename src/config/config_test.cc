@@ -228,7 +228,7 @@ TEST_CASE("no advice would train something else") {
         "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo or kto, got 'grpo'; training on generated answers is "
         "not "
         "yet supported");
-  for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "process_reward_model: true", "plugins: [x]",
+  for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "plugins: [x]",
                            "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);

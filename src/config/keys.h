@@ -50,12 +50,6 @@ struct ConfigKey {
     aliases = names;
     return std::move(*this);
   }
-  // Read by `preprocess` alone: training by it is to come.
-  [[nodiscard]] ConfigKey rows_only() && {
-    status = KeyStatus::kNotYet;
-    spares_rows = true;
-    return std::move(*this);
-  }
   [[nodiscard]] ConfigKey least(double value) && {
     range.least = value;
     return std::move(*this);

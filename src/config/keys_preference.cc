@@ -8,7 +8,8 @@ KeySection preference_section() {
   section.keys = {
       key<&Spelled::rl>("rl", "training by preferences: which objective"),
       key<&Spelled::reward_model>("reward_model", "training a reward model"),
-      key<&Spelled::process_reward_model>("process_reward_model", "training a reward model").rows_only(),
+      key<&Spelled::process_reward_model>("process_reward_model",
+                                          "training a model that scores the steps of solutions"),
       key<&Spelled::max_prompt_length>("max_prompt_length", "a limit of preference rows' prompts")
           .alias({"max_prompt_len"})
           .least(1),
@@ -51,6 +52,10 @@ KeySection preference_section() {
       key<&Spelled::center_rewards_coefficient>("center_rewards_coefficient",
                                                 "of the square of a pair's summed rewards, for rewards around 0")
           .least(0),
+      key<&Spelled::disable_dropout>("disable_dropout", "lora_dropout is not used; of preference training"),
+      key<&Spelled::ref_model>("ref_model",
+                               "the reference: another model's folder, of the same vocabulary; left out: the model as "
+                               "it is before the first step"),
       key<&Spelled::precompute_ref_log_probs>("precompute_ref_log_probs",
                                               "score all rows by the reference before the first step, and keep none"),
       key<&Spelled::sync_ref_model>("sync_ref_model", "the reference follows the policy"),

@@ -51,7 +51,8 @@ TEST_CASE("rl and reward_model choose an objective and the loss of its own") {
       {"rl: cpo\n", PreferenceKind::kCpo, PreferenceLoss::kSigmoid},
       {"rl: simpo\n", PreferenceKind::kCpo, PreferenceLoss::kSimpo},
       {"rl: kto\nmicro_batch_size: 2\n", PreferenceKind::kKto, PreferenceLoss::kKto},
-      {"reward_model: true\n", PreferenceKind::kReward, PreferenceLoss::kBradleyTerry}};
+      {"reward_model: true\n", PreferenceKind::kReward, PreferenceLoss::kBradleyTerry},
+      {"process_reward_model: true\n", PreferenceKind::kSteps, PreferenceLoss::kStepLabels}};
   for (const auto& [text, kind, loss] : all) {
     CAPTURE(text);
     const PreferenceSettings settings = preference(text);
@@ -91,7 +92,19 @@ TEST_CASE("a key of another objective is passed over, and said to be") {
   CHECK_FALSE(ignores("rl: cpo\nlabel_smoothing: 0.1\n", "label_smoothing"));
   CHECK(ignores("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n", "lora_dropout"));
   CHECK(load("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n").config.adapter->dropout == 0);
+  CHECK(ignores("disable_dropout: false\n", "disable_dropout"));
+  CHECK(ignores("rl: orpo\nref_model: other\n", "ref_model"));
+  CHECK(preference("rl: dpo\nref_model: other\n").ref_model == "other");
   CHECK(ignores("rl: dpo\nref_model_sync_steps: 7\n", "ref_model_sync_steps"));
+}
+
+TEST_CASE("adapters of preference training have dropout where disable_dropout is false") {
+  const std::string dropout = "adapter: lora\nlora_r: 4\nlora_dropout: 0.1\ndisable_dropout: false\n";
+  for (const char* objective : {"rl: dpo\n", "rl: orpo\n", "reward_model: true\n"}) {
+    CAPTURE(objective);
+    CHECK(load(objective + dropout).config.adapter->dropout == 0.1);
+    CHECK_FALSE(ignores(objective + dropout, "lora_dropout"));
+  }
 }
 
 TEST_CASE("what cannot be meant together is refused") {
@@ -111,7 +124,6 @@ TEST_CASE("what cannot be meant together is refused") {
       {"rl: dpo\npacking: true\n", "preference rows are not packed"},
       {"rl: orpo\neval_sample_packing: true\n", "preference rows are not packed"},
       {"reward_model: true\nsample_packing: true\n", "expected false beside reward_model"},
-      {"rl: dpo\nref_model: ./other\n", "not yet supported"},
       {"rl: dpo\nrpo_alpha: 1\n", "dpo_loss_type: [sigmoid, sft]"}};
   for (const auto& [text, message] : all) {
     CAPTURE(text);

@@ -99,7 +99,7 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
   }
   AdapterSettings adapter{.r = keys.lora_r,
                           .alpha = keys.lora_alpha,
-                          .dropout = has_preferences(keys) ? 0 : keys.lora_dropout,
+                          .dropout = has_preferences(keys) && keys.disable_dropout ? 0 : keys.lora_dropout,
                           .rslora = keys.peft_use_rslora,
                           .target_modules = keys.lora_target_modules,
                           .target_linear = keys.lora_target_linear,

@@ -70,6 +70,10 @@ const std::vector<KeyUse>& key_uses() {
       {"simpo_gamma", {Kind::kCpo}, "cpo and simpo"},
       {"alpha", {Kind::kCpo}, "cpo and simpo"},
       {"center_rewards_coefficient", {Kind::kReward}, "reward_model"},
+      {"disable_dropout",
+       {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo, Kind::kReward, Kind::kSteps},
+       "preference training"},
+      {"ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"precompute_ref_log_probs", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
@@ -89,10 +93,12 @@ constexpr RlName kRlNames[] = {
     {Rl::kSimpo, Kind::kCpo, "simpo", Loss::kSimpo},    {Rl::kCpo, Kind::kCpo, "cpo", Loss::kSigmoid},
     {Rl::kOrpo, Kind::kOrpo, "orpo", Loss::kOddsRatio}, {Rl::kKto, Kind::kKto, "kto", Loss::kKto},
 };
+constexpr RlName kStepModel = {Rl::kNone, Kind::kSteps, "process_reward_model", Loss::kStepLabels};
 constexpr RlName kRewardModel = {Rl::kNone, Kind::kReward, "reward_model", Loss::kBradleyTerry};
 
 const RlName& objective_name(const Spelled& keys) {
   if (keys.reward_model) return kRewardModel;
+  if (keys.process_reward_model) return kStepModel;
   return *std::find_if(std::begin(kRlNames), std::end(kRlNames), [&](const RlName& one) { return one.rl == keys.rl; });
 }
 
@@ -113,7 +119,8 @@ std::vector<WeightedLoss> losses_of(const Resolution& r, const RlName& objective
   const bool has_own = objective.rl == Rl::kIpo || objective.rl == Rl::kSimpo;
   r.exclude("rl", has_own, "dpo_loss_type", true);
   std::vector<WeightedLoss> losses;
-  if (r.given("dpo_loss_type") && objective.kind != Kind::kOrpo && objective.kind != Kind::kReward) {
+  const bool may_choose = objective.kind != Kind::kOrpo && !trains_score(objective.kind);
+  if (r.given("dpo_loss_type") && may_choose) {
     for (const std::string& name : keys.dpo_loss_type) losses.push_back({loss_of(r, objective, name)});
   }
   if (losses.empty()) losses.push_back({objective.loss});
@@ -234,10 +241,12 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   const Spelled& keys = r.keys;
   if (!has_preferences(keys)) {
     check_text_loss(r);
-    ignore_all(r, "it belongs to preference training, which rl or reward_model asks for");
+    ignore_all(r, "it belongs to preference training, which rl, reward_model or process_reward_model asks for");
     return {};
   }
   r.exclude("rl", keys.rl != Rl::kNone, "reward_model", keys.reward_model);
+  r.exclude("rl", keys.rl != Rl::kNone, "process_reward_model", keys.process_reward_model);
+  r.exclude("reward_model", keys.reward_model, "process_reward_model", keys.process_reward_model);
   const RlName& objective = objective_name(keys);
   for (const KeyUse& one : key_uses()) {
     if (std::find(one.kinds.begin(), one.kinds.end(), objective.kind) == one.kinds.end())
@@ -261,13 +270,15 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
                               .center_rewards_coefficient = keys.center_rewards_coefficient.value_or(0)};
   r.exclude("rl_beta", true, "orpo_alpha", objective.kind == Kind::kOrpo);
   if (objective.kind == Kind::kOrpo && keys.orpo_alpha) settings.beta = *keys.orpo_alpha;
-  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto)
+  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) {
+    settings.ref_model = keys.ref_model;
     settings.precompute_ref_log_probs = keys.precompute_ref_log_probs;
-  if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) settings.sync = sync_of(r);
+    settings.sync = sync_of(r);
+  }
   check_losses(r, settings);
   if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);
-  if (keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
-    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL");
+  if (keys.disable_dropout && keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
+    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL, where disable_dropout is not false");
   return settings;
 }
 

@@ -129,6 +129,8 @@ struct Spelled {
   double kto_desirable_weight = 1, kto_undesirable_weight = 1;
   double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
   std::optional<double> center_rewards_coefficient;
+  bool disable_dropout = true;
+  std::string ref_model;
   bool precompute_ref_log_probs = false, sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;
@@ -213,7 +215,9 @@ struct Spelled {
 [[nodiscard]] inline bool lends_completions(const Spelled& keys) {
   return keys.rl == Rl::kKto && (keys.dpo_loss_type.empty() || keys.dpo_loss_type.front() == "kto");
 }
-// Whether the config trains by preferences: `rl` or `reward_model`.
-[[nodiscard]] inline bool has_preferences(const Spelled& keys) { return keys.rl != Rl::kNone || keys.reward_model; }
+// Whether the config trains by preferences: `rl` or a reward model.
+[[nodiscard]] inline bool has_preferences(const Spelled& keys) {
+  return keys.rl != Rl::kNone || keys.reward_model || keys.process_reward_model;
+}
 
 }  // namespace spillway::config

@@ -219,10 +219,24 @@ ModelPtr untie_head(ModelPtr model, const LoraOptions& lora) {
   return trains_one ? untied : model;
 }
 
+namespace {
+
+// As the adapter's tensors have it.
+ScoreHead score_head_of(const SafetensorsFolder& adapter) {
+  const StoredTensor* score = adapter.find(adapter_tensor_name("score.weight"));
+  const bool is_of_steps = score && !score->shape.empty() && score->shape[0] == kStepScores.labels;
+  if (!is_of_steps) return {};
+  ScoreHead steps = kStepScores;
+  steps.has_bias = adapter.find(adapter_tensor_name("score.bias")) != nullptr;
+  return steps;
+}
+
+}  // namespace
+
 ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder) {
-  if (is_saved_in_full(lora, "score.weight")) model = model->with_score({});
-  model = untie_head(std::move(model), lora);
   const SafetensorsFolder files(folder, "adapter_model");
+  if (is_saved_in_full(lora, "score.weight")) model = model->with_score(score_head_of(files), {});
+  model = untie_head(std::move(model), lora);
   for (const Parameter& p : parameters_of(*model)) {
     if (p.role != ParameterRole::kEmbedding) continue;
     const StoredTensor* stored = files.find(adapter_tensor_name(p.name));
@@ -267,7 +281,8 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   }
   for (std::string& name : json["modules_to_save"].strings_or_none()) lora.modules_to_save.insert(std::move(name));
   // PEFT names the heads of classifiers of all kinds; a decoder has the other.
-  if (json["task_type"].string_or("") == "SEQ_CLS") lora.modules_to_save.erase("classifier");
+  if (const std::string task = json["task_type"].string_or(""); task == "SEQ_CLS" || task == "TOKEN_CLS")
+    lora.modules_to_save.erase("classifier");
   if (!json["target_modules"].is_string()) {
     for (std::string& name : json["target_modules"].strings_or_none()) lora.target_modules.insert(std::move(name));
   }
@@ -292,9 +307,20 @@ LoraOptions read_adapter_options(const std::filesystem::path& folder) {
 }
 
 bool has_score(const ParameterTable& parameters) {
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [](const Parameter& p) { return p.role == ParameterRole::kScore; });
+  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_score(); });
 }
+
+namespace {
+
+// PEFT's name for what the model is for.
+std::string_view task_of(const ParameterTable& parameters) {
+  const auto score = std::find_if(parameters.begin(), parameters.end(),
+                                  [](const Parameter& p) { return p.role == ParameterRole::kScore; });
+  if (score == parameters.end()) return "CAUSAL_LM";
+  return score->shape[0] == kStepScores.labels ? "TOKEN_CLS" : "SEQ_CLS";
+}
+
+}  // namespace
 
 std::string adapter_config_json(const ParameterTable& parameters, const LoraOptions& lora,
                                 std::string_view base_model) {
@@ -310,7 +336,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"peft_type", "LORA"},
       {"r", lora.r},
       {"target_modules", target_names(parameters, lora)},
-      {"task_type", has_score(parameters) ? "SEQ_CLS" : "CAUSAL_LM"},
+      {"task_type", task_of(parameters)},
       {"use_dora", false},
       {"use_rslora", lora.rslora},
   };

@@ -158,7 +158,8 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase into) {
   const LoraOptions lora = read_adapter_options(adapter);
   ModelPtr fitted = fit_to_adapter(std::move(read), lora, adapter);
-  if (has_score(parameters_of(*fitted))) fitted = fitted->with_score(padding_of(adapter, model));
+  if (has_score(parameters_of(*fitted)))
+    fitted = fitted->with_score(*fitted->text()->score, padding_of(adapter, model));
   const ParameterTable parameters = parameters_of(*fitted, {.dtype = fitted->dtype().value_or(DType::kBF16),
                                                             .lora = lora,
                                                             .linear_storage = trained_storage(*fitted, adapter, into)});

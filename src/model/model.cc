@@ -14,7 +14,7 @@ ModelPtr Model::with_vocab_size(int64_t) const {
   report_bug(__FILE__, __LINE__, "with_vocab_size", "a model without text has no vocabulary");
 }
 
-ModelPtr Model::with_score(std::optional<int64_t>) const {
+ModelPtr Model::with_score(const ScoreHead&, std::optional<int64_t>) const {
   report_bug(__FILE__, __LINE__, "with_score", "a model without text scores none");
 }
 
@@ -28,7 +28,7 @@ ParameterTable parameters_of(const Model& model, ModelOptions options) {
 }
 
 void check_predicts_tokens(const TextModel& text, std::string_view where) {
-  if (text.has_score)
+  if (text.score)
     throw input_error(where, "expected a model that predicts tokens, got one that scores texts; name another");
 }
 

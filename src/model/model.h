@@ -17,6 +17,7 @@
 #include "model/column.h"
 #include "model/lora.h"
 #include "model/parameters.h"
+#include "model/score_head.h"
 
 namespace spillway {
 
@@ -44,7 +45,8 @@ struct ModelGraph {
   std::vector<BatchColumn> columns;  // that it reads
   ValueId dropout_seed = kNone;      // batch value, i64 [1], below 0 for none; absent without dropout
   ValueId hidden = kNone;            // what it computes for each row of the stream: [T, width], before any head
-  ValueId head = kNone;              // of a model of text: [vocab_size, width], perhaps the embedding; or a score
+  ValueId head = kNone;       // of a model of text: [vocab_size, width], perhaps the embedding; or [labels, width]
+  ValueId head_bias = kNone;  // [labels], of scores that have one
   ParameterTable parameters;
 };
 
@@ -68,8 +70,8 @@ struct CachedModelGraph {
 struct TextModel {
   int64_t vocab_size = 0;  // rows of the embedding
   int64_t max_position_embeddings = 0;
-  double repetition_penalty = 1;  // of generation; 1: none
-  bool has_score = false;         // the head is a score, [1, width]: it predicts no tokens
+  double repetition_penalty = 1;   // of generation; 1: none
+  std::optional<ScoreHead> score;  // it predicts no tokens
 };
 
 class Model;
@@ -98,9 +100,9 @@ class Model {
                                                       CacheUse use) const;
   // The model with more tokens than its files have rows for.
   [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t vocab_size) const;
-  // The model that scores in place of predicting tokens, or this one where it does; its score is new. Padding is named
-  // in its config.json, by which transformers finds the last token of a sequence.
-  [[nodiscard]] virtual ModelPtr with_score(std::optional<int64_t> pad_token_id) const;
+  // The model that scores in place of predicting tokens, or this one where it does so in the same way; else its score
+  // is new. Padding is named in its config.json, by which transformers finds the last token of a sequence.
+  [[nodiscard]] virtual ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const;
   // The model whose head is a weight of its own that starts as the embedding; null where that is not tied to it.
   [[nodiscard]] virtual ModelPtr with_own_head() const { return nullptr; }
 };

@@ -19,7 +19,8 @@ namespace spillway {
 enum class ParameterRole : uint8_t {
   kEmbedding,  // [vocabulary, width]
   kHead,       // [vocabulary, width], where it is not the embedding
-  kScore,      // [1, width], of a model that scores in place of predicting tokens
+  kScore,      // [labels, width], of a model that scores in place of predicting tokens
+  kScoreBias,  // [labels]
   kNorm,       // [width]
   kLinear,     // W [out_features, in_features] of y = W x + b
   kBias,       // b [out_features]
@@ -66,13 +67,16 @@ struct Parameter {
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
   // Whether a model's folder that is written holds it: also a score that is new.
-  [[nodiscard]] bool is_written() const { return is_of_model() || role == ParameterRole::kScore; }
+  [[nodiscard]] bool is_written() const { return is_of_model() || is_score(); }
+  [[nodiscard]] bool is_score() const { return role == ParameterRole::kScore || role == ParameterRole::kScoreBias; }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;
   }
   // Whether weight decay applies to it, as in transformers' Trainer: not to norms and biases.
-  [[nodiscard]] bool decays() const { return role != ParameterRole::kNorm && role != ParameterRole::kBias; }
+  [[nodiscard]] bool decays() const {
+    return role != ParameterRole::kNorm && role != ParameterRole::kBias && role != ParameterRole::kScoreBias;
+  }
 };
 
 // In the order in which the graph uses them first.

@@ -93,6 +93,7 @@ Plan make_plan_beside(const Choices& first, const Graph& graph, const Machine& m
                       const std::vector<bool>& in_files) {
   const PlanBuilder builder(graph, machine, in_files);
   Choices choices = first;
+  choices.blocks.resize(graph.blocks.size(), choices.blocks.empty() ? BlockChoice{} : choices.blocks.back());
   for (BlockChoice& block : choices.blocks) block.saved.fill(Treatment::kKeep);
   Plan plan;
   for (const Overlap overlap : {Overlap::kWide, Overlap::kNarrow, Overlap::kSynchronous}) {

@@ -14,6 +14,7 @@
 #include "train/objectives/preference.h"
 #include "train/offload_policy.h"
 #include "train/optimizer_options.h"
+#include "train/reference.h"
 #include "train/unfrozen.h"
 #include "train/vocabulary_growth.h"
 
@@ -41,21 +42,6 @@ void take_loraplus(double ratio, Job& job) {
   job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
 }
 
-// The policy at step 0: of a fresh adapter the base without it, and of all other training frozen copies of what is
-// trained.
-ModelOptions reference_options(const config::Config& config, const Job& job) {
-  ModelOptions options = job.graph.model;
-  for (const Parameter& p : parameters_of(*job.model, options)) {
-    if (p.trained) options.copies.insert(p.name);
-  }
-  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty();
-  return options;
-}
-
-bool trains_score(const config::Config& config) {
-  return config.preference && config.preference->kind == config::PreferenceKind::kReward;
-}
-
 // A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
 void save_score(config::AdapterSettings& adapter, const Model& model) {
   std::vector<std::string>& saved = adapter.modules_to_save;
@@ -69,15 +55,21 @@ void save_score(config::AdapterSettings& adapter, const Model& model) {
                       quote(adapter.model_dir));
 }
 
-// A reward model has a score for a head, whatever its base has; all else predicts tokens.
+// A reward model has a score for a head, whatever its base has; all else predicts tokens. Texts are scored at their
+// last token that is not padding.
 void take_score(const config::Config& config, Job& job) {
-  if (trains_score(config)) {
+  if (!config.preference || !trains_score(config.preference->kind))
+    return check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
+  const bool scores_steps = config.preference->kind == config::PreferenceKind::kSteps;
+  const std::optional<ScoreHead> there = text_of(*job.model, "base_model").score;
+  if (there && there->is_of_tokens != scores_steps)
+    throw input_error("base_model",
+                      "expected a model of text or one that scores {}, got one that scores {}; name another",
+                      scores_steps ? "steps" : "texts", scores_steps ? "texts" : "steps");
+  if (!scores_steps)
     job.padding = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens).fill_id();
-    job.model = job.model->with_score(job.padding);
-    if (job.config.adapter) save_score(*job.config.adapter, *job.model);
-  } else {
-    check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
-  }
+  job.model = job.model->with_score(there.value_or(scores_steps ? kStepScores : ScoreHead{}), job.padding);
+  if (job.config.adapter) save_score(*job.config.adapter, *job.model);
 }
 
 void take_preference(const config::Config& config, Job& job) {
@@ -85,10 +77,7 @@ void take_preference(const config::Config& config, Job& job) {
   const std::vector<ScorePass> passes = job.graph.objective->passes();
   const bool has_reference =
       std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.is_reference; });
-  if (has_reference)
-    job.graph.reference = {.model = reference_options(config, job),
-                           .is_precomputed = config.preference->precompute_ref_log_probs,
-                           .is_synced = config.preference->sync.has_value()};
+  if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -120,16 +109,17 @@ std::string make_title(const Job& job, const Machine& machine) {
 
 // A folder without weights can be planned for, too.
 StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
-  const std::filesystem::path folder = job.config.model.base_model;
-  if (!std::filesystem::exists(folder / "model.safetensors") &&
-      !std::filesystem::exists(folder / "model.safetensors.index.json"))
-    return {};
-  const SafetensorsFolder files(folder);
   StoredWeights stored;
-  add_stored_weights(training.model.parameters, files, stored);
-  const bool copies_the_base = !job.config.adapter || job.config.adapter->model_dir.empty();
-  if (copies_the_base && !training.objective.copies_change)
-    add_stored_weights(training.objective.copies, files, stored);
+  const auto add = [&](const ParameterTable& parameters, const std::filesystem::path& folder) {
+    if (std::filesystem::exists(folder / "model.safetensors") ||
+        std::filesystem::exists(folder / "model.safetensors.index.json"))
+      add_stored_weights(parameters, SafetensorsFolder(folder), stored);
+  };
+  add(training.model.parameters, job.config.model.base_model);
+  const bool is_of_adapter = job.graph.reference.model && !job.graph.reference.other && job.config.adapter &&
+                             !job.config.adapter->model_dir.empty();
+  if (training.objective.copies.size() > 0 && !is_of_adapter && !training.objective.copies_change)
+    add(training.objective.copies, reference_folder(job.config));
   return stored;
 }
 
@@ -210,7 +200,8 @@ std::optional<PlanContext::Reference> reference_of(const Job& job, const Planned
   if (reference.is_precomputed) return PlanContext::Reference{"scores all rows before the first step; no copies"};
   const ParameterTable& copies = planned.training.objective.copies;
   if (copies.size() == 0) return PlanContext::Reference{"the model without the adapter; no copies"};
-  PlanContext::Reference result{"frozen copies"};
+  PlanContext::Reference result{reference.other ? fmt::format("{}, frozen", job.config.preference->ref_model)
+                                                : "frozen copies"};
   for (const Operand& home : planned.plan.program.homes) {
     const bool is_copy = std::any_of(copies.begin(), copies.end(), [&](const Parameter& p) {
       return std::find(p.values.begin(), p.values.end(), home.value) != p.values.end();
@@ -222,10 +213,15 @@ std::optional<PlanContext::Reference> reference_of(const Job& job, const Planned
 
 // What is trained must not replace what it was read from, which may be read again in every step.
 void check_output_dir(const config::Config& config) {
-  std::error_code no_such_folder;
-  if (!std::filesystem::equivalent(config.output.output_dir, config.model.base_model, no_such_folder)) return;
-  throw input_error("output_dir", "expected another folder than base_model's, got {} for both; name a new one",
-                    quote(config.output.output_dir));
+  const std::string& output = config.output.output_dir;
+  const auto check = [&](std::string_view key, const std::filesystem::path& folder) {
+    std::error_code no_such_folder;
+    if (!std::filesystem::equivalent(output, folder, no_such_folder)) return;
+    throw input_error("output_dir", "expected another folder than {}'s, got {} for both; name a new one", key,
+                      quote(output));
+  };
+  check("base_model", config.model.base_model);
+  if (config.preference && !config.preference->ref_model.empty()) check("ref_model", config.preference->ref_model);
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 #include <optional>
 #include <span>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "model/weights.h"
 #include "train/base_identity.h"
+#include "train/reference.h"
 #include "train/run_settings.h"
 #include "train/step_feed.h"
 
@@ -64,13 +67,14 @@ std::string content_of(const SafetensorsFolder& folder) {
 }
 
 // All that the scores depend on.
-std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& base) {
+std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
-  for (const auto& [name, content] : identify_base(base)) add(name, content);
-  add("changed", last_change(base));
-  add("config.json", job.model->config_json(job.config.model.base_model));
-  if (job.config.adapter && !job.config.adapter->model_dir.empty())
+  for (const auto& [name, content] : identify_base(reference)) add(name, content);
+  add("changed", last_change(reference));
+  const ModelPtr& other = job.graph.reference.other;
+  add("config.json", (other ? other : job.model)->config_json(reference_folder(job.config)));
+  if (!other && job.config.adapter && !job.config.adapter->model_dir.empty())
     add("adapter", content_of(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
   for (const auto& [name, value] : forward_settings_of(job)) add(name, value);
   const config::PreferenceSettings& preference = *job.config.preference;
@@ -86,16 +90,20 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   return text;
 }
 
-void score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
-           const std::function<void(int64_t rows)>& progress) {
+// Returns how many tokens the reference has read.
+int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
+              const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
   for (const std::string_view name : planned.scoring->graph.scores)
     rows.scores.columns.push_back({name, std::vector<float>(static_cast<size_t>(rows.rows.all_rows()))});
   StreamFiller filler(job.graph.objective, planned.scoring->graph.graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
+  int64_t tokens = 0;
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     const std::span<const data::Piece> pieces = plan.micro_batch(i);
-    const auto scores = session.score(BatchStreams(filler.fill(rows.rows, pieces, {})).list());
+    const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, pieces, {});
+    for (const data::MicroBatch& stream : streams) tokens += std::ssize(stream.ids);
+    const auto scores = session.score(BatchStreams(streams).list());
     for (size_t column = 0; column < scores.size(); ++column) {
       for (size_t row = 0; row < pieces.size(); ++row) {
         const auto number = static_cast<size_t>(rows.rows.number_of(pieces[row]));
@@ -104,6 +112,7 @@ void score(const Job& job, const PlannedJob& planned, TrainingSession& session, 
     }
     progress(std::ssize(pieces));
   }
+  return tokens;
 }
 
 // False for a file that is not there, or not whole.
@@ -146,8 +155,8 @@ void write(const fs::path& path, std::span<const ScoredRows> all) {
   writer.commit();
 }
 
-fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFolder& base) {
-  const std::string text = identity_of(job, data, base);
+fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
+  const std::string text = identity_of(job, data, reference);
   const std::string& prepared = job.config.data.prepared_path;
   const fs::path folder = prepared.empty() ? job.config.output.output_dir : prepared;
   return folder / fmt::format("reference-{}.safetensors", checksum_text(std::as_bytes(std::span(text))));
@@ -155,17 +164,21 @@ fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFold
 
 }  // namespace
 
-KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& base,
+KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
                                   TrainingSession& session, TrainingData& data,
                                   const std::function<void(int64_t rows, int64_t of)>& progress) {
-  KnownScoresFile file{path_of(job, data, base)};
+  KnownScoresFile file{path_of(job, data, reference)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
   file.was_there = read(file.path, all, *job.graph.objective);
   if (file.was_there) return file;
+  if (job.graph.reference.other)
+    load_base_weights(planned.scoring->graph.objective.copies, reference, session.scoring_store());
   const int64_t of = data.training.size() + data.validation.size();
   int64_t done = 0;
+  const double begin = now_seconds();
   for (const ScoredRows& rows : all)
-    score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+    file.tokens += score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+  file.seconds = now_seconds() - begin;
   write(file.path, all);
   return file;
 }

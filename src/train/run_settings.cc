@@ -56,6 +56,7 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
     settings[key] = config::print_value(value);
   settings["f_divergence_type"] = config::print_value(preference->f_divergence_type);
   settings["dpo_use_weighting"] = config::print_value(preference->use_weighting);
+  settings["ref_model"] = config::print_value(preference->ref_model);
   settings["sync_ref_model"] = config::print_value(preference->sync.has_value());
   if (!preference->sync) return;
   settings["ref_model_sync_steps"] = config::print_value(preference->sync->sync_steps);

@@ -7,7 +7,7 @@ ScoringGraph build_scoring_graph(const Model& model, const TrainingGraphOptions&
   ScoringGraph result;
   result.graph.name = "reference";
   ReferenceOptions reference = options.reference;
-  reference.model->copies.clear();
+  if (!reference.other) reference.model->copies.clear();
   ObjectiveBuilder objective(model, options.model, options.objective, reference);
   Section first;
   for (const ScorePass& pass : options.objective->passes()) {

@@ -15,8 +15,8 @@ struct ScoringGraph {
   std::vector<std::string_view> scores;  // names of the results
 };
 
-// Of the same weights as the training graph, in the same places (Builder::adopt). REQUIRES: options.reference is
-// precomputed.
+// Of the same weights as the training graph, in the same places (Builder::adopt), or of those of another model beside
+// them (AppendedObjective::copies), which are still to be loaded. REQUIRES: options.reference is precomputed.
 [[nodiscard]] ScoringGraph build_scoring_graph(const Model& model, const TrainingGraphOptions& options,
                                                const TrainingGraph& training);
 

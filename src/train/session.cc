@@ -160,16 +160,22 @@ double TrainingSession::evaluate(std::span<const Batch> streams) {
   return number(evaluation_->result(objective.loss_result));
 }
 
-std::span<const std::vector<double>> TrainingSession::score(std::span<const Batch> streams) {
+Executor& TrainingSession::scoring() {
   const auto& [scoring, plan] = *planned_.scoring;
   if (!scoring_) scoring_.emplace(scoring.graph, plan.program, memory_, options_);
-  fill(*scoring_, scoring.graph, scoring.objective, streams, 1.0f);
-  set_rows(*scoring_, scoring.objective, streams);
-  reference_scores_.resize(scoring.scores.size());
+  return *scoring_;
+}
+
+std::span<const std::vector<double>> TrainingSession::score(std::span<const Batch> streams) {
+  const ScoringGraph& graph = planned_.scoring->graph;
+  Executor& executor = scoring();
+  fill(executor, graph.graph, graph.objective, streams, 1.0f);
+  set_rows(executor, graph.objective, streams);
+  reference_scores_.resize(graph.scores.size());
   size_t next = 0;
-  for (const PassSection& pass : scoring.objective.passes) {
-    run_pass(*scoring_, pass, streams);
-    copy_results(*scoring_, next, std::span(reference_scores_).subspan(next, pass.scores));
+  for (const PassSection& pass : graph.objective.passes) {
+    run_pass(executor, pass, streams);
+    copy_results(executor, next, std::span(reference_scores_).subspan(next, pass.scores));
     next += pass.scores;
   }
   return reference_scores_;

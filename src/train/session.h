@@ -71,6 +71,8 @@ class TrainingSession {
   // The scores of the reference for each row of a micro-batch, in the order of ScoringGraph::scores: f32 [rows], until
   // the next call. REQUIRES: the job has them precomputed, and no step was made.
   [[nodiscard]] std::span<const std::vector<double>> score(std::span<const Batch> streams);
+  // The contents of that program's persistent values, training's among them. REQUIRES: as for score().
+  [[nodiscard]] ValueStore& scoring_store() { return scoring().values(); }
   // Loss::observed of the last micro-batch, until the next begins; after micro_step() or evaluate().
   [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
   // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has
@@ -88,6 +90,7 @@ class TrainingSession {
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
 
  private:
+  Executor& scoring();
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams,
                    SectionId section);
 

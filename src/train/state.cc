@@ -16,6 +16,7 @@
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "train/model_card.h"
+#include "train/reference.h"
 #include "train/tokenizer_files.h"
 
 namespace spillway::train {
@@ -144,7 +145,7 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
     const std::span<float> values(piece.as<float>(), static_cast<size_t>(piece.elems()));
     if (p.role == ParameterRole::kLoraB) return clear(piece, first);
-    if (p.role == ParameterRole::kScore) return initialise_normal(values, first, p, p.start_deviation, seed);
+    if (p.is_score()) return initialise_normal(values, first, p, p.start_deviation, seed);
     if (!job.graph.model.lora->gaussian) return initialise_lora_a(values, first, p, seed);
     initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
   });
@@ -218,6 +219,9 @@ InitialState::InitialState(const Job& job) : InitialState(job, parameters_of(*jo
 
 InitialState::InitialState(const Job& job, const ParameterTable& parameters)
     : base_(open_model_weights(job.config.model.base_model, parameters)) {
+  if (const ReferenceOptions& reference = job.graph.reference; reference.other)
+    other_reference_ = std::make_unique<SafetensorsFolder>(
+        open_model_weights(reference_folder(job.config), parameters_of(*reference.other, *reference.model)));
   if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
   adapter_ = std::make_unique<SafetensorsFolder>(
       open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.model.lora));
@@ -225,10 +229,10 @@ InitialState::InitialState(const Job& job, const ParameterTable& parameters)
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
   load_base_weights(training.model.parameters, base_, store);
-  if (const ParameterTable& copies = training.objective.copies; adapter_) {
+  if (const ParameterTable& copies = training.objective.copies; adapter_ && !other_reference_) {
     load_adapter_weights(copies, *adapter_, store);
   } else {
-    load_base_weights(copies, base_, store);
+    load_base_weights(copies, reference(), store);
   }
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);

@@ -28,12 +28,14 @@ class InitialState {
   explicit InitialState(const Job& job);
   void load(const Job& job, const TrainingGraph& training, ValueStore& store) const;
   [[nodiscard]] const SafetensorsFolder& base() const { return base_; }
+  // Whose weights the reference has, where it has no adapter.
+  [[nodiscard]] const SafetensorsFolder& reference() const { return other_reference_ ? *other_reference_ : base_; }
 
  private:
   InitialState(const Job& job, const ParameterTable& parameters);
 
   SafetensorsFolder base_;
-  std::unique_ptr<SafetensorsFolder> adapter_;
+  std::unique_ptr<SafetensorsFolder> adapter_, other_reference_;
 };
 
 // Reads the most exact copy of a trained weight, whole and in order: its f32 master, or itself.

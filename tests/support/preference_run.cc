@@ -62,6 +62,7 @@ config::Config preference_config(const std::string& name, const fs::path& output
   };
   resolve("base_model", said.keys.base_model);
   resolve("lora_model_dir", said.keys.lora_model_dir);
+  resolve("ref_model", said.keys.ref_model);
   resolve("datasets.0.path", said.keys.datasets.at(0).config.path);
   all.insert(all.end(), changes.begin(), changes.end());
   return config::load_config_file(file, all, config::ConfigUse::kTrain).config;
@@ -93,7 +94,7 @@ PreferenceRun run_preference(const config::Config& config) {
   initial.load(job, planned.training, session.store());
   if (planned.scoring)
     run.read_known_scores =
-        train::load_known_scores(job, planned, initial.base(), session, data, [](int64_t, int64_t) {}).was_there;
+        train::load_known_scores(job, planned, initial.reference(), session, data, [](int64_t, int64_t) {}).was_there;
   trainer.load_checkpoint();
   (void)trainer.run();
   return run;

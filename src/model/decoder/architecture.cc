@@ -34,7 +34,8 @@ const Architecture& find_architecture(const JsonField& json) {
   const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
   for (const Architecture* known : kArchitectures) {
     const bool is_meant = architectures.empty() ? wanted == known->model_type
-                                                : wanted == known->name || wanted == classifier_name(*known);
+                                                : wanted == known->name || wanted == classifier_name(*known, false) ||
+                                                      wanted == classifier_name(*known, true);
     if (!is_meant) continue;
     // Transformers goes by it, whatever the architectures say.
     if (model_type != known->model_type) {
@@ -47,15 +48,15 @@ const Architecture& find_architecture(const JsonField& json) {
                     names([](const Architecture& a) { return a.name; }), wanted.empty() ? "none" : quote(wanted));
 }
 
-std::string classifier_name(const Architecture& architecture) {
+std::string classifier_name(const Architecture& architecture, bool is_of_tokens) {
   constexpr std::string_view kText = "ForCausalLM";
   return std::string(architecture.name.substr(0, architecture.name.size() - kText.size())) +
-         "ForSequenceClassification";
+         (is_of_tokens ? "ForTokenClassification" : "ForSequenceClassification");
 }
 
-bool is_classifier(const JsonField& json) {
+bool is_classifier(const JsonField& json, bool is_of_tokens) {
   const std::vector<std::string> architectures = json["architectures"].strings_or_none();
-  return !architectures.empty() && architectures.front() == classifier_name(find_architecture(json));
+  return !architectures.empty() && architectures.front() == classifier_name(find_architecture(json), is_of_tokens);
 }
 
 namespace layer {

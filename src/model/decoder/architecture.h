@@ -46,10 +46,10 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3;
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
 [[nodiscard]] const Architecture& find_architecture(const JsonField& json);
 
-// "LlamaForSequenceClassification"
-[[nodiscard]] std::string classifier_name(const Architecture& architecture);
+// "LlamaForSequenceClassification", or "LlamaForTokenClassification" of tokens.
+[[nodiscard]] std::string classifier_name(const Architecture& architecture, bool is_of_tokens);
 // Whether config.json names that of an architecture.
-[[nodiscard]] bool is_classifier(const JsonField& json);
+[[nodiscard]] bool is_classifier(const JsonField& json, bool is_of_tokens);
 
 // Parts of layers.
 namespace layer {

@@ -159,14 +159,26 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
 }
 
 // Transformers takes two where nothing is said.
-void check_labels(const JsonField& json) {
+int64_t read_labels(const JsonField& json) {
   constexpr int64_t kDefault = 2, kMax = 1 << 20;
   const JsonField names = json["id2label"];
-  const int64_t labels =
-      names.is_null() ? json["num_labels"].integer_or(kDefault, 1, kMax) : std::ssize(names.members());
-  if (labels == 1) return;
-  throw input_error(json.where(), "expected a classifier of one label, which is a score, got {}; use a reward model",
-                    labels);
+  return names.is_null() ? json["num_labels"].integer_or(kDefault, 1, kMax) : std::ssize(names.members());
+}
+
+std::optional<ScoreHead> read_score(const JsonField& json) {
+  const auto check = [&](int64_t labels, int64_t wanted, std::string_view what) {
+    if (labels != wanted)
+      throw input_error(json.where(), "expected a classifier of {}, got {}; use a reward model", what, labels);
+  };
+  if (is_classifier(json, false)) {
+    check(read_labels(json), 1, "one label, which is a score");
+    return ScoreHead{};
+  }
+  if (!is_classifier(json, true)) return {};
+  ScoreHead steps = kStepScores;
+  check(read_labels(json), steps.labels, "tokens with two labels, which score steps");
+  steps.has_bias = json["token_classification_bias"].boolean_or(true);
+  return steps;
 }
 
 }  // namespace
@@ -177,8 +189,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   const Architecture& architecture = find_architecture(json);
   refuse_unsupported(json);
   DecoderConfig config;
-  config.has_score = is_classifier(json);
-  if (config.has_score) check_labels(json);
+  config.score = read_score(json);
   config.initializer_range = json["initializer_range"].real_or(config.initializer_range, 0, 1e3);
   config.architecture = &architecture;
   read_sizes(json, architecture, config);
@@ -214,16 +225,20 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
 std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config) {
   const std::filesystem::path path = folder / "config.json";
   std::string text = read_file(path, kLimitBytes);
-  if (!config.stored_vocab_size && !config.copies_head && !config.has_score) return text;
+  if (!config.stored_vocab_size && !config.copies_head && !config.score) return text;
   auto json = parse_json<nlohmann::ordered_json>(text, path.string());
   json["vocab_size"] = config.vocab_size;
   json["tie_word_embeddings"] = config.tie_word_embeddings;
   if (config.has_new_score) {
-    json["architectures"] = {classifier_name(*config.architecture)};
-    json["id2label"] = {{"0", "LABEL_0"}};
-    json["label2id"] = {{"LABEL_0", 0}};
+    json["architectures"] = {classifier_name(*config.architecture, config.score->is_of_tokens)};
+    json["id2label"] = json["label2id"] = nlohmann::ordered_json::object();
+    for (int64_t label = 0; label < config.score->labels; ++label) {
+      json["id2label"][fmt::format("{}", label)] = fmt::format("LABEL_{}", label);
+      json["label2id"][fmt::format("LABEL_{}", label)] = label;
+    }
+    if (config.score->is_of_tokens) json["token_classification_bias"] = config.score->has_bias;
   }
-  if (config.has_score && config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
+  if (config.score && config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
   return json_text(json, 2) + "\n";
 }
 

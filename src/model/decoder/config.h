@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/quantised/quantisation_config.h"
+#include "model/score_head.h"
 #include "model/storage.h"
 #include "tensor/dtype.h"
 
@@ -42,8 +43,8 @@ struct DecoderConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   bool tie_word_embeddings = false;
-  bool has_score = false;      // a score of one number in place of the head
-  bool has_new_score = false;  // which the files do not have
+  std::optional<ScoreHead> score;  // in place of the head
+  bool has_new_score = false;      // which the files do not have
   double initializer_range = 0.02;
   bool copies_head = false;  // the files tie the head; here it is a weight of its own that starts as the embedding
   bool qkv_bias = false;     // of q_proj, k_proj and v_proj

@@ -243,11 +243,19 @@ TEST_CASE("files that are no JSON objects are refused") {
 TEST_CASE("a classifier of one label is a model that scores, others are refused") {
   const std::string_view name = "LlamaForSequenceClassification";
   const json one = {{"id2label", {{"0", "LABEL_0"}}}};
-  CHECK(parse(one, name).has_score);
+  CHECK(parse(one, name).score);
   CHECK_FALSE(parse(one, name).has_new_score);
-  CHECK(parse({{"num_labels", 1}}, name).has_score);
-  CHECK_FALSE(parse(json::object()).has_score);
+  CHECK(parse({{"num_labels", 1}}, name).score);
+  CHECK_FALSE(parse(json::object()).score);
   CHECK(error_of(json::object(), name).find("expected a classifier of one label, which is a score, got 2") !=
         std::string::npos);
   CHECK(error_of({{"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}}, name).find("got 3") != std::string::npos);
+}
+
+TEST_CASE("a classifier of tokens with two labels is a model that scores steps, others are refused") {
+  const std::string_view name = "LlamaForTokenClassification";
+  CHECK(parse(json::object(), name).score == kStepScores);
+  CHECK_FALSE(parse({{"token_classification_bias", false}}, name).score->has_bias);
+  CHECK(error_of({{"num_labels", 3}}, name).find("expected a classifier of tokens with two labels") !=
+        std::string::npos);
 }

@@ -61,7 +61,7 @@ class Decoder final : public Model {
  public:
   explicit Decoder(DecoderConfig config)
       : config_(std::move(config)),
-        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty, config_.has_score} {}
+        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty, config_.score} {}
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
   [[nodiscard]] CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
@@ -81,16 +81,16 @@ class Decoder final : public Model {
     return make_decoder(std::move(config));
   }
   [[nodiscard]] ModelPtr with_own_head() const override {
-    if (!config_.tie_word_embeddings || config_.has_score) return nullptr;
+    if (!config_.tie_word_embeddings || config_.score) return nullptr;
     DecoderConfig config = config_;
     config.tie_word_embeddings = false;
     config.copies_head = true;
     return make_decoder(std::move(config));
   }
-  [[nodiscard]] ModelPtr with_score(std::optional<int64_t> pad_token_id) const override {
+  [[nodiscard]] ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const override {
     DecoderConfig config = config_;
-    config.has_new_score = !config_.has_score || config_.has_new_score;
-    config.has_score = true;
+    config.has_new_score = config_.score != head || config_.has_new_score;
+    config.score = head;
     if (pad_token_id) config.pad_token_id = pad_token_id;
     return make_decoder(std::move(config));
   }
@@ -116,6 +116,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
     return ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention_options(config_, options, layer));
   });
   result.head = parts.head();
+  result.head_bias = parts.head_bias();
   result.parameters = layers.parameters();
   return result;
 }

@@ -74,14 +74,20 @@ ValueId DecoderParts::mlp(int64_t layer, ValueId x, ValueId residual) {
 }
 
 ValueId DecoderParts::head() {
-  if (config_.has_score) return score();
+  if (config_.score)
+    return score(ParameterRole::kScore, {config_.score->labels, config_.hidden_size}, config_.initializer_range);
   if (config_.tie_word_embeddings) return embedding_;
   return layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, config_.copies_head ? kEmbedding : kHead)).value();
 }
 
-ValueId DecoderParts::score() {
-  Parameter score = layers_.base_parameter(ParameterRole::kScore, "score", {1, config_.hidden_size});
-  score.start_deviation = config_.initializer_range;
+ValueId DecoderParts::head_bias() {
+  if (!config_.score || !config_.score->has_bias) return kNone;
+  return score(ParameterRole::kScoreBias, {config_.score->labels}, 0);
+}
+
+ValueId DecoderParts::score(ParameterRole role, const Shape& shape, double start_deviation) {
+  Parameter score = layers_.base_parameter(role, "score", shape);
+  score.start_deviation = start_deviation;
   if (config_.has_new_score) {  // random numbers that nobody trains would score nothing
     score.trained = true;
     score.source = {};

@@ -45,13 +45,16 @@ class DecoderParts {
   // residual + down_proj(silu(gate_proj(x)) * up_proj(x)).
   [[nodiscard]] ValueId mlp(int64_t layer, ValueId x, ValueId residual);
 
-  // The matrix of the head: of the vocabulary (the embedding where they are tied), or a score.
+  // The matrix of the head: of the vocabulary (the embedding where they are tied), or of scores.
   [[nodiscard]] ValueId head();
+  // Of scores that have one, else kNone.
+  [[nodiscard]] ValueId head_bias();
 
  private:
   // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
   ValueId norm(ValueId x, const std::string& module, int64_t width);
-  [[nodiscard]] ValueId score();
+  // The matrix or the bias of scores.
+  [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
   // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
   Parameter vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const;
 

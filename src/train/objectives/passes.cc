@@ -58,10 +58,11 @@ AppendedObjective ObjectiveBuilder::append_reference(Builder& builder) {
 void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
   ModelOptions options = pass.is_reference ? *reference_.model : options_;
   options.stream = pass.stream;
-  if (options.lora) options.lora->dropout = 0;
+  if (pass.is_reference && options.lora) options.lora->dropout = 0;
   result_.passes.push_back(
       {static_cast<SectionId>(builder.graph().sections.size() - 1), pass.stream, pass.scores.size()});
-  const ModelGraph built = model_.build(builder, options);
+  const Model& model = pass.is_reference && reference_.other ? *reference_.other : model_;
+  const ModelGraph built = model.build(builder, options);
   for (const Parameter& p : built.parameters) {
     if (p.is_copy && !result_.copies.find(p.name)) result_.copies.add(p);
   }

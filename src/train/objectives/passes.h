@@ -14,6 +14,8 @@ namespace spillway::train {
 struct ReferenceOptions {
   // What the reference pass builds: the model without the adapter that is trained, or with frozen copies of what is.
   std::optional<ModelOptions> model;
+  // Of which model: null for the one in training. All weights of another one are copies.
+  ModelPtr other;
   // The scores of the reference are columns of the batch, known before the first step (scoring_graph.h): there are no
   // copies.
   bool is_precomputed = false;
@@ -32,7 +34,7 @@ struct AppendedObjective {
   ObjectivePtr objective;
   std::vector<BatchColumn> columns;  // all that the graph reads, those of its models included
   std::vector<PassSection> passes;
-  ParameterTable copies;  // of weights that are trained, for the reference
+  ParameterTable copies;  // that the reference reads: of weights that are trained, or all of another model
   bool copies_change = false;
   ValueId scale = kNone;  // batch value, f32 [1]
   ValueId loss = kNone;
@@ -43,7 +45,8 @@ struct AppendedObjective {
 // The order of sections: passes, then `forward`.
 class ObjectiveBuilder {
  public:
-  // All are borrowed. `options` are those of the forward pass; passes have no dropout.
+  // All are borrowed. `options` are those of the forward pass and of passes by the weights in training. The reference
+  // has no dropout.
   ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
                    const ReferenceOptions& reference);
 

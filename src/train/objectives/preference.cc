@@ -6,6 +6,7 @@
 #include "train/objectives/kto/kto.h"
 #include "train/objectives/orpo/orpo.h"
 #include "train/objectives/reward/reward.h"
+#include "train/objectives/steps/steps.h"
 
 namespace spillway::train {
 
@@ -22,6 +23,8 @@ ObjectivePtr preference_objective(const config::PreferenceSettings& settings, in
       return cpo_objective(settings);
     case config::PreferenceKind::kReward:
       return reward_objective(settings, padding);
+    case config::PreferenceKind::kSteps:
+      return steps_objective(settings);
   }
   report_bug(__FILE__, __LINE__, "kind", settings.name);
 }

@@ -1,0 +1,20 @@
+// A head that scores in place of predicting tokens.
+#pragma once
+
+#include <cstdint>
+
+namespace spillway {
+
+struct ScoreHead {
+  int64_t labels = 1;  // numbers in a score
+  bool is_of_tokens =
+      false;  // each token has one (transformers' ForTokenClassification), else a text at its last token
+  bool has_bias = false;
+
+  bool operator==(const ScoreHead&) const = default;
+};
+
+// Whether the steps of a text are right, told at each step's last token.
+constexpr ScoreHead kStepScores{.labels = 2, .is_of_tokens = true, .has_bias = true};
+
+}  // namespace spillway
