@@ -171,12 +171,12 @@ def load_model(out, is_reward=False, folder=None):
 BETA = {"rl_beta": 0.2}
 
 
-def case(name, kind, job, trl=None, keys=None, rows=None, other=False):
+def case(name, kind, job, trl=None, keys=None, rows=None, other=False, max_length=None):
     trl, keys = dict(trl or {}), dict(keys or {})
     if kind != "reward":
         trl.setdefault("beta", 0.2)
         keys = {**({"orpo_alpha": 0.2} if kind == "orpo" else BETA), **keys}
-    return {"name": name, "kind": kind, "job": job, "trl": trl, "keys": keys, "rows": rows, "other": other}
+    return {"name": name, "kind": kind, "job": job, "trl": trl, "keys": keys, "rows": rows, "other": other, "max_length": max_length or MAX_LENGTH[kind]}
 
 
 def dpo(name, job, losses, trl=None, keys=None, **more):
@@ -234,7 +234,7 @@ def kto_cases():
     keys = {"precompute_ref_log_probs": True}
     cases.append(case("kto_precompute_lora", "kto", "lora", keys, {"rl": "kto", "remove_unused_columns": False, **keys}))
     cases.append(case("kto_kto_continued", "kto", "continued", {}, {"rl": "kto", "remove_unused_columns": False}))
-    cases.append(case("kto_other_full", "kto", "full", {}, {"rl": "kto", "remove_unused_columns": False, "ref_model": "../../other_model"}, other=True))
+    cases.append(case("kto_other_full", "kto", "full", {}, {"rl": "kto", "remove_unused_columns": False, "ref_model": "../../other_model"}, other=True, max_length=80))
     return cases
 
 
@@ -263,7 +263,7 @@ def reward_cases():
 
 TRAINERS = {"dpo": (DPOTrainer, DPOConfig), "kto": (KTOTrainer, KTOConfig), "orpo": (ORPOTrainer, ORPOConfig), "cpo": (CPOTrainer, CPOConfig),
             "reward": (RewardTrainer, RewardConfig)}
-# Where a prompt fills the length, DPO and KTO drop the row and ORPO divides by zero; a reward model drops what is longer.
+# Of cases that say nothing else. Where a prompt fills the length, DPO and KTO drop the row and ORPO divides by zero; a reward model drops what is longer.
 MAX_LENGTH = {"dpo": 40, "kto": 40, "orpo": 65, "cpo": 65, "reward": 60}
 
 
@@ -287,7 +287,7 @@ def make_trainer(out, one, tokenizer, rows, log, scratch):
     config = config_class(
         output_dir=scratch, max_steps=STEPS, per_device_train_batch_size=LABELLED if one["kind"] == "kto" else PAIRS,
         gradient_accumulation_steps=ACCUMULATION, learning_rate=LEARNING_RATES["full" if job == "full" else "lora"], lr_scheduler_type="constant",
-        optim="adamw_torch", adam_epsilon=1e-8, weight_decay=0.0, max_grad_norm=1.0, max_length=MAX_LENGTH[one["kind"]], train_sampling_strategy="sequential",
+        optim="adamw_torch", adam_epsilon=1e-8, weight_decay=0.0, max_grad_norm=1.0, max_length=one["max_length"], train_sampling_strategy="sequential",
         logging_steps=1, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True, bf16=False, gradient_checkpointing=False, **one["trl"])
     model = load_model(out, is_reward)
     adapter = {"lora": "adapter_reward" if is_reward else "adapter_fresh", "continued": "adapter_continued"}.get(job)
@@ -336,7 +336,7 @@ def trained_rows(trainer, kind, max_length):
 def write_config(folder, one):
     kind, job = one["kind"], one["job"]
     keys = {"base_model": "../../reward_model" if kind == "reward" else "../../model", **one["keys"], "datasets": None,
-            "max_length": MAX_LENGTH[kind], "shuffle_merged_datasets": False, "curriculum_sampling": True}
+            "max_length": one["max_length"], "shuffle_merged_datasets": False, "curriculum_sampling": True}
     if job != "full":
         adapter = "adapter_continued" if job == "continued" else "adapter_reward" if kind == "reward" else "adapter_fresh"
         keys |= {"adapter": "lora", "lora_r": LORA["r"], "lora_alpha": LORA["lora_alpha"], "lora_dropout": 0.0, "lora_target_linear": True,
@@ -362,16 +362,17 @@ def write_case(out, one, tokenizer, rows):
     log = Log()
     with tempfile.TemporaryDirectory() as scratch:
         trainer = make_trainer(out, one, tokenizer, rows[rows_name(one)], log, scratch)
-        ids = trained_rows(trainer, one["kind"], MAX_LENGTH[one["kind"]])
+        ids = trained_rows(trainer, one["kind"], one["max_length"])
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
     assert len(log.steps) == STEPS and all(math.isfinite(v) for step in log.steps for v in step.values())
     if one["kind"] in ("orpo", "cpo"):
         log.steps = [{k: v for k, v in step.items() if not k.startswith("logits/")} for step in log.steps]
     kind = {"cpo": "orpo"}.get(one["kind"], one["kind"])
-    made = {"max_length": MAX_LENGTH[one["kind"]], "rows": ids}
-    if kind == "kto" and one["trl"].get("loss_type", "kto") != "kto":
-        kind = None  # the same rows without those of the KL
+    made = {"max_length": one["max_length"], "rows": ids}
+    is_whole = one["max_length"] > MAX_LENGTH[one["kind"]]
+    if kind == "kto" and one["trl"].get("loss_type", "kto") != "kto" or is_whole:
+        kind = None  # the same rows without those of the KL, or longer
     if kind:
         lines = ",\n".join(json.dumps(row) for row in ids)
         text = f'{{"max_length": {made["max_length"]}, "rows": [\n{lines}\n]}}\n'
