@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/process.h"
+#include "tests/support/source_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -69,6 +70,33 @@ TEST_CASE("wrong preferences are refused by row, column or key") {
       refused(R"({"chosen": "a b", "rejected": "a c", "margin": "much"})", {{"reward_model", true}}).find("'margin'") !=
       std::string::npos);
   CHECK(refused(kPair, {{"rl", "dpo"}, {"dpo_loss_type", {"sigmoyd"}}}).find("did you mean sigmoid?") !=
+        std::string::npos);
+}
+
+TEST_CASE("a reference that cannot be one is refused by its folder") {
+  const auto reference = [](const fs::path& folder, json keys) {
+    keys.update({{"rl", "dpo"}, {"ref_model", folder.string()}});
+    return refused(kPair, keys);
+  };
+  const fs::path others = source_folder() / "tests/golden/models";
+  const std::string vocabulary = reference(others / "qwen3", {});
+  CHECK(vocabulary.starts_with("[ref_model] expected a model with a vocabulary of 420, as "));
+  CHECK(vocabulary.find("qwen3'; name another") != std::string::npos);
+  CHECK(reference(preference_goldens() / "reward_model", {}).find("expected a model that predicts tokens") !=
+        std::string::npos);
+  const std::string shapes = reference(preference_goldens() / "other_model", {{"sync_ref_model", true}});
+  CHECK(shapes.starts_with("[ref_model] expected model.embed_tokens.weight as [420, 32], as "));
+  CHECK(shapes.find("got [420, 24] in ") != std::string::npos);
+  CHECK(reference(preference_goldens() / "nosuch", {}).find("nosuch") != std::string::npos);
+}
+
+TEST_CASE("a model that scores texts is no start for one that scores steps, nor the other way") {
+  const std::string step = R"({"prompt": "2 + 3 =", "completions": [" 5"], "labels": [true]})";
+  const std::string of_texts = (preference_goldens() / "reward_model").string();
+  CHECK(refused(step, {{"process_reward_model", true}, {"base_model", of_texts}}).find("one that scores steps, got") !=
+        std::string::npos);
+  const std::string of_steps = (preference_goldens() / "step_model").string();
+  CHECK(refused(kPair, {{"reward_model", true}, {"base_model", of_steps}}).find("one that scores texts, got") !=
         std::string::npos);
 }
 
