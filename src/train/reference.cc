@@ -46,6 +46,7 @@ std::optional<LinearStorage> storage_of(const config::Config& config, const Para
 // sync_ref_model mixes weights with their copies.
 void check_shapes(const config::Config& config, const ParameterTable& model, const ParameterTable& other) {
   for (const Parameter& p : model) {
+    if (!p.is_of_model()) continue;
     const Parameter* copy = other.find(p.name);
     if (copy != nullptr && copy->shape == p.shape) continue;
     throw input_error(kKey, "expected {} as {}, as {} has it, got {} in {}; name another, or remove sync_ref_model",
