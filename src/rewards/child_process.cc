@@ -245,7 +245,8 @@ void ChildProcess::show(std::string_view text) {
 }
 
 bool ChildProcess::has_exited() {
-  if (!exited_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) exited_ = true;
+  if (!exited_ && ::waitid(P_PID, static_cast<id_t>(pid_), &status_, WEXITED | WNOHANG | WNOWAIT) == 0)
+    exited_ = status_.si_pid == pid_;
   return exited_;
 }
 
@@ -259,10 +260,11 @@ bool ChildProcess::wait_for_exit(double seconds) {
 }
 
 void ChildProcess::kill_group() {
+  if (reaped_) return;
   ::kill(-pid_, SIGKILL);
-  while (!exited_ && ::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &status_, WEXITED) != 0 && errno == EINTR) {
   }
-  exited_ = true;
+  exited_ = reaped_ = true;
 }
 
 ChildProcess::End ChildProcess::end() {
@@ -272,11 +274,9 @@ ChildProcess::End ChildProcess::end() {
     return {"closed its standard output", 0};
   }
   if (err_ >= 0) show_errors();
-  if (WIFSIGNALED(status_)) {
-    const int signal = WTERMSIG(status_);
-    return {fmt::format("was ended by signal {} ({})", signal, ::strsignal(signal)), signal};
-  }
-  return {fmt::format("ended with exit status {}", WEXITSTATUS(status_)), 0};
+  if (status_.si_code == CLD_EXITED) return {fmt::format("ended with exit status {}", status_.si_status), 0};
+  const int signal = status_.si_status;
+  return {fmt::format("was ended by signal {} ({})", signal, ::strsignal(signal)), signal};
 }
 
 }  // namespace spillway::rewards

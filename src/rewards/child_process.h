@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,10 +61,10 @@ class ChildProcess {
   void kill_group();
 
   pid_t pid_ = -1;
-  int in_ = -1, out_ = -1, err_ = -1;  // our ends of its standard streams
-  bool exited_ = false;
-  bool is_asked_ = false;  // for a line that has not come
-  int status_ = 0;
+  int in_ = -1, out_ = -1, err_ = -1;     // our ends of its standard streams
+  bool exited_ = false, reaped_ = false;  // until it is reaped, its number is nobody else's
+  bool is_asked_ = false;                 // for a line that has not come
+  siginfo_t status_{};
   std::string label_;
   std::string to_write_;
   size_t written_ = 0;
