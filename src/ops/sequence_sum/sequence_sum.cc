@@ -1,5 +1,7 @@
 #include "ops/sequence_sum/sequence_sum.h"
 
+#include <utility>
+
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
@@ -9,8 +11,8 @@ namespace spillway::ops {
 
 void sequence_sum_cpu(const KernelArgs& args);
 void sequence_sum_cuda(const KernelArgs& args);
-void sequence_sum_grad_cpu(const KernelArgs& args);
-void sequence_sum_grad_cuda(const KernelArgs& args);
+void sequence_spread_cpu(const KernelArgs& args);
+void sequence_spread_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -37,44 +39,74 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {rows};
 }
 
-// Inputs dy, weights and seq_offsets; the output has x's type.
-std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
-  expect_same("sequence_sum_grad", "dy", *inputs[kX], row_numbers(attributes));
+// Inputs x of the rows, weights and seq_offsets.
+std::vector<ValueType> infer_spread(TypeList inputs, const Attributes& attributes) {
+  expect_same("sequence_spread", "x", *inputs[kX], row_numbers(attributes));
   return {token_numbers(attributes.integer("tokens"), attributes.integer("rank"))};
 }
 
-const OpDef kSequenceSumGrad{.name = "sequence_sum_grad",
-                             .infer = infer_grad,
-                             .cost = memory_cost,
-                             .cpu = sequence_sum_grad_cpu,
-                             .cuda = SPILLWAY_CUDA_KERNEL(sequence_sum_grad_cuda)};
+SequenceRows rows_of(const Attributes& attributes) {
+  return {.axis = static_cast<AxisId>(attributes.integer("axis")),
+          .first = attributes.integer("first"),
+          .stride = attributes.integer("stride")};
+}
 
-void vjp(VjpContext& context) {
+void refuse_trained_weights(const VjpContext& context, std::string_view name) {
   if (context.wants(kWeights))
-    throw input_error(kName, "expected weights without a gradient, got trained ones; detach them");
-  Attributes attributes = context.attributes();
-  attributes.add("tokens", context.input_type(kX).shape[0]);
-  attributes.add("rank", context.input_type(kX).shape.rank());
-  context.add(kX, context.builder().append_one(
-                      kSequenceSumGrad, {context.cotangent(0), context.input(kWeights), context.input(kSeqOffsets)},
-                      attributes));
+    throw input_error(name, "expected weights without a gradient, got trained ones; detach them");
+}
+
+// Each is the other's gradient.
+void spread_vjp(VjpContext& context) {
+  refuse_trained_weights(context, "sequence_spread");
+  context.add(kX, sequence_sum(context.builder(), context.cotangent(0), context.input(kWeights),
+                               context.input(kSeqOffsets), rows_of(context.attributes())));
+}
+
+const OpDef kSequenceSpread{.name = "sequence_spread",
+                            .infer = infer_spread,
+                            .vjp = spread_vjp,
+                            .cost = memory_cost,
+                            .cpu = sequence_spread_cpu,
+                            .cuda = SPILLWAY_CUDA_KERNEL(sequence_spread_cuda)};
+
+ValueId append_spread(Builder& builder, std::vector<ValueId> inputs, Attributes attributes, int64_t tokens,
+                      int64_t rank) {
+  attributes.add("tokens", tokens);
+  attributes.add("rank", rank);
+  return builder.append_one(kSequenceSpread, std::move(inputs), std::move(attributes));
+}
+
+void sum_vjp(VjpContext& context) {
+  refuse_trained_weights(context, kName);
+  const Shape& shape = context.input_type(kX).shape;
+  context.add(
+      kX, append_spread(context.builder(), {context.cotangent(0), context.input(kWeights), context.input(kSeqOffsets)},
+                        context.attributes(), shape[0], shape.rank()));
 }
 
 const OpDef kSequenceSum{.name = kName,
                          .infer = infer,
-                         .vjp = vjp,
+                         .vjp = sum_vjp,
                          .cost = memory_cost,
                          .cpu = sequence_sum_cpu,
                          .cuda = SPILLWAY_CUDA_KERNEL(sequence_sum_cuda)};
 
+Attributes attributes_of(Builder& builder, const SequenceRows& rows) {
+  return {{"rows", builder.graph().axis(rows.axis).capacity},
+          {"axis", static_cast<int64_t>(rows.axis)},
+          {"first", rows.first},
+          {"stride", rows.stride}};
+}
+
 }  // namespace
 
 ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets, const SequenceRows& rows) {
-  return builder.append_one(kSequenceSum, {x, weights, seq_offsets},
-                            {{"rows", builder.graph().axis(rows.axis).capacity},
-                             {"axis", static_cast<int64_t>(rows.axis)},
-                             {"first", rows.first},
-                             {"stride", rows.stride}});
+  return builder.append_one(kSequenceSum, {x, weights, seq_offsets}, attributes_of(builder, rows));
+}
+
+ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets, const SequenceRows& rows) {
+  return append_spread(builder, {x, weights, seq_offsets}, attributes_of(builder, rows), builder.graph().tokens(), 1);
 }
 
 }  // namespace spillway::ops

@@ -1,5 +1,4 @@
-// Sums over the tokens of a sequence: from numbers of tokens to numbers of rows, each of which stands for one sequence
-// or for one sequence of a pair.
+// Between numbers of tokens and numbers of rows, each of which stands for one sequence or for one sequence of a pair.
 #pragma once
 
 #include "graph/builder.h"
@@ -23,5 +22,11 @@ struct SequenceRows {
 // Throws InputError where a row would lie beyond max_sequences. REQUIRES: first >= 0, stride >= 1.
 [[nodiscard]] ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
                                    const SequenceRows& rows);
+
+// The other way round: x, f32 [R] along rows.axis, gives each token of a row's sequence the row's number, times the
+// token's weight where there are weights: f32 [T], 0 for tokens of sequences that no row in use takes. The gradient is
+// x's, not the weights'.
+[[nodiscard]] ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
+                                      const SequenceRows& rows);
 
 }  // namespace spillway::ops

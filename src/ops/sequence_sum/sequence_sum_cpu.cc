@@ -18,7 +18,7 @@ void sequence_sum_cpu(const KernelArgs& args) {
   });
 }
 
-void sequence_sum_grad_cpu(const KernelArgs& args) {
+void sequence_spread_cpu(const KernelArgs& args) {
   const TensorView& dy = args.inputs[kX];
   const SequenceTokens tokens(args);
   zero_tensor(args.outputs[0], *args.threads);

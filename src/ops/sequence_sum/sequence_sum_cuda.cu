@@ -18,8 +18,7 @@ __global__ void __launch_bounds__(kThreads) sequence_sum_kernel(const float* x, 
   if (threadIdx.x == 0) out[blockIdx.x] = static_cast<float>(sum);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    sequence_sum_grad_kernel(const float* dy, SequenceTokens tokens, float* dx) {
+__global__ void __launch_bounds__(kThreads) sequence_spread_kernel(const float* dy, SequenceTokens tokens, float* dx) {
   const TokenSpan span = tokens.of_row(blockIdx.x);
   for (int64_t token = span.begin + threadIdx.x; token < span.end; token += kThreads)
     dx[token] = static_cast<float>(tokens.weighted(dy[blockIdx.x], token));
@@ -33,10 +32,10 @@ void sequence_sum_cuda(const KernelArgs& args) {
                SequenceTokens(args), out.as<float>());
 }
 
-void sequence_sum_grad_cuda(const KernelArgs& args) {
+void sequence_spread_cuda(const KernelArgs& args) {
   const TensorView &dy = args.inputs[kX], &dx = args.outputs[0];
   cuda::zero_bytes(dx.data, dx.bytes(), args.stream);
-  cuda::launch(sequence_sum_grad_kernel, {dy.elems(), kThreads}, args.stream, dy.as<float>(), SequenceTokens(args),
+  cuda::launch(sequence_spread_kernel, {dy.elems(), kThreads}, args.stream, dy.as<float>(), SequenceTokens(args),
                dx.as<float>());
 }
 

@@ -55,6 +55,26 @@ TEST_CASE("sums over sequences and their gradients agree with float64, for short
   }
 }
 
+TEST_CASE("a row's number goes to the tokens of its sequence, and its gradient is their sum") {
+  for (const bool is_weighted : {false, true}) {
+    CAPTURE(is_weighted);
+    OperationCase test = make_case(4, 1, 2, is_weighted);
+    test.build = [=](Builder& b, const std::vector<ValueId>& in) {
+      return ops::pointwise::mul(
+          b, ops::sequence_spread(b, in[3], is_weighted ? in[1] : kNone, in[2], {kRowAxis, 1, 2}), in[0]);
+    };
+    test.reference = [=](const std::vector<Numbers>& in) {
+      Numbers out(in[0].size());
+      for (size_t row = 0; row < in[3].size(); ++row) {
+        for (auto t = static_cast<size_t>(in[2][1 + 2 * row]); t < static_cast<size_t>(in[2][2 + 2 * row]); ++t)
+          out[t] = in[3][row] * (is_weighted ? in[1][t] : 1) * in[0][t];
+      }
+      return out;
+    };
+    check_operation(test);
+  }
+}
+
 TEST_CASE("the sum of a sequence has the same bits alone and among others") {
   const Numbers numbers = random_numbers(kTokens, 4, 100);
   const auto sums = [](int64_t rows, const Numbers& offsets, const Numbers& x) {
