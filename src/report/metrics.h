@@ -1,7 +1,4 @@
-// metrics.jsonl: a JSON object per optimizer step, one per line.
-//
-// A line reaches the file whole, in one write, so that a killed run leaves at most one line without an end, and a
-// resumed run continues the file as if it had never stopped.
+// metrics.jsonl: a JSON object per optimizer step, one per line (io/step_lines.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +11,7 @@
 #include <string_view>
 #include <variant>
 
-#include "io/file.h"
+#include "io/step_lines.h"
 
 namespace spillway {
 
@@ -29,20 +26,18 @@ void append_number(double value, fmt::memory_buffer& out);
 
 class MetricsWriter {
  public:
-  // A run that starts anew (`resumed_step` 0) begins an empty file. One that goes on after a step keeps the lines up to
-  // that step and cuts what follows, and any line that is not whole. Throws InputError where `path` is no regular file,
-  // MachineError where it cannot be written.
-  MetricsWriter(const std::filesystem::path& path, int64_t resumed_step);
+  // As StepLines.
+  MetricsWriter(const std::filesystem::path& path, int64_t resumed_step) : lines_(path, resumed_step) {
+    line_.reserve(4096);
+  }
 
   // Writes one line; allocates nothing. Throws MachineError where the disk is full.
   void write(std::span<const MetricField> fields);
   void write(std::initializer_list<MetricField> fields) { write(std::span(fields.begin(), fields.size())); }
-  // Brings all lines to the disk: before a checkpoint takes its name, so that none after it is missing.
-  void sync();
+  void sync() { lines_.sync(); }
 
  private:
-  std::string path_;
-  FileDescriptor file_;
+  StepLines lines_;
   fmt::memory_buffer line_;
 };
 
