@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/online_settings.h"
 #include "data/data_settings.h"
 #include "rewards/reward_settings.h"
 #include "tensor/quantised_format.h"
@@ -128,12 +129,6 @@ enum class FDivergence { kReverseKl, kForwardKl, kJs, kAlpha };
 struct WeightedLoss {
   PreferenceLoss loss = PreferenceLoss::kSigmoid;
   double weight = 1;
-};
-
-// The reference becomes (1 - mixup_alpha) x reference + mixup_alpha x policy after each multiple of sync_steps.
-struct ReferenceSync {
-  double mixup_alpha = 0.6;
-  int64_t sync_steps = 512;
 };
 
 // Of preference training and reward models. Members have the names of TRL's arguments, where their meanings are told.
@@ -276,7 +271,9 @@ struct Config {
   TokenizerSettings tokenizer;
   std::optional<AdapterSettings> adapter;  // none: all weights are trained
   std::optional<QuantisationSettings> quantisation;
-  std::optional<PreferenceSettings> preference;    // none: text is learned
+  // At most one of these; without both, text is learned.
+  std::optional<PreferenceSettings> preference;
+  std::optional<OnlineSettings> online;
   std::optional<rewards::RewardSettings> rewards;  // of completions that the model generates
   data::DataSettings data;
   BatchSettings batches;

@@ -111,6 +111,7 @@ inline constexpr std::string_view kDatasetSection = "Entries of datasets and tes
 [[nodiscard]] std::vector<KeySection> training_sections();
 [[nodiscard]] std::vector<KeySection> memory_sections();
 [[nodiscard]] std::vector<KeySection> preference_sections();
+[[nodiscard]] std::vector<KeySection> online_sections();
 [[nodiscard]] std::vector<KeySection> reward_sections();
 
 // key<&Spelled::memory, &SpelledMemory::device>("memory.device", "...") binds a name to a member.

@@ -32,7 +32,8 @@ KeySection data_section() {
       key<&Spelled::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
           .alias({"chat_template_path"}),
       key<&Spelled::chat_template_kwargs>("chat_template_kwargs",
-                                          "variables that chat templates see, such as enable_thinking"),
+                                          "variables that chat templates see, such as enable_thinking")
+          .alias({"trl.chat_template_kwargs"}),
       key<&Spelled::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
       key<&Spelled::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
       key<&Spelled::completion_only_loss>("completion_only_loss",

@@ -19,6 +19,9 @@ std::vector<KeySection> memory_sections() {
           "memory.plan", "auto: what no key fixes is the plan's choice; fixed: only what the keys say"),
       key<&Spelled::memory, &SpelledMemory::disk_checksum>(
           "memory.disk_checksum", "check every block that comes back from the disk tier; to find broken hardware"),
+      key<&Spelled::memory, &SpelledMemory::generation_sequences>(
+          "memory.generation_sequences",
+          "how many completions are generated at once; auto: as many as fit. It changes none of them"),
       key<&Spelled::activation_offloading>(
           "activation_offloading",
           "where saved activations wait for the backward pass: true is host memory, legacy the same while compute "

@@ -14,14 +14,15 @@ KeySection preference_section() {
           .alias({"max_prompt_len"})
           .least(1),
       key<&Spelled::dpo_loss_type>("dpo_loss_type",
-                                   "the losses that compare completions, several of which add up; left out: sigmoid, "
-                                   "or rl's own")
-          .alias({"loss_type"}),
+                                   "the losses that compare completions, several of which add up, or grpo's; left out: "
+                                   "sigmoid, or rl's own")
+          .alias({"loss_type", "trl.loss_type"}),
       key<&Spelled::dpo_loss_weights>("dpo_loss_weights", "what each of them is multiplied by; left out: 1")
           .alias({"loss_weights"}),
-      key<&Spelled::rl_beta>("rl_beta", "how far the policy may go from the reference; left out: 0.1")
-          .alias({"dpo_beta", "beta"})
-          .above(0)
+      key<&Spelled::rl_beta>("rl_beta",
+                             "how far the policy may go from the reference; left out: 0.1, of grpo 0 and of rloo 0.05")
+          .alias({"dpo_beta", "beta", "trl.beta"})
+          .least(0)
           .most(1e6),
       key<&Spelled::orpo_alpha>("orpo_alpha", "rl_beta of orpo").above(0).most(1e6),
       key<&Spelled::dpo_label_smoothing>("dpo_label_smoothing",
@@ -58,23 +59,20 @@ KeySection preference_section() {
                                "it is before the first step"),
       key<&Spelled::precompute_ref_log_probs>("precompute_ref_log_probs",
                                               "score all rows by the reference before the first step, and keep none"),
-      key<&Spelled::sync_ref_model>("sync_ref_model", "the reference follows the policy"),
+      key<&Spelled::sync_ref_model>("sync_ref_model", "the reference follows the policy").alias({"trl.sync_ref_model"}),
       key<&Spelled::ref_model_mixup_alpha>("ref_model_mixup_alpha", "the policy's share each time it does")
+          .alias({"trl.ref_model_mixup_alpha"})
           .least(0)
           .most(1),
-      key<&Spelled::ref_model_sync_steps>("ref_model_sync_steps", "steps between").least(1),
+      key<&Spelled::ref_model_sync_steps>("ref_model_sync_steps", "steps between")
+          .alias({"trl.ref_model_sync_steps"})
+          .least(1),
   };
-  return section;
-}
-
-KeySection online_section() {
-  KeySection section{"Reinforcement learning", {}};
-  section.keys = {key<&Spelled::max_completion_length>("max_completion_length", "a limit of completions").least(1)};
   return section;
 }
 
 }  // namespace
 
-std::vector<KeySection> preference_sections() { return {preference_section(), online_section()}; }
+std::vector<KeySection> preference_sections() { return {preference_section()}; }
 
 }  // namespace spillway::config

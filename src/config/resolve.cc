@@ -51,6 +51,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.adapter = resolve_adapter(r);
   config.quantisation = resolve_quantisation(r);
   config.preference = resolve_preference(r, use);
+  config.online = resolve_online(r, config.batches, config.data.rows);
   config.schedule = resolve_schedule(r);
   config.optimizer = resolve_optimizer(r);
   config.seed = r.keys.seed;

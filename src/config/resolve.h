@@ -44,6 +44,10 @@ struct Resolution {
 [[nodiscard]] std::optional<AdapterSettings> resolve_adapter(const Resolution& r);
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
+[[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
+                                                           const data::RowOptions& rows);
+// That of sync_ref_model. Throws InputError beside an adapter.
+[[nodiscard]] std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r);
 // None where nothing generates completions. REQUIRES of kRewards: nothing; it throws without functions.
 [[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
 // Everything but `batches` and `evaluation_batches`.

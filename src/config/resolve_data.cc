@@ -203,6 +203,10 @@ data::Objective objective_of(const Spelled& keys) {
       return data::Objective::kOrpo;
     case Rl::kKto:
       return data::Objective::kUnpaired;
+    case Rl::kGrpo:
+    case Rl::kGdpo:
+    case Rl::kRloo:
+      return data::Objective::kPrompts;
     default:
       return data::Objective::kPairs;
   }

@@ -51,12 +51,13 @@ struct KeyUse {
   std::string_view key;
   std::vector<Kind> kinds;
   std::string_view owners;  // for messages
+  bool is_of_online = false;
 };
 const std::vector<KeyUse>& key_uses() {
   static const std::vector<KeyUse> kUses = {
-      {"dpo_loss_type", {Kind::kDpo, Kind::kKto, Kind::kCpo}, "dpo, kto and cpo"},
+      {"dpo_loss_type", {Kind::kDpo, Kind::kKto, Kind::kCpo}, "dpo, kto and cpo", true},
       {"dpo_loss_weights", {Kind::kDpo}, "dpo"},
-      {"rl_beta", {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo}, "rl"},
+      {"rl_beta", {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo}, "rl", true},
       {"orpo_alpha", {Kind::kOrpo}, "orpo"},
       {"dpo_label_smoothing", {Kind::kDpo, Kind::kCpo}, "dpo and cpo"},
       {"f_divergence_type", {Kind::kDpo}, "dpo"},
@@ -75,9 +76,9 @@ const std::vector<KeyUse>& key_uses() {
        "preference training"},
       {"ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
       {"precompute_ref_log_probs", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
-      {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
-      {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
-      {"ref_model_sync_steps", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
+      {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto", true},
+      {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto", true},
+      {"ref_model_sync_steps", {Kind::kDpo, Kind::kKto}, "dpo and kto", true},
   };
   return kUses;
 }
@@ -175,21 +176,6 @@ void check_losses(const Resolution& r, const PreferenceSettings& settings) {
   }
 }
 
-std::optional<ReferenceSync> sync_of(const Resolution& r) {
-  const Spelled& keys = r.keys;
-  if (!keys.sync_ref_model) {
-    for (const char* key : {"ref_model_mixup_alpha", "ref_model_sync_steps"}) r.ignore(key, "sync_ref_model is off");
-    return {};
-  }
-  const auto refuse = [&](bool is_so, std::string_view what, std::string_view why) {
-    if (is_so)
-      throw input_error(r.where("sync_ref_model"), "expected false beside {}, got true: {}; remove it", what, why);
-  };
-  refuse(keys.adapter != Adapter::kNone, "an adapter", "its reference does not change, as in TRL");
-  refuse(keys.precompute_ref_log_probs, "precompute_ref_log_probs", "no reference is kept");
-  return ReferenceSync{keys.ref_model_mixup_alpha, keys.ref_model_sync_steps};
-}
-
 // KTO pairs each prompt with its neighbour's completion within rows that stand together in the data.
 void check_mismatched(const Resolution& r) {
   if (r.keys.micro_batch_size < 2)
@@ -210,7 +196,8 @@ void check_mismatched(const Resolution& r) {
 
 void ignore_all(const Resolution& r, std::string_view why) {
   for (const KeyUse& use : key_uses()) {
-    if (use.key != "dpo_loss_type") r.ignore(use.key, why);
+    const bool is_read = use.key == "dpo_loss_type" || (use.is_of_online && is_online(r.keys));
+    if (!is_read) r.ignore(use.key, why);
   }
 }
 
@@ -231,6 +218,21 @@ void check_text_loss(const Resolution& r) {
 
 }  // namespace
 
+std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.sync_ref_model) {
+    for (const char* key : {"ref_model_mixup_alpha", "ref_model_sync_steps"}) r.ignore(key, "sync_ref_model is off");
+    return {};
+  }
+  const auto refuse = [&](bool is_so, std::string_view what, std::string_view why) {
+    if (is_so)
+      throw input_error(r.where("sync_ref_model"), "expected false beside {}, got true: {}; remove it", what, why);
+  };
+  refuse(keys.adapter != Adapter::kNone, "an adapter", "its reference does not change, as in TRL");
+  refuse(keys.precompute_ref_log_probs, "precompute_ref_log_probs", "no reference is kept");
+  return ReferenceSync{keys.ref_model_mixup_alpha, keys.ref_model_sync_steps};
+}
+
 std::string_view name_of(PreferenceLoss loss) {
   const auto* const found =
       std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) { return one.loss == loss; });
@@ -240,13 +242,15 @@ std::string_view name_of(PreferenceLoss loss) {
 std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use) {
   const Spelled& keys = r.keys;
   if (!has_preferences(keys)) {
-    check_text_loss(r);
+    if (!is_online(keys)) check_text_loss(r);
     ignore_all(r, "it belongs to preference training, which rl, reward_model or process_reward_model asks for");
     return {};
   }
   r.exclude("rl", keys.rl != Rl::kNone, "reward_model", keys.reward_model);
   r.exclude("rl", keys.rl != Rl::kNone, "process_reward_model", keys.process_reward_model);
   r.exclude("reward_model", keys.reward_model, "process_reward_model", keys.process_reward_model);
+  if (keys.rl_beta && *keys.rl_beta == 0)
+    throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
   const RlName& objective = objective_name(keys);
   for (const KeyUse& one : key_uses()) {
     if (std::find(one.kinds.begin(), one.kinds.end(), objective.kind) == one.kinds.end())
@@ -273,7 +277,7 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) {
     settings.ref_model = keys.ref_model;
     settings.precompute_ref_log_probs = keys.precompute_ref_log_probs;
-    settings.sync = sync_of(r);
+    settings.sync = resolve_reference_sync(r);
   }
   check_losses(r, settings);
   if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);

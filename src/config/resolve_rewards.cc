@@ -24,7 +24,7 @@ std::vector<double> resolve_weights(const Resolution& r) {
 
 std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use) {
   const Spelled& keys = r.keys;
-  if (use != ConfigUse::kRewards) {
+  if (use != ConfigUse::kRewards && !is_online(keys)) {
     for (const std::string_view key : kKeys) r.ignore(key, "nothing generates completions");
     return {};
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/online_settings.h"
 #include "data/dataset_options.h"
 #include "text/tokenizer.h"
 
@@ -19,7 +20,7 @@ namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
 enum class WeightType { kAuto, kF32, kBf16 };
-enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto };
+enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class LayerOffloading { kOff, kHost, kDisk };
@@ -48,6 +49,7 @@ struct SpelledMemory {
   std::vector<std::string> disk_paths;  // empty: OUTPUT/scratch
   PlanMode plan = PlanMode::kAuto;
   bool disk_checksum = false;
+  std::string generation_sequences = "auto";
   // A section names the tier, but leaves to the plan what goes there.
   bool uses_host = false, uses_disk = false;
 };
@@ -67,6 +69,26 @@ struct BnbConfig {
   std::vector<std::string> skip_modules;
   std::string compute_dtype, quant_storage;  // accepted: products are in the run's dtype, codes are bytes
   double threshold = 6;                      // accepted: activations are not rounded
+};
+
+// Of online reinforcement learning: TRL's keys, at top level or in axolotl's `trl:` section.
+struct SpelledOnline {
+  std::optional<int64_t> num_generations, generation_batch_size, steps_per_generation;
+  int64_t num_iterations = 1;
+  int64_t top_k = 0, min_new_tokens = 0;
+  double temperature = 1, top_p = 1, min_p = 0, repetition_penalty = 1;
+  double epsilon = 0.2;
+  std::optional<double> epsilon_high, delta, off_policy_mask_threshold;
+  RatioLevel importance_sampling_level = RatioLevel::kToken;
+  RewardScale scale_rewards = RewardScale::kGroup;
+  std::optional<RewardAggregation> multi_objective_aggregation;
+  bool mask_truncated_completions = false, use_bias_correction_kl = true, normalize_advantages = false;
+  double top_entropy_quantile = 1;
+  double entropy_coef = 0;
+  double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
+  double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
+  std::vector<double> reward_clip_range;
+  bool log_completions = false;
 };
 
 struct Spelled {
@@ -134,6 +156,7 @@ struct Spelled {
   bool precompute_ref_log_probs = false, sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;
+  SpelledOnline online;
   std::vector<rewards::RewardEntry> reward_funcs;
   std::vector<double> reward_weights;
   double reward_timeout = 120;  // seconds
@@ -215,9 +238,13 @@ struct Spelled {
 [[nodiscard]] inline bool lends_completions(const Spelled& keys) {
   return keys.rl == Rl::kKto && (keys.dpo_loss_type.empty() || keys.dpo_loss_type.front() == "kto");
 }
+// Whether the run makes the completions that it is trained on.
+[[nodiscard]] inline bool is_online(const Spelled& keys) {
+  return keys.rl == Rl::kGrpo || keys.rl == Rl::kGdpo || keys.rl == Rl::kRloo;
+}
 // Whether the config trains by preferences: `rl` or a reward model.
 [[nodiscard]] inline bool has_preferences(const Spelled& keys) {
-  return keys.rl != Rl::kNone || keys.reward_model || keys.process_reward_model;
+  return (keys.rl != Rl::kNone && !is_online(keys)) || keys.reward_model || keys.process_reward_model;
 }
 
 }  // namespace spillway::config

@@ -59,6 +59,9 @@ struct Word {
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<Rl>> words_of(Rl);
 [[nodiscard]] std::span<const Word<FDivergence>> words_of(FDivergence);
+[[nodiscard]] std::span<const Word<RatioLevel>> words_of(RatioLevel);
+[[nodiscard]] std::span<const Word<RewardScale>> words_of(RewardScale);
+[[nodiscard]] std::span<const Word<RewardAggregation>> words_of(RewardAggregation);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
 [[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);
 [[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);

@@ -95,7 +95,7 @@ TEST_CASE("every key has its verdict") {
   CHECK(verdict_of(loaded, "lora_rr").find("did you mean lora_r?") != std::string::npos);
   CHECK(verdict_of(loaded, "seed").starts_with("wrong: expected an integer"));
   CHECK(verdict_of(loaded, "adapter").starts_with("not yet"));
-  CHECK(verdict_of(loaded, "trl.beta").starts_with("not yet"));
+  CHECK(verdict_of(loaded, "trl.beta") == "supported: is rl_beta");
   CHECK(verdict_of(loaded, "trl.betta").find("did you mean trl.beta?") != std::string::npos);
   CHECK(verdict_of(loaded, "test_datasets.0.path") == "supported");
   CHECK(verdict_of(loaded, "test_datasets.0.feild").find("did you mean field?") != std::string::npos);
@@ -107,8 +107,8 @@ TEST_CASE("what is wrong comes before what is refused, that before what is to co
   CHECK(first_problem(check("")).empty());
   CHECK(first_problem(check("rl: grpo\nhub_model_id: x\nseed: x\n")).find("seed") != std::string::npos);
   CHECK(first_problem(check("rl: grpo\nhub_model_id: x\n")).find("hub_model_id") != std::string::npos);
-  CHECK(first_problem(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: grpo\n")).find("got 'grpo'") != std::string::npos);
-  CHECK(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: grpo\n").conflict.find("warmup_ratio, got both") !=
+  CHECK(first_problem(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: ppo\n")).find("got 'ppo'") != std::string::npos);
+  CHECK(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: ppo\n").conflict.find("warmup_ratio, got both") !=
         std::string::npos);
   CHECK(check("adapter: mora\nlora_model_dir: x\n").conflict.empty());
 }

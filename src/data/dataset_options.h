@@ -101,11 +101,12 @@ enum class Objective {
   kUnpaired,  // KTO: one completion and whether it is wanted
   kReward,    // whole conversations, a chosen and a rejected one
   kSteps,     // a prompt and the steps of its solution, each right or not: 0 or 1 as the label of its last token
+  kPrompts,   // what online reinforcement learning answers (rows/prompts.h)
 };
 
 // Whether rows have a prompt and completions (PreferenceRow).
 [[nodiscard]] constexpr bool has_completions(Objective objective) {
-  return objective != Objective::kText && objective != Objective::kSteps;
+  return objective != Objective::kText && objective != Objective::kSteps && objective != Objective::kPrompts;
 }
 
 // How many sequences a row is, each of at most sequence_len tokens.

@@ -1,12 +1,14 @@
 #include "data/rows/dataset_type.h"
 
 #include "data/rows/preference_rows.h"
+#include "data/rows/prompts.h"
 #include "data/rows/row_builder.h"
 
 namespace spillway::data {
 
 void check_dataset_type(const DatasetConfig& config, Objective objective) {
   if (has_completions(objective)) return check_preference_type(config, objective);
+  if (objective == Objective::kPrompts) return check_prompt_type(config);
   return objective == Objective::kSteps ? check_steps_type(config) : check_text_type(config);
 }
 

@@ -233,6 +233,8 @@ std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const 
                                              const text::Tokenizer& tokenizer) {
   check_dataset_type(config, options.objective);
   if (has_completions(options.objective)) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  if (options.objective == Objective::kPrompts)
+    throw input_error("rl", "expected rows to tokenise, got prompts, which the run itself reads; run train");
   if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);
   if (!config.type.given) return make_column_rows(config, options, tokenizer);
   if (config.type.name.empty() && !config.type.is_user_defined())

@@ -1,0 +1,82 @@
+// Online reinforcement learning, resolved: how completions are generated, and what is made small over them. Members
+// have the names of TRL's arguments; defaults are those of TRL 1.16.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rewards/advantages.h"
+
+namespace spillway::config {
+
+// The reference becomes (1 - mixup_alpha) x reference + mixup_alpha x policy after each multiple of sync_steps.
+struct ReferenceSync {
+  double mixup_alpha = 0.6;
+  int64_t sync_steps = 512;
+};
+
+enum class OnlineKind { kGrpo, kRloo };
+
+// loss_type of GRPO.
+enum class PolicyLoss { kDapo, kGrpo, kBnpo, kDrGrpo, kCispo, kSapo, kLuspo, kVespo };
+// What a ratio of probabilities is of.
+enum class RatioLevel { kToken, kSequence };
+using RewardScale = rewards::ScaleRewards;
+using rewards::RewardAggregation;
+
+// How the next token of a completion is drawn.
+struct CompletionSettings {
+  int64_t max_tokens = 512;  // max_completion_length
+  int64_t min_tokens = 0;    // min_new_tokens: before that no token ends a completion
+  double temperature = 1, top_p = 1, min_p = 0, repetition_penalty = 1;
+  int64_t top_k = 0;  // 0: all
+};
+
+struct OnlineSettings {
+  OnlineKind kind = OnlineKind::kGrpo;
+  std::string name = "grpo";  // as the config says it
+  CompletionSettings completions;
+
+  // A round is steps_per_generation micro-batches of completions, num_generations for each of its prompts; it is
+  // trained on num_iterations times.
+  int64_t num_generations = 8;
+  int64_t steps_per_generation = 1;
+  int64_t num_iterations = 1;
+
+  PolicyLoss loss = PolicyLoss::kDapo;
+  RatioLevel level = RatioLevel::kToken;  // importance_sampling_level
+  double epsilon = 0.2, epsilon_high = 0.2;
+  std::optional<double> delta;
+  double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
+  double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
+  bool mask_truncated_completions = false;
+  std::optional<double> off_policy_mask_threshold;
+  double top_entropy_quantile = 1;
+  double entropy_coef = 0;
+
+  double beta = 0;  // of the distance from the reference; 0: there is none
+  bool use_bias_correction_kl = true;
+  std::optional<ReferenceSync> sync;
+
+  RewardScale scale_rewards = RewardScale::kGroup;
+  RewardAggregation aggregation = RewardAggregation::kSumThenNormalize;
+  // Of RLOO.
+  std::optional<std::pair<double, double>> reward_clip_range;
+  bool normalize_advantages = false;
+
+  bool log_completions = false;
+  // Tokens of a prompt and its completion, where the config says; the model has a limit of its own.
+  std::optional<int64_t> context;
+  std::optional<int64_t> sequences_at_once;  // memory.generation_sequences; none: as many as fit
+
+  // Completions of a round.
+  [[nodiscard]] int64_t round_size(int64_t micro_batch_size) const { return steps_per_generation * micro_batch_size; }
+};
+
+// As keys name it.
+[[nodiscard]] std::string_view name_of(PolicyLoss loss);
+
+}  // namespace spillway::config

@@ -1,0 +1,95 @@
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "io/file.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace spillway;
+using namespace spillway::config;
+
+namespace {
+
+LoadedConfig load(const std::string& text, const std::string& rl = "rl: grpo\n") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "c.yml";
+  write_file(file, "base_model: m\nlearning_rate: 1e-4\ndatasets: [{path: d.jsonl}]\n" + rl + text);
+  return load_config_file(file.string(), {}, ConfigUse::kTrain);
+}
+
+OnlineSettings online(const std::string& text, const std::string& rl = "rl: grpo\n") {
+  return *load("reward_funcs: [get_repetition_penalty_reward]\n" + text, rl).config.online;
+}
+
+std::string error(const std::string& text, const std::string& rl = "rl: grpo\n") {
+  try {
+    (void)online(text, rl);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("keys of online training stand in the section trl or at top level, with TRL's defaults") {
+  const OnlineSettings plain = online("micro_batch_size: 8\n");
+  CHECK(plain.num_generations == 8);
+  CHECK(plain.completions.max_tokens == 512);
+  CHECK(plain.beta == 0);
+  CHECK(plain.loss == PolicyLoss::kDapo);
+  CHECK(plain.epsilon_high == 0.2);
+  const OnlineSettings section = online(
+      "micro_batch_size: 4\ntrl:\n  num_generations: 2\n  max_completion_length: 9\n  beta: 0.1\n  loss_type: grpo\n"
+      "  generation_kwargs: {top_k: 5, min_new_tokens: 2}\n  epsilon: 0.3\n  scale_rewards: false\n");
+  CHECK(section.num_generations == 2);
+  CHECK(section.completions.max_tokens == 9);
+  CHECK(section.completions.top_k == 5);
+  CHECK(section.completions.min_tokens == 2);
+  CHECK(section.beta == 0.1);
+  CHECK(section.loss == PolicyLoss::kGrpo);
+  CHECK(section.epsilon_high == 0.3);
+  CHECK(section.scale_rewards == RewardScale::kNone);
+  CHECK(online("micro_batch_size: 2\n", "rl: rloo\n").num_generations == 2);
+  CHECK(online("micro_batch_size: 2\n", "rl: rloo\n").beta == 0.05);
+  CHECK(online("micro_batch_size: 8\n", "rl: gdpo\n").aggregation == RewardAggregation::kNormalizeThenSum);
+}
+
+TEST_CASE("a round is whole groups and whole micro-batches") {
+  CHECK(online("micro_batch_size: 4\ngradient_accumulation_steps: 4\n").steps_per_generation == 4);
+  CHECK(online("micro_batch_size: 4\ngeneration_batch_size: 24\n").steps_per_generation == 6);
+  const struct {
+    const char *text, *expected;
+  } cases[] = {
+      {"micro_batch_size: 4\nnum_generations: 1\n", "expected at least 2, got 1"},
+      {"micro_batch_size: 3\n", "expected a round of 3 completions"},
+      {"micro_batch_size: 4\ngeneration_batch_size: 6\n", "expected a multiple of micro_batch_size, 4, got 6"},
+      {"micro_batch_size: 8\ngeneration_batch_size: 8\nsteps_per_generation: 1\n",
+       "expected generation_batch_size or steps_per_generation, got both"},
+      {"micro_batch_size: 8\nloss_type: gpro\n", "did you mean grpo?"},
+      {"micro_batch_size: 8\nsync_ref_model: true\n", "expected a reference to follow the policy, got beta 0"},
+      {"micro_batch_size: 8\nreward_weights: [1, 2]\n", "expected 1 weights"},
+      {"micro_batch_size: 8\nnum_generations: 4\ntrl: {num_generations: 8}\n", "num_generations"},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(one.text);
+    CHECK(error(one.text).find(one.expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("online training without reward functions, and kinds that are to come, are refused") {
+  const auto message = [](const std::string& text, const std::string& rl) {
+    try {
+      (void)load(text, rl);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(message("micro_batch_size: 8\n", "rl: grpo\n").find("expected reward functions, got none") !=
+        std::string::npos);
+  for (const char* name : {"ppo", "online_dpo", "xpo", "nash_md"}) {
+    CAPTURE(name);
+    CHECK(message("", std::string("rl: ") + name + "\n").find("not yet supported") != std::string::npos);
+  }
+}

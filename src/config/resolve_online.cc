@@ -1,0 +1,181 @@
+// Online reinforcement learning: how large a round is, and which of the keys mean something to its loss.
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+#include "config/keys.h"
+#include "config/resolve.h"
+#include "config/values.h"
+
+namespace spillway::config {
+namespace {
+
+struct LossName {
+  std::string_view name;
+  PolicyLoss loss;
+};
+constexpr LossName kLosses[] = {{"dapo", PolicyLoss::kDapo},   {"grpo", PolicyLoss::kGrpo},
+                                {"bnpo", PolicyLoss::kBnpo},   {"dr_grpo", PolicyLoss::kDrGrpo},
+                                {"cispo", PolicyLoss::kCispo}, {"sapo", PolicyLoss::kSapo},
+                                {"luspo", PolicyLoss::kLuspo}, {"vespo", PolicyLoss::kVespo}};
+
+// Keys that GRPO reads and RLOO does not, and the other way round.
+constexpr std::string_view kGrpoKeys[] = {"dpo_loss_type",
+                                          "delta",
+                                          "importance_sampling_level",
+                                          "scale_rewards",
+                                          "multi_objective_aggregation",
+                                          "top_entropy_quantile",
+                                          "off_policy_mask_threshold",
+                                          "use_bias_correction_kl",
+                                          "entropy_coef"};
+constexpr std::string_view kRlooKeys[] = {"reward_clip_range", "normalize_advantages"};
+
+PolicyLoss loss_of(const Resolution& r) {
+  const std::vector<std::string>& said = r.keys.dpo_loss_type;
+  if (!r.given("dpo_loss_type") || said.empty()) return PolicyLoss::kDapo;
+  std::vector<std::string_view> names;
+  for (const LossName& one : kLosses) names.push_back(one.name);
+  if (said.size() > 1)
+    throw input_error(r.where("dpo_loss_type"), "expected one loss, got {}; only dpo adds several up", said.size());
+  const auto* const found = std::find_if(std::begin(kLosses), std::end(kLosses),
+                                         [&](const LossName& one) { return one.name == said.front(); });
+  if (found != std::end(kLosses)) return found->loss;
+  const std::string_view nearest = nearest_name(said.front(), names);
+  throw input_error(r.where("dpo_loss_type"), "expected {}, got {}; {}", joined_names(names), quote(said.front()),
+                    nearest.empty() ? "write one of them" : fmt::format("did you mean {}?", nearest));
+}
+
+// A round is whole micro-batches and whole groups.
+void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSettings& online) {
+  const SpelledOnline& keys = r.keys.online;
+  const int64_t micro = batches.micro_batch_size;
+  online.num_generations = keys.num_generations.value_or(online.kind == OnlineKind::kRloo ? 2 : 8);
+  if (online.num_generations < 2)
+    throw input_error(
+        r.where("num_generations"),
+        "expected at least 2, got {}: a completion is measured against the others of its prompt; raise it",
+        online.num_generations);
+  online.steps_per_generation = keys.steps_per_generation.value_or(batches.gradient_accumulation_steps);
+  if (keys.generation_batch_size) {
+    r.exclude("generation_batch_size", true, "steps_per_generation", true);
+    if (*keys.generation_batch_size % micro != 0)
+      throw input_error(r.where("generation_batch_size"),
+                        "expected a multiple of micro_batch_size, {}, got {}; change one of them", micro,
+                        *keys.generation_batch_size);
+    online.steps_per_generation = *keys.generation_batch_size / micro;
+  }
+  const int64_t round = online.round_size(micro);
+  if (round % online.num_generations != 0)
+    throw input_error(r.where(keys.generation_batch_size ? "generation_batch_size" : "num_generations"),
+                      "expected a round of {} completions (micro_batch_size {} x steps_per_generation {}) to be whole "
+                      "groups, got groups of {}; change one of these numbers",
+                      round, micro, online.steps_per_generation, online.num_generations);
+}
+
+void resolve_loss(const Resolution& r, OnlineSettings& online) {
+  const SpelledOnline& keys = r.keys.online;
+  online.loss = loss_of(r);
+  online.level = keys.importance_sampling_level;
+  online.epsilon = keys.epsilon;
+  online.epsilon_high = keys.epsilon_high.value_or(keys.epsilon);
+  online.delta = keys.delta;
+  online.mask_truncated_completions = keys.mask_truncated_completions;
+  online.off_policy_mask_threshold = keys.off_policy_mask_threshold;
+  online.top_entropy_quantile = keys.top_entropy_quantile;
+  online.sapo_temperature_pos = keys.sapo_temperature_pos;
+  online.sapo_temperature_neg = keys.sapo_temperature_neg;
+  online.vespo_k_pos = keys.vespo_k_pos;
+  online.vespo_lambda_pos = keys.vespo_lambda_pos;
+  online.vespo_k_neg = keys.vespo_k_neg;
+  online.vespo_lambda_neg = keys.vespo_lambda_neg;
+  online.entropy_coef = keys.entropy_coef;
+  if (online.loss == PolicyLoss::kLuspo && online.level != RatioLevel::kSequence)
+    r.note("loss_type: luspo is meant for importance_sampling_level: sequence");
+}
+
+void resolve_rewards(const Resolution& r, OnlineSettings& online) {
+  const SpelledOnline& keys = r.keys.online;
+  online.scale_rewards = keys.scale_rewards;
+  online.aggregation = keys.multi_objective_aggregation.value_or(
+      r.keys.rl == Rl::kGdpo ? RewardAggregation::kNormalizeThenSum : RewardAggregation::kSumThenNormalize);
+  online.normalize_advantages = keys.normalize_advantages;
+  const std::vector<double>& range = keys.reward_clip_range;
+  if (range.empty()) return;
+  if (range.size() != 2 || range[0] > range[1])
+    throw input_error(r.where("reward_clip_range"),
+                      "expected the least and the largest reward, got {} numbers{}; "
+                      "write for example [-1, 1]",
+                      range.size(), range.size() == 2 ? ", the first the larger" : "");
+  online.reward_clip_range = {range[0], range[1]};
+}
+
+void resolve_reference(const Resolution& r, OnlineSettings& online) {
+  online.beta = r.keys.rl_beta.value_or(online.kind == OnlineKind::kRloo ? 0.05 : 0);
+  online.use_bias_correction_kl = r.keys.online.use_bias_correction_kl;
+  if (online.beta == 0 && r.keys.sync_ref_model)
+    throw input_error(
+        r.where("sync_ref_model"),
+        "expected a reference to follow the policy, got beta 0, which keeps none; set beta, or remove it");
+  online.sync = resolve_reference_sync(r);
+}
+
+std::optional<int64_t> sequences_at_once(const Resolution& r) {
+  const std::string& said = r.keys.memory.generation_sequences;
+  if (said == "auto") return {};
+  int64_t number = 0;
+  read_value(YamlNode::scalar(said), {"", 0, "memory.generation_sequences"}, {.least = 1}, number);
+  return number;
+}
+
+template <typename Keys>
+void ignore_keys(const Resolution& r, const Keys& keys, std::string_view why) {
+  for (const std::string_view key : keys) r.ignore(key, why);
+}
+
+}  // namespace
+
+std::string_view name_of(PolicyLoss loss) {
+  return std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) { return one.loss == loss; })
+      ->name;
+}
+
+std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
+                                             const data::RowOptions& rows) {
+  const Spelled& keys = r.keys;
+  if (!is_online(keys)) {
+    for (const KeySection& section : online_sections()) {
+      for (const ConfigKey& key : section.keys) {
+        if (key.name != "max_completion_length")
+          r.ignore(key.name, "it belongs to completions that the run generates, which rl: grpo asks for");
+      }
+    }
+    return {};
+  }
+  OnlineSettings online{.kind = keys.rl == Rl::kRloo ? OnlineKind::kRloo : OnlineKind::kGrpo,
+                        .name = std::string(print_value(keys.rl)),
+                        .completions = {.max_tokens = keys.max_completion_length.value_or(512),
+                                        .min_tokens = keys.online.min_new_tokens,
+                                        .temperature = keys.online.temperature,
+                                        .top_p = keys.online.top_p,
+                                        .min_p = keys.online.min_p,
+                                        .repetition_penalty = keys.online.repetition_penalty,
+                                        .top_k = keys.online.top_k},
+                        .num_iterations = keys.online.num_iterations,
+                        .log_completions = keys.online.log_completions,
+                        .sequences_at_once = sequences_at_once(r)};
+  if (online.completions.min_tokens > online.completions.max_tokens)
+    throw input_error(r.where("generation_kwargs.min_new_tokens"),
+                      "expected at most max_completion_length, {}, got {}; lower it", online.completions.max_tokens,
+                      online.completions.min_tokens);
+  resolve_round(r, batches, online);
+  resolve_loss(r, online);
+  resolve_rewards(r, online);
+  resolve_reference(r, online);
+  if (r.given("sequence_len") || r.given("max_length")) online.context = rows.sequence_len;
+  if (online.kind == OnlineKind::kRloo) ignore_keys(r, kGrpoKeys, "rloo does not read it");
+  if (online.kind == OnlineKind::kGrpo) ignore_keys(r, kRlooKeys, "it belongs to rloo");
+  return online;
+}
+
+}  // namespace spillway::config

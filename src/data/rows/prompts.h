@@ -1,0 +1,31 @@
+// Rows of online reinforcement learning: a prompt to answer, and columns that reward functions read.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset_options.h"
+#include "text/tokenizer.h"
+
+namespace spillway::data {
+
+struct PromptRow {
+  std::vector<int32_t> ids;        // with what opens an answer; at least one
+  nlohmann::ordered_json prompt;   // text, or a list of messages
+  nlohmann::ordered_json columns;  // an object: all other fields of the record
+  std::string where;               // for messages: "prompts.jsonl:12"
+};
+
+// Throws InputError where `config.type` is one that makes other rows.
+void check_prompt_type(const DatasetConfig& config);
+
+// The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds;
+// messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. Throws InputError: for
+// files that are not there or not readable (with the line), records without a prompt, prompts without a token.
+[[nodiscard]] std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
+                                                  const text::Tokenizer& tokenizer);
+
+}  // namespace spillway::data
