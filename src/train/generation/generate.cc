@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -139,26 +140,40 @@ class Batch {
 
   void choose_for(Sequence& sequence, std::span<const float> logits) {
     Generated& answer = answers_[sequence.prompt];
-    std::vector<float> penalised;
-    std::span<const float> scores = logits;
-    if (options_.repetition_penalty != 1) {
-      penalised.assign(logits.begin(), logits.end());
-      penalise_repetition(penalised, sequence.ids, options_.repetition_penalty);
-      scores = penalised;
-    }
-    const int32_t id = sample(scores, prompts_[sequence.prompt].sampling, sequence.random.uniform());
+    const Sampling& sampling = prompts_[sequence.prompt].sampling;
+    std::vector<float> changed;
+    const std::span<const float> scores = scores_of(sequence, logits, changed);
+    const int32_t id = sample(scores, sampling, sequence.random.uniform());
     answer.stopped = std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) != options_.stop_ids.end();
-    if (answer.stopped) return;
+    if (answer.stopped && !options_.keeps_stop) return;
     sequence.ids.push_back(id);
     answer.ids.push_back(id);
-    if (options_.logprobs) answer.logprobs.push_back(log_probability(logits, id));
+    if (options_.logprobs)
+      answer.logprobs.push_back(TokenDistribution(logits, options_.logprob_temperature).log_probability(id));
+  }
+
+  // The logits, or in `changed` what penalty and least length make of them.
+  std::span<const float> scores_of(const Sequence& sequence, std::span<const float> logits,
+                                   std::vector<float>& changed) const {
+    const bool may_stop =
+        std::ssize(answers_[sequence.prompt].ids) >= prompts_[sequence.prompt].sampling.min_new_tokens;
+    if (options_.repetition_penalty == 1 && may_stop) return logits;
+    changed.assign(logits.begin(), logits.end());
+    if (options_.repetition_penalty != 1) penalise_repetition(changed, sequence.ids, options_.repetition_penalty);
+    if (!may_stop) {
+      for (const int32_t id : options_.stop_ids) {
+        if (id < std::ssize(changed)) changed[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+      }
+    }
+    return changed;
   }
 
   // Hands out what was chosen, and the rows of sequences that have ended.
   void finish() {
     for (const Sequence& sequence : sequences_) {
       const Generated& answer = answers_[sequence.prompt];
-      if (!answer.stopped && options_.on_token) options_.on_token(sequence.prompt, answer.ids.back());
+      const bool is_shown = !answer.stopped || options_.keeps_stop;
+      if (is_shown && options_.on_token) options_.on_token(sequence.prompt, answer.ids.back());
     }
     std::erase_if(sequences_, [&](const Sequence& sequence) {
       const Prompt& prompt = prompts_[sequence.prompt];

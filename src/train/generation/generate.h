@@ -23,15 +23,17 @@ struct Prompt {
 };
 
 struct Generated {
-  std::vector<int32_t> ids;      // the new tokens, without the one that stopped
-  std::vector<double> logprobs;  // of each, under the model's own distribution (temperature 1, no penalty), if wanted
+  std::vector<int32_t> ids;      // the new tokens; the one that stopped only if wanted
+  std::vector<double> logprobs;  // of each, if wanted, under the model's own distribution, without penalty and filters
   bool stopped = false;          // by a stop token, not by the length
 };
 
 struct GenerationOptions {
   std::vector<int32_t> stop_ids;
   double repetition_penalty = 1;
+  bool keeps_stop = false;  // the token that stopped belongs to the answer
   bool logprobs = false;
+  double logprob_temperature = 1;
   // Gets each new token of a prompt as it is chosen.
   std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
   // Gets each answer when it and all before it are done.

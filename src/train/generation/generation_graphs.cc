@@ -26,9 +26,9 @@ CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int6
 
 }  // namespace
 
-GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens) {
+GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once) {
   std::sort(sequence_tokens.begin(), sequence_tokens.end(), std::greater());
-  GenerationSizes sizes{.sequences = std::min(std::ssize(sequence_tokens), kMaxSequences),
+  GenerationSizes sizes{.sequences = std::min(std::ssize(sequence_tokens), at_once),
                         .longest = sequence_tokens.front()};
   const auto all = std::accumulate(sequence_tokens.begin(), sequence_tokens.begin() + sizes.sequences, int64_t{0});
   for (int64_t i = 0; i < sizes.sequences; ++i)

@@ -14,9 +14,9 @@ struct GenerationSizes {
   int64_t prompt_tokens = 1;  // of a run
 };
 
-// What the sequences of these lengths take, up to kMaxSequences of them at once.
+// What the sequences of these lengths take, up to `at_once` of them at once.
 constexpr int64_t kMaxSequences = 32;
-[[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens);
+[[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences);
 
 struct CachedGraph {
   Graph graph;

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -55,13 +57,39 @@ TEST_CASE("the repetition penalty makes each seen token less likely, once") {
 
 TEST_CASE("top-k and top-p leave the most likely tokens to choose from") {
   const std::array<float, 4> logits = {0.0f, 3.0f, 2.0f, 1.0f};
-  CHECK(sample(logits, {.temperature = 1}, 0.0) == 1);
-  CHECK(sample(logits, {.temperature = 1}, 0.999) == 0);
+  CHECK(sample(logits, {.temperature = 1}, 0.0) == 0);  // all: in the order of ids
+  CHECK(sample(logits, {.temperature = 1}, 0.999) == 3);
   CHECK(sample(logits, {.temperature = 1, .top_k = 2}, 0.999) == 2);
   CHECK(sample(logits, {.temperature = 1, .top_p = 0.5}, 0.999) == 1);
   CHECK(sample(logits, {.temperature = 100, .top_k = 3}, 0.999) == 3);
+  CHECK(sample(logits, {.temperature = 1, .min_p = 0.3}, 0.999) == 2);  // e^-1 of the largest, and e^-2
+  CHECK(sample(logits, {.temperature = 1, .top_k = 1, .min_p = 1}, 0.999) == 1);
   const std::array<float, 4> equal = {1.0f, 2.0f, 2.0f, 2.0f};
   CHECK(sample(equal, {.temperature = 1, .top_k = 2}, 0.999) == 2);
+}
+
+TEST_CASE("draws follow the distribution, and their log-probabilities are its") {
+  std::vector<float> logits(1500);
+  RandomStream random(7, 0);
+  for (float& logit : logits) logit = static_cast<float>(6 * random.uniform() - 6);
+  logits[3] = std::numeric_limits<float>::quiet_NaN();  // never drawn
+  constexpr double kTemperature = 0.7;
+  double total = 0;
+  const auto weight = [&](float logit) {
+    return std::isnan(logit) ? 0 : std::exp(static_cast<double>(logit) / kTemperature);
+  };
+  for (const float logit : logits) total += weight(logit);
+  const TokenDistribution distribution(logits, kTemperature);
+  double below = 0;
+  for (int32_t id = 0; id < std::ssize(logits); ++id) {
+    const double share = weight(logits[static_cast<size_t>(id)]) / total;
+    if (share > 1e-6) {
+      CHECK(distribution.log_probability(id) == doctest::Approx(std::log(share)).epsilon(1e-5));
+      CHECK(distribution.draw(below + share / 2) == id);
+    }
+    below += share;
+  }
+  CHECK(distribution.draw(std::nextafter(1.0, 0.0)) < std::ssize(logits));
 }
 
 TEST_CASE("rows of the caches are handed out from the lowest, in multiples of a tile, and come back whole") {

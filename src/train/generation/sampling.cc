@@ -29,19 +29,15 @@ int32_t most_likely(std::span<const float> logits) {
   return static_cast<int32_t>(best);
 }
 
-}  // namespace
+// Tokens whose weights are added up together, so that a draw looks at few of them one by one.
+constexpr size_t kBlock = 512;
 
-void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
-  const std::unordered_set<int32_t> distinct(seen.begin(), seen.end());
-  const auto factor = static_cast<float>(penalty);
-  for (const int32_t id : distinct) {
-    float& logit = logits[static_cast<size_t>(id)];
-    logit = logit < 0 ? logit * factor : logit / factor;
-  }
+// Of a logit that is no number: none.
+float weight_of(float logit, float top, float factor) {
+  return std::isnan(logit) ? 0 : std::exp((logit - top) * factor);
 }
 
-int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {
-  if (sampling.temperature == 0) return most_likely(logits);
+int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, double uniform) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   // What is no number comes last: sorting wants an order.
@@ -67,6 +63,7 @@ int32_t sample(std::span<const float> logits, const Sampling& sampling, double u
   double kept = 0;
   size_t count = 0;
   while (count < weights.size() && kept < sampling.top_p * total) kept += weights[count++];
+  while (count > 1 && weights[count - 1] < sampling.min_p) --count;  // that of the likeliest is 1
   count = std::max<size_t>(count, 1);
   total = std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
   double left = uniform * total;
@@ -77,11 +74,56 @@ int32_t sample(std::span<const float> logits, const Sampling& sampling, double u
   return ids[count - 1];
 }
 
-double log_probability(std::span<const float> logits, int32_t id) {
-  const float top = *std::max_element(logits.begin(), logits.end());
-  double total = 0;
-  for (const float logit : logits) total += std::exp(static_cast<double>(logit - top));
-  return static_cast<double>(logits[static_cast<size_t>(id)] - top) - std::log(total);
+}  // namespace
+
+void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
+  const std::unordered_set<int32_t> distinct(seen.begin(), seen.end());
+  const auto factor = static_cast<float>(penalty);
+  for (const int32_t id : distinct) {
+    float& logit = logits[static_cast<size_t>(id)];
+    logit = logit < 0 ? logit * factor : logit / factor;
+  }
+}
+
+TokenDistribution::TokenDistribution(std::span<const float> logits, double temperature)
+    : logits_(logits),
+      top_(logits[static_cast<size_t>(most_likely(logits))]),
+      factor_(static_cast<float>(1 / temperature)) {
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    double sum = 0;
+    const size_t end = std::min(begin + kBlock, logits.size());
+    for (size_t id = begin; id < end; ++id) sum += weight(id);
+    blocks_.push_back(sum);
+    total_ += sum;
+  }
+}
+
+float TokenDistribution::weight(size_t id) const { return weight_of(logits_[id], top_, factor_); }
+
+int32_t TokenDistribution::draw(double uniform) const {
+  double left = uniform * total_;
+  size_t block = 0;
+  while (block + 1 < blocks_.size() && left >= blocks_[block]) left -= blocks_[block++];
+  size_t id = block * kBlock, last = id;  // rounding may leave more than there is
+  for (const size_t end = std::min(id + kBlock, logits_.size()); id < end; ++id) {
+    const float share = weight(id);
+    if (share == 0) continue;
+    last = id;
+    left -= share;
+    if (left < 0) break;
+  }
+  return static_cast<int32_t>(last);
+}
+
+double TokenDistribution::log_probability(int32_t id) const {
+  return (static_cast<double>(logits_[static_cast<size_t>(id)]) - top_) * factor_ - std::log(total_);
+}
+
+int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {
+  if (sampling.temperature == 0) return most_likely(logits);
+  const bool draws_from_all = sampling.top_k <= 0 && sampling.top_p >= 1 && sampling.min_p <= 0;
+  if (draws_from_all) return TokenDistribution(logits, sampling.temperature).draw(uniform);
+  return draw_filtered(logits, sampling, uniform);
 }
 
 }  // namespace spillway::train

@@ -3,14 +3,17 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace spillway::train {
 
 struct Sampling {
   int64_t max_new_tokens = 256;
-  double temperature = 0;  // 0: the most likely token
-  double top_p = 1;        // the fewest tokens whose probabilities reach this
-  int64_t top_k = 0;       // the most likely ones; 0: all
+  int64_t min_new_tokens = 0;  // before that no token stops the answer
+  double temperature = 0;      // 0: the most likely token
+  double top_p = 1;            // the fewest tokens whose probabilities reach this
+  int64_t top_k = 0;           // the most likely ones; 0: all
+  double min_p = 0;            // those at least this share as likely as the most likely one
   uint64_t seed = 0;
 };
 
@@ -18,11 +21,26 @@ struct Sampling {
 // where they are positive and multiplied by it where they are negative, once each.
 void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty);
 
-// Chooses a token: greedy, or by temperature, top-k and top-p in that order, as transformers does. `uniform` is a
-// random number in [0, 1).
-[[nodiscard]] int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform);
+// softmax(logits / temperature), over all tokens. Borrows the logits. REQUIRES: temperature is above 0.
+class TokenDistribution {
+ public:
+  TokenDistribution(std::span<const float> logits, double temperature);
 
-// Of a token under the model's own distribution.
-[[nodiscard]] double log_probability(std::span<const float> logits, int32_t id);
+  // The token in whose share of [0, 1) `uniform` lies, in the order of ids.
+  [[nodiscard]] int32_t draw(double uniform) const;
+  [[nodiscard]] double log_probability(int32_t id) const;
+
+ private:
+  [[nodiscard]] float weight(size_t id) const;
+
+  std::span<const float> logits_;
+  float top_, factor_;
+  std::vector<double> blocks_;  // sums of the weights of kBlock tokens each
+  double total_ = 0;
+};
+
+// Chooses a token: greedy, or by temperature, top-k, top-p and min-p in that order, as transformers does. `uniform` is
+// a random number in [0, 1).
+[[nodiscard]] int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform);
 
 }  // namespace spillway::train
