@@ -42,9 +42,9 @@ def spillway(args, texts, tokens, folder):
     return seconds, sum(len(json.loads(line)["ids"]) for line in output.splitlines())
 
 
-def rate(run):
+def rate(run, tokens=GENERATED):
     """Tokens per second of run(tokens), without its first token."""
-    (few, first), (many, last) = run(1), run(GENERATED)
+    (few, first), (many, last) = run(1), run(tokens)
     return {"tokens_per_s": (last - first) / (many - few), "seconds": many, "tokens": last}
 
 
@@ -55,13 +55,13 @@ def alone(args, folder):
     return rate(run)
 
 
-def peer(args, folder):
-    """The faster of f32 and bf16."""
+def peer(args, texts, tokens, folder):
+    """transformers' rate: the faster of f32 and bf16."""
     path = os.path.join(folder, "texts.json")
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(prompts(), file)
+        json.dump(texts, file)
     output, _ = run_sft.run([args.peer_python, os.path.join(run_sft.HERE, "peers", "transformers_batch.py"), args.model,
-                             "--prompts", path, "--tokens", str(GENERATED), "--threads", str(args.threads)], args.threads)
+                             "--prompts", path, "--tokens", str(tokens), "--threads", str(args.threads)], args.threads)
     return max(json.loads(output), key=lambda result: result["tokens_per_s"])
 
 
@@ -78,7 +78,7 @@ def main():
         for _ in range(ROUNDS):
             rounds["spillway, 32 at once"].append(rate(lambda tokens: spillway(args, prompts(), tokens, folder)))
             rounds["spillway, one at a time"].append(alone(args, folder))
-            rounds["transformers, 32 at once"].append(peer(args, folder))
+            rounds["transformers, 32 at once"].append(peer(args, prompts(), GENERATED, folder))
     with open(args.out, "w", encoding="utf-8") as file:
         json.dump({"cpu": run_sft.cpu_name(), "threads": args.threads, "rounds": rounds}, file, indent=1)
     medians = {way: statistics.median(r["tokens_per_s"] for r in of_way) for way, of_way in rounds.items()}

@@ -142,23 +142,26 @@ def write_other_model(out, tokenizer, pairs):
     save_model(model, out / "other_model")
 
 
+def write_adapter(path, model, spread, kind="CAUSAL_LM", **extra):
+    """A PEFT folder beside `model`, which it wraps; `spread` is the deviation of B, 0 for a fresh one."""
+    adapted = peft.get_peft_model(model, peft.LoraConfig(**LORA, task_type=kind, **extra))
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0.0, spread) if spread else parameter.zero_()
+    adapted.save_pretrained(path)
+    (path / "README.md").unlink(missing_ok=True)
+    config = json.loads((path / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = None
+    config["target_modules"] = sorted(config["target_modules"])
+    (path / "adapter_config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+
+
 def write_adapters(out):
     for folder, spread, kind in (("adapter_fresh", 0.0, "CAUSAL_LM"), ("adapter_continued", 0.05, "CAUSAL_LM"), ("adapter_reward", 0.0, "SEQ_CLS")):
         torch.manual_seed(5)
         model = load_model(out, kind == "SEQ_CLS")
-        extra = {"modules_to_save": ["score"]} if kind == "SEQ_CLS" else {}
-        adapted = peft.get_peft_model(model, peft.LoraConfig(**LORA, task_type=kind, **extra))
-        with torch.no_grad():
-            for name, parameter in adapted.named_parameters():
-                if "lora_B" in name:
-                    parameter.normal_(0.0, spread) if spread else parameter.zero_()
-        adapted.save_pretrained(out / folder)
-        (out / folder / "README.md").unlink(missing_ok=True)
-        path = out / folder / "adapter_config.json"
-        config = json.loads(path.read_text())
-        config["base_model_name_or_path"] = None
-        config["target_modules"] = sorted(config["target_modules"])
-        path.write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+        write_adapter(out / folder, model, spread, kind, **({"modules_to_save": ["score"]} if kind == "SEQ_CLS" else {}))
 
 
 def load_model(out, is_reward=False, folder=None):
