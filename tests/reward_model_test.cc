@@ -25,7 +25,7 @@ void succeed(const std::vector<std::string>& args) {
 json read_config(const fs::path& folder, const char* name) { return json::parse(read_file(folder / name, 1 << 20)); }
 
 // Trains a reward model for two steps.
-void train(const fs::path& model, const fs::path& output, const json& keys) {
+void train_model(const fs::path& model, const fs::path& output, const json& keys) {
   json config = {{"base_model", model.string()},
                  {"reward_model", true},
                  {"datasets", {{{"path", (preference_goldens() / "pairs.jsonl").string()}}}},
@@ -57,10 +57,10 @@ void check_classifier(const fs::path& folder) {
 TEST_CASE("a model that predicts tokens becomes one that scores, and goes on as such") {
   const TemporaryFolder folder;
   const fs::path full = folder.path() / "full";
-  train(preference_goldens() / "model", full, json::object());
+  train_model(preference_goldens() / "model", full, json::object());
   check_classifier(full);
   CHECK(read_config(full, "config.json").contains("pad_token_id"));
-  train(full, folder.path() / "again", json::object());
+  train_model(full, folder.path() / "again", json::object());
   check_classifier(folder.path() / "again");
 }
 
@@ -69,15 +69,15 @@ TEST_CASE("an adapter trains its score in full, goes on, and is merged into a cl
   const fs::path base = preference_goldens() / "model", adapter = folder.path() / "adapter",
                  merged = folder.path() / "merged";
   const json lora = {{"adapter", "lora"}, {"lora_r", 4}, {"lora_target_linear", true}};
-  train(base, adapter, lora);
+  train_model(base, adapter, lora);
   const json config = read_config(adapter, "adapter_config.json");
   CHECK(config["task_type"] == "SEQ_CLS");
   CHECK(config["modules_to_save"] == json{"score"});
   const SafetensorsFile weights(adapter / "adapter_model.safetensors");
   CHECK(std::any_of(weights.tensors().begin(), weights.tensors().end(),
                     [](const StoredTensor& one) { return one.name == "base_model.model.score.weight"; }));
-  train(base, folder.path() / "more", {{"adapter", "lora"}, {"lora_model_dir", adapter.string()}});
+  train_model(base, folder.path() / "more", {{"adapter", "lora"}, {"lora_model_dir", adapter.string()}});
   succeed({"merge", base.string(), "--adapter", adapter.string(), "--out", merged.string()});
   check_classifier(merged);
-  train(merged, folder.path() / "on", lora);
+  train_model(merged, folder.path() / "on", lora);
 }

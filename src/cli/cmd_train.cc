@@ -70,6 +70,7 @@ class OutputFolder {
 // Reads the data, with `now` as the time that templates show.
 train::TrainingData read_data(const config::Config& config, const train::Job& job, const std::optional<std::tm>& now,
                               Progress& progress) {
+  if (job.online) return {};  // the job has its prompts
   train::check_data_files(config.data);
   progress.say("reading the data");
   return train::load_training_data(

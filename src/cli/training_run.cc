@@ -29,6 +29,8 @@
 #include "runtime/process_memory.h"
 #include "train/base_identity.h"
 #include "train/known_scores.h"
+#include "train/online/completion_lines.h"
+#include "train/online/generated_rounds.h"
 #include "train/tiers.h"
 #include "train/trainer.h"
 
@@ -62,7 +64,8 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
-              const Machine& machine, Device& device, Progress& progress)
+              std::unique_ptr<rewards::RewardFunctions> functions, const Machine& machine, Device& device,
+              Progress& progress)
       : job_(job),
         planned_(planned),
         data_(data),
@@ -71,11 +74,17 @@ class TrainingRun {
         progress_(progress),
         output_(job.config.output.output_dir),
         identity_(start.run),
+        functions_(std::move(functions)),
         initial_(job),
         pool_(machine.threads),
         tiers_(job, planned, device),
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
-        trainer_(job, session_, data, std::move(start), train::identify_base(initial_.base()), listeners()),
+        trainer_(job, session_, data, std::move(start), train::identify_base(initial_.base()), listeners(),
+                 [this](train::TrainingSession& session, int64_t total_steps) {
+                   return std::make_unique<train::GeneratedRounds>(
+                       job_, session, *functions_, total_steps,
+                       [this](int64_t done, int64_t of) { on_generating(done, of); });
+                 }),
         tier_memory_(memory_of_tiers(planned)),
         record_(planned.plan.program, 0),
         calibration_(planned.training.graph, planned.plan.program, machine) {
@@ -91,11 +100,13 @@ class TrainingRun {
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
+    if (job_.config.online && job_.config.online->log_completions)
+      completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
     if (job_.config.output.metrics)
       metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     const train::TrainingOutcome outcome = trainer_.run();
-    if (metrics_) metrics_->sync();
+    sync_lines();
     write_report(outcome);
     update_machine_cache();
     say_goodbye(outcome);
@@ -160,10 +171,8 @@ class TrainingRun {
             .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
             .samples = [this](const train::SampleRecord& record) { on_samples(record); },
-            .before_checkpoint =
-                [this] {
-                  if (metrics_) metrics_->sync();
-                },
+            .round = [this](const train::RoundRecord& record) { on_round(record); },
+            .before_checkpoint = [this] { sync_lines(); },
             .packing = packing_progress(progress_)};
   }
 
@@ -204,8 +213,9 @@ class TrainingRun {
   void on_evaluation(const EvaluationRecord& r) {
     std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
     std::string text;
-    for (const train::Metric& metric : r.metrics.subspan(1))  // behind the loss
-      record_.metrics().of(metric.key, metric.is_share).evaluation.add(r.step, metric.value);
+    for (const train::Metric& metric : r.metrics) {
+      if (metric.key != "loss") record_.metrics().of(metric.key, metric.is_share).evaluation.add(r.step, metric.value);
+    }
     for (const train::Metric& metric : r.metrics) {
       line.push_back({fmt::format("eval_{}", metric.key), metric.value});
       text += text.empty() ? "" : ", ";
@@ -213,8 +223,25 @@ class TrainingRun {
                               : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
     }
     if (metrics_) metrics_->write(line);
-    record_.add_evaluation(r.step, r.metrics.front().value);
+    if (r.metrics.front().key == "loss") record_.add_evaluation(r.step, r.metrics.front().value);
     log_info("step {}: {}", r.step, text);
+  }
+
+  void sync_lines() {
+    if (metrics_) metrics_->sync();
+    if (completions_) completions_->sync();
+  }
+
+  void on_generating(int64_t done, int64_t of) {
+    progress_.count(fmt::format("of {} completions generated", of), done, now_seconds());
+  }
+
+  void on_round(const train::RoundRecord& r) {
+    progress_.clear();
+    log_info("round {}: reward {:.3f} (deviation {:.3f}), {:.1f} tokens a completion, {:.0f} tokens/s", r.round->number,
+             r.reward, r.reward_std, r.length,
+             static_cast<double>(r.answer->generated_tokens) / std::max(1e-9, r.answer->generation_seconds));
+    if (completions_) completions_->write(train::completion_lines(job_, functions_->names(), r));
   }
 
   void on_samples(const train::SampleRecord& r) {
@@ -262,6 +289,7 @@ class TrainingRun {
   Progress& progress_;
   fs::path output_;
   train::RunIdentity identity_;
+  std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
   train::InitialState initial_;
   ThreadPool pool_;
   train::JobTiers tiers_;
@@ -273,13 +301,17 @@ class TrainingRun {
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<StepLines> completions_;
 };
 
 }  // namespace
 
 int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
                  train::RunStart start, const Machine& machine, Device& device, Progress& progress) {
-  return TrainingRun(job, planned, data, std::move(start), machine, device, progress).run();
+  // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
+  std::unique_ptr<rewards::RewardFunctions> functions;
+  if (job.config.rewards) functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards);
+  return TrainingRun(job, planned, data, std::move(start), std::move(functions), machine, device, progress).run();
 }
 
 }  // namespace spillway

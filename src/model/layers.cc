@@ -7,11 +7,7 @@
 #include "ops/matmul/matmul.h"
 
 namespace spillway {
-namespace {
-
-constexpr std::string_view kCopyPrefix = "reference.";
-
-}
+namespace {}
 
 Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files)
     : builder_(builder), options_(options), in_files_(in_files) {}

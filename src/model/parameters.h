@@ -37,6 +37,9 @@ struct ParameterSource {
       dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
 };
 
+// Names of the values of copies begin with it.
+inline constexpr std::string_view kCopyPrefix = "reference.";
+
 struct Parameter {
   std::string name;    // Hugging Face's: "model.layers.0.self_attn.q_proj.weight"; of a LoRA factor, PEFT's
   std::string module;  // that it belongs to: "model.layers.0.self_attn.q_proj"; of a LoRA factor, that it adapts

@@ -23,7 +23,7 @@ constexpr const char* kPositionFile = "spillway_state.json";
 constexpr const char* kStateFile = "spillway_state.safetensors";
 constexpr int kVersion = 2;  // of the two files; a later one is another program's
 constexpr int kVersionWithoutSums = 1;
-constexpr int64_t kMaxPositionBytes = int64_t{64} << 20;
+constexpr int64_t kMaxPositionBytes = int64_t{1} << 30;  // a round of many long completions
 
 // Of the whole file, whose own field for it does not count.
 std::string sum_of(const Json& json) {
@@ -44,6 +44,7 @@ Json to_json(const TrainingPosition& position) {
                       {"block", stream->block},
                       {"line", stream->line},
                       {"options", position.stream_identity}};
+  if (position.feed) json["feed"] = *position.feed;
   json["run"] = to_json(position.run);
   json["settings"] = position.settings;
   json["base_model"] = position.base;
@@ -61,6 +62,7 @@ TrainingPosition position_from_json(const Json& json) {
     position.stream = {.epoch = stream.at("epoch"), .block = stream.at("block"), .line = stream.at("line")};
     position.stream_identity = stream.at("options");
   }
+  if (json.contains("feed")) position.feed = json["feed"];
   if (json.at("version") == kVersionWithoutSums) return position;
   position.run = run_from_json(json.at("run"));
   position.settings = json.at("settings").get<RunSettings>();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct TrainingPosition {
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream
+  std::optional<nlohmann::ordered_json> feed;  // StepFeed::state, of the step that was done last
   // Of the run.
   RunIdentity run;
   BaseIdentity base;     // empty: not known

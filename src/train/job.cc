@@ -80,6 +80,19 @@ void take_preference(const config::Config& config, Job& job) {
   if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
 }
 
+// The streams of a job that generates are as long as its prompts and completions can be.
+void take_prompts(Job& job) {
+  job.online = make_online_job(job.config, text_of(*job.model, "base_model"));
+  job.config.batches.sequence_len = job.online->sequence_len;
+}
+
+void take_online(Job& job) {
+  job.graph.objective = job.online->objective;
+  if (job.online->objective->has_reference())
+    job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
+                           .is_synced = job.config.online->sync.has_value()};
+}
+
 std::string adapter_text(const TrainingGraphOptions& options) {
   if (!options.model.lora) {
     const size_t weights = options.model.unfrozen.size();
@@ -98,8 +111,9 @@ std::string make_title(const Job& job, const Machine& machine) {
   const std::filesystem::path folder = job.config.model.base_model;
   const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
-  const std::string objective =
-      job.config.preference ? fmt::format("{} · ", job.config.preference->name) : std::string();
+  std::string objective;
+  if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
+  if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
   return fmt::format("{} · {}{} · {} x {}{} tokens per micro-batch · {} · {}, {} {}", name, objective,
                      adapter_text(job.graph), job.config.batches.micro_batch_size,
                      sequences == 1 ? "" : fmt::format("{} x ", sequences), job.config.batches.sequence_len,
@@ -167,20 +181,44 @@ void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, 
                                   adopted_flags(policy.in_files, planned.training.graph, graph));
 }
 
-void plan_samples(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
-                  PlannedJob& planned) {
+// What is answered at once, where up to `at_once` completions are generated together.
+GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
   std::vector<int64_t> lengths;
   for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
-  PlannedJob::Samples& samples = planned.samples.emplace();
+  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
+  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
+}
+
+void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                     PlannedJob& planned, int64_t at_once) {
+  PlannedJob::Generation& generation = planned.generation.emplace();
   const Graph& training = planned.training.graph;
-  samples.graphs =
-      build_generation_graphs(*job.model, job.graph.model, generation_sizes(std::move(lengths)), &training);
+  generation.graphs =
+      build_generation_graphs(*job.model, job.graph.model, generation_sizes_of(job, at_once), &training);
   const auto plan = [&](const Graph& graph) {
     return make_plan_beside(planned.plan.choices, graph, machine, budget,
                             adopted_flags(policy.in_files, training, graph));
   };
-  samples.decode = plan(samples.graphs.decode.graph);
-  samples.prompt = plan(samples.graphs.prompt.graph);
+  generation.decode = plan(generation.graphs.decode.graph);
+  generation.prompt = plan(generation.graphs.prompt.graph);
+}
+
+bool fits(const Budget& budget, const Plan& plan) {
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const std::optional<int64_t> most = budget.of(static_cast<Tier>(i));
+    if (most && plan.peaks[i].bytes > *most) return false;
+  }
+  return true;
+}
+
+// As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
+// for, and what it lacks is said.
+void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                     PlannedJob& planned) {
+  for (int64_t at_once = job.online ? job.online->most_at_once : 0;; at_once /= 2) {
+    plan_generation(job, machine, budget, policy, planned, at_once);
+    if (at_once <= 1 || (fits(budget, planned.generation->decode) && fits(budget, planned.generation->prompt))) return;
+  }
 }
 
 // What each program needs that runs between training's sections.
@@ -226,15 +264,17 @@ void check_output_dir(const config::Config& config) {
 
 }  // namespace
 
-Job make_job(const config::Config& config, const Machine& machine) {
-  check_output_dir(config);
-  Job job{.config = config, .model = read_model(config.model.base_model)};
+Job make_job(const config::Config& said, const Machine& machine) {
+  check_output_dir(said);
+  Job job{.config = said, .model = read_model(said.model.base_model)};
+  const config::Config& config = job.config;
   take_score(config, job);
   std::optional<LoraOptions> lora;
   if (config.adapter) lora = lora_options(*job.config.adapter, job.model);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
   job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
   const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
+  if (config.online) take_prompts(job);
   const int64_t sequences_per_row = data::sequences_of(config.data.rows.objective);
   job.graph = {.model = model_options(config.model, config.batches, sequences_per_row, std::move(lora)),
                .optimizer = optimizer,
@@ -248,6 +288,7 @@ Job make_job(const config::Config& config, const Machine& machine) {
   }
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   if (config.preference) take_preference(config, job);
+  if (config.online) take_online(job);
   const TextModel& text = text_of(*job.model, "base_model");
   if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
   job.samples = read_sample_prompts(job.config, text.vocab_size);
@@ -266,11 +307,14 @@ std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
                                       {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
   if (planned.scoring)
-    programs.push_back({"precompute_ref_log_probs", &planned.scoring->graph.graph, &planned.scoring->plan});
-  if (planned.samples) {
-    const auto& [graphs, decode, prompt] = *planned.samples;
-    programs.push_back({"the answers to sample_prompts", &graphs.decode.graph, &decode});
-    programs.push_back({"sample_prompts", &graphs.prompt.graph, &prompt});
+    programs.push_back(
+        {planned.training.objective.objective->generates() ? "scores of a round" : "precompute_ref_log_probs",
+         &planned.scoring->graph.graph, &planned.scoring->plan});
+  if (planned.generation) {
+    const auto& [graphs, decode, prompt] = *planned.generation;
+    const bool is_online = planned.training.objective.objective->generates();
+    programs.push_back({is_online ? "generation" : "the answers to sample_prompts", &graphs.decode.graph, &decode});
+    programs.push_back({is_online ? "prompts of a round" : "sample_prompts", &graphs.prompt.graph, &prompt});
   }
   return programs;
 }
@@ -315,8 +359,9 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   const Policy policy = policy_of(job, result);
   result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   plan_evaluation(job, machine, budget, policy, result);
-  if (job.graph.reference.is_precomputed) plan_scoring(job, machine, budget, policy, result);
-  if (!job.samples.empty()) plan_samples(job, machine, budget, policy, result);
+  const bool scores_rounds = job.online && !job.online->objective->passes().empty();
+  if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(job, machine, budget, policy, result);
+  if (job.online || !job.samples.empty()) plan_generation(job, machine, budget, policy, result);
   note_others(result);
   result.context.reference = reference_of(job, result);
   for (const JobProgram& program : programs_of(result)) {

@@ -13,6 +13,7 @@
 #include "plan/print.h"
 #include "train/evaluation_graph.h"
 #include "train/generation/samples.h"
+#include "train/online/online_job.h"
 #include "train/scoring_graph.h"
 #include "train/training_graph.h"
 
@@ -25,7 +26,8 @@ struct Job {
   Budget budget;
   Policy policy;
   SamplePrompts samples;
-  std::optional<int32_t> padding;  // of a reward model: the token that fills batches of other programs up
+  std::optional<OnlineJob> online;  // of a config that is trained on what the run generates
+  std::optional<int32_t> padding;   // of a reward model: the token that fills batches of other programs up
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   std::vector<std::string> notes;  // what the user should be told, a line each
 };
@@ -41,18 +43,18 @@ struct PlannedJob {
     EvaluationGraph graph;
     Plan plan;  // beside that of training
   } evaluation;
-  // Beside it, where the scores of the reference are precomputed.
+  // Beside it, where scores are found before training: of rows or of completions.
   struct Scoring {
     ScoringGraph graph;
     Plan plan;
   };
   std::optional<Scoring> scoring;
   // Beside these, where the job has prompts to answer.
-  struct Samples {
+  struct Generation {
     GenerationGraphs graphs;
     Plan decode, prompt;
   };
-  std::optional<Samples> samples;
+  std::optional<Generation> generation;
   StoredWeights stored;       // where the plan may use the disk
   bool direct_files = false;  // they are read past the page cache, which could not hold them
   Plan plan;

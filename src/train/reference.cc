@@ -13,14 +13,6 @@ namespace {
 
 constexpr const char* kKey = "ref_model";
 
-ModelOptions policy_at_first(const config::Config& config, const Model& model, ModelOptions options) {
-  for (const Parameter& p : parameters_of(model, options)) {
-    if (p.trained) options.copies.insert(p.name);
-  }
-  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty();
-  return options;
-}
-
 // It reads the ids of the other's tokenizer, and their log-probabilities are compared.
 ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
   ModelPtr other = read_model(config.preference->ref_model);
@@ -56,6 +48,14 @@ void check_shapes(const config::Config& config, const ParameterTable& model, con
 }
 
 }  // namespace
+
+ModelOptions policy_at_first(const config::Config& config, const Model& model, ModelOptions options) {
+  for (const Parameter& p : parameters_of(model, options)) {
+    if (p.trained) options.copies.insert(p.name);
+  }
+  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty();
+  return options;
+}
 
 ReferenceOptions reference_options(const config::Config& config, const Model& model, const ModelOptions& options) {
   const config::PreferenceSettings& preference = *config.preference;

@@ -15,6 +15,9 @@ namespace spillway::train {
 [[nodiscard]] ReferenceOptions reference_options(const config::Config& config, const Model& model,
                                                  const ModelOptions& options);
 
+// The options of the policy at step 0 alone, of any job.
+[[nodiscard]] ModelOptions policy_at_first(const config::Config& config, const Model& model, ModelOptions options);
+
 // The model folder that a reference without an adapter is read from.
 [[nodiscard]] std::filesystem::path reference_folder(const config::Config& config);
 

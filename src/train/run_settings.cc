@@ -63,6 +63,35 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
   settings["ref_model_mixup_alpha"] = config::print_value(preference->sync->mixup_alpha);
 }
 
+void add_online(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["rl"] = online.name;
+  settings["loss_type"] = config::name_of(online.loss);
+  settings["importance_sampling_level"] = config::print_value(online.level);
+  settings["scale_rewards"] = config::print_value(online.scale_rewards);
+  settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
+  settings["mask_truncated_completions"] = config::print_value(online.mask_truncated_completions);
+  settings["use_bias_correction_kl"] = config::print_value(online.use_bias_correction_kl);
+  for (const auto& [key, value] : {std::pair{"max_completion_length", online.completions.max_tokens},
+                                   {"top_k", online.completions.top_k},
+                                   {"generation_kwargs.min_new_tokens", online.completions.min_tokens},
+                                   {"num_generations", online.num_generations},
+                                   {"steps_per_generation", online.steps_per_generation},
+                                   {"num_iterations", online.num_iterations}})
+    settings[key] = config::print_value(value);
+  for (const auto& [key, value] : {std::pair{"temperature", online.completions.temperature},
+                                   {"top_p", online.completions.top_p},
+                                   {"min_p", online.completions.min_p},
+                                   {"repetition_penalty", online.completions.repetition_penalty},
+                                   {"epsilon", online.epsilon},
+                                   {"epsilon_high", online.epsilon_high},
+                                   {"delta", online.delta.value_or(0)},
+                                   {"rl_beta", online.beta},
+                                   {"top_entropy_quantile", online.top_entropy_quantile},
+                                   {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)},
+                                   {"entropy_coef", online.entropy_coef}})
+    settings[key] = config::print_value(value);
+}
+
 // Packing by the keys that choose it: axolotl's or TRL's.
 void add_packing(RunSettings& settings, const data::BatchOptions& options) {
   using data::PackingStrategy;
@@ -120,6 +149,7 @@ RunSettings forward_settings_of(const Job& job) {
 RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings = forward_settings_of(job);
   add_preference(settings, job.config.preference);
+  if (job.config.online) add_online(settings, *job.config.online);
   add_batches(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);

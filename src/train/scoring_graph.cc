@@ -7,17 +7,17 @@ ScoringGraph build_scoring_graph(const Model& model, const TrainingGraphOptions&
   ScoringGraph result;
   result.graph.name = "reference";
   ReferenceOptions reference = options.reference;
-  if (!reference.other) reference.model->copies.clear();
+  // Before the first step the weights in training are the reference's.
+  if (reference.is_precomputed && !reference.other) reference.model->copies.clear();
   ObjectiveBuilder objective(model, options.model, options.objective, reference);
   Section first;
-  for (const ScorePass& pass : options.objective->passes()) {
-    if (!pass.is_reference) continue;
+  for (const ScorePass& pass : objective.known_passes()) {
     if (result.scores.empty()) first.name = pass.section;
     result.scores.insert(result.scores.end(), pass.scores.begin(), pass.scores.end());
   }
   Builder builder(result.graph, first);
   builder.adopt(training.graph);
-  result.objective = objective.append_reference(builder);
+  result.objective = objective.append_known(builder);
   return result;
 }
 

@@ -116,11 +116,16 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
 
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;
-  set_scalar(home(training().learning_rate), static_cast<float>(learning_rate));
+  learning_rate_ = learning_rate;
+}
+
+// Other programs of the job have run in the same memory meanwhile.
+void TrainingSession::set_step_values() {
+  set_scalar(home(training().learning_rate), static_cast<float>(learning_rate_));
   if (training().loraplus_rate != kNone) {
-    set_scalar(home(training().loraplus_rate), static_cast<float>(learning_rate * training().loraplus_lr_ratio));
+    set_scalar(home(training().loraplus_rate), static_cast<float>(learning_rate_ * training().loraplus_lr_ratio));
   }
-  set_scalar(home(training().step), static_cast<int32_t>(step + 1));
+  set_scalar(home(training().step), static_cast<int32_t>(step_ + 1));
 }
 
 // All that the streams hold is in place.
@@ -138,6 +143,7 @@ double TrainingSession::micro_step(std::span<const Batch> streams, float scale, 
   // 62 bits, since a negative seed switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   const TrainingGraph& t = training();
+  set_step_values();
   fill(executor_, t.graph, t.objective, streams, scale);
   if (const ValueId seed = t.model.dropout_seed; seed != kNone)
     set_scalar(home(seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
@@ -181,15 +187,18 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const Batc
   return reference_scores_;
 }
 
-std::vector<Generated> TrainingSession::sample() {
-  const auto& [graphs, decode, prompt] = *planned_.samples;
+std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts, const GenerationOptions& options) {
+  const auto& [graphs, decode, prompt] = *planned_.generation;
   if (!decode_) {
     decode_.emplace(graphs.decode.graph, decode.program, memory_, options_);
     prompt_.emplace(graphs.prompt.graph, prompt.program, memory_, options_);
   }
-  return generate(
-      {graphs, *decode_, *prompt_, pool_}, job_.samples.prompts,
-      {.stop_ids = job_.samples.tokenizer->stop_ids(), .repetition_penalty = job_.model->text()->repetition_penalty});
+  return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
+}
+
+std::vector<Generated> TrainingSession::sample() {
+  return generate(job_.samples.prompts, {.stop_ids = job_.samples.tokenizer->stop_ids(),
+                                         .repetition_penalty = job_.model->text()->repetition_penalty});
 }
 
 }  // namespace spillway::train

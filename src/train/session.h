@@ -54,7 +54,8 @@ class TrainingSession {
   // `options` say where the lower tiers are and who runs the lanes.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Begins optimizer step `step`, counted from 0. Before its micro-batches, since they may update already.
+  // Begins optimizer step `step`, counted from 0. Before its micro-batches, since they may update already. Between
+  // these the other programs may run.
   void begin_step(double learning_rate, int64_t step);
   // Passes that score rows, forward and backward: adds to the gradients. `streams` as the objective says, `scale` is
   // Objective::scale of the step; `micro_step` counts from 0 within it and chooses the dropout, with the step. Returns
@@ -68,15 +69,18 @@ class TrainingSession {
   // The loss for a scale of one, without dropout and gradients. The first call starts the lanes of another program.
   double evaluate(std::span<const Batch> streams);
   double evaluate(const Batch& batch) { return evaluate(std::span(&batch, 1)); }
-  // The scores of the reference for each row of a micro-batch, in the order of ScoringGraph::scores: f32 [rows], until
-  // the next call. REQUIRES: the job has them precomputed, and no step was made.
+  // The scores of the passes that run before training, in the order of ScoringGraph::scores: f32 [rows] or [tokens],
+  // until the next call. REQUIRES: the job has such passes; of precomputed scores of the reference, that no step was
+  // made.
   [[nodiscard]] std::span<const std::vector<double>> score(std::span<const Batch> streams);
   // The contents of that program's persistent values, training's among them. REQUIRES: as for score().
   [[nodiscard]] ValueStore& scoring_store() { return scoring().values(); }
   // Loss::observed of the last micro-batch, until the next begins; after micro_step() or evaluate().
   [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
-  // The answers to the job's sample prompts. The first call starts the lanes of two more programs. REQUIRES: it has
-  // some.
+  // Generates with the weights as they are. The first call starts the lanes of two more programs. REQUIRES: the job
+  // generates, and its programs have room for each prompt.
+  std::vector<Generated> generate(std::span<const Prompt> prompts, const GenerationOptions& options);
+  // The answers to the job's sample prompts. REQUIRES: it has some.
   std::vector<Generated> sample();
 
   // As Executor::home.
@@ -91,6 +95,7 @@ class TrainingSession {
 
  private:
   Executor& scoring();
+  void set_step_values();
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams,
                    SectionId section);
 
@@ -99,6 +104,7 @@ class TrainingSession {
   ThreadPool& pool_;
   uint64_t seed_;
   int64_t step_ = 0;
+  double learning_rate_ = 0;
   ExecutorOptions options_;
   Memory memory_;
   Executor executor_;

@@ -97,14 +97,17 @@ std::span<const data::MicroBatch> StreamFiller::fill(const data::RowTable& rows,
   return streams_;
 }
 
+int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_epoch) {
+  return schedule.max_steps.value_or(
+      static_cast<int64_t>(std::ceil(schedule.num_epochs * static_cast<double>(steps_per_epoch))));
+}
+
 TrainingLength training_length(const config::ScheduleSettings& schedule, const data::BatchOptions& options,
                                const TrainingData& data, const PackingProgress& packing) {
   if (data.stream) return {.steps_per_epoch = *schedule.max_steps, .total_steps = *schedule.max_steps};
   const data::EpochPlan plan = plan_epoch(data.training, options, 0, packing);
   const int64_t per_epoch = div_ceil(plan.micro_batches(), options.step_batches);
-  const auto total = schedule.max_steps.value_or(
-      static_cast<int64_t>(std::ceil(schedule.num_epochs * static_cast<double>(per_epoch))));
-  return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total};
+  return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total_steps(schedule, per_epoch)};
 }
 
 std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, ObjectivePtr objective,

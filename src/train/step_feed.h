@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,6 +27,15 @@ class StepFeed {
   [[nodiscard]] virtual std::span<const data::MicroBatch> micro_batch(int64_t index) = 0;
   // Where the step after this one begins, of a stream.
   [[nodiscard]] virtual std::optional<data::StreamPosition> position() const { return std::nullopt; }
+
+  // Of feeds that make what they feed. What the micro-batches since the last call told beside what is trained.
+  virtual void add_metrics(MetricSums& sums) { (void)sums; }
+  // How many tokens a step that was trained on so many has seen; for metrics.
+  [[nodiscard]] virtual int64_t seen_tokens(int64_t trained) { return trained; }
+  // What a checkpoint after this step needs to go on.
+  [[nodiscard]] virtual std::optional<nlohmann::ordered_json> state() const { return std::nullopt; }
+  // Evaluates by what the weights make of rows that are kept for it; of other feeds the trainer does.
+  virtual void evaluate(MetricSums& sums) { (void)sums; }
 };
 
 // How long a run is. A stream has no epochs: all of its steps count as one.
@@ -34,6 +44,8 @@ struct TrainingLength {
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;
 };
+// Of a run whose epochs have so many.
+[[nodiscard]] int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_epoch);
 // As transformers counts: an epoch ends with a step of however many micro-batches are left.
 [[nodiscard]] TrainingLength training_length(const config::ScheduleSettings& schedule,
                                              const data::BatchOptions& options, const TrainingData& data,

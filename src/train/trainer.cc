@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "data/prepared/identity.h"
+#include "io/checksum.h"
 #include "io/file.h"
 #include "train/reference_sync.h"
 
@@ -19,6 +20,21 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+std::string prompts_checksum(const std::vector<data::PromptRow>& rows) {
+  Checksum sum;
+  for (const data::PromptRow& row : rows) {
+    const auto length = std::ssize(row.ids);
+    sum.add(std::as_bytes(std::span(&length, 1)));
+    sum.add(std::as_bytes(std::span(row.ids)));
+  }
+  return sum.text();
+}
+
+std::optional<config::ReferenceSync> reference_sync(const config::Config& config) {
+  if (config.online) return config.online->sync;
+  return config.preference ? config.preference->sync : std::nullopt;
 }
 
 // Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good. A norm that is
@@ -33,22 +49,28 @@ void check_finite(const StepRecord& record) {
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
-                 TrainingListeners listeners)
+                 TrainingListeners listeners, MakeRounds make_rounds)
     : job_(job),
       session_(session),
       data_(data),
       listeners_(std::move(listeners)),
       from_(std::move(start.checkpoint)),
+      make_rounds_(std::move(make_rounds)),
       evaluation_rows_(job.graph.objective, session.training().graph.tokens()) {
-  if (!data.stream && data.training.empty())
+  const bool has_rows = !data.stream && !job.online;
+  if (has_rows && data.training.empty())
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
-  if (!data.stream) job.graph.objective->check(data.training);
-  length_ = training_length(job.config.schedule, job.config.data.batches, data, listeners_.packing);
+  if (has_rows) job.graph.objective->check(data.training);
+  length_ = find_length();
   schedule_ = {job.config.schedule.lr_scheduler, job.config.schedule.learning_rate,
                job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
   if (data.stream) {
     position_.stream.emplace();
     position_.stream_identity = data::stream_identity(*data.stream);
+  } else if (job.online) {
+    position_ = {.rows = std::ssize(job.online->training),
+                 .rows_checksum = prompts_checksum(job.online->training),
+                 .steps_per_epoch = length_.steps_per_epoch};
   } else {
     position_ = {.rows = data.training.size(),
                  .rows_checksum = data.training.checksum(),
@@ -65,6 +87,22 @@ void Trainer::go_on_from(const TrainingPosition& position) {
   position_.step = position.step;
   position_.num_tokens = position.num_tokens;
   position_.stream = position.stream;
+  position_.feed = position.feed;
+}
+
+TrainingLength Trainer::find_length() const {
+  const config::Config& config = job_.config;
+  if (!job_.online) return training_length(config.schedule, config.data.batches, data_, listeners_.packing);
+  const int64_t per_epoch = RoundSchedule(config, std::ssize(job_.online->training)).steps_per_epoch();
+  return {.steps_per_epoch = per_epoch, .total_steps = total_steps(config.schedule, per_epoch)};
+}
+
+std::unique_ptr<StepFeed> Trainer::make_feed() {
+  if (job_.online)
+    return std::make_unique<RolloutFeed>(job_, session_, make_rounds_(session_, length_.total_steps), listeners_.round,
+                                         position_.feed);
+  return make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length_, position_.stream,
+                        session_.training().graph.tokens(), listeners_.packing);
 }
 
 void Trainer::load_checkpoint() {
@@ -82,15 +120,20 @@ double Trainer::epoch_at(int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(length_.steps_per_epoch);
 }
 
-// Rows of a stream are seen too late to refuse them before the first step, and a disk may fail at any: what was learnt
-// until then is kept.
-void Trainer::begin_step() {
+// Rows of a stream are seen too late to refuse them before the first step, a disk or a reward function may fail at any:
+// what was learnt until then is kept. Between two micro-batches no weight has changed yet.
+template <typename Feed>
+auto Trainer::or_save(const Feed& feed) {
   try {
-    feed_->begin(position_.step);
+    return feed();
   } catch (...) {
     if (position_.step > 0) try_to_save();
     throw;
   }
+}
+
+void Trainer::begin_step() {
+  or_save([&] { feed_->begin(position_.step); });
 }
 
 // For a run that ends with an error, which is what the user is to hear of.
@@ -133,18 +176,20 @@ StepRecord Trainer::train_step() {
   session_.begin_step(learning_rate, step);
   double loss = 0;
   for (int64_t i = 0; i < totals.micro_batches; ++i) {
-    const std::span<const data::MicroBatch> streams = feed_->micro_batch(i);
+    const std::span<const data::MicroBatch> streams = or_save([&] { return feed_->micro_batch(i); });
     tokens += std::ssize(streams[0].ids);
     loss += micro_step(streams, totals, i);
   }
+  feed_->add_metrics(sums_);
   const double norm = session_.update();
   position_.step = step + 1;
-  if (const auto& preference = job_.config.preference; preference && preference->sync) {
-    if (position_.step % preference->sync->sync_steps == 0)
-      sync_reference(session_.training(), preference->sync->mixup_alpha, session_.store());
+  if (const std::optional<config::ReferenceSync>& sync = reference_sync(job_.config); sync) {
+    if (position_.step % sync->sync_steps == 0)
+      sync_reference(session_.training(), sync->mixup_alpha, session_.store());
   }
-  position_.num_tokens += tokens;
+  position_.num_tokens += feed_->seen_tokens(tokens);
   position_.stream = feed_->position();
+  position_.feed = feed_->state();
   const double seconds = now_seconds() - start;
   return {.step = step + 1,
           .total_steps = length_.total_steps,
@@ -159,6 +204,7 @@ StepRecord Trainer::train_step() {
 }
 
 void Trainer::evaluate() {
+  if (job_.online) return evaluate_rounds();
   if (data_.validation.empty()) return;
   const data::EpochPlan plan = plan_epoch(data_.validation, job_.config.data.evaluation_batches, 0);
   sums_.clear();
@@ -166,6 +212,17 @@ void Trainer::evaluate() {
     const auto streams = evaluation_rows_.fill(data_.validation, plan.micro_batch(i), data_.validation_scores);
     observe(streams, session_.evaluate(BatchStreams(streams).list()));
   }
+  tell_evaluation();
+}
+
+void Trainer::evaluate_rounds() {
+  if (job_.online->validation.empty()) return;
+  sums_.clear();
+  or_save([&] { feed_->evaluate(sums_); });
+  tell_evaluation();
+}
+
+void Trainer::tell_evaluation() {
   if (!listeners_.evaluation) return;
   job_.graph.objective->metrics(sums_, metrics_);
   listeners_.evaluation({.step = position_.step, .epoch = epoch_at(position_.step), .metrics = metrics_});
@@ -191,8 +248,7 @@ void Trainer::remove_old() const {
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length_, position_.stream,
-                         session_.training().graph.tokens(), listeners_.packing);
+  feed_ = make_feed();
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t sample_every = job_.config.samples.every_steps;

@@ -11,6 +11,7 @@
 #include "data/batch.h"
 #include "train/checkpoint.h"
 #include "train/lr_schedule.h"
+#include "train/online/rollout_feed.h"
 #include "train/run_start.h"
 #include "train/session.h"
 #include "train/step_feed.h"
@@ -44,9 +45,14 @@ struct TrainingListeners {
   std::function<void(const StepRecord&)> step;
   std::function<void(const EvaluationRecord&)> evaluation;
   std::function<void(const SampleRecord&)> samples;
+  std::function<void(const RoundRecord&)> round;  // of online reinforcement learning
   std::function<void()> before_checkpoint;
-  std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
+  std::function<void(int64_t rows, int64_t of)> packing;     // as an epoch's rows are packed
+  std::function<void(int64_t done, int64_t of)> generating;  // as a round's completions are
 };
+
+// Where the completions of a job that generates come from: by default GeneratedRounds of the config's functions.
+using MakeRounds = std::function<std::unique_ptr<RoundSource>(TrainingSession& session, int64_t total_steps)>;
 
 struct TrainingOutcome {
   bool interrupted = false;
@@ -62,7 +68,7 @@ class Trainer {
   // All but `start` are borrowed. `base` is what the job's base weights are. Throws InputError where there is nothing
   // to train on, and for a checkpoint that does not belong to job, data and base.
   Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
-          TrainingListeners listeners);
+          TrainingListeners listeners, MakeRounds make_rounds = {});
 
   [[nodiscard]] const TrainingLength& length() const { return length_; }
   // Reads the state of the checkpoint that the run starts from, if there is one, once the weights are there. Throws
@@ -76,12 +82,18 @@ class Trainer {
 
  private:
   void go_on_from(const TrainingPosition& position);
+  [[nodiscard]] std::unique_ptr<StepFeed> make_feed();
+  [[nodiscard]] TrainingLength find_length() const;
   void begin_step();
+  template <typename Feed>
+  [[nodiscard]] auto or_save(const Feed& feed);
   StepRecord train_step();
   double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
   [[nodiscard]] std::span<const Metric> step_metrics();
   void observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
+  void evaluate_rounds();
+  void tell_evaluation();
   void sample();
   void save();
   void try_to_save();
@@ -96,6 +108,7 @@ class Trainer {
   LrSchedule schedule_;
   TrainingPosition position_;
   std::optional<CheckpointRecord> from_;
+  MakeRounds make_rounds_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
   StreamFiller evaluation_rows_;
   MetricSums sums_;

@@ -11,7 +11,6 @@
 #include "train/base_identity.h"
 #include "train/known_scores.h"
 #include "train/tiers.h"
-#include "train/trainer.h"
 
 namespace spillway::testing {
 
@@ -43,9 +42,11 @@ train::TrainingListeners listeners_of(PreferenceRun& run) {
 
 fs::path preference_goldens() { return source_folder() / "tests/golden/preference_training"; }
 
-std::vector<std::string> preference_cases() {
+std::vector<std::string> preference_cases() { return golden_cases(preference_goldens()); }
+
+std::vector<std::string> golden_cases(const fs::path& goldens) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(preference_goldens() / "cases"))
+  for (const fs::directory_entry& entry : fs::directory_iterator(goldens / "cases"))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -53,7 +54,11 @@ std::vector<std::string> preference_cases() {
 
 config::Config preference_config(const std::string& name, const fs::path& output,
                                  const std::vector<config::ConfigOverride>& changes) {
-  const fs::path folder = preference_goldens() / "cases" / name;
+  return golden_config(preference_goldens() / "cases" / name, output, changes);
+}
+
+config::Config golden_config(const fs::path& folder, const fs::path& output,
+                             const std::vector<config::ConfigOverride>& changes) {
   std::vector<config::ConfigOverride> all = {{"output_dir", output.string()}};
   const std::string file = (folder / "config.yml").string();
   const config::LoadedConfig said = config::check_config_file(file, all, config::ConfigUse::kTrain);
@@ -73,7 +78,8 @@ int64_t device_bytes_of(const config::Config& config) {
   return train::plan_job(train::make_job(config, machine), machine).plan.peaks[0].bytes;
 }
 
-PreferenceRun run_preference(const config::Config& config) {
+PreferenceRun run_preference(const config::Config& config, train::MakeRounds make_rounds,
+                             std::function<void(const train::RoundRecord&)> on_round) {
   PreferenceRun run{.output = config.output.output_dir};
   create_folders(run.output);
   const Machine machine = tiered_machine();
@@ -82,7 +88,8 @@ PreferenceRun run_preference(const config::Config& config) {
   REQUIRE(planned.plan.fits);
   train::TrainingData data;
   (void)capture([&] {  // counts of rows
-    data = train::load_training_data(job.config.data, job.config.tokenizer, job.model->text()->vocab_size);
+    if (!job.online)
+      data = train::load_training_data(job.config.data, job.config.tokenizer, job.model->text()->vocab_size);
     return 0;
   });
   ThreadPool pool(machine.threads);
@@ -90,9 +97,12 @@ PreferenceRun run_preference(const config::Config& config) {
   const train::JobTiers tiers(job, planned);
   train::TrainingSession session(job, planned, pool, tiers.options());
   const train::BaseIdentity base = train::identify_base(initial.base());
-  train::Trainer trainer(job, session, data, train::choose_start(job.config.output), base, listeners_of(run));
+  train::TrainingListeners listeners = listeners_of(run);
+  listeners.round = std::move(on_round);
+  train::Trainer trainer(job, session, data, train::choose_start(job.config.output), base, std::move(listeners),
+                         std::move(make_rounds));
   initial.load(job, planned.training, session.store());
-  if (planned.scoring)
+  if (planned.scoring && !job.online)
     run.read_known_scores =
         train::load_known_scores(job, planned, initial.reference(), session, data, [](int64_t, int64_t) {}).was_there;
   trainer.load_checkpoint();

@@ -1,13 +1,15 @@
-// A job of tests/golden/preference_training, trained as `train` trains it, without a process of its own.
+// A job of tests/golden/preference_training or online_rl, trained as `train` trains it, without a process of its own.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "config/load.h"
 #include "tests/support/temporary_folder.h"
+#include "train/trainer.h"
 
 namespace spillway::testing {
 
@@ -20,6 +22,12 @@ struct PreferenceRun {
   bool read_known_scores = false;  // of precompute_ref_log_probs: the file was there
 };
 
+// The names of the cases of a folder of goldens.
+[[nodiscard]] std::vector<std::string> golden_cases(const std::filesystem::path& goldens);
+// A case's config, whose paths are those of its folder, with changes.
+[[nodiscard]] config::Config golden_config(const std::filesystem::path& folder, const std::filesystem::path& output,
+                                           const std::vector<config::ConfigOverride>& changes = {});
+
 [[nodiscard]] std::filesystem::path preference_goldens();
 // The names of its cases.
 [[nodiscard]] std::vector<std::string> preference_cases();
@@ -30,7 +38,9 @@ struct PreferenceRun {
 // Of the job's plan at the peak, whether it fits or not.
 [[nodiscard]] int64_t device_bytes_of(const config::Config& config);
 
-// Trains into `output`.
-[[nodiscard]] PreferenceRun run_preference(const config::Config& config);
+// Trains into `output`. Of a job that generates, `make_rounds` says where its completions come from, and `on_round` is
+// told of each round.
+[[nodiscard]] PreferenceRun run_preference(const config::Config& config, train::MakeRounds make_rounds = {},
+                                           std::function<void(const train::RoundRecord&)> on_round = {});
 
 }  // namespace spillway::testing

@@ -27,6 +27,10 @@ ValueId ObjectiveInputs::score(std::string_view name) const {
   return found->second;
 }
 
+void Objective::fill(std::span<data::MicroBatch>, const data::RowTable&, std::span<const data::Piece>) const {
+  report_bug(__FILE__, __LINE__, "fill", "the completions are not of the data");
+}
+
 std::vector<ValueId> Objective::append_scores(Builder&, const ScorePass&, const ObjectiveInputs&) const { return {}; }
 
 }  // namespace spillway::train

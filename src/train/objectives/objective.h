@@ -41,9 +41,12 @@ struct ScorePass {
   std::string_view section;  // its name in the graph
   bool is_reference = true;
   int stream = 0;
-  // f32 [rows] each, as append_scores() returns them. A score of the reference that is known before the run comes as
-  // the batch value "batch.<name>" instead.
+  // f32 [rows] each, or [tokens], as append_scores() returns them. A score that is known before the rows are trained on
+  // comes as the batch value "batch.<name>" instead.
   std::vector<std::string_view> scores;
+  bool is_per_token = false;
+  // Is run once over rows that are trained on several times, by a program of its own (scoring_graph.h).
+  bool is_run_before = false;
 };
 
 // What a pass or the loss reads, beside the model's outputs.
@@ -91,13 +94,16 @@ class Objective {
 
   // Sequences that a row of the data is in each stream, where the loss knows rows; else 0, and there is no axis "rows".
   [[nodiscard]] virtual int64_t sequences_per_row() const { return 0; }
+  // Whether the run makes the completions that it is trained on (OnlineObjective).
+  [[nodiscard]] virtual bool generates() const { return false; }
   // How many streams a micro-batch has: the first is trained on.
   [[nodiscard]] virtual int streams() const { return 1; }
   // Throws InputError for rows that teach nothing, and warns of some that do not.
   virtual void check(const data::RowTable& rows) const { (void)rows; }
-  // Fills the streams of a micro-batch over what they held; allocates only to grow. Of pieces of one line each.
+  // Fills the streams of a micro-batch over what they held; allocates only to grow. Of pieces of one line each. Of rows
+  // that stand in the data: what is trained on completions that the run generates has OnlineObjective::fill.
   virtual void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
-                    std::span<const data::Piece> pieces) const = 0;
+                    std::span<const data::Piece> pieces) const;
   [[nodiscard]] virtual std::vector<LossColumn> columns() const = 0;
 
   [[nodiscard]] virtual std::vector<ScorePass> passes() const { return {}; }

@@ -44,10 +44,15 @@ void ObjectiveBuilder::append_passes(Builder& builder, const Section& forward) {
   if (!passes.empty()) builder.begin_section(forward);
 }
 
-AppendedObjective ObjectiveBuilder::append_reference(Builder& builder) {
+std::vector<ScorePass> ObjectiveBuilder::known_passes() const {
+  std::vector<ScorePass> passes = result_.objective->passes();
+  std::erase_if(passes, [&](const ScorePass& pass) { return !is_known(pass); });
+  return passes;
+}
+
+AppendedObjective ObjectiveBuilder::append_known(Builder& builder) {
   bool is_first = true;
-  for (const ScorePass& pass : result_.objective->passes()) {
-    if (!pass.is_reference) continue;
+  for (const ScorePass& pass : known_passes()) {
     if (!std::exchange(is_first, false)) builder.begin_section(section_of(pass));
     append_pass(builder, pass);
   }
@@ -93,16 +98,31 @@ void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, in
   }
 }
 
+// What a pass before training reads that training does not: so all programs of the job have it in one place.
+void ObjectiveBuilder::keep_copies(Builder& builder) {
+  const Model& model = reference_.other ? *reference_.other : model_;
+  for (Parameter p : parameters_of(model, *reference_.model)) {
+    if (!p.is_copy) continue;
+    const ValueId own = builder.graph().find(p.name);
+    builder.set_block(own == kNone ? kNone : builder.graph().value(own).block);
+    for (const StoragePart& part : p.storage->parts(p.spec()))
+      p.values.push_back(builder.input(fmt::format("{}{}{}", kCopyPrefix, p.name, part.suffix),
+                                       {part.dtype, part.shape}, ValueKind::kFrozenWeight));
+    result_.copies.add(std::move(p));
+  }
+  builder.end_block();
+}
+
 AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGraph& model,
                                                 ops::LossGradients gradients) {
   const Objective& objective = *result_.objective;
   add_columns(builder, model, 0);
-  for (const ScorePass& pass : objective.passes()) {
-    if (!is_known(pass)) continue;
-    for (const std::string_view name : pass.scores) {
-      scores_.emplace_back(
-          name, add_column(builder, {name, fill_typical_scores}, f32_per_row(builder.graph(), model), result_.columns));
-    }
+  for (const ScorePass& pass : known_passes()) {
+    if (pass.is_reference && !reference_.is_precomputed) keep_copies(builder);
+    const ValueType type =
+        pass.is_per_token ? f32_per_token(builder.graph(), model) : f32_per_row(builder.graph(), model);
+    for (const std::string_view name : pass.scores)
+      scores_.emplace_back(name, add_column(builder, {name, fill_typical_scores}, type, result_.columns));
   }
   result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
   ObjectiveInputs inputs(model, result_.columns, gradients);

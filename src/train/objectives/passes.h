@@ -54,13 +54,18 @@ class ObjectiveBuilder {
   [[nodiscard]] Section first_section(const Section& forward) const;
   // Appends passes, and begins the forward section where there are any.
   void append_passes(Builder& builder, const Section& forward);
-  // Appends the passes of the reference alone; their scores are the graph's results, in order.
-  [[nodiscard]] AppendedObjective append_reference(Builder& builder);
+  // Appends the passes alone that run before training; their scores are the graph's results, in order.
+  [[nodiscard]] AppendedObjective append_known(Builder& builder);
+  // The passes that append_known() has.
+  [[nodiscard]] std::vector<ScorePass> known_passes() const;
   // Appends columns, loss and results.
   [[nodiscard]] AppendedObjective append_loss(Builder& builder, const ModelGraph& model, ops::LossGradients gradients);
 
  private:
-  [[nodiscard]] bool is_known(const ScorePass& pass) const { return pass.is_reference && reference_.is_precomputed; }
+  [[nodiscard]] bool is_known(const ScorePass& pass) const {
+    return pass.is_run_before || (pass.is_reference && reference_.is_precomputed);
+  }
+  void keep_copies(Builder& builder);
   [[nodiscard]] std::vector<ScorePass> passes_to_run() const;
   void append_pass(Builder& builder, const ScorePass& pass);
   void add_columns(Builder& builder, const ModelGraph& model, int stream);

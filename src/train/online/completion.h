@@ -1,0 +1,35 @@
+// The completions of a round of online reinforcement learning, and what is known of them until they are trained on.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+namespace spillway::train {
+
+struct Completion {
+  int64_t row = 0;              // of the prompt, among the training rows
+  std::vector<int32_t> ids;     // with the token that ended it
+  std::vector<float> logprobs;  // of each, as the sampler had them; perhaps none
+  bool is_truncated = false;    // by its length: no token ended it
+  std::vector<float> rewards;   // by function; NaN where one does not apply
+  double advantage = 0;
+  std::vector<float> old_logps, ref_logps;  // of each token, where the objective has passes that score them
+
+  [[nodiscard]] std::string_view finish_reason() const { return is_truncated ? "length" : "stop"; }
+};
+
+struct Round {
+  int64_t number = 0;                   // from 0, over the whole run
+  std::vector<Completion> completions;  // in the order of generation: those of a prompt follow each other
+  // The numbers of the completions in the order in which they are trained on: slice k of a round has
+  // [k x micro_batch_size, (k + 1) x micro_batch_size) of it.
+  std::vector<int64_t> order;
+};
+
+// Of a checkpoint between two steps of a round. from_json() throws nlohmann::json::exception for anything else.
+[[nodiscard]] nlohmann::ordered_json to_json(const Round& round);
+[[nodiscard]] Round round_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace spillway::train

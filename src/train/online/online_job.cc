@@ -1,0 +1,99 @@
+#include "train/online/online_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/local_time.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "data/batch.h"
+
+namespace spillway::train {
+namespace {
+
+// Completions that are decoded together where nothing says how many: enough to keep products busy.
+constexpr int64_t kUsuallyAtOnce = 64;
+
+void check_rows(const std::vector<data::PromptRow>& rows, const config::OnlineSettings& online,
+                const TextModel& model) {
+  const int64_t context = std::min(online.context.value_or(INT64_MAX), model.max_position_embeddings);
+  for (const data::PromptRow& row : rows) {
+    if (const int32_t largest = *std::max_element(row.ids.begin(), row.ids.end()); largest >= model.vocab_size)
+      throw input_error(row.where,
+                        "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to "
+                        "the model",
+                        model.vocab_size, largest);
+    if (std::ssize(row.ids) + online.completions.max_tokens > context)
+      throw input_error(row.where,
+                        "expected a prompt of at most {} tokens beside max_completion_length {} in a context of {}, "
+                        "got {}; shorten it, or lower max_completion_length",
+                        std::max<int64_t>(0, context - online.completions.max_tokens), online.completions.max_tokens,
+                        context, row.ids.size());
+  }
+}
+
+int64_t longest_prompt(const OnlineJob& job) {
+  int64_t longest = 0;
+  for (const auto* rows : {&job.training, &job.validation}) {
+    for (const data::PromptRow& row : *rows) longest = std::max(longest, std::ssize(row.ids));
+  }
+  return longest;
+}
+
+std::vector<data::PromptRow> select(std::vector<data::PromptRow>& rows, const std::vector<int64_t>& numbers) {
+  std::vector<data::PromptRow> result;
+  for (const int64_t number : numbers) result.push_back(std::move(rows[static_cast<size_t>(number)]));
+  return result;
+}
+
+void load_rows(const config::Config& config, int64_t vocab_size, OnlineJob& job) {
+  data::RowOptions options = config.data.rows;
+  options.vocabulary = vocab_size;
+  options.now = local_now();
+  job.training = data::load_prompts(config.data.datasets, options, *job.tokenizer);
+  if (!config.data.test_datasets.empty()) {
+    job.validation = data::load_prompts(config.data.test_datasets, options, *job.tokenizer);
+  } else if (config.data.val_set_size > 0) {
+    const data::RowSplit split =
+        data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.batches.seed);
+    job.validation = select(job.training, split.validation);
+    job.training = select(job.training, split.training);
+  }
+}
+
+}  // namespace
+
+Prompt OnlineJob::prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
+                            int64_t number) const {
+  const config::CompletionSettings& c = config.online->completions;
+  // One stream of random numbers for each completion of a run.
+  const auto bits =
+      philox(static_cast<uint64_t>(config.seed), static_cast<uint64_t>(round), static_cast<uint64_t>(number));
+  return {row.ids,
+          {.max_new_tokens = c.max_tokens,
+           .min_new_tokens = c.min_tokens,
+           .temperature = c.temperature,
+           .top_p = c.top_p,
+           .top_k = c.top_k,
+           .min_p = c.min_p,
+           .seed = (uint64_t{bits[0]} << 32) | bits[1]}};
+}
+
+OnlineJob make_online_job(const config::Config& config, const TextModel& model) {
+  const config::OnlineSettings& online = *config.online;
+  OnlineJob job;
+  job.tokenizer = std::make_shared<text::Tokenizer>(
+      text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
+  load_rows(config, model.vocab_size, job);
+  check_rows(job.training, online, model);
+  check_rows(job.validation, online, model);
+  (void)RoundSchedule(config, std::ssize(job.training));
+  job.objective = online_objective(online, config.batches.gradient_accumulation_steps);
+  job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
+  job.most_at_once =
+      std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
+  return job;
+}
+
+}  // namespace spillway::train

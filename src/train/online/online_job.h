@@ -1,0 +1,34 @@
+// What online reinforcement learning knows before weights are read: its prompts, and how large a round is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "data/rows/prompts.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+#include "train/generation/generate.h"
+#include "train/objectives/online/online.h"
+#include "train/online/rounds.h"
+
+namespace spillway::train {
+
+struct OnlineJob {
+  std::vector<data::PromptRow> training, validation;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::shared_ptr<const OnlineObjective> objective;
+  int64_t sequence_len = 0;  // the longest prompt with the longest completion
+  int64_t most_at_once = 0;  // completions that are generated together, at most
+
+  // What the generator is asked for; `number` counts the completions of the round.
+  [[nodiscard]] Prompt prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
+                                 int64_t number) const;
+};
+
+// Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a
+// prompt that leaves no room for its completion, by its row. REQUIRES: config.online.
+[[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model);
+
+}  // namespace spillway::train

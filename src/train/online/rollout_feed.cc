@@ -1,0 +1,262 @@
+#include "train/online/rollout_feed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace spillway::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+rewards::RewardTable table_of(const std::vector<Completion>& completions, size_t functions) {
+  rewards::RewardTable table{.completions = std::ssize(completions), .functions = static_cast<int64_t>(functions)};
+  for (const Completion& one : completions) {
+    SPILLWAY_CHECK(one.rewards.size() == functions, "{} rewards of {} functions", one.rewards.size(), functions);
+    table.values.insert(table.values.end(), one.rewards.begin(), one.rewards.end());
+  }
+  return table;
+}
+
+struct Lengths {
+  double mean = 0, least = 0, most = 0;
+};
+Lengths lengths_of(const std::vector<int64_t>& lengths) {
+  if (lengths.empty()) return {};
+  double sum = 0;
+  for (const int64_t length : lengths) sum += static_cast<double>(length);
+  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+  return {sum / static_cast<double>(lengths.size()), static_cast<double>(*least), static_cast<double>(*most)};
+}
+
+double distance_of(const Completion& one) {
+  double sum = 0;
+  for (size_t i = 0; i < one.ref_logps.size(); ++i) sum += static_cast<double>(one.old_logps[i]) - one.ref_logps[i];
+  return sum;
+}
+
+// Of the tokens, from the reference: the first-order estimate of the KL.
+double mean_distance(const std::vector<Completion>& completions) {
+  double sum = 0, tokens = 0;
+  for (const Completion& one : completions) {
+    sum += distance_of(one);
+    tokens += static_cast<double>(one.ref_logps.size());
+  }
+  return sum / std::max(1.0, tokens);
+}
+
+// What a completion's tokens are at in a micro-batch: numbers of positions, behind `begin`, that predict them.
+std::vector<float> at_predicting_positions(const std::vector<double>& numbers, size_t begin, size_t prompt,
+                                           size_t tokens) {
+  const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(begin + prompt - 1);
+  return {first, first + static_cast<std::ptrdiff_t>(tokens)};
+}
+
+}  // namespace
+
+RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
+                         std::function<void(const RoundRecord&)> on_round, const std::optional<Json>& state)
+    : job_(job),
+      session_(session),
+      source_(std::move(source)),
+      on_round_(std::move(on_round)),
+      schedule_(job.config, std::ssize(job.online->training)),
+      streams_(1) {
+  streams_[0].reserve(job.config.batches.micro_batch_size * job.online->sequence_len);
+  if (state && state->contains("round")) round_ = round_from_json(state->at("round"));
+}
+
+double RolloutFeed::epoch_at(int64_t step) const {
+  return static_cast<double>(step) / static_cast<double>(schedule_.steps_per_epoch());
+}
+
+void RolloutFeed::begin(int64_t step) {
+  step_ = step;
+  range_ = schedule_.micro_batches_of(step);
+  if (const int64_t number = schedule_.round_of(range_.first); !round_ || round_->number != number) make_round(number);
+}
+
+StepTotals RolloutFeed::totals() const { return {.micro_batches = range_.last - range_.first}; }
+
+std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
+  const int64_t micro_batch = range_.first + index, size = job_.config.batches.micro_batch_size;
+  if (const int64_t number = schedule_.round_of(micro_batch); round_->number != number) make_round(number);
+  std::vector<const Completion*> rows;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t number = round_->order[static_cast<size_t>(schedule_.slice_of(micro_batch) * size + i)];
+    rows.push_back(&round_->completions[static_cast<size_t>(number)]);
+  }
+  fill(rows);
+  return streams_;
+}
+
+TrainedCompletion RolloutFeed::trained(const Completion& one) const {
+  return {.prompt = job_.online->training[static_cast<size_t>(one.row)].ids,
+          .ids = one.ids,
+          .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
+          .advantage = one.advantage,
+          .old_logps = one.old_logps,
+          .ref_logps = one.ref_logps};
+}
+
+void RolloutFeed::fill(std::span<const Completion* const> completions) {
+  RoundTotals round;
+  if (round_)
+    for (const Completion& one : round_->completions) round.tokens += trained(one).tokens();
+  std::vector<TrainedCompletion> rows;
+  for (const Completion* one : completions) rows.push_back(trained(*one));
+  job_.online->objective->fill(streams_[0], rows, round_ ? &round : nullptr);
+}
+
+void RolloutFeed::make_round(int64_t number) {
+  const std::vector<int64_t> prompts = schedule_.prompts_of(number);
+  RoundAnswer answer = source_->make({.number = number, .prompts = prompts, .step = step_, .epoch = epoch_at(step_)});
+  SPILLWAY_CHECK(answer.completions.size() == prompts.size(), "{} completions of {} prompts", answer.completions.size(),
+                 prompts.size());
+  round_.reset();
+  score(answer.completions);
+  const rewards::Advantages advantages = advantages_of(answer.completions);
+  for (size_t i = 0; i < answer.completions.size(); ++i) answer.completions[i].advantage = advantages.values[i];
+  for (const Completion& one : answer.completions)
+    new_tokens_ += std::ssize(one.ids) + std::ssize(job_.online->training[static_cast<size_t>(one.row)].ids);
+  round_ = Round{.number = number,
+                 .completions = answer.completions,
+                 .order = answer.order.empty() ? schedule_.training_order(number) : answer.order};
+  tell(answer, advantages.frac_reward_zero_std);
+}
+
+// What the passes before training say of each token.
+void RolloutFeed::score(std::vector<Completion>& completions) {
+  const std::vector<ScorePass> passes = job_.online->objective->passes();
+  if (passes.empty()) return;
+  const auto size = static_cast<size_t>(job_.config.batches.micro_batch_size);
+  for (size_t first = 0; first < completions.size(); first += size) {
+    std::vector<const Completion*> rows;
+    for (size_t i = first; i < std::min(first + size, completions.size()); ++i) rows.push_back(&completions[i]);
+    fill(rows);
+    const std::span<const std::vector<double>> scores = session_.score(BatchStreams(streams_).list());
+    size_t begin = 0;
+    for (size_t i = first; i < first + rows.size(); ++i) {
+      Completion& one = completions[i];
+      const size_t prompt = job_.online->training[static_cast<size_t>(one.row)].ids.size();
+      const size_t tokens = static_cast<size_t>(trained(one).tokens());
+      for (size_t pass = 0; pass < passes.size(); ++pass)
+        (passes[pass].is_reference ? one.ref_logps : one.old_logps) =
+            at_predicting_positions(scores[pass], begin, prompt, tokens);
+      begin += prompt + one.ids.size();
+    }
+  }
+}
+
+rewards::Advantages RolloutFeed::advantages_of(const std::vector<Completion>& completions) const {
+  const config::OnlineSettings& online = *job_.config.online;
+  const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
+  if (online.kind == config::OnlineKind::kGrpo)
+    return rewards::advantages_of(
+        table, weights(), online.num_generations,
+        rewards::GroupedAdvantages{.scale = online.scale_rewards, .aggregation = online.aggregation});
+  std::vector<double> kl;
+  for (const Completion& one : completions) kl.push_back(distance_of(one));
+  return rewards::advantages_of(table, weights(), online.num_generations,
+                                rewards::LeaveOneOutAdvantages{.clip_range = online.reward_clip_range,
+                                                               .beta = online.beta,
+                                                               .kl = kl,
+                                                               .normalize = online.normalize_advantages});
+}
+
+void RolloutFeed::note(std::string key, double value, bool is_share) {
+  if (std::isnan(value)) return;
+  pending_.push_back({*keys_.insert(std::move(key)).first, value, is_share});
+}
+
+void RolloutFeed::note_completions(const std::vector<Completion>& completions) {
+  std::vector<int64_t> all, terminated;
+  for (const Completion& one : completions) {
+    all.push_back(std::ssize(one.ids));
+    if (!one.is_truncated) terminated.push_back(std::ssize(one.ids));
+  }
+  const Lengths of_all = lengths_of(all), of_terminated = lengths_of(terminated);
+  note("completions/mean_length", of_all.mean);
+  note("completions/min_length", of_all.least);
+  note("completions/max_length", of_all.most);
+  note("completions/clipped_ratio", 1 - static_cast<double>(terminated.size()) / static_cast<double>(all.size()), true);
+  note("completions/mean_terminated_length", of_terminated.mean);
+  note("completions/min_terminated_length", of_terminated.least);
+  note("completions/max_terminated_length", of_terminated.most);
+}
+
+void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
+  if (frac_reward_zero_std < 1 || std::exchange(has_warned_, true)) return;
+  log_warning(
+      "step {}: the completions of each prompt have one reward (frac_reward_zero_std 1), so that nothing is learned "
+      "from them; look at the reward functions, or raise num_generations or temperature",
+      step_ + 1);
+}
+
+// Metrics of the round, and whoever listens.
+void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std) {
+  warn_of_equal_rewards(frac_reward_zero_std);
+  const std::vector<Completion>& completions = round_->completions;
+  RoundRecord record{.step = step_ + 1, .round = &*round_, .answer = &answer};
+  const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
+  for (auto& [key, value] : rewards::reward_metrics(table, weights(), source_->reward_names())) {
+    if (key == "reward") record.reward = value;
+    if (key == "reward_std") record.reward_std = value;
+    note(key, value);
+  }
+  note("frac_reward_zero_std", frac_reward_zero_std, true);
+  if (job_.config.online->kind == config::OnlineKind::kRloo && job_.online->objective->has_reference())
+    note("kl", mean_distance(completions));
+  note_completions(completions);
+  for (const Completion& one : completions)
+    record.length += static_cast<double>(one.ids.size()) / static_cast<double>(completions.size());
+  for (const auto& [key, value] : answer.metrics) note(key, value);
+  note("generation_seconds", answer.generation_seconds);
+  note("reward_seconds", answer.reward_seconds);
+  if (answer.generation_seconds > 0)
+    note("generation_tokens_per_second", static_cast<double>(answer.generated_tokens) / answer.generation_seconds);
+  double difference = -1;
+  for (const Completion& one : completions) {
+    for (size_t i = 0; i < std::min(one.logprobs.size(), one.old_logps.size()); ++i)
+      difference = std::max(difference, std::abs(static_cast<double>(one.logprobs[i]) - one.old_logps[i]));
+  }
+  if (difference >= 0) note("sampling/sampling_logp_difference/max", difference);
+  if (on_round_) on_round_(record);
+}
+
+void RolloutFeed::add_metrics(MetricSums& sums) {
+  for (const Metric& metric : pending_) sums.add(metric.key, metric.value, 1, metric.is_share);
+  pending_.clear();
+}
+
+int64_t RolloutFeed::seen_tokens(int64_t) { return std::exchange(new_tokens_, 0); }
+
+// A round that later steps train on.
+std::optional<Json> RolloutFeed::state() const {
+  const int64_t next = schedule_.micro_batches_of(step_ + 1).first;
+  if (!round_ || schedule_.round_of(next) != round_->number) return std::nullopt;
+  return Json{{"round", to_json(*round_)}};
+}
+
+// As many completions of each prompt as in training, with random numbers of their own.
+void RolloutFeed::evaluate(MetricSums& sums) {
+  const std::vector<data::PromptRow>& rows = job_.online->validation;
+  std::vector<int64_t> prompts;
+  for (int64_t row = 0; row < std::ssize(rows); ++row)
+    prompts.insert(prompts.end(), static_cast<size_t>(job_.config.online->num_generations), row);
+  const RoundAnswer answer = source_->make(
+      {.number = 0, .prompts = prompts, .step = step_ + 1, .epoch = epoch_at(step_ + 1), .is_validation = true});
+  std::vector<Metric> training = std::exchange(pending_, {});
+  const rewards::RewardTable table = table_of(answer.completions, source_->reward_names().size());
+  auto metrics = rewards::reward_metrics(table, weights(), source_->reward_names());
+  std::rotate(metrics.begin(), metrics.end() - 2, metrics.end());  // the reward of all first
+  for (auto& [key, value] : metrics) note(key, value);
+  note_completions(answer.completions);
+  add_metrics(sums);
+  pending_ = std::move(training);
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,72 @@
+// The micro-batches of online reinforcement learning: rounds of completions, made when a step needs the first of them,
+// with what they are worth, and trained on as often as the config says.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rewards/advantages.h"
+#include "train/online/round_source.h"
+#include "train/online/rounds.h"
+#include "train/session.h"
+#include "train/step_feed.h"
+
+namespace spillway::train {
+
+// A round that was made; its parts until the next.
+struct RoundRecord {
+  int64_t step = 0;  // the optimizer step that was next, from 1
+  const Round* round = nullptr;
+  const RoundAnswer* answer = nullptr;
+  double reward = 0, reward_std = 0, length = 0;  // means, and the deviation over the round
+};
+
+class RolloutFeed final : public StepFeed {
+ public:
+  // Job, session and source are borrowed. `state` is what state() said at the step that the run goes on from. REQUIRES:
+  // the job is online.
+  RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
+              std::function<void(const RoundRecord&)> on_round, const std::optional<nlohmann::ordered_json>& state);
+
+  void begin(int64_t step) override;
+  [[nodiscard]] StepTotals totals() const override;
+  [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
+  void add_metrics(MetricSums& sums) override;
+  [[nodiscard]] int64_t seen_tokens(int64_t trained) override;
+  [[nodiscard]] std::optional<nlohmann::ordered_json> state() const override;
+  void evaluate(MetricSums& sums) override;
+
+ private:
+  void make_round(int64_t number);
+  void fill(std::span<const Completion* const> completions);
+  void score(std::vector<Completion>& completions);
+  [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
+  void tell(const RoundAnswer& answer, double frac_reward_zero_std);
+  void warn_of_equal_rewards(double frac_reward_zero_std);
+  void note(std::string key, double value, bool is_share = false);
+  void note_completions(const std::vector<Completion>& completions);
+  [[nodiscard]] TrainedCompletion trained(const Completion& completion) const;
+  [[nodiscard]] const std::vector<double>& weights() const { return job_.config.rewards->weights; }
+  [[nodiscard]] double epoch_at(int64_t step) const;
+
+  const Job& job_;
+  TrainingSession& session_;
+  std::unique_ptr<RoundSource> source_;
+  std::function<void(const RoundRecord&)> on_round_;
+  RoundSchedule schedule_;
+  std::set<std::string, std::less<>> keys_;  // of metrics, which outlive what they are added to
+  int64_t step_ = 0;
+  RoundSchedule::Range range_;
+  std::optional<Round> round_;
+  RoundTotals round_totals_;
+  std::vector<Metric> pending_;  // metrics since the last add_metrics()
+  int64_t new_tokens_ = 0;       // of prompts and completions, since the last seen_tokens()
+  std::vector<data::MicroBatch> streams_;
+  bool has_warned_ = false;
+};
+
+}  // namespace spillway::train

@@ -1,0 +1,42 @@
+// Where the completions of a round come from.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/online/completion.h"
+
+namespace spillway::train {
+
+struct RoundRequest {
+  int64_t number = 0;                // of the round, over the whole run
+  std::span<const int64_t> prompts;  // the row of each completion, those of a prompt one after the other
+  int64_t step = 0;                  // the optimizer step that is next
+  double epoch = 0;
+  bool is_validation = false;  // rows are those of the validation
+};
+
+struct RoundAnswer {
+  std::vector<Completion> completions;  // with rewards; as many as prompts
+  std::vector<int64_t> order;           // in which they are trained on; empty: the schedule's
+  // What reward functions log beside the rewards.
+  nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // column -> list, one item a completion
+  std::vector<std::pair<std::string, double>> metrics;
+  double generation_seconds = 0, reward_seconds = 0;
+  int64_t generated_tokens = 0;  // those of all sequences
+};
+
+class RoundSource {
+ public:
+  virtual ~RoundSource() = default;
+  // Of the functions that give rewards, in the order of Completion::rewards.
+  [[nodiscard]] virtual const std::vector<std::string>& reward_names() const = 0;
+  // Throws InputError, MachineError and Interrupted.
+  [[nodiscard]] virtual RoundAnswer make(const RoundRequest& request) = 0;
+};
+
+}  // namespace spillway::train

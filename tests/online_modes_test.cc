@@ -1,0 +1,130 @@
+// What a run of online reinforcement learning generates and learns depends on its seed alone: not on the plan, on how
+// many completions are generated at once, or on a stop in the middle of a round.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "io/file.h"
+#include "rewards/rewards.h"
+#include "tests/support/preference_run.h"
+#include "tests/support/source_folder.h"
+#include "train/online/completion_lines.h"
+#include "train/online/generated_rounds.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Change = config::ConfigOverride;
+using Changes = std::vector<Change>;
+
+struct Outcome {
+  std::vector<std::map<std::string, double>> steps, evaluations;
+  std::vector<std::string> lines;  // of completions.jsonl
+  std::string weights;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+// Functions that need no other program.
+const Change kRewards = {"trl.reward_funcs",
+                         "[{name: get_soft_overlong_punishment, max_completion_len: 8, soft_punish_cache: 6}, {name: "
+                         "get_repetition_penalty_reward, ngram_size: 1}]"};
+
+void forget_times(std::vector<std::map<std::string, double>>& lines) {
+  for (auto& line : lines)
+    for (const char* key : {"generation_seconds", "reward_seconds", "generation_tokens_per_second"}) line.erase(key);
+}
+
+Outcome outcome_of(const std::string& name, const fs::path& output, Changes changes) {
+  changes.push_back(kRewards);
+  const config::Config config =
+      golden_config(source_folder() / "tests/golden/online_rl/cases" / name, output, changes);
+  rewards::RewardFunctions functions(*config.rewards);
+  const train::Job job = train::make_job(config, Machine{});
+  Outcome outcome;
+  PreferenceRun run = run_preference(
+      config,
+      [&](train::TrainingSession& session, int64_t total_steps) {
+        return std::make_unique<train::GeneratedRounds>(job, session, functions, total_steps, nullptr);
+      },
+      [&](const train::RoundRecord& record) {
+        std::istringstream lines(train::completion_lines(job, functions.names(), record));
+        for (std::string line; std::getline(lines, line);) outcome.lines.push_back(line);
+      });
+  forget_times(run.steps);
+  forget_times(run.evaluations);
+  outcome.steps = std::move(run.steps);
+  outcome.evaluations = std::move(run.evaluations);
+  outcome.weights = read_file(output / (config.adapter ? "adapter_model.safetensors" : "model.safetensors"), 1 << 24);
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("no plan changes what online training generates or learns, nor how much is generated at once") {
+  const std::vector<Changes> plans = {{{"memory.generation_sequences", "1"}},
+                                      {{"memory.generation_sequences", "3"}},
+                                      {{"gradient_checkpointing", "true"}},
+                                      {{"activation_offloading", "disk"}},
+                                      {{"parameter_offload", "host"}},
+                                      {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}};
+  for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Change evaluated = {"val_set_size", "3"};
+    const Outcome plain = outcome_of(name, folder.path() / "plain", {{"memory.plan", "fixed"}, evaluated});
+    CHECK(!plain.lines.empty());
+    for (Changes changes : plans) {
+      CAPTURE(changes.front().key);
+      CAPTURE(changes.front().value);
+      changes.push_back(evaluated);
+      const Outcome other = outcome_of(name, folder.path() / "other", changes);
+      CHECK(other.lines == plain.lines);
+      CHECK(other.steps == plain.steps);
+      CHECK(other.evaluations == plain.evaluations);
+      CHECK(other.weights == plain.weights);
+    }
+  }
+}
+
+TEST_CASE("online training that stops in the middle of a round goes on to the same bits") {
+  for (const char* name : {"dapo_twice_lora", "grpo_full", "slices_thrice_lora"}) {
+    for (const char* step : {"1", "2", "3"}) {
+      CAPTURE(name);
+      CAPTURE(step);
+      const TemporaryFolder folder;
+      const Outcome plain = outcome_of(name, folder.path() / "plain", {});
+      const fs::path cut = folder.path() / "cut";
+      const Outcome first =
+          outcome_of(name, cut, {{"max_steps", step}, {"save_strategy", "steps"}, {"save_steps", step}});
+      const Outcome rest = outcome_of(
+          name, cut, {{"resume_from_checkpoint", (cut / (std::string("checkpoint-") + step)).string()}});
+      CHECK(rest.weights == plain.weights);
+      std::vector<std::string> lines = first.lines;
+      lines.insert(lines.end(), rest.lines.begin(), rest.lines.end());
+      CHECK(lines == plain.lines);
+    }
+  }
+}
+
+TEST_CASE("the log-probabilities of generated tokens are those of a forward pass of that step's policy") {
+  const TemporaryFolder folder;
+  for (const char* name : {"dapo_twice_lora", "rloo_lora"}) {
+    CAPTURE(name);
+    const Outcome run = outcome_of(name, folder.path() / name, {});
+    int64_t rounds = 0;
+    for (const auto& step : run.steps) {
+      const auto difference = step.find("sampling/sampling_logp_difference/max");
+      if (difference == step.end()) continue;  // no round began there
+      CHECK(difference->second < 1e-3);
+      ++rounds;
+    }
+    CHECK(rounds > 1);
+  }
+}
