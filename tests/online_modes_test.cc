@@ -43,8 +43,7 @@ void forget_times(std::vector<std::map<std::string, double>>& lines) {
 
 Outcome outcome_of(const std::string& name, const fs::path& output, Changes changes) {
   changes.push_back(kRewards);
-  const config::Config config =
-      golden_config(source_folder() / "tests/golden/online_rl/cases" / name, output, changes);
+  const config::Config config = golden_config(source_folder() / "tests/golden/online_rl/cases" / name, output, changes);
   rewards::RewardFunctions functions(*config.rewards);
   const train::Job job = train::make_job(config, Machine{});
   Outcome outcome;
@@ -68,12 +67,10 @@ Outcome outcome_of(const std::string& name, const fs::path& output, Changes chan
 }  // namespace
 
 TEST_CASE("no plan changes what online training generates or learns, nor how much is generated at once") {
-  const std::vector<Changes> plans = {{{"memory.generation_sequences", "1"}},
-                                      {{"memory.generation_sequences", "3"}},
-                                      {{"gradient_checkpointing", "true"}},
-                                      {{"activation_offloading", "disk"}},
-                                      {{"parameter_offload", "host"}},
-                                      {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}};
+  const std::vector<Changes> plans = {
+      {{"memory.generation_sequences", "1"}}, {{"memory.generation_sequences", "3"}},
+      {{"gradient_checkpointing", "true"}},   {{"activation_offloading", "disk"}},
+      {{"parameter_offload", "host"}},        {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}};
   for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
@@ -103,8 +100,8 @@ TEST_CASE("online training that stops in the middle of a round goes on to the sa
       const fs::path cut = folder.path() / "cut";
       const Outcome first =
           outcome_of(name, cut, {{"max_steps", step}, {"save_strategy", "steps"}, {"save_steps", step}});
-      const Outcome rest = outcome_of(
-          name, cut, {{"resume_from_checkpoint", (cut / (std::string("checkpoint-") + step)).string()}});
+      const Outcome rest =
+          outcome_of(name, cut, {{"resume_from_checkpoint", (cut / (std::string("checkpoint-") + step)).string()}});
       CHECK(rest.weights == plain.weights);
       std::vector<std::string> lines = first.lines;
       lines.insert(lines.end(), rest.lines.begin(), rest.lines.end());

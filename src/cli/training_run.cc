@@ -227,6 +227,24 @@ class TrainingRun {
     log_info("step {}: {}", r.step, text);
   }
 
+  // Of the rounds, the first, one in the middle, and those of the last step.
+  [[nodiscard]] bool is_shown(int64_t step) const {
+    const int64_t last = trainer_.length().total_steps;
+    return step == 1 || step == last / 2 + 1 || step == last;
+  }
+
+  // The first completion of each of a few prompts.
+  void add_completions(const train::RoundRecord& r) {
+    constexpr int64_t kPrompts = 4;
+    const int64_t group = job_.config.online->num_generations;
+    for (int64_t i = 0; i < std::min(kPrompts * group, std::ssize(r.round->completions)); i += group) {
+      const train::Completion& one = r.round->completions[static_cast<size_t>(i)];
+      const data::PromptRow& row = job_.online->training[static_cast<size_t>(one.row)];
+      record_.add_sample({r.step, train::shown_prompt(row), job_.online->tokenizer->decode(one.ids, true),
+                          train::weighted_reward(*job_.config.rewards, one)});
+    }
+  }
+
   void sync_lines() {
     if (metrics_) metrics_->sync();
     if (completions_) completions_->sync();
@@ -242,6 +260,12 @@ class TrainingRun {
              r.reward, r.reward_std, r.length,
              static_cast<double>(r.answer->generated_tokens) / std::max(1e-9, r.answer->generation_seconds));
     if (completions_) completions_->write(train::completion_lines(job_, functions_->names(), r));
+    GenerationTotals& totals = record_.generation();
+    ++totals.rounds;
+    totals.tokens += r.answer->generated_tokens;
+    totals.seconds += r.answer->generation_seconds;
+    totals.reward_seconds += r.answer->reward_seconds;
+    if (is_shown(r.step)) add_completions(r);
   }
 
   void on_samples(const train::SampleRecord& r) {

@@ -141,6 +141,26 @@ double flops_per_micro_step(const Graph& graph, const Program& program) {
   return sum;
 }
 
+// How completions are generated; null where none are.
+ordered_json generation_json(const train::PlannedJob& planned) {
+  if (!planned.generation || !planned.training.objective.objective->generates()) return nullptr;
+  const Graph& graph = planned.generation->graphs.decode.graph;
+  int64_t cache_bytes = 0;
+  for (const Value& value : graph.values)
+    if (value.kind == ValueKind::kCache) cache_bytes += value.type.bytes();
+  const std::vector<Instruction>& instructions = planned.generation->decode.program.instructions;
+  const bool is_streamed = std::any_of(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
+    return instruction.kind == Instruction::Kind::kCopy;
+  });
+  return {{"rounds", nullptr},
+          {"tokens", nullptr},
+          {"seconds", nullptr},
+          {"tokens_per_second", nullptr},
+          {"sequences_at_once", graph.tokens()},
+          {"cache_bytes", cache_bytes},
+          {"weights", is_streamed ? "streamed" : "resident"}};
+}
+
 // The parts that are equal before and after a run, but for what `executor` has measured.
 ordered_json report_of(const train::PlannedJob& planned, const Machine& machine, const Executor* executor,
                        const std::optional<Timeline>& measured) {
@@ -171,6 +191,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   report["eval_loss"] = ordered_json::array();
   report["metrics"] = ordered_json::array();
   report["samples"] = ordered_json::array();
+  report["generation"] = generation_json(planned);
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
   return report;
@@ -230,7 +251,18 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   report["eval_loss"] = losses_json(record.evaluations());
   report["metrics"] = metrics_json(record.metrics());
   for (const SamplePoint& sample : record.samples())
-    report["samples"].push_back({{"step", sample.step}, {"prompt", sample.prompt}, {"text", sample.text}});
+    report["samples"].push_back({{"step", sample.step},
+                                 {"prompt", sample.prompt},
+                                 {"text", sample.text},
+                                 {"reward", sample.reward ? ordered_json(*sample.reward) : ordered_json(nullptr)}});
+  if (const GenerationTotals& made = record.generation(); made.rounds > 0) {
+    ordered_json& generation = report["generation"];
+    generation["rounds"] = made.rounds;
+    generation["tokens"] = made.tokens;
+    generation["seconds"] = made.seconds;
+    generation["tokens_per_second"] = made.seconds > 0 ? static_cast<double>(made.tokens) / made.seconds : 0.0;
+    generation["reward_seconds"] = made.reward_seconds;
+  }
   return report;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,13 @@ class RunningMedian {
 struct SamplePoint {
   int64_t step = 0;
   std::string prompt, text;
+  std::optional<double> reward{};  // of a completion that was trained on
+};
+
+// What the rounds of online reinforcement learning took.
+struct GenerationTotals {
+  int64_t rounds = 0, tokens = 0;
+  double seconds = 0, reward_seconds = 0;
 };
 
 class RunRecord {
@@ -56,6 +64,8 @@ class RunRecord {
   [[nodiscard]] MetricCurves& metrics() { return metrics_; }
   [[nodiscard]] const MetricCurves& metrics() const { return metrics_; }
   void add_sample(SamplePoint sample) { samples_.push_back(std::move(sample)); }
+  [[nodiscard]] GenerationTotals& generation() { return generation_; }
+  [[nodiscard]] const GenerationTotals& generation() const { return generation_; }
 
   [[nodiscard]] const std::vector<SamplePoint>& samples() const { return samples_; }
   [[nodiscard]] const std::vector<LossPoint>& losses() const { return losses_; }
@@ -70,6 +80,7 @@ class RunRecord {
   std::vector<LossPoint> losses_, evaluations_;
   MetricCurves metrics_;
   std::vector<SamplePoint> samples_;
+  GenerationTotals generation_;
   RunningMedian step_seconds_;
   double stall_before_ = 0, stall_seconds_ = 0;
   int64_t traced_step_ = 0;

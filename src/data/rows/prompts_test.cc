@@ -29,11 +29,12 @@ std::vector<PromptRow> load(const std::string& lines, const RowOptions& options 
 TEST_CASE("a prompt is a text or messages, and what stands beside it is kept as it is") {
   RowOptions options;
   options.chat_template = "jinja";
-  options.chat_template_jinja = "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}A:{% endif %}";
-  const std::vector<PromptRow> rows =
-      load("{\"prompt\": \"one two\", \"answer\": 3, \"tags\": [\"a\"]}\n"
-           "{\"prompt\": [{\"role\": \"user\", \"content\": \"hi\"}], \"answer\": null}\n",
-           options);
+  options.chat_template_jinja =
+      "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}A:{% endif %}";
+  const std::vector<PromptRow> rows = load(
+      "{\"prompt\": \"one two\", \"answer\": 3, \"tags\": [\"a\"]}\n"
+      "{\"prompt\": [{\"role\": \"user\", \"content\": \"hi\"}], \"answer\": null}\n",
+      options);
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].ids == tokenizer().encode("one two", true));
   CHECK(rows[0].prompt == "one two");

@@ -163,9 +163,12 @@ function drawOperations() {
 function drawSamples() {
   if (!report.samples.length) return;
   const prompts = [...new Set(report.samples.map((sample) => sample.prompt))];
+  const hasRewards = report.samples.some((sample) => sample.reward !== null);
+  const reward = (sample) => hasRewards ? [element("td", {}, sample.reward === null ? "" : sample.reward.toFixed(3))] : [];
   const rows = prompts.flatMap((prompt) => report.samples.filter((sample) => sample.prompt === prompt).map((sample, i) =>
     element("tr", {}, element("td", { class: "text" }, i ? "" : prompt), element("td", {}, formatNumber(sample.step)),
-      element("td", { class: "text" }, sample.text))));
-  document.querySelector("#samples .scroll").replaceChildren(table(["prompt", "step", "answer"], rows));
+      ...reward(sample), element("td", { class: "text" }, sample.text))));
+  const head = ["prompt", "step", ...(hasRewards ? ["reward"] : []), "answer"];
+  document.querySelector("#samples .scroll").replaceChildren(table(head, rows));
   document.getElementById("samples").hidden = false;
 }

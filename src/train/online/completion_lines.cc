@@ -22,6 +22,19 @@ Json rewards_json(std::span<const std::string> names, const Completion& completi
 
 }  // namespace
 
+std::string shown_prompt(const data::PromptRow& row) {
+  if (row.prompt.is_string()) return row.prompt.get<std::string>();
+  const Json& content = row.prompt.back().value("content", Json());
+  return content.is_string() ? content.get<std::string>() : json_text(content);
+}
+
+double weighted_reward(const rewards::RewardSettings& settings, const Completion& completion) {
+  double sum = 0;
+  for (size_t i = 0; i < settings.weights.size(); ++i)
+    if (const float reward = completion.rewards[i]; !std::isnan(reward)) sum += settings.weights[i] * reward;
+  return sum;
+}
+
 std::string completion_lines(const Job& job, std::span<const std::string> names, const RoundRecord& record) {
   const Round& round = *record.round;
   std::vector<int64_t> places(round.order.size());
