@@ -146,8 +146,8 @@ ordered_json generation_json(const train::PlannedJob& planned) {
   if (!planned.generation || !planned.training.objective.objective->generates()) return nullptr;
   const Graph& graph = planned.generation->graphs.decode.graph;
   int64_t cache_bytes = 0;
-  for (const Value& value : graph.values)
-    if (value.kind == ValueKind::kCache) cache_bytes += value.type.bytes();
+  for (const Operand& home : planned.generation->decode.program.homes)
+    if (graph.value(home.value).kind == ValueKind::kCache) cache_bytes += home.place.bytes;
   const std::vector<Instruction>& instructions = planned.generation->decode.program.instructions;
   const bool is_streamed = std::any_of(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
     return instruction.kind == Instruction::Kind::kCopy;

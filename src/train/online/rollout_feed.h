@@ -62,7 +62,6 @@ class RolloutFeed final : public StepFeed {
   int64_t step_ = 0;
   RoundSchedule::Range range_;
   std::optional<Round> round_;
-  RoundTotals round_totals_;
   std::vector<Metric> pending_;  // metrics since the last add_metrics()
   int64_t new_tokens_ = 0;       // of prompts and completions, since the last seen_tokens()
   std::vector<data::MicroBatch> streams_;
