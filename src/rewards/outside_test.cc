@@ -196,10 +196,11 @@ def asking(completions):
         print("nobody answers")
     return [1, 1]
 )");
-  // One after the other: of functions that are asked together, what the next one prints may be read with the first one's.
+  // One after the other: of functions that are asked together, what the next one prints may be read with the first
+  // one's.
   const Captured captured = capture([] {
-    for (const RewardEntry& entry : {python("mine.loud"), python("mine.asking"),
-                                     shell("while read l; do echo said >&2; echo '[0, 0]'; done")})
+    for (const RewardEntry& entry :
+         {python("mine.loud"), python("mine.asking"), shell("while read l; do echo said >&2; echo '[0, 0]'; done")})
       (void)evaluate({entry}, two_completions());
     return 0;
   });
