@@ -19,7 +19,7 @@ import tempfile
 
 import run_generate
 from run_preference import WORDS
-from run_sft import HERE, argument_parser, run, run_in_turn, write_results
+from run_sft import HERE, argument_parser, run, run_in_turn, train_spillway, write_results
 
 COMPLETIONS, GROUP, MICRO_BATCH, TOKENS, PROMPT_WORDS, WARMUP_STEPS = 64, 8, 8, 64, 24, 1
 RANK, LEARNING_RATE = 16, 1e-5
@@ -35,34 +35,25 @@ def write_prompts(path, count):
         file.writelines(json.dumps({"prompt": text}) + "\n" for text in prompts(count))
 
 
-def spillway_config(args, job, dtype, rows, folder):
+def spillway_config(args, job, dtype, rows):
     config = {
         "base_model": args.model, "rl": "grpo", "datasets": [{"path": rows, "ds_type": "json"}],
         "trl": {"num_generations": GROUP, "max_completion_length": TOKENS, "generation_kwargs": {"min_new_tokens": TOKENS},
                 "reward_funcs": ["get_repetition_penalty_reward"], "beta": 0.0, "loss_type": "dapo"},
         "micro_batch_size": MICRO_BATCH, "gradient_accumulation_steps": COMPLETIONS // MICRO_BATCH, "max_steps": args.steps,
         "curriculum_sampling": True, "learning_rate": LEARNING_RATE, "lr_scheduler": "constant", "optimizer": "adamw_torch_fused",
-        "weight_decay": 0.0, "bf16": dtype == "bf16", "logging_steps": 1, "save_strategy": "no", "output_dir": os.path.join(folder, "out"),
+        "weight_decay": 0.0, "bf16": dtype == "bf16", "logging_steps": 1, "save_strategy": "no",
     }
     if job == "lora":
         config.update({"adapter": "lora", "lora_r": RANK, "lora_alpha": 2 * RANK, "lora_dropout": 0.0, "lora_target_linear": True})
     return config
 
 
-def train_spillway(args, job, dtype, rows, folder):
-    path = os.path.join(folder, "config.yml")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(spillway_config(args, job, dtype, rows, folder), file)  # JSON is YAML
-    limit = ["--isa", args.isa] if args.isa else []
-    _, rss = run([args.spillway, "train", path, *limit], args.threads)
-    with open(os.path.join(folder, "out", "metrics.jsonl"), encoding="utf-8") as file:
-        steps = [line for line in map(json.loads, file) if "step_seconds" in line]
-    with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
-        report = json.load(file)
-    return {"step_seconds": [line["step_seconds"] for line in steps], "losses": [line["loss"] for line in steps],
-            "generation_seconds": [line["generation_seconds"] for line in steps],
-            "mean_lengths": [line["completions/mean_length"] for line in steps], "peak_rss_bytes": rss,
-            "tiers": report["tiers"], "generation": report.get("generation"), "process": report["process"]}
+def run_spillway(args, job, dtype, rows, folder):
+    result, steps, report = train_spillway(args, spillway_config(args, job, dtype, rows), folder)
+    return result | {"generation_seconds": [line["generation_seconds"] for line in steps],
+                     "mean_lengths": [line["completions/mean_length"] for line in steps],
+                     "generation": report["generation"]}
 
 
 def train_trl(args, job, dtype, rows, extra=()):
@@ -74,7 +65,7 @@ def train_trl(args, job, dtype, rows, extra=()):
 
 
 PROGRAMS = {
-    "spillway": train_spillway,
+    "spillway": run_spillway,
     "trl": lambda args, job, dtype, rows, _folder: train_trl(args, job, dtype, rows),
     "trl, checkpointing": lambda args, job, dtype, rows, _folder: train_trl(args, job, dtype, rows, ["--gradient-checkpointing"]),
 }

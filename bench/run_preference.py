@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 
-from run_sft import HERE, WARMUP_STEPS, argument_parser, run, run_in_turn, write_results
+from run_sft import HERE, WARMUP_STEPS, argument_parser, run, run_in_turn, train_spillway, write_results
 
 PAIRS_PER_STEP, TOKENS = 2, 512
 WORDS = ("the of and to in is it that was for on are with as they be at one have this from or had by hot but some what there we can "
@@ -38,13 +38,12 @@ def write_pairs(path, pairs):
             file.write(json.dumps({"prompt": text(TOKENS // 4), "chosen": " " + text(TOKENS), "rejected": " " + text(TOKENS)}) + "\n")
 
 
-def spillway_config(args, job, dtype, rows, folder):
+def spillway_config(args, job, dtype, rows):
     config = {
         "base_model": args.model, "rl": "dpo", "rl_beta": 0.1, "datasets": [{"path": rows, "ds_type": "json"}], "max_length": TOKENS,
         "micro_batch_size": PAIRS_PER_STEP, "gradient_accumulation_steps": 1, "max_steps": args.steps,
         "shuffle_merged_datasets": False, "curriculum_sampling": True, "learning_rate": LEARNING_RATE, "lr_scheduler": "constant",
         "optimizer": "adamw_torch_fused", "weight_decay": 0.0, "bf16": dtype == "bf16", "save_strategy": "no",
-        "output_dir": os.path.join(folder, "out"),
     }
     if job != "full":
         config.update({"adapter": "lora", "lora_r": RANK, "lora_alpha": 2 * RANK, "lora_dropout": 0.0, "lora_target_linear": True})
@@ -54,18 +53,8 @@ def spillway_config(args, job, dtype, rows, folder):
 
 
 def run_spillway(args, job, dtype, rows, folder):
-    path = os.path.join(folder, "config.yml")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(spillway_config(args, job, dtype, rows, folder), file)  # JSON is YAML
-    limit = ["--isa", args.isa] if args.isa else []
-    _, rss = run([args.spillway, "train", path, *limit], args.threads)
-    with open(os.path.join(folder, "out", "metrics.jsonl"), encoding="utf-8") as file:
-        steps = [line for line in map(json.loads, file) if "step_seconds" in line]
-    with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
-        report = json.load(file)
-    return {"step_seconds": [line["step_seconds"] for line in steps], "losses": [line["loss"] for line in steps],
-            "num_tokens": [line["num_tokens"] for line in steps], "peak_rss_bytes": rss, "tiers": report["tiers"],
-            "process": report["process"]}
+    result, steps, _ = train_spillway(args, spillway_config(args, job, dtype, rows), folder)
+    return result | {"num_tokens": [line["num_tokens"] for line in steps]}
 
 
 def run_trl(args, job, dtype, rows, extra=()):

@@ -47,28 +47,31 @@ def run(command, threads):
         return output.read().decode(), usage.ru_maxrss * 1024
 
 
+def train_spillway(args, config, folder):
+    """What a training took: a result, the lines of its steps, and its report. The config's output_dir is FOLDER/out."""
+    path = os.path.join(folder, "config.yml")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config | {"output_dir": os.path.join(folder, "out")}, file)  # JSON is YAML
+    limit = ["--isa", args.isa] if args.isa else []
+    _, rss = run([args.spillway, "train", path, *limit], args.threads)
+    with open(os.path.join(folder, "out", "metrics.jsonl"), encoding="utf-8") as file:
+        steps = [line for line in map(json.loads, file) if "step_seconds" in line]
+    with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    return ({"step_seconds": [line["step_seconds"] for line in steps], "losses": [line["loss"] for line in steps],
+             "peak_rss_bytes": rss, "tiers": report["tiers"], "process": report["process"]}, steps, report)
+
+
 def run_spillway(args, job, dtype, rows, folder):
     config = {
         "base_model": args.model, "datasets": [{"path": rows, "type": ""}], "sequence_len": ROW_TOKENS,
         "micro_batch_size": ROWS_PER_STEP, "gradient_accumulation_steps": 1, "max_steps": args.steps,
         "shuffle_merged_datasets": False, "curriculum_sampling": True, "learning_rate": 1e-4, "lr_scheduler": "constant",
         "optimizer": "adamw_torch_fused", "weight_decay": 0.0, "bf16": dtype == "bf16", "save_strategy": "no",
-        "output_dir": os.path.join(folder, "out"),
     }
     if job == "lora":
         config.update({"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "lora_target_linear": True})
-    path = os.path.join(folder, "config.yml")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(config, file)  # JSON is YAML
-    limit = ["--isa", args.isa] if args.isa else []
-    _, rss = run([args.spillway, "train", path, *limit], args.threads)
-    with open(os.path.join(folder, "out", "metrics.jsonl"), encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
-    with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as file:
-        report = json.load(file)
-    steps = [line for line in lines if "step_seconds" in line]
-    return {"step_seconds": [line["step_seconds"] for line in steps], "losses": [line["loss"] for line in steps],
-            "peak_rss_bytes": rss, "tiers": report["tiers"], "process": report["process"]}
+    return train_spillway(args, config, folder)[0]
 
 
 def run_trl(args, job, dtype, rows, _folder):

@@ -38,7 +38,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from make_preference_training_goldens import LORA, MODEL, TOKENIZER, learn_a_little, make_pairs, randomise_norms, write_adapter, write_lines
+from make_preference_training_goldens import LORA, MODEL, TOKENIZER, learn_a_little, make_pairs, randomise_norms, start_from, trained_tensors, write_adapter, \
+    write_lines
 from online_rl_golden_cases import OWN, all_cases
 
 import datasets
@@ -296,16 +297,9 @@ def make_trainer(out, one, tokenizer, log, scratch):
     trainer = trainer_class(model=model, args=config, reward_funcs=functions, processing_class=tokenizer, train_dataset=Dataset.from_list(rows),
                             callbacks=[log], **peft_arguments)
     if job == "lora":
-        loaded = peft.set_peft_model_state_dict(trainer.model, peft.load_peft_weights(str(adapter), device="cpu"))
-        assert not loaded.unexpected_keys, loaded.unexpected_keys
+        start_from(trainer, adapter)
     trainer.start_record()
     return trainer
-
-
-def trained_tensors(trainer, job):
-    if job == "full":
-        return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
-    return {name: t.contiguous().clone() for name, t in peft.get_peft_model_state_dict(trainer.model, adapter_name="default").items()}
 
 
 # Files of a case.

@@ -303,10 +303,14 @@ def make_trainer(out, one, tokenizer, rows, log, scratch):
         extra["ref_model"] = load_model(out, folder="other_model")
     trainer = trainer_class(model=model, args=config, processing_class=tokenizer, train_dataset=Dataset.from_list(rows), callbacks=[log], **extra)
     if job == "lora":
-        start = peft.load_peft_weights(str(out / adapter), device="cpu")
-        loaded = peft.set_peft_model_state_dict(trainer.model, start)
-        assert not loaded.unexpected_keys, loaded.unexpected_keys
+        start_from(trainer, out / adapter)
     return trainer
+
+
+def start_from(trainer, adapter):
+    """Gives a trainer's fresh adapter the factors of a folder, so that others can start alike."""
+    loaded = peft.set_peft_model_state_dict(trainer.model, peft.load_peft_weights(str(adapter), device="cpu"))
+    assert not loaded.unexpected_keys, loaded.unexpected_keys
 
 
 def trained_tensors(trainer, job):

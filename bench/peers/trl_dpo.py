@@ -30,60 +30,25 @@ os.environ.update(OMP_NUM_THREADS=str(args.threads), HF_HUB_OFFLINE="1", HF_HUB_
 import tempfile
 
 import datasets
-import peft
-import torch
 import transformers
 import trl
 
-
-class StepClock(transformers.TrainerCallback):
-    """Wall time of each optimizer step, from taking the batch to the weights' update, and what TRL logs of it."""
-
-    def __init__(self):
-        self.seconds, self.losses, self.tokens = [], [], []
-
-    def on_step_begin(self, *_, **__):
-        self.start = time.perf_counter()
-
-    def on_step_end(self, *_, **__):
-        self.seconds.append(time.perf_counter() - self.start)
-
-    def on_log(self, _args, _state, _control, logs=None, **__):
-        if logs and "loss" in logs:
-            self.losses.append(logs["loss"])
-            self.tokens.append(logs["num_tokens"])
+from trl_shared import StepClock, config_arguments, measured, prepare, trainer_arguments
 
 
 def make_trainer(clock, scratch):
     with open(args.rows, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file][:args.steps * args.pairs_per_step]
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        args.model, dtype=torch.float32 if args.dtype == "f32" else torch.bfloat16)
-    lora = peft.LoraConfig(r=args.rank, lora_alpha=2 * args.rank, lora_dropout=0.0, target_modules="all-linear",
-                           task_type="CAUSAL_LM")
     return trl.DPOTrainer(
-        model=model,
-        processing_class=transformers.AutoTokenizer.from_pretrained(args.model),
-        train_dataset=datasets.Dataset.from_list(rows),
-        peft_config=lora if args.job == "lora" else None,
-        callbacks=[clock],
+        **trainer_arguments(args, clock), train_dataset=datasets.Dataset.from_list(rows),
         args=trl.DPOConfig(
-            output_dir=scratch, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True,
-            max_steps=args.steps, per_device_train_batch_size=args.pairs_per_step, max_length=args.max_length,
-            learning_rate=args.learning_rate, lr_scheduler_type="constant", weight_decay=0.0, beta=0.1,
-            optim="adamw_torch_fused", bf16=False, gradient_checkpointing=args.gradient_checkpointing,
-            precompute_ref_log_probs=args.precompute, logging_steps=1, logging_strategy="steps",
+            **config_arguments(args), output_dir=scratch, per_device_train_batch_size=args.pairs_per_step,
+            max_length=args.max_length, beta=0.1, precompute_ref_log_probs=args.precompute,
             train_sampling_strategy="sequential"))
 
 
-def peak_rss_bytes():
-    with open("/proc/self/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
-
-
 def main():
-    torch.set_num_threads(args.threads)
-    datasets.disable_progress_bars()
+    prepare(args.threads)
     clock = StepClock()
     with tempfile.TemporaryDirectory() as scratch:
         start = time.perf_counter()
@@ -91,11 +56,8 @@ def main():
         ready = time.perf_counter()
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
-    print(json.dumps({
-        "program": f"trl {trl.__version__}, peft {peft.__version__}, torch {torch.__version__}",
-        "prepare_seconds": ready - start, "step_seconds": clock.seconds, "losses": clock.losses, "num_tokens": clock.tokens,
-        "threads": args.threads, "peak_rss_bytes": peak_rss_bytes(),
-    }))
+    print(json.dumps(measured(args, clock) | {"prepare_seconds": ready - start,
+                                              "num_tokens": clock.logged("num_tokens")}))
 
 
 main()
