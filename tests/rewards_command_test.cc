@@ -10,7 +10,7 @@
 
 #include "tests/support/process.h"
 #include "tests/support/source_folder.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/working_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -19,28 +19,18 @@ using nlohmann::json;
 
 namespace {
 
-// A folder that programs are started in.
-class Workplace {
+// With completions, and a config for functions.
+class Workplace : public WorkingFolder {
  public:
   Workplace() {
-    fs::current_path(folder_.path());
-    ::setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
     write("lines.jsonl", R"({"prompt": "a", "completion": "b", "completion_ids": [1, 2]})"
                          "\n");
   }
-  ~Workplace() { fs::current_path(before_); }
-  Workplace(Workplace&&) = delete;
-
-  void write(const std::string& name, std::string_view text) const { std::ofstream(folder_.path() / name) << text; }
   // The command line for a config of these functions.
   [[nodiscard]] std::vector<std::string> command(const std::string& functions) const {
     write("c.yml", "trl: {reward_funcs: [" + functions + "]}\n");
     return {"rewards", "c.yml", "--lines", "lines.jsonl", "--json-lines"};
   }
-
- private:
-  fs::path before_ = fs::current_path();
-  TemporaryFolder folder_;
 };
 
 std::vector<json> lines_of(const std::string& text) {

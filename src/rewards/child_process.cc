@@ -145,16 +145,9 @@ ChildProcess::~ChildProcess() {
   if (!is_asked_) static_cast<void>(wait_for_exit(kGraceSeconds));
   kill_group();
   if (err_ >= 0) show_errors();
-  if (!errors_.empty()) show(errors_);
+  show_line(errors_);
   close_file(out_);
   close_file(err_);
-}
-
-void ChildProcess::set_label(const std::string& label) {
-  if (label == label_) return;
-  show(errors_);  // half a line is whose it was
-  errors_.clear();
-  label_ = label;
 }
 
 void ChildProcess::send(std::string_view text) {
@@ -229,17 +222,25 @@ void ChildProcess::show_errors() {
     if (errors_.size() == before) break;
     for (size_t end; (end = errors_.find_first_of("\r\n")) != std::string::npos || errors_.size() > kMostErrorBytes;) {
       end = std::min({end, errors_.size(), kMostErrorBytes});
-      show(std::string_view(errors_).substr(0, end));
+      show_line(std::string_view(errors_).substr(0, end));
       errors_.erase(0, std::min(end + 1, errors_.size()));
     }
     before = errors_.size();
   }
 }
 
-void ChildProcess::show(std::string_view text) {
+void ChildProcess::show_line(std::string_view line) {
+  if (says_itself_ && line.starts_with(kSpeaker)) {
+    label_ = line.substr(1);
+  } else {
+    show(label_, line);
+  }
+}
+
+void ChildProcess::show(std::string_view label, std::string_view text) {
   while (!text.empty()) {
     const size_t end = std::min(text.find_first_of("\r\n"), text.size());
-    if (end > 0) log_line(fmt::format("{}: {}", label_, text.substr(0, end)));
+    if (end > 0) log_line(fmt::format("{}: {}", label, text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }

@@ -21,8 +21,13 @@ class ChildProcess {
   ~ChildProcess();
   ChildProcess(ChildProcess&&) = delete;
 
-  // What its standard error is shown behind from now on, line by line.
-  void set_label(const std::string& label);
+  // What its standard error is shown behind, line by line. Where it says itself which of several functions speaks, a
+  // line that begins with kSpeaker names the label of those after it.
+  static constexpr char kSpeaker = '\x1e';
+  void set_label(std::string label, bool says_itself = false) {
+    label_ = std::move(label);
+    says_itself_ = says_itself;
+  }
 
   // Puts text into the queue for its standard input; read_line() writes it.
   void send(std::string_view text);
@@ -46,8 +51,8 @@ class ChildProcess {
   };
   [[nodiscard]] End end();
 
-  // Shows a text as if it came from its standard error.
-  void show(std::string_view text);
+  // Shows a text as if it came from its standard error, behind a label.
+  static void show(std::string_view label, std::string_view text);
 
  private:
   void start(const std::vector<std::string>& command, std::string_view where);
@@ -56,6 +61,7 @@ class ChildProcess {
   void write_some();
   void read_some();
   void show_errors();
+  void show_line(std::string_view line);
   [[nodiscard]] bool has_exited();
   [[nodiscard]] bool wait_for_exit(double seconds);
   void kill_group();
@@ -66,6 +72,7 @@ class ChildProcess {
   bool is_asked_ = false;                 // for a line that has not come
   siginfo_t status_{};
   std::string label_;
+  bool says_itself_ = false;
   std::string to_write_;
   size_t written_ = 0;
   std::string output_;   // what it wrote and nobody has read

@@ -38,10 +38,8 @@ RewardInput input_of(const Json& golden, bool as_messages) {
 
 TEST_CASE("accuracy rewards and what they log are TRL's") {
   const auto package = testing::source_folder() / "build/math_verify";
-  if (!std::filesystem::exists(package)) {
-    MESSAGE("left out: math_verify is not in build/; tools/install_dependencies math");
-    return;
-  }
+  REQUIRE_MESSAGE(std::filesystem::exists(package),
+                  "math_verify is not in build/; run tools/install_dependencies math");
   ::setenv("PYTHONPATH", package.c_str(), 1);
   std::ifstream file(testing::source_folder() / "tests/golden/rewards/functions.json");
   std::vector<Json> goldens;

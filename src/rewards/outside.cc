@@ -53,9 +53,9 @@ void check_silent(ChildProcess& process, std::string_view function) {
                       function);
 }
 
-RewardOutput output_of(Answer answer, ChildProcess& process, std::string_view function) {
+RewardOutput output_of(Answer answer, std::string_view function) {
   if (answer.error.empty()) return std::move(answer.output);
-  process.show(answer.traceback);
+  ChildProcess::show(function, answer.traceback);
   throw input_error(kWhere, "{} raised {}{}; correct it{}", function, shown_line(answer.error),
                     answer.place.empty() ? "" : fmt::format(" ({})", shown_line(answer.place)),
                     answer.traceback.empty() ? "" : ", its traceback is above");
@@ -80,14 +80,14 @@ RewardOutput ProgramFunction::evaluate(const RewardInput& input) {
   const int64_t id = ++calls_;
   process_.send(request_line(id, "", false, request_body(input)));
   const Json json = parse_line(next_line(process_, {name_, timeout_seconds_}), name_, kWhere);
-  return output_of(read_answer(json, id, input.size(), name_, kWhere), process_, name_);
+  return output_of(read_answer(json, id, input.size(), name_, kWhere), name_);
 }
 
 PythonFunctions::PythonFunctions(std::vector<PythonFunction> functions, const RewardSettings& settings)
     : functions_(std::move(functions)),
       timeout_seconds_(settings.timeout_seconds),
       process_({settings.python, "-c", kLoader}, "trl.reward_python") {
-  process_.set_label(functions_.size() == 1 ? functions_.front().key : "reward functions");
+  process_.set_label(functions_.size() == 1 ? functions_.front().key : "reward functions", true);
   say_hello(settings.python);
 }
 
@@ -102,7 +102,7 @@ void PythonFunctions::say_hello(const std::string& python) {
   const std::string_view where = entry.where.empty() ? kWhere : std::string_view(entry.where);
   const std::string said = shown_line(error->error);
   if (entry.kind == RewardEntry::Kind::kPython) {
-    process_.show(error->traceback);
+    ChildProcess::show(error->function, error->traceback);
     throw input_error(where, "expected a Python function {}, got {}; correct the name, or start where its module is",
                       entry.name, said);
   }
@@ -124,7 +124,6 @@ std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {
   // Answers come in order but for those of coroutines, which come last.
   while (!open.empty()) {
     const std::string& likely = functions_[static_cast<size_t>(*open.begin() - first)].key;
-    process_.set_label(likely);
     const Json json = parse_line(next_line(process_, {likely, timeout_seconds_}), likely, kWhere);
     const auto said = json.is_object() ? json.find("id") : json.end();
     int64_t id = *open.begin();
@@ -132,8 +131,7 @@ std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {
       id = said->get<int64_t>();
     const auto at = static_cast<size_t>(id - first);
     const std::string& name = functions_[at].key;
-    process_.set_label(name);
-    outputs[at] = output_of(read_answer(json, id, input.size(), name, kWhere), process_, name);
+    outputs[at] = output_of(read_answer(json, id, input.size(), name, kWhere), name);
     open.erase(id);
   }
   return outputs;

@@ -1,10 +1,8 @@
-"""Calls Python reward functions: lines of JSON in, lines of JSON out (docs/rewards.md).
-`requests`, the file that the lines come from, is there already: what starts this script read it from there."""
-import asyncio, importlib, inspect, json, math, os, sys, traceback, types  # noqa: E401
+"""Calls Python reward functions: lines of JSON in, lines of JSON out (docs/rewards.md)."""
+import asyncio, functools, importlib, inspect, json, math, os, sys, traceback, types  # noqa: E401
 SCRIPT = "reward_child.py"
 
-def judge(text, solution):
-    """The reward and what was read of both, as trl.rewards.accuracy_reward has them."""
+def judge(text, solution):  # the reward and what was read of both, as trl.rewards.accuracy_reward has them
     from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig, parse, verify
     if text is None:
@@ -30,8 +28,7 @@ def accuracy_reward(reasoning_delimiters=()):
         return text.split(found[0])[-1] if found else None if reasoning_delimiters else text
     return lambda completions, solution, log_extra: judge_all(completions, solution, log_extra, answer_in)
 
-def reasoning_accuracy_reward(reasoning_delimiters=("</think>",)):
-    return accuracy_reward(reasoning_delimiters)
+reasoning_accuracy_reward = functools.partial(accuracy_reward, reasoning_delimiters=("</think>",))
 
 def get_cosine_scaled_reward(max_len, min_value_wrong=-1.0, max_value_wrong=-0.5, min_value_correct=0.5,
                              max_value_correct=1.0):
@@ -72,29 +69,34 @@ def number(reward):
 
 class Call:
     def __init__(self, function, request):
-        self.function, self.id, self.extra, self.metrics = function, request["id"], {}, {}
+        self.function, self.request, self.extra, self.metrics = function, request, {}, {}
         self.given = dict(request["columns"], trainer_state=types.SimpleNamespace(**request["trainer_state"]),
                           log_extra=lambda column, values: self.extra.setdefault(column, []).extend(values),
                           log_metric=lambda name, value: self.metrics.setdefault(name, []).append(float(value)),
                           **{name: request[name] for name in ("prompts", "completions", "completion_ids")})
+    def speak(self):  # what comes on standard error from here on is this function's
+        print("\n\x1e" + self.request["function"], file=sys.stderr, flush=True)
     def run(self):
+        self.speak()
         parameters = inspect.signature(self.function).parameters
         takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
         return self.function(**{name: self.given[name] for name in self.given if takes_all or name in parameters})
+    async def awaited(self, result):
+        self.speak()
+        return await result
     def answer(self, result):
         try:
             if isinstance(result, BaseException):
                 raise result
-            return {"id": self.id, "rewards": [number(one) for one in result], "extra": clean(self.extra),
+            return {"id": self.request["id"], "rewards": [number(one) for one in result], "extra": clean(self.extra),
                     "metrics": {name: clean(sum(all) / len(all)) for name, all in self.metrics.items()}}
         except Exception as error:
-            return dict(failure(error, self.function), id=self.id)
+            return dict(failure(error, self.function), id=self.request["id"])
 
 def failure(error, function=None):
     """What went wrong and where: the last line of the function's own file on the way there."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    hidden = (SCRIPT, importlib.__file__)
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename not in hidden]
+    frames = [at for at in traceback.extract_tb(error.__traceback__) if at.filename not in (SCRIPT, importlib.__file__)]
     places = [(one.filename, one.lineno) for one in frames]
     if code and code.co_filename != SCRIPT:  # the function itself comes first, for where nothing of it ran
         places = [one for one in [(code.co_filename, code.co_firstlineno)] + places if one[0] == code.co_filename]
@@ -102,8 +104,7 @@ def failure(error, function=None):
     return {"error": message[-1].strip(), "traceback": "".join(traceback.format_list(frames) + message) if frames else "",
             "place": "%s:%d" % (os.path.basename(places[-1][0]), places[-1][1]) if places else None}
 
-def answers_to(batch, functions, loop):
-    """Coroutines are awaited together, behind what answers at once."""
+def answers_to(batch, functions, loop):  # coroutines are awaited together, behind what answers at once
     waiting = []
     for request in batch:
         call = Call(functions[request["function"]], request)
@@ -116,7 +117,7 @@ def answers_to(batch, functions, loop):
         else:
             yield call.answer(result)
     async def await_all():
-        return await asyncio.gather(*(result for _, result in waiting), return_exceptions=True)
+        return await asyncio.gather(*(call.awaited(result) for call, result in waiting), return_exceptions=True)
     for (call, _), result in zip(waiting, loop.run_until_complete(await_all())):
         yield call.answer(result)
 
@@ -129,14 +130,13 @@ def hello(request, functions):
             return [dict(failure(error), function=name)]
     return [{"ok": True}]
 
-def main(requests, functions, batch):
+def main(requests, functions, batch, loop):
     # What functions print is no answer, and what they read is no request.
     answers = open(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout = sys.stderr
     sys.path.insert(0, os.getcwd())
-    loop = asyncio.new_event_loop()
     for line in requests:
         request = json.loads(line)
         batch += [request] if request["op"] == "rewards" else []
@@ -147,4 +147,4 @@ def main(requests, functions, batch):
             print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
         batch = []
 
-main(requests, {}, [])  # noqa: F821
+main(requests, {}, [], asyncio.new_event_loop())  # noqa: F821: where this script was read from
