@@ -134,7 +134,7 @@ class TrainingRun {
     LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tier_memory_);
     initial_.load(job_, planned_.training, store);
     store.finish();
-    if (planned_.scoring) score_rows();
+    if (job_.graph.reference.is_precomputed) score_rows();
     trainer_.load_checkpoint();
   }
 

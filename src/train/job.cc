@@ -175,6 +175,7 @@ void plan_evaluation(const Job& job, const Machine& machine, const Budget& budge
 void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
                   PlannedJob& planned) {
   PlannedJob::Scoring& scoring = planned.scoring.emplace();
+  scoring.name = job.online ? "scores of a round" : "precompute_ref_log_probs";
   scoring.graph = build_scoring_graph(*job.model, job.graph, planned.training);
   const Graph& graph = scoring.graph.graph;
   scoring.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
@@ -192,6 +193,8 @@ GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
 void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
                      PlannedJob& planned, int64_t at_once) {
   PlannedJob::Generation& generation = planned.generation.emplace();
+  generation.name = job.online ? "generation" : "the answers to sample_prompts";
+  generation.prompt_name = job.online ? "prompts of a round" : "sample_prompts";
   const Graph& training = planned.training.graph;
   generation.graphs =
       build_generation_graphs(*job.model, job.graph.model, generation_sizes_of(job, at_once), &training);
@@ -306,15 +309,10 @@ Job make_job(const config::Config& said, const Machine& machine) {
 std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
                                       {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
-  if (planned.scoring)
-    programs.push_back(
-        {planned.training.objective.objective->generates() ? "scores of a round" : "precompute_ref_log_probs",
-         &planned.scoring->graph.graph, &planned.scoring->plan});
-  if (planned.generation) {
-    const auto& [graphs, decode, prompt] = *planned.generation;
-    const bool is_online = planned.training.objective.objective->generates();
-    programs.push_back({is_online ? "generation" : "the answers to sample_prompts", &graphs.decode.graph, &decode});
-    programs.push_back({is_online ? "prompts of a round" : "sample_prompts", &graphs.prompt.graph, &prompt});
+  if (const auto& scoring = planned.scoring) programs.push_back({scoring->name, &scoring->graph.graph, &scoring->plan});
+  if (const auto& generation = planned.generation) {
+    programs.push_back({generation->name, &generation->graphs.decode.graph, &generation->decode});
+    programs.push_back({generation->prompt_name, &generation->graphs.prompt.graph, &generation->prompt});
   }
   return programs;
 }

@@ -167,7 +167,7 @@ double TrainingSession::evaluate(std::span<const Batch> streams) {
 }
 
 Executor& TrainingSession::scoring() {
-  const auto& [scoring, plan] = *planned_.scoring;
+  const auto& [name, scoring, plan] = *planned_.scoring;
   if (!scoring_) scoring_.emplace(scoring.graph, plan.program, memory_, options_);
   return *scoring_;
 }
@@ -188,7 +188,7 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const Batc
 }
 
 std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts, const GenerationOptions& options) {
-  const auto& [graphs, decode, prompt] = *planned_.generation;
+  const auto& [name, prompt_name, graphs, decode, prompt] = *planned_.generation;
   if (!decode_) {
     decode_.emplace(graphs.decode.graph, decode.program, memory_, options_);
     prompt_.emplace(graphs.prompt.graph, prompt.program, memory_, options_);

@@ -31,6 +31,7 @@ train::TrainingListeners listeners_of(PreferenceRun& run) {
     auto& step = run.steps.emplace_back(by_name(record.metrics));
     step["loss"] = record.loss;
     step["grad_norm"] = record.grad_norm;
+    step["num_tokens"] = static_cast<double>(record.num_tokens);
   };
   listeners.evaluation = [&run](const train::EvaluationRecord& record) {
     run.evaluations.push_back(by_name(record.metrics));
@@ -102,7 +103,7 @@ PreferenceRun run_preference(const config::Config& config, train::MakeRounds mak
   train::Trainer trainer(job, session, data, train::choose_start(job.config.output), base, std::move(listeners),
                          std::move(make_rounds));
   initial.load(job, planned.training, session.store());
-  if (planned.scoring && !job.online)
+  if (job.graph.reference.is_precomputed)
     run.read_known_scores =
         train::load_known_scores(job, planned, initial.reference(), session, data, [](int64_t, int64_t) {}).was_there;
   trainer.load_checkpoint();

@@ -1,0 +1,92 @@
+// Online training with the real program: what it leaves, and that a run in two parts leaves the same.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "io/file.h"
+#include "tests/support/preference_run.h"
+#include "tests/support/process.h"
+#include "tests/support/source_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+json job(const std::string& rl, const fs::path& output) {
+  return {{"base_model", (preference_goldens() / "model").string()},
+          {"rl", rl},
+          {"datasets", {{{"path", (source_folder() / "tests/golden/online_rl/prompts.jsonl").string()}}}},
+          {"adapter", "lora"},
+          {"lora_r", 4},
+          {"lora_alpha", 8},
+          {"lora_target_linear", true},
+          {"trl",
+           {{"num_generations", 2},
+            {"max_completion_length", 6},
+            {"beta", 0.1},
+            {"num_iterations", 2},
+            {"log_completions", true},
+            {"reward_funcs",
+             {{{"name", "get_repetition_penalty_reward"}, {"ngram_size", 1}},
+              {{"exec", {"sh", "-c", "while read line; do echo '[1, 0, 0.5, null]'; done"}}}}}}},
+          {"micro_batch_size", 4},
+          {"max_steps", 4},
+          {"save_steps", 1},
+          {"learning_rate", 1e-3},
+          {"lr_scheduler", "constant"},  // not one of the length of the run
+          {"bf16", false},
+          {"output_dir", output.string()}};
+}
+
+void run_train(const json& config, const fs::path& file, const std::vector<std::string>& more = {}) {
+  write_file(file, config.dump());
+  std::vector<std::string> args = {"train", file.string()};
+  args.insert(args.end(), more.begin(), more.end());
+  const Finished run = run_spillway(args);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+}
+
+std::vector<json> lines_of(const fs::path& file) {
+  std::vector<json> lines;
+  std::istringstream text(read_file(file, 1 << 20));
+  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+std::string content(const fs::path& file) { return read_file(file, 1 << 24); }
+
+}  // namespace
+
+TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one part or in two") {
+  for (const char* rl : {"grpo", "rloo"}) {
+    CAPTURE(std::string(rl));
+    const TemporaryFolder folder;
+    const fs::path whole = folder.path() / "whole", parts = folder.path() / "parts";
+    run_train(job(rl, whole), folder.path() / "whole.yml");
+    const std::vector<json> completions = lines_of(whole / "completions.jsonl");
+    REQUIRE(completions.size() == 8);  // two rounds of four
+    CHECK(completions[5].at("generation") == 1);
+    CHECK(completions[5].at("step") == 3);
+    CHECK(completions[5].at("rewards").at("sh") == 0);
+    CHECK(completions[7].at("rewards").at("sh").is_null());
+    CHECK(completions[0].at("logprobs").size() == completions[0].at("completion_ids").size());
+    const std::vector<json> steps = lines_of(whole / "metrics.jsonl");
+    REQUIRE(steps.size() == 4);
+    for (size_t i = 0; i < 4; ++i) CHECK(steps[i].contains("reward") == (i % 2 == 0));
+    CHECK(steps[0].contains("kl"));
+    CHECK(json::parse(content(whole / "report.json")).at("generation").at("rounds") == 2);
+
+    // The checkpoint lies in the middle of the second round.
+    json first = job(rl, parts);
+    first["max_steps"] = 3;
+    run_train(first, folder.path() / "first.yml");
+    run_train(job(rl, parts), folder.path() / "rest.yml", {"--auto_resume_from_checkpoints", "true"});
+    CHECK(content(parts / "completions.jsonl") == content(whole / "completions.jsonl"));
+    CHECK(content(parts / "adapter_model.safetensors") == content(whole / "adapter_model.safetensors"));
+  }
+}
