@@ -68,6 +68,7 @@ TEST_CASE("a round is whole groups and whole micro-batches") {
        "expected generation_batch_size or steps_per_generation, got both"},
       {"micro_batch_size: 8\nloss_type: gpro\n", "did you mean grpo?"},
       {"micro_batch_size: 8\nsync_ref_model: true\n", "expected a reference to follow the policy, got beta 0"},
+      {"micro_batch_size: 8\nsample_packing: true\n", "expected false beside rl"},
       {"micro_batch_size: 8\nreward_weights: [1, 2]\n", "expected 1 weights"},
       {"micro_batch_size: 8\nnum_generations: 4\ntrl: {num_generations: 8}\n", "num_generations"},
   };

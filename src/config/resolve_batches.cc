@@ -28,7 +28,7 @@ PackingStrategy strategy_of(const Spelled& keys, LengthRules rules) {
   return keys.sample_packing_sequentially ? PackingStrategy::kSequential : PackingStrategy::kFirstFit;
 }
 
-// A row of preferences is sequences that belong together.
+// A row of preferences is sequences that belong together, and a prompt is packed with nothing.
 void check_unpacked(const Resolution& r) {
   const Spelled& keys = r.keys;
   for (const auto& [key, is_set] : {std::pair{"sample_packing", keys.sample_packing},
@@ -36,9 +36,8 @@ void check_unpacked(const Resolution& r) {
                                     {"eval_sample_packing", keys.eval_sample_packing.value_or(false)}}) {
     if (!is_set) continue;
     throw input_error(r.where(key),
-                      "expected false beside {}, as axolotl wants it, got true: preference rows are not "
-                      "packed; remove it",
-                      keys.reward_model ? "reward_model" : "rl");
+                      "expected false beside {}, as axolotl wants it, got true: {} are not packed; remove it",
+                      keys.reward_model ? "reward_model" : "rl", is_online(keys) ? "prompts" : "preference rows");
   }
 }
 
@@ -74,7 +73,7 @@ BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows)
         fmt::format("eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory of a training step",
                     *keys.eval_batch_size, keys.micro_batch_size));
   }
-  if (has_preferences(keys)) check_unpacked(r);
+  if (has_preferences(keys) || is_online(keys)) check_unpacked(r);
   r.exclude("sample_packing", keys.sample_packing, "packing", keys.packing);
   r.exclude("curriculum_sampling", keys.curriculum_sampling, "group_by_length", keys.group_by_length);
   r.exclude("sample_packing", keys.sample_packing, "padding_free", keys.padding_free == AutoBool::kTrue);
