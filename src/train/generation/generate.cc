@@ -143,13 +143,18 @@ class Batch {
     const Sampling& sampling = prompts_[sequence.prompt].sampling;
     std::vector<float> changed;
     const std::span<const float> scores = scores_of(sequence, logits, changed);
-    const int32_t id = sample(scores, sampling, sequence.random.uniform());
+    std::optional<TokenDistribution> plain;
+    if (options_.logprobs) plain.emplace(logits, options_.logprob_temperature);
+    // Often the distribution to draw from is the one that is asked for, and a vocabulary is long.
+    const bool is_drawn_from = plain && scores.data() == logits.data() && sampling.draws_from_all() &&
+                               sampling.temperature == options_.logprob_temperature;
+    const double uniform = sequence.random.uniform();
+    const int32_t id = is_drawn_from ? plain->draw(uniform) : sample(scores, sampling, uniform);
     answer.stopped = std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) != options_.stop_ids.end();
     if (answer.stopped && !options_.keeps_stop) return;
     sequence.ids.push_back(id);
     answer.ids.push_back(id);
-    if (options_.logprobs)
-      answer.logprobs.push_back(TokenDistribution(logits, options_.logprob_temperature).log_probability(id));
+    if (plain) answer.logprobs.push_back(plain->log_probability(id));
   }
 
   // The logits, or in `changed` what penalty and least length make of them.

@@ -121,8 +121,7 @@ double TokenDistribution::log_probability(int32_t id) const {
 
 int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {
   if (sampling.temperature == 0) return most_likely(logits);
-  const bool draws_from_all = sampling.top_k <= 0 && sampling.top_p >= 1 && sampling.min_p <= 0;
-  if (draws_from_all) return TokenDistribution(logits, sampling.temperature).draw(uniform);
+  if (sampling.draws_from_all()) return TokenDistribution(logits, sampling.temperature).draw(uniform);
   return draw_filtered(logits, sampling, uniform);
 }
 

@@ -15,6 +15,9 @@ struct Sampling {
   int64_t top_k = 0;           // the most likely ones; 0: all
   double min_p = 0;            // those at least this share as likely as the most likely one
   uint64_t seed = 0;
+
+  // Of all tokens, by their probabilities alone.
+  [[nodiscard]] bool draws_from_all() const { return temperature > 0 && top_k <= 0 && top_p >= 1 && min_p <= 0; }
 };
 
 // What transformers' repetition penalty makes of the logits: those of the tokens in `seen` are divided by `penalty`
