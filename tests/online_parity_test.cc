@@ -62,9 +62,10 @@ void check_advantages(const ordered_json& rounds, const train::RoundRecord& reco
   }
 }
 
+// All but where a line is, and what is not reported here: what the entropy counts, and the loss without it.
 bool is_comparable(const std::string& key) {
-  return key != "step" && key != "learning_rate" && key != "num_tokens" && key != "epoch" && key != "entropy_coef" &&
-         key != "policy_loss" && key != "step_time";
+  return key != "step" && key != "learning_rate" && key != "epoch" && key != "step_time" && key != "entropy_coef" &&
+         key != "policy_loss";
 }
 
 void check_steps(const ordered_json& expected, const PreferenceRun& run) {

@@ -100,7 +100,7 @@ TrainingLength Trainer::find_length() const {
 std::unique_ptr<StepFeed> Trainer::make_feed() {
   if (job_.online)
     return std::make_unique<RolloutFeed>(job_, session_, make_rounds_(session_, length_.total_steps), listeners_.round,
-                                         position_.feed);
+                                         position_.num_tokens, position_.feed);
   return make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length_, position_.stream,
                         session_.training().graph.tokens(), listeners_.packing);
 }

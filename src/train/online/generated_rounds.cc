@@ -73,7 +73,6 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
   for (size_t i = 0; i < generated.size(); ++i) {
     Generated& one = generated[i];
     answer.generated_tokens += std::ssize(one.ids);
-    seen_tokens_ += std::ssize(one.ids) + std::ssize(prompts[i].ids);
     answer.completions.push_back({.row = request.prompts[i],
                                   .ids = std::move(one.ids),
                                   .logprobs = {one.logprobs.begin(), one.logprobs.end()},
@@ -86,7 +85,7 @@ void GeneratedRounds::score(const RoundRequest& request, RoundAnswer& answer) {
                                        .max_steps = total_steps_,
                                        .epoch = request.epoch,
                                        .num_train_epochs = job_.config.schedule.num_epochs,
-                                       .num_input_tokens_seen = seen_tokens_}};
+                                       .num_input_tokens_seen = request.seen_tokens}};
   std::vector<const data::PromptRow*> rows;
   for (const Completion& one : answer.completions) {
     const data::PromptRow& row = *rows.emplace_back(&row_of(request, one.row));

@@ -29,7 +29,7 @@ class GeneratedRounds final : public RoundSource {
   const Job& job_;
   TrainingSession& session_;
   rewards::RewardFunctions& functions_;
-  int64_t total_steps_, seen_tokens_ = 0;
+  int64_t total_steps_;
   std::function<void(int64_t done, int64_t of)> progress_;
 };
 

@@ -58,12 +58,14 @@ std::vector<float> at_predicting_positions(const std::vector<double>& numbers, s
 }  // namespace
 
 RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
-                         std::function<void(const RoundRecord&)> on_round, const std::optional<Json>& state)
+                         std::function<void(const RoundRecord&)> on_round, int64_t seen_tokens,
+                         const std::optional<Json>& state)
     : job_(job),
       session_(session),
       source_(std::move(source)),
       on_round_(std::move(on_round)),
       schedule_(job.config, std::ssize(job.online->training)),
+      seen_tokens_(seen_tokens),
       streams_(1) {
   streams_[0].reserve(job.config.batches.micro_batch_size * job.online->sequence_len);
   if (state && state->contains("round")) round_ = round_from_json(state->at("round"));
@@ -113,15 +115,19 @@ void RolloutFeed::fill(std::span<const Completion* const> completions) {
 
 void RolloutFeed::make_round(int64_t number) {
   const std::vector<int64_t> prompts = schedule_.prompts_of(number);
-  RoundAnswer answer = source_->make({.number = number, .prompts = prompts, .step = step_, .epoch = epoch_at(step_)});
+  RoundAnswer answer = source_->make(
+      {.number = number, .prompts = prompts, .step = step_, .epoch = epoch_at(step_), .seen_tokens = seen_tokens_});
   SPILLWAY_CHECK(answer.completions.size() == prompts.size(), "{} completions of {} prompts", answer.completions.size(),
                  prompts.size());
   round_.reset();
   score(answer.completions);
   const rewards::Advantages advantages = advantages_of(answer.completions);
   for (size_t i = 0; i < answer.completions.size(); ++i) answer.completions[i].advantage = advantages.values[i];
+  int64_t tokens = 0;
   for (const Completion& one : answer.completions)
-    new_tokens_ += std::ssize(one.ids) + std::ssize(job_.online->training[static_cast<size_t>(one.row)].ids);
+    tokens += std::ssize(one.ids) + std::ssize(job_.online->training[static_cast<size_t>(one.row)].ids);
+  seen_tokens_ += tokens;
+  new_tokens_ += tokens;
   round_ = Round{.number = number,
                  .completions = answer.completions,
                  .order = answer.order.empty() ? schedule_.training_order(number) : answer.order};
@@ -196,7 +202,7 @@ void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
       step_ + 1);
 }
 
-// Metrics of the round, and whoever listens.
+// Notes the metrics of the round, and calls the listener.
 void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std) {
   warn_of_equal_rewards(frac_reward_zero_std);
   const std::vector<Completion>& completions = round_->completions;
@@ -247,8 +253,12 @@ void RolloutFeed::evaluate(MetricSums& sums) {
   std::vector<int64_t> prompts;
   for (int64_t row = 0; row < std::ssize(rows); ++row)
     prompts.insert(prompts.end(), static_cast<size_t>(job_.config.online->num_generations), row);
-  const RoundAnswer answer = source_->make(
-      {.number = 0, .prompts = prompts, .step = step_ + 1, .epoch = epoch_at(step_ + 1), .is_validation = true});
+  const RoundAnswer answer = source_->make({.number = 0,
+                                            .prompts = prompts,
+                                            .step = step_ + 1,
+                                            .epoch = epoch_at(step_ + 1),
+                                            .seen_tokens = seen_tokens_,
+                                            .is_validation = true});
   std::vector<Metric> training = std::exchange(pending_, {});
   const rewards::RewardTable table = table_of(answer.completions, source_->reward_names().size());
   auto metrics = rewards::reward_metrics(table, weights(), source_->reward_names());

@@ -27,10 +27,11 @@ struct RoundRecord {
 
 class RolloutFeed final : public StepFeed {
  public:
-  // Job, session and source are borrowed. `state` is what state() said at the step that the run goes on from. REQUIRES:
-  // the job is online.
+  // Job and session are borrowed. `seen_tokens` are those before the step that the run goes on from, and `state` is
+  // what state() said there. REQUIRES: the job is online.
   RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
-              std::function<void(const RoundRecord&)> on_round, const std::optional<nlohmann::ordered_json>& state);
+              std::function<void(const RoundRecord&)> on_round, int64_t seen_tokens,
+              const std::optional<nlohmann::ordered_json>& state);
 
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
@@ -63,7 +64,8 @@ class RolloutFeed final : public StepFeed {
   RoundSchedule::Range range_;
   std::optional<Round> round_;
   std::vector<Metric> pending_;  // metrics since the last add_metrics()
-  int64_t new_tokens_ = 0;       // of prompts and completions, since the last seen_tokens()
+  // Of prompts and completions: of all rounds, and of those since the last seen_tokens().
+  int64_t seen_tokens_, new_tokens_ = 0;
   std::vector<data::MicroBatch> streams_;
   bool has_warned_ = false;
 };

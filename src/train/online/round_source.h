@@ -17,6 +17,7 @@ struct RoundRequest {
   std::span<const int64_t> prompts;  // the row of each completion, those of a prompt one after the other
   int64_t step = 0;                  // the optimizer step that is next
   double epoch = 0;
+  int64_t seen_tokens = 0;     // of the rounds before, prompts included
   bool is_validation = false;  // rows are those of the validation
 };
 
