@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "rewards/child_process.h"
-#include "rewards/outside_testing.h"
 #include "tests/support/captured.h"
+#include "tests/support/outside_functions.h"
 #include "tests/support/working_folder.h"
 
 using namespace spillway;

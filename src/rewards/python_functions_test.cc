@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "rewards/outside_testing.h"
 #include "tests/support/captured.h"
+#include "tests/support/outside_functions.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/working_folder.h"
 

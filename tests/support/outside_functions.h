@@ -33,7 +33,7 @@ inline RewardInput two_completions() {
 }
 
 inline std::vector<RewardOutput> evaluate(const std::vector<RewardEntry>& entries, const RewardInput& input,
-                                   double timeout = 60) {
+                                          double timeout = 60) {
   RewardFunctions functions({.functions = entries, .weights = {}, .timeout_seconds = timeout});
   return functions.evaluate(input);
 }
