@@ -101,6 +101,20 @@ KeySection loss_section() {
       key<&Spelled::online, &Online::entropy_coef>("entropy_coef", "what the entropy counts in the loss, against it")
           .alias({"trl.entropy_coef"})
           .least(0),
+      key<&Spelled::online, &Online::use_adaptive_entropy>("use_adaptive_entropy", "entropy_coef follows the entropy")
+          .alias({"trl.use_adaptive_entropy"}),
+      key<&Spelled::online, &Online::entropy_coef_delta>("entropy_coef_delta", "how far it moves in a step")
+          .alias({"trl.entropy_coef_delta"})
+          .least(0),
+      key<&Spelled::online, &Online::entropy_coef_min>("entropy_coef_min", "its least value")
+          .alias({"trl.entropy_coef_min"})
+          .least(0),
+      key<&Spelled::online, &Online::entropy_coef_max>("entropy_coef_max", "its largest value")
+          .alias({"trl.entropy_coef_max"})
+          .least(0),
+      key<&Spelled::online, &Online::entropy_target>("entropy_target", "the entropy below which it counts")
+          .alias({"trl.entropy_target"})
+          .least(0),
       key<&Spelled::online, &Online::sapo_temperature_pos>("sapo_temperature_pos", "of sapo, for good completions")
           .alias({"trl.sapo_temperature_pos"})
           .above(0),

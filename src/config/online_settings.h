@@ -35,6 +35,12 @@ struct CompletionSettings {
   int64_t top_k = 0;  // 0: all
 };
 
+// The weight of the entropy moves by `delta` a step: up while the entropy is at most `target`, else down. It counts only
+// in steps after one whose entropy was at most that.
+struct AdaptiveEntropy {
+  double delta = 0.005, target = 0.2, least = 0, most = 1;
+};
+
 struct OnlineSettings {
   OnlineKind kind = OnlineKind::kGrpo;
   std::string name = "grpo";  // as the config says it
@@ -56,6 +62,7 @@ struct OnlineSettings {
   std::optional<double> off_policy_mask_threshold;
   double top_entropy_quantile = 1;
   double entropy_coef = 0;
+  std::optional<AdaptiveEntropy> adaptive_entropy;  // entropy_coef is what it begins with
 
   double beta = 0;  // of the distance from the reference; 0: there is none
   bool use_bias_correction_kl = true;

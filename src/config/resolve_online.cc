@@ -28,7 +28,12 @@ constexpr std::string_view kGrpoKeys[] = {"dpo_loss_type",
                                           "top_entropy_quantile",
                                           "off_policy_mask_threshold",
                                           "use_bias_correction_kl",
-                                          "entropy_coef"};
+                                          "entropy_coef",
+                                          "use_adaptive_entropy",
+                                          "entropy_coef_delta",
+                                          "entropy_coef_min",
+                                          "entropy_coef_max",
+                                          "entropy_target"};
 constexpr std::string_view kRlooKeys[] = {"reward_clip_range", "normalize_advantages"};
 
 PolicyLoss loss_of(const Resolution& r) {
@@ -90,6 +95,13 @@ void resolve_loss(const Resolution& r, OnlineSettings& online) {
   online.vespo_k_neg = keys.vespo_k_neg;
   online.vespo_lambda_neg = keys.vespo_lambda_neg;
   online.entropy_coef = keys.entropy_coef;
+  if (keys.use_adaptive_entropy) {
+    online.adaptive_entropy = {keys.entropy_coef_delta, keys.entropy_target, keys.entropy_coef_min,
+                               keys.entropy_coef_max};
+  } else {
+    for (const char* key : {"entropy_coef_delta", "entropy_target", "entropy_coef_min", "entropy_coef_max"})
+      r.ignore(key, "use_adaptive_entropy is off");
+  }
   if (online.loss == PolicyLoss::kLuspo && online.level != RatioLevel::kSequence)
     r.note("loss_type: luspo is meant for importance_sampling_level: sequence");
 }

@@ -84,7 +84,9 @@ struct SpelledOnline {
   std::optional<RewardAggregation> multi_objective_aggregation;
   bool mask_truncated_completions = false, use_bias_correction_kl = true, normalize_advantages = false;
   double top_entropy_quantile = 1;
-  double entropy_coef = 0;
+  double entropy_coef = 0, entropy_coef_delta = 0.005, entropy_target = 0.2, entropy_coef_min = 0,
+         entropy_coef_max = 1;
+  bool use_adaptive_entropy = false;
   double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
   std::vector<double> reward_clip_range;

@@ -30,6 +30,8 @@ class StepFeed {
 
   // Of feeds that make what they feed. What the micro-batches since the last call told beside what is trained.
   virtual void add_metrics(MetricSums& sums) { (void)sums; }
+  // What a micro-batch showed when it was trained on.
+  virtual void observe(const Observation& seen) { (void)seen; }
   // How many tokens a step that was trained on so many has seen; for metrics.
   [[nodiscard]] virtual int64_t seen_tokens(int64_t trained) { return trained; }
   // What a checkpoint after this step needs to go on.

@@ -145,16 +145,18 @@ void Trainer::try_to_save() {
   }
 }
 
-void Trainer::observe(std::span<const data::MicroBatch> streams, double loss) {
-  job_.graph.objective->observe(
-      {.loss = loss, .values = session_.observed(), .streams = streams, .rows = streams[0].rows}, sums_);
+Observation Trainer::observe(std::span<const data::MicroBatch> streams, double loss) {
+  const Observation seen{
+      .loss = loss, .values = session_.observed(), .streams = streams, .rows = streams[0].rows};
+  job_.graph.objective->observe(seen, sums_);
+  return seen;
 }
 
 // Returns the micro-batch's share of the step's loss.
 double Trainer::micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index) {
   const float scale = job_.graph.objective->scale(totals);
   const double loss = session_.micro_step(BatchStreams(streams).list(), scale, index);
-  observe(streams, loss / scale);
+  feed_->observe(observe(streams, loss / scale));
   return loss;
 }
 
@@ -210,7 +212,7 @@ void Trainer::evaluate() {
   sums_.clear();
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     const auto streams = evaluation_rows_.fill(data_.validation, plan.micro_batch(i), data_.validation_scores);
-    observe(streams, session_.evaluate(BatchStreams(streams).list()));
+    (void)observe(streams, session_.evaluate(BatchStreams(streams).list()));
   }
   tell_evaluation();
 }

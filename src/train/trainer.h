@@ -90,7 +90,7 @@ class Trainer {
   StepRecord train_step();
   double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
   [[nodiscard]] std::span<const Metric> step_metrics();
-  void observe(std::span<const data::MicroBatch> streams, double loss);
+  Observation observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
   void evaluate_rounds();
   void tell_evaluation();

@@ -66,9 +66,11 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
       on_round_(std::move(on_round)),
       schedule_(job.config, std::ssize(job.online->training)),
       seen_tokens_(seen_tokens),
+      entropy_(*job.config.online),
       streams_(1) {
   streams_[0].reserve(job.config.batches.micro_batch_size * job.online->sequence_len);
   if (state && state->contains("round")) round_ = round_from_json(state->at("round"));
+  if (state && state->contains("entropy")) entropy_.restore(state->at("entropy"));
 }
 
 double RolloutFeed::epoch_at(int64_t step) const {
@@ -105,7 +107,7 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
 }
 
 void RolloutFeed::fill(std::span<const Completion* const> completions) {
-  RoundTotals round;
+  RoundTotals round{.entropy_coef = entropy_.applied()};
   if (round_)
     for (const Completion& one : round_->completions) round.tokens += trained(one).tokens();
   std::vector<TrainedCompletion> rows;
@@ -233,18 +235,31 @@ void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std) {
   if (on_round_) on_round_(record);
 }
 
+void RolloutFeed::observe(const Observation& seen) {
+  if (entropy_.is_adaptive()) entropy_.add(job_.online->objective->acting_entropy(seen));
+}
+
+// After the last micro-batch of a step.
 void RolloutFeed::add_metrics(MetricSums& sums) {
+  entropy_.end_step();
+  if (job_.config.online->entropy_coef != 0 || entropy_.is_adaptive()) note("entropy_coef", entropy_.coef());
+  take_pending(sums);
+}
+
+void RolloutFeed::take_pending(MetricSums& sums) {
   for (const Metric& metric : pending_) sums.add(metric.key, metric.value, 1, metric.is_share);
   pending_.clear();
 }
 
 int64_t RolloutFeed::seen_tokens(int64_t) { return std::exchange(new_tokens_, 0); }
 
-// A round that later steps train on.
+// A round that later steps train on, and the weight of the entropy.
 std::optional<Json> RolloutFeed::state() const {
   const int64_t next = schedule_.micro_batches_of(step_ + 1).first;
-  if (!round_ || schedule_.round_of(next) != round_->number) return std::nullopt;
-  return Json{{"round", to_json(*round_)}};
+  Json state = Json::object();
+  if (round_ && schedule_.round_of(next) == round_->number) state["round"] = to_json(*round_);
+  if (entropy_.is_adaptive()) state["entropy"] = entropy_.state();
+  return state.empty() ? std::nullopt : std::optional(std::move(state));
 }
 
 // As many completions of each prompt as in training, with random numbers of their own.
@@ -265,7 +280,7 @@ void RolloutFeed::evaluate(MetricSums& sums) {
   std::rotate(metrics.begin(), metrics.end() - 2, metrics.end());  // the reward of all first
   for (auto& [key, value] : metrics) note(key, value);
   note_completions(answer.completions);
-  add_metrics(sums);
+  take_pending(sums);
   pending_ = std::move(training);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rewards/advantages.h"
+#include "train/online/entropy_control.h"
 #include "train/online/round_source.h"
 #include "train/online/rounds.h"
 #include "train/session.h"
@@ -36,6 +37,7 @@ class RolloutFeed final : public StepFeed {
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
   [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
+  void observe(const Observation& seen) override;
   void add_metrics(MetricSums& sums) override;
   [[nodiscard]] int64_t seen_tokens(int64_t trained) override;
   [[nodiscard]] std::optional<nlohmann::ordered_json> state() const override;
@@ -48,6 +50,7 @@ class RolloutFeed final : public StepFeed {
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
   void tell(const RoundAnswer& answer, double frac_reward_zero_std);
   void warn_of_equal_rewards(double frac_reward_zero_std);
+  void take_pending(MetricSums& sums);
   void note(std::string key, double value, bool is_share = false);
   void note_completions(const std::vector<Completion>& completions);
   [[nodiscard]] TrainedCompletion trained(const Completion& completion) const;
@@ -59,6 +62,7 @@ class RolloutFeed final : public StepFeed {
   std::unique_ptr<RoundSource> source_;
   std::function<void(const RoundRecord&)> on_round_;
   RoundSchedule schedule_;
+  EntropyControl entropy_;
   std::set<std::string, std::less<>> keys_;  // of metrics, which outlive what they are added to
   int64_t step_ = 0;
   RoundSchedule::Range range_;

@@ -15,7 +15,7 @@ using config::PolicyLoss;
 constexpr std::string_view kLossWeights = "loss_weights", kEntropyCoef = "entropy_coef";
 
 // In Loss::observed: sums over each completion.
-enum Observed : size_t { kEntropy, kKl, kLowClipped, kHighClipped, kPhi };
+enum Observed : size_t { kEntropy, kKl, kLowClipped, kHighClipped, kActing, kActingEntropy, kPhi };
 
 void fill_zeros(const TensorView& view, const TypicalBatch&) { std::fill_n(view.as<float>(), view.elems(), 0.0f); }
 ValueType one_f32(const Graph&, const ModelGraph&) { return {DType::kF32, {1}}; }
@@ -37,11 +37,11 @@ class Grpo final : public OnlineObjective {
     OnlineObjective::fill(stream, rows, round);
     int64_t tokens = 0;
     for (const TrainedCompletion& row : rows) tokens += row.tokens();
-    if (rewards_entropy()) stream.column(kEntropyCoef).push_back(static_cast<float>(settings().entropy_coef));
+    const RoundTotals totals = round ? *round : RoundTotals();
+    if (rewards_entropy()) stream.column(kEntropyCoef).push_back(static_cast<float>(totals.entropy_coef));
     std::vector<float>& weights = stream.column(kLossWeights);
     for (const TrainedCompletion& row : rows) {
-      const auto weight =
-          static_cast<float>(token_weight(row.tokens(), tokens, std::ssize(rows), round ? *round : RoundTotals()));
+      const auto weight = static_cast<float>(token_weight(row.tokens(), tokens, std::ssize(rows), totals));
       const std::vector<float>& mask = stream.column(kTokenMask);
       const size_t end = weights.size() + row.prompt.size() + row.ids.size();
       while (weights.size() < end) weights.push_back(mask[weights.size()] * weight);
@@ -63,9 +63,19 @@ class Grpo final : public OnlineObjective {
                    .seq_offsets = in.sequence_offsets()});
     const ValueId total = loss.total(rewards_entropy() ? in.column(kEntropyCoef) : kNone);
     std::vector<ValueId> observed = {sum(b, in, token.entropy), sum(b, in, loss.kl(), mask),
-                                     sum(b, in, loss.low_clipped(), mask), sum(b, in, loss.high_clipped(), mask)};
+                                     sum(b, in, loss.low_clipped(), mask), sum(b, in, loss.high_clipped(), mask),
+                                     sum(b, in, loss.acting()), sum(b, in, token.entropy, loss.acting())};
     if (loss.phi() != kNone) observed.push_back(loss.phi());
     return {pw::mul(b, total, scale), observed};
+  }
+
+  [[nodiscard]] ActingEntropy acting_entropy(const Observation& seen) const override {
+    ActingEntropy entropy;
+    for (int64_t row = 0; row < seen.rows; ++row) {
+      entropy.sum += seen.number(kActingEntropy, row);
+      entropy.tokens += seen.number(kActing, row);
+    }
+    return entropy;
   }
 
   // Means over tokens; those of what is clipped over completions, where a ratio is of a completion.
@@ -102,7 +112,7 @@ class Grpo final : public OnlineObjective {
   }
 
  private:
-  [[nodiscard]] bool rewards_entropy() const { return settings().entropy_coef != 0; }
+  [[nodiscard]] bool rewards_entropy() const { return settings().entropy_coef != 0 || settings().adaptive_entropy; }
 
   // Of each token of a completion of `own` tokens in a micro-batch of `rows` completions and `all` tokens, before the
   // division by accumulation.

@@ -66,6 +66,8 @@ void OnlineObjective::fill(data::MicroBatch& stream, std::span<const TrainedComp
   }
 }
 
+ActingEntropy OnlineObjective::acting_entropy(const Observation&) const { return {}; }
+
 ops::LogProb OnlineObjective::tokens(Builder& builder, const ObjectiveInputs& inputs) const {
   return ops::linear_log_prob(builder, inputs.model().hidden, inputs.model().head, inputs.column("labels"),
                               settings_.completions.temperature);

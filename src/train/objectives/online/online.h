@@ -24,9 +24,15 @@ struct TrainedCompletion {
   [[nodiscard]] int64_t tokens() const { return is_masked ? 0 : std::ssize(ids); }
 };
 
-// Of the round that a micro-batch is of.
+// Of the round that a micro-batch is of, and of the step.
 struct RoundTotals {
-  int64_t tokens = 0;  // that count, of all completions
+  int64_t tokens = 0;       // that count, of all completions
+  double entropy_coef = 0;  // what the entropy counts
+};
+
+// The entropy of the tokens that the loss acts on.
+struct ActingEntropy {
+  double sum = 0, tokens = 0;
 };
 
 class OnlineObjective : public Objective {
@@ -47,6 +53,9 @@ class OnlineObjective : public Objective {
   // Fills a micro-batch with completions over what it held; without a round, for passes before training.
   virtual void fill(data::MicroBatch& stream, std::span<const TrainedCompletion> rows, const RoundTotals* round) const;
   using Objective::fill;
+
+  // Of a micro-batch. REQUIRES: settings().adaptive_entropy.
+  [[nodiscard]] virtual ActingEntropy acting_entropy(const Observation& seen) const;
 
   [[nodiscard]] const config::OnlineSettings& settings() const { return settings_; }
   // Whether the log-probabilities that completions had at their generation are scored then: an update may come before

@@ -34,6 +34,8 @@ class GrpoLoss {
   [[nodiscard]] ValueId kl() const { return kl_; }
   [[nodiscard]] ValueId low_clipped();
   [[nodiscard]] ValueId high_clipped();
+  // 1 for the tokens that the loss of the policy acts on: those that count, or the ones of the largest entropy.
+  [[nodiscard]] ValueId acting() const { return acting_; }
   // VESPO's weights, f32 [rows]; kNone of other losses.
   [[nodiscard]] ValueId phi() const { return phi_; }
 
