@@ -9,17 +9,20 @@
 #include "ops/attention/attention.h"
 #include "ops/attention/cached_attention.h"
 #include "ops/cache_append/cache_append.h"
+#include "ops/embedding/embedding.h"
 #include "ops/matmul/matmul.h"
 
 namespace spillway {
 namespace {
+
+std::string layer_name(int64_t layer) { return fmt::format("layer {}", layer); }
 
 // Embedding, layers, final norm.
 ValueId append_layers(Builder& builder, const DecoderConfig& config, DecoderParts& parts, ValueId ids,
                       const Attend& attend) {
   ValueId stream = parts.embed(ids);
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    builder.begin_block(fmt::format("layer {}", layer));
+    builder.begin_block(layer_name(layer));
     LayerState state{.layer = layer, .stream = stream};
     for (const LayerPart part : config.architecture->layer) {
       part(parts, attend, state);
@@ -41,20 +44,33 @@ ops::AttentionOptions attention_options(const DecoderConfig& config, const Model
           .sequence_len = options.sequence_len};
 }
 
-// Appends the keys and values of new tokens to a layer's caches and attends to them.
+// Appends the keys and values of new tokens to a layer's caches and attends to them. `caches` are the next versions of
+// all caches.
 ValueId attend_to_cache(Builder& builder, const DecoderConfig& config, const ModelOptions& options,
                         const CachedModelGraph& inputs, int64_t rows, CacheUse use, int64_t layer,
-                        const AttentionHeads& heads) {
+                        const AttentionHeads& heads, std::vector<ValueId>& caches) {
   const ValueType type{options.dtype, {rows, config.num_key_value_heads * config.head_dim}};
   const auto append = [&](const char* name, ValueId x) {
     const ValueId cache = builder.input(fmt::format("cache.layers.{}.{}", layer, name), type, ValueKind::kCache);
-    return ops::cache_append(builder, cache, x, inputs.own);
+    return caches.emplace_back(ops::cache_append(builder, cache, x, inputs.own));
   };
   const ops::CacheOperands cache{append("key", heads.k), append("value", heads.v), inputs.first, inputs.own};
   const ops::AttentionOptions attention = attention_options(config, options, layer);
   if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention);
   if (layer + 1 == config.num_hidden_layers) return kNone;
   return ops::cached_attention(builder, heads.q, cache, attention);
+}
+
+// `caches`: those of a layer after each other.
+SectionId append_copies(Builder& builder, const CachedModelGraph& inputs, const std::vector<ValueId>& caches) {
+  const SectionId section = builder.begin_section({.name = "copy"});
+  for (size_t i = 0; i < caches.size(); ++i) {
+    builder.begin_block(layer_name(static_cast<int64_t>(i / 2)));
+    const ValueId rows = ops::embedding(builder, inputs.first, caches[i]);
+    (void)ops::cache_append(builder, caches[i], rows, inputs.own);
+    builder.end_block();
+  }
+  return section;
 }
 
 class Decoder final : public Model {
@@ -132,13 +148,16 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
   Layers layers(builder, options, config_.linear_storage);
   DecoderParts parts(layers, config_, result.positions);
+  std::vector<ValueId> caches;
   const ValueId hidden =
       append_layers(builder, config_, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {
-        return attend_to_cache(builder, config_, options, result, rows, use, layer, heads);
+        return attend_to_cache(builder, config_, options, result, rows, use, layer, heads, caches);
       });
   if (use == CacheUse::kDecode) {
     result.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
     builder.result(result.logits);
+  } else {
+    result.copy = append_copies(builder, result, caches);
   }
   result.parameters = layers.parameters();
   return result;

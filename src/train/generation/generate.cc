@@ -30,7 +30,7 @@ struct Piece {
   int64_t tokens;
 };
 
-void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces) {
+void take_in(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces) {
   const auto column = [&](ValueId id) { return executor.home(id).as<int32_t>(); };
   int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
           *own = column(model.own);
@@ -46,6 +46,23 @@ void run(Executor& executor, const CachedModelGraph& model, std::span<const Piec
   }
   executor.set_rows(kTokenAxis, count);
   executor.run(0);
+}
+
+// What the caches have of one sequence becomes what they have of another with the same prompt.
+void copy_prompt(Executor& executor, const CachedModelGraph& model, int64_t capacity, const Sequence& from,
+                 Sequence& to) {
+  auto* const source = executor.home(model.first).as<int32_t>();
+  auto* const target = executor.home(model.own).as<int32_t>();
+  const int64_t tokens = std::ssize(to.ids) - 1;
+  while (to.cached < tokens) {
+    const int64_t count = std::min(capacity, tokens - to.cached);
+    for (int64_t i = 0; i < count; ++i, ++to.cached) {
+      source[i] = narrow<int32_t>(from.first_row + to.cached);
+      target[i] = narrow<int32_t>(to.first_row + to.cached);
+    }
+    executor.set_rows(kTokenAxis, count);
+    executor.run(model.copy);
+  }
 }
 
 // One call of generate().
@@ -89,18 +106,34 @@ class Batch {
     }
   }
 
-  // All tokens of prompts but the last of each, which is the first to be decoded.
+  // Another sequence of the same prompt, before this one and so with its keys in the caches, once prompts are fed.
+  [[nodiscard]] const Sequence* earlier_twin(const Sequence& sequence) const {
+    const std::vector<int32_t>& ids = prompts_[sequence.prompt].ids;
+    for (const Sequence* other = sequences_.data(); other != &sequence; ++other) {
+      if (prompts_[other->prompt].ids == ids) return other;
+    }
+    return nullptr;
+  }
+
+  // All tokens of prompts but the last of each, which is the first to be decoded. A prompt that several sequences have
+  // is read once.
   void feed_prompts() {
     const int64_t capacity = programs_.graphs.prompt.graph.tokens();
     std::vector<Piece> pieces;
+    std::vector<std::pair<const Sequence*, Sequence*>> copies;
     int64_t count = 0;
     const auto flush = [&] {
-      if (count > 0) run(programs_.prompt, programs_.graphs.prompt.model, pieces);
+      if (count > 0) take_in(programs_.prompt, programs_.graphs.prompt.model, pieces);
       pieces.clear();
       count = 0;
     };
     for (Sequence& sequence : sequences_) {
       int64_t left = std::ssize(sequence.ids) - 1 - sequence.cached;
+      if (left == 0) continue;
+      if (const Sequence* twin = earlier_twin(sequence)) {
+        copies.emplace_back(twin, &sequence);
+        continue;
+      }
       while (left > 0) {
         const int64_t tokens = std::min(left, capacity - count);
         pieces.push_back({&sequence, tokens});
@@ -110,12 +143,14 @@ class Batch {
       }
     }
     flush();
+    for (const auto& [from, to] : copies)
+      copy_prompt(programs_.prompt, programs_.graphs.prompt.model, capacity, *from, *to);
   }
 
   void decode() {
     std::vector<Piece> pieces;
     for (Sequence& sequence : sequences_) pieces.push_back({&sequence, 1});
-    run(programs_.decode, programs_.graphs.decode.model, pieces);
+    take_in(programs_.decode, programs_.graphs.decode.model, pieces);
   }
 
   // Each sequence's next token, from the logits of its row.

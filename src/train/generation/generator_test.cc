@@ -121,6 +121,30 @@ TEST_CASE("a device with memory of its own, and captured work, generates what th
   CHECK(device.replays() > 0);
 }
 
+TEST_CASE("sequences of one prompt, of which one reads it and the others copy its keys, are what each is alone") {
+  ThreadPool pool(2);
+  // Longer than one run takes in, so that copies are cut, too.
+  std::vector<int32_t> shared(300), other = {3, 5, 7};
+  for (size_t i = 0; i < shared.size(); ++i) shared[i] = static_cast<int32_t>(3 + i % 60);
+  std::vector<Prompt> prompts;
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    prompts.push_back({seed == 2 ? other : shared,
+                       {.max_new_tokens = 6 + 3 * static_cast<int64_t>(seed), .temperature = 1, .seed = seed}});
+  std::vector<int64_t> lengths;
+  for (const Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
+  const auto answer = [&](int64_t at_once) {
+    Generator generator({.model = kModels / "qwen3", .sizes = generation_sizes(lengths, at_once)}, pool);
+    std::vector<std::pair<std::vector<int32_t>, std::vector<double>>> result;
+    for (const Generated& one : generator.generate(prompts, {.logprobs = true}))
+      result.emplace_back(one.ids, one.logprobs);
+    return result;
+  };
+  const auto alone = answer(1);
+  CHECK(answer(6) == alone);
+  CHECK(answer(4) == alone);
+  CHECK(alone[0].first != alone[1].first);
+}
+
 TEST_CASE("whatever memory it may take, a generator answers the same, reading weights from the model's files") {
   const TemporaryFolder folder;
   const std::filesystem::path& model = folder.path();
