@@ -71,7 +71,7 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
       {{"memory.generation_sequences", "1"}}, {{"memory.generation_sequences", "3"}},
       {{"gradient_checkpointing", "true"}},   {{"activation_offloading", "disk"}},
       {{"parameter_offload", "host"}},        {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}};
-  for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora"}) {
+  for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora", "online_dpo_cut_lora"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     const Change evaluated = {"val_set_size", "3"};
@@ -91,7 +91,7 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
 }
 
 TEST_CASE("online training that stops in the middle of a round goes on to the same bits") {
-  for (const char* name : {"dapo_twice_lora", "grpo_full", "slices_thrice_lora"}) {
+  for (const char* name : {"dapo_twice_lora", "grpo_full", "slices_thrice_lora", "online_dpo_full"}) {
     for (const char* step : {"1", "2", "3"}) {
       CAPTURE(name);
       CAPTURE(step);

@@ -225,8 +225,8 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
 
 TEST_CASE("no advice would train something else") {
   CHECK(error_of("rl: ppo\n") ==
-        "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo, kto, grpo, gdpo or rloo, got 'ppo'; PPO is not yet "
-        "supported");
+        "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo, kto, grpo, gdpo, rloo or online_dpo, got 'ppo'; "
+        "PPO is not yet supported");
   for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "plugins: [x]",
                            "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
     CAPTURE(std::string(line));

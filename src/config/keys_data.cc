@@ -67,7 +67,7 @@ KeySection length_section() {
           .least(2)
           .most(1 << 24),
       key<&Spelled::max_length>("max_length", "TRL's: longer rows are cut, rows left without targets dropped")
-          .alias({"max_seq_length"})
+          .alias({"max_seq_length", "trl.max_length"})
           .least(2)
           .most(1 << 24),
       key<&Spelled::excess_length_strategy>("excess_length_strategy", "what becomes of rows over sequence_len"),

@@ -10,15 +10,17 @@ using Online = SpelledOnline;
 KeySection generation_section() {
   KeySection section{"Generated completions", {}};
   section.keys = {
-      key<&Spelled::max_completion_length>("max_completion_length", "a limit of completions; of generated ones 512")
-          .alias(
-              {"trl.max_completion_length", "generation_kwargs.max_new_tokens", "trl.generation_kwargs.max_new_tokens"})
+      key<&Spelled::max_completion_length>("max_completion_length",
+                                           "a limit of completions; of generated ones 512, of online_dpo 64")
+          .alias({"trl.max_completion_length", "max_new_tokens", "trl.max_new_tokens",
+                  "generation_kwargs.max_new_tokens", "trl.generation_kwargs.max_new_tokens"})
           .least(1),
       key<&Spelled::online, &Online::min_new_tokens>("generation_kwargs.min_new_tokens",
                                                      "tokens before which no completion ends")
           .alias({"trl.generation_kwargs.min_new_tokens"})
           .least(0),
-      key<&Spelled::online, &Online::temperature>("temperature", "of drawing tokens, and of their log-probabilities")
+      key<&Spelled::online, &Online::temperature>(
+          "temperature", "of drawing tokens, and of their log-probabilities; left out: 1, of online_dpo 0.9")
           .alias({"trl.temperature", "generation_kwargs.temperature", "trl.generation_kwargs.temperature"})
           .above(0),
       key<&Spelled::online, &Online::top_k>("top_k", "tokens that are drawn from: the likeliest; 0: all")
@@ -71,6 +73,10 @@ KeySection loss_section() {
           .alias({"trl.reward_clip_range"}),
       key<&Spelled::online, &Online::normalize_advantages>("normalize_advantages", "of rloo, over the round")
           .alias({"trl.normalize_advantages"}),
+      key<&Spelled::online, &Online::missing_eos_penalty>("missing_eos_penalty",
+                                                          "what a completion of online_dpo loses that did not end")
+          .alias({"trl.missing_eos_penalty"})
+          .above(0),
       key<&Spelled::online, &Online::epsilon>("epsilon", "how far a ratio may go down from 1")
           .alias({"trl.epsilon"})
           .least(0),

@@ -18,10 +18,12 @@ struct ReferenceSync {
   int64_t sync_steps = 512;
 };
 
-enum class OnlineKind { kGrpo, kRloo };
+enum class OnlineKind { kGrpo, kRloo, kOnlineDpo };
 
 // loss_type of GRPO.
 enum class PolicyLoss { kDapo, kGrpo, kBnpo, kDrGrpo, kCispo, kSapo, kLuspo, kVespo };
+// loss_type of Online DPO.
+enum class OnlinePairLoss { kSigmoid, kIpo };
 // What a ratio of probabilities is of.
 enum class RatioLevel { kToken, kSequence };
 using RewardScale = rewards::ScaleRewards;
@@ -35,8 +37,8 @@ struct CompletionSettings {
   int64_t top_k = 0;  // 0: all
 };
 
-// The weight of the entropy moves by `delta` a step: up while the entropy is at most `target`, else down. It counts only
-// in steps after one whose entropy was at most that.
+// The weight of the entropy moves by `delta` a step: up while the entropy is at most `target`, else down. It counts
+// only in steps after one whose entropy was at most that.
 struct AdaptiveEntropy {
   double delta = 0.005, target = 0.2, least = 0, most = 1;
 };
@@ -70,6 +72,11 @@ struct OnlineSettings {
 
   RewardScale scale_rewards = RewardScale::kGroup;
   RewardAggregation aggregation = RewardAggregation::kSumThenNormalize;
+  // Of Online DPO.
+  OnlinePairLoss pair_loss = OnlinePairLoss::kSigmoid;
+  double missing_eos_penalty = 0;     // what the score of a completion loses that did not end
+  std::optional<int64_t> max_length;  // tokens of a sequence that is trained on: prompts lose their beginnings
+
   // Of RLOO.
   std::optional<std::pair<double, double>> reward_clip_range;
   bool normalize_advantages = false;
@@ -79,11 +86,16 @@ struct OnlineSettings {
   std::optional<int64_t> context;
   std::optional<int64_t> sequences_at_once;  // memory.generation_sequences; none: as many as fit
 
+  // A row of a micro-batch is a completion, or the two of a prompt.
+  [[nodiscard]] int64_t completions_per_row() const { return kind == OnlineKind::kOnlineDpo ? 2 : 1; }
   // Completions of a round.
-  [[nodiscard]] int64_t round_size(int64_t micro_batch_size) const { return steps_per_generation * micro_batch_size; }
+  [[nodiscard]] int64_t round_size(int64_t micro_batch_size) const {
+    return steps_per_generation * micro_batch_size * completions_per_row();
+  }
 };
 
 // As keys name it.
 [[nodiscard]] std::string_view name_of(PolicyLoss loss);
+[[nodiscard]] std::string_view name_of(OnlinePairLoss loss);
 
 }  // namespace spillway::config

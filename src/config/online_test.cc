@@ -78,6 +78,24 @@ TEST_CASE("a round is whole groups and whole micro-batches") {
   }
 }
 
+TEST_CASE("online DPO has TRL's defaults, and takes no keys of rounds") {
+  const OnlineSettings pairs = online("micro_batch_size: 3\n", "rl: online_dpo\n");
+  CHECK(pairs.kind == OnlineKind::kOnlineDpo);
+  CHECK(pairs.completions.max_tokens == 64);
+  CHECK(pairs.completions.temperature == 0.9);
+  CHECK(pairs.beta == 0.1);
+  CHECK(pairs.max_length == 512);
+  CHECK(pairs.pair_loss == OnlinePairLoss::kSigmoid);
+  CHECK(pairs.num_generations == 2);
+  CHECK(pairs.round_size(3) == 6);
+  CHECK(online("loss_type: ipo\ntrl: {max_new_tokens: 9, max_length: 16}\n", "rl: online_dpo\n").max_length == 16);
+  CHECK(error("max_length: 64\n", "rl: online_dpo\n").find("expected more tokens than max_new_tokens, 64") !=
+        std::string::npos);
+  CHECK(error("loss_type: dapo\n", "rl: online_dpo\n").find("expected sigmoid or ipo, got 'dapo'") !=
+        std::string::npos);
+  CHECK(error("beta: 0\n", "rl: online_dpo\n").find("expected a number above 0") != std::string::npos);
+}
+
 TEST_CASE("online training without reward functions, and kinds that are to come, are refused") {
   const auto message = [](const std::string& text, const std::string& rl) {
     try {
@@ -89,7 +107,7 @@ TEST_CASE("online training without reward functions, and kinds that are to come,
   };
   CHECK(message("micro_batch_size: 8\n", "rl: grpo\n").find("expected reward functions, got none") !=
         std::string::npos);
-  for (const char* name : {"ppo", "online_dpo", "xpo", "nash_md"}) {
+  for (const char* name : {"ppo", "xpo", "nash_md"}) {
     CAPTURE(name);
     CHECK(message("", std::string("rl: ") + name + "\n").find("not yet supported") != std::string::npos);
   }

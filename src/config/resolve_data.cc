@@ -206,6 +206,7 @@ data::Objective objective_of(const Spelled& keys) {
     case Rl::kGrpo:
     case Rl::kGdpo:
     case Rl::kRloo:
+    case Rl::kOnlineDpo:
       return data::Objective::kPrompts;
     default:
       return data::Objective::kPairs;

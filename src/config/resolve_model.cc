@@ -99,13 +99,15 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
   }
   AdapterSettings adapter{.r = keys.lora_r,
                           .alpha = keys.lora_alpha,
-                          .dropout = has_preferences(keys) && keys.disable_dropout ? 0 : keys.lora_dropout,
+                          .dropout = disables_dropout(keys) ? 0 : keys.lora_dropout,
                           .rslora = keys.peft_use_rslora,
                           .target_modules = keys.lora_target_modules,
                           .target_linear = keys.lora_target_linear,
                           .loraplus_lr_ratio = keys.loraplus_lr_ratio,
                           .modules_to_save = keys.lora_modules_to_save,
                           .model_dir = keys.lora_model_dir};
+  if (disables_dropout(keys) && keys.lora_dropout > 0)
+    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL, where disable_dropout is not false");
   r.ignore("loraplus_lr_embedding", "no adapter is on an embedding");
   resolve_fresh_adapter(r, adapter);
   if (adapter.target_modules.names == std::vector<std::string>{"all-linear"}) {

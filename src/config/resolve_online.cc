@@ -10,18 +10,22 @@
 namespace spillway::config {
 namespace {
 
+template <typename Loss>
 struct LossName {
   std::string_view name;
-  PolicyLoss loss;
+  Loss loss;
 };
-constexpr LossName kLosses[] = {{"dapo", PolicyLoss::kDapo},   {"grpo", PolicyLoss::kGrpo},
-                                {"bnpo", PolicyLoss::kBnpo},   {"dr_grpo", PolicyLoss::kDrGrpo},
-                                {"cispo", PolicyLoss::kCispo}, {"sapo", PolicyLoss::kSapo},
-                                {"luspo", PolicyLoss::kLuspo}, {"vespo", PolicyLoss::kVespo}};
+constexpr LossName<PolicyLoss> kLosses[] = {{"dapo", PolicyLoss::kDapo},   {"grpo", PolicyLoss::kGrpo},
+                                            {"bnpo", PolicyLoss::kBnpo},   {"dr_grpo", PolicyLoss::kDrGrpo},
+                                            {"cispo", PolicyLoss::kCispo}, {"sapo", PolicyLoss::kSapo},
+                                            {"luspo", PolicyLoss::kLuspo}, {"vespo", PolicyLoss::kVespo}};
 
-// Keys that GRPO reads and RLOO does not, and the other way round.
-constexpr std::string_view kGrpoKeys[] = {"dpo_loss_type",
-                                          "delta",
+constexpr int64_t kPairLength = 512;  // TRL's max_length of Online DPO
+constexpr LossName<OnlinePairLoss> kPairLosses[] = {{"sigmoid", OnlinePairLoss::kSigmoid},
+                                                    {"ipo", OnlinePairLoss::kIpo}};
+
+// Keys that only GRPO reads, and so on.
+constexpr std::string_view kGrpoKeys[] = {"delta",
                                           "importance_sampling_level",
                                           "scale_rewards",
                                           "multi_objective_aggregation",
@@ -35,17 +39,24 @@ constexpr std::string_view kGrpoKeys[] = {"dpo_loss_type",
                                           "entropy_coef_max",
                                           "entropy_target"};
 constexpr std::string_view kRlooKeys[] = {"reward_clip_range", "normalize_advantages"};
+constexpr std::string_view kPairKeys[] = {"missing_eos_penalty"};
+// Of ratios and of rounds, which Online DPO does not have.
+constexpr std::string_view kRoundKeys[] = {"num_generations", "steps_per_generation",       "generation_batch_size",
+                                           "num_iterations",  "mask_truncated_completions", "epsilon",
+                                           "epsilon_high"};
 
-PolicyLoss loss_of(const Resolution& r) {
+// The first is the default.
+template <typename Loss, size_t kCount>
+Loss loss_of(const Resolution& r, const LossName<Loss> (&losses)[kCount]) {
   const std::vector<std::string>& said = r.keys.dpo_loss_type;
-  if (!r.given("dpo_loss_type") || said.empty()) return PolicyLoss::kDapo;
+  if (!r.given("dpo_loss_type") || said.empty()) return losses[0].loss;
   std::vector<std::string_view> names;
-  for (const LossName& one : kLosses) names.push_back(one.name);
+  for (const LossName<Loss>& one : losses) names.push_back(one.name);
   if (said.size() > 1)
     throw input_error(r.where("dpo_loss_type"), "expected one loss, got {}; only dpo adds several up", said.size());
-  const auto* const found = std::find_if(std::begin(kLosses), std::end(kLosses),
-                                         [&](const LossName& one) { return one.name == said.front(); });
-  if (found != std::end(kLosses)) return found->loss;
+  const auto* const found = std::find_if(std::begin(losses), std::end(losses),
+                                         [&](const LossName<Loss>& one) { return one.name == said.front(); });
+  if (found != std::end(losses)) return found->loss;
   const std::string_view nearest = nearest_name(said.front(), names);
   throw input_error(r.where("dpo_loss_type"), "expected {}, got {}; {}", joined_names(names), quote(said.front()),
                     nearest.empty() ? "write one of them" : fmt::format("did you mean {}?", nearest));
@@ -55,6 +66,10 @@ PolicyLoss loss_of(const Resolution& r) {
 void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSettings& online) {
   const SpelledOnline& keys = r.keys.online;
   const int64_t micro = batches.micro_batch_size;
+  if (online.kind == OnlineKind::kOnlineDpo) {
+    online.num_generations = 2;
+    return;
+  }
   online.num_generations = keys.num_generations.value_or(online.kind == OnlineKind::kRloo ? 2 : 8);
   if (online.num_generations < 2)
     throw input_error(
@@ -80,7 +95,7 @@ void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSett
 
 void resolve_loss(const Resolution& r, OnlineSettings& online) {
   const SpelledOnline& keys = r.keys.online;
-  online.loss = loss_of(r);
+  if (online.kind == OnlineKind::kGrpo) online.loss = loss_of(r, kLosses);
   online.level = keys.importance_sampling_level;
   online.epsilon = keys.epsilon;
   online.epsilon_high = keys.epsilon_high.value_or(keys.epsilon);
@@ -106,6 +121,18 @@ void resolve_loss(const Resolution& r, OnlineSettings& online) {
     r.note("loss_type: luspo is meant for importance_sampling_level: sequence");
 }
 
+// What Online DPO has of its own.
+void resolve_pairs(const Resolution& r, const data::RowOptions& rows, OnlineSettings& online) {
+  online.pair_loss = loss_of(r, kPairLosses);
+  online.missing_eos_penalty = r.keys.online.missing_eos_penalty;
+  online.max_length = r.given("sequence_len") || r.given("max_length") ? rows.sequence_len : kPairLength;
+  if (*online.max_length <= online.completions.max_tokens)
+    throw input_error(r.where("max_length"),
+                      "expected more tokens than max_new_tokens, {}, so that something of a prompt is left, got {}; "
+                      "raise it",
+                      online.completions.max_tokens, *online.max_length);
+}
+
 void resolve_rewards(const Resolution& r, OnlineSettings& online) {
   const SpelledOnline& keys = r.keys.online;
   online.scale_rewards = keys.scale_rewards;
@@ -122,8 +149,15 @@ void resolve_rewards(const Resolution& r, OnlineSettings& online) {
   online.reward_clip_range = {range[0], range[1]};
 }
 
+double usual_beta(OnlineKind kind) {
+  if (kind == OnlineKind::kGrpo) return 0;
+  return kind == OnlineKind::kRloo ? 0.05 : 0.1;
+}
+
 void resolve_reference(const Resolution& r, OnlineSettings& online) {
-  online.beta = r.keys.rl_beta.value_or(online.kind == OnlineKind::kRloo ? 0.05 : 0);
+  online.beta = r.keys.rl_beta.value_or(usual_beta(online.kind));
+  if (online.beta == 0 && online.kind == OnlineKind::kOnlineDpo)
+    throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
   online.use_bias_correction_kl = r.keys.online.use_bias_correction_kl;
   if (online.beta == 0 && r.keys.sync_ref_model)
     throw input_error(
@@ -140,17 +174,49 @@ std::optional<int64_t> sequences_at_once(const Resolution& r) {
   return number;
 }
 
+OnlineKind kind_of(Rl rl) {
+  if (rl == Rl::kRloo) return OnlineKind::kRloo;
+  return rl == Rl::kOnlineDpo ? OnlineKind::kOnlineDpo : OnlineKind::kGrpo;
+}
+
+CompletionSettings resolve_completions(const Resolution& r, OnlineKind kind) {
+  const Spelled& keys = r.keys;
+  const bool is_pairs = kind == OnlineKind::kOnlineDpo;
+  CompletionSettings completions{.max_tokens = keys.max_completion_length.value_or(is_pairs ? 64 : 512),
+                                 .min_tokens = keys.online.min_new_tokens,
+                                 .temperature = keys.online.temperature.value_or(is_pairs ? 0.9 : 1),
+                                 .top_p = keys.online.top_p,
+                                 .min_p = keys.online.min_p,
+                                 .repetition_penalty = keys.online.repetition_penalty,
+                                 .top_k = keys.online.top_k};
+  if (completions.min_tokens > completions.max_tokens)
+    throw input_error(r.where("generation_kwargs.min_new_tokens"),
+                      "expected at most max_completion_length, {}, got {}; lower it", completions.max_tokens,
+                      completions.min_tokens);
+  return completions;
+}
+
+template <typename Loss, size_t kCount>
+std::string_view name_in(const LossName<Loss> (&losses)[kCount], Loss loss) {
+  return std::find_if(std::begin(losses), std::end(losses), [&](const auto& one) { return one.loss == loss; })->name;
+}
+
 template <typename Keys>
 void ignore_keys(const Resolution& r, const Keys& keys, std::string_view why) {
   for (const std::string_view key : keys) r.ignore(key, why);
 }
 
+void ignore_others_keys(const Resolution& r, OnlineKind kind) {
+  if (kind != OnlineKind::kGrpo) ignore_keys(r, kGrpoKeys, "it belongs to grpo");
+  if (kind != OnlineKind::kRloo) ignore_keys(r, kRlooKeys, "it belongs to rloo");
+  if (kind != OnlineKind::kOnlineDpo) return ignore_keys(r, kPairKeys, "it belongs to online_dpo");
+  ignore_keys(r, kRoundKeys, "online_dpo trains once on two completions of each prompt");
+}
+
 }  // namespace
 
-std::string_view name_of(PolicyLoss loss) {
-  return std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) { return one.loss == loss; })
-      ->name;
-}
+std::string_view name_of(PolicyLoss loss) { return name_in(kLosses, loss); }
+std::string_view name_of(OnlinePairLoss loss) { return name_in(kPairLosses, loss); }
 
 std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                              const data::RowOptions& rows) {
@@ -164,29 +230,24 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSet
     }
     return {};
   }
-  OnlineSettings online{.kind = keys.rl == Rl::kRloo ? OnlineKind::kRloo : OnlineKind::kGrpo,
+  const OnlineKind kind = kind_of(keys.rl);
+  OnlineSettings online{.kind = kind,
                         .name = std::string(print_value(keys.rl)),
-                        .completions = {.max_tokens = keys.max_completion_length.value_or(512),
-                                        .min_tokens = keys.online.min_new_tokens,
-                                        .temperature = keys.online.temperature,
-                                        .top_p = keys.online.top_p,
-                                        .min_p = keys.online.min_p,
-                                        .repetition_penalty = keys.online.repetition_penalty,
-                                        .top_k = keys.online.top_k},
-                        .num_iterations = keys.online.num_iterations,
+                        .completions = resolve_completions(r, kind),
+                        .num_iterations = kind == OnlineKind::kOnlineDpo ? 1 : keys.online.num_iterations,
                         .log_completions = keys.online.log_completions,
                         .sequences_at_once = sequences_at_once(r)};
-  if (online.completions.min_tokens > online.completions.max_tokens)
-    throw input_error(r.where("generation_kwargs.min_new_tokens"),
-                      "expected at most max_completion_length, {}, got {}; lower it", online.completions.max_tokens,
-                      online.completions.min_tokens);
   resolve_round(r, batches, online);
   resolve_loss(r, online);
   resolve_rewards(r, online);
   resolve_reference(r, online);
-  if (r.given("sequence_len") || r.given("max_length")) online.context = rows.sequence_len;
-  if (online.kind == OnlineKind::kRloo) ignore_keys(r, kGrpoKeys, "rloo does not read it");
-  if (online.kind == OnlineKind::kGrpo) ignore_keys(r, kRlooKeys, "it belongs to rloo");
+  if (kind == OnlineKind::kOnlineDpo) {
+    resolve_pairs(r, rows, online);
+  } else if (r.given("sequence_len") || r.given("max_length")) {
+    online.context = rows.sequence_len;
+  }
+  if (kind == OnlineKind::kRloo) r.ignore("dpo_loss_type", "rloo has one loss");
+  ignore_others_keys(r, kind);
   return online;
 }
 

@@ -196,7 +196,8 @@ void check_mismatched(const Resolution& r) {
 
 void ignore_all(const Resolution& r, std::string_view why) {
   for (const KeyUse& use : key_uses()) {
-    const bool is_read = use.key == "dpo_loss_type" || (use.is_of_online && is_online(r.keys));
+    const bool is_read = use.key == "dpo_loss_type" || (use.is_of_online && is_online(r.keys)) ||
+                         (use.key == "disable_dropout" && r.keys.rl == Rl::kOnlineDpo);
     if (!is_read) r.ignore(use.key, why);
   }
 }
@@ -281,8 +282,6 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   }
   check_losses(r, settings);
   if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);
-  if (keys.disable_dropout && keys.lora_dropout > 0 && keys.adapter != Adapter::kNone)
-    r.ignore("lora_dropout", "preferences are trained without dropout, as in TRL, where disable_dropout is not false");
   return settings;
 }
 

@@ -20,7 +20,7 @@ namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
 enum class WeightType { kAuto, kF32, kBf16 };
-enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo };
+enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class LayerOffloading { kOff, kHost, kDisk };
@@ -76,7 +76,8 @@ struct SpelledOnline {
   std::optional<int64_t> num_generations, generation_batch_size, steps_per_generation;
   int64_t num_iterations = 1;
   int64_t top_k = 0, min_new_tokens = 0;
-  double temperature = 1, top_p = 1, min_p = 0, repetition_penalty = 1;
+  std::optional<double> temperature;
+  double top_p = 1, min_p = 0, repetition_penalty = 1;
   double epsilon = 0.2;
   std::optional<double> epsilon_high, delta, off_policy_mask_threshold;
   RatioLevel importance_sampling_level = RatioLevel::kToken;
@@ -84,12 +85,12 @@ struct SpelledOnline {
   std::optional<RewardAggregation> multi_objective_aggregation;
   bool mask_truncated_completions = false, use_bias_correction_kl = true, normalize_advantages = false;
   double top_entropy_quantile = 1;
-  double entropy_coef = 0, entropy_coef_delta = 0.005, entropy_target = 0.2, entropy_coef_min = 0,
-         entropy_coef_max = 1;
+  double entropy_coef = 0, entropy_coef_delta = 0.005, entropy_target = 0.2, entropy_coef_min = 0, entropy_coef_max = 1;
   bool use_adaptive_entropy = false;
   double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
   std::vector<double> reward_clip_range;
+  double missing_eos_penalty = 0;
   bool log_completions = false;
 };
 
@@ -242,11 +243,15 @@ struct Spelled {
 }
 // Whether the run makes the completions that it is trained on.
 [[nodiscard]] inline bool is_online(const Spelled& keys) {
-  return keys.rl == Rl::kGrpo || keys.rl == Rl::kGdpo || keys.rl == Rl::kRloo;
+  return keys.rl == Rl::kGrpo || keys.rl == Rl::kGdpo || keys.rl == Rl::kRloo || keys.rl == Rl::kOnlineDpo;
 }
 // Whether the config trains by preferences: `rl` or a reward model.
 [[nodiscard]] inline bool has_preferences(const Spelled& keys) {
   return (keys.rl != Rl::kNone && !is_online(keys)) || keys.reward_model || keys.process_reward_model;
+}
+// Whether lora_dropout is not used, as TRL's trainers of pairs and of reward models have it.
+[[nodiscard]] inline bool disables_dropout(const Spelled& keys) {
+  return keys.disable_dropout && (has_preferences(keys) || keys.rl == Rl::kOnlineDpo);
 }
 
 }  // namespace spillway::config

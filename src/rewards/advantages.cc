@@ -168,6 +168,16 @@ Advantages advantages_of(const RewardTable& table, std::span<const double> weigh
   return {numbers_or_zero(result), share_without_spread(rewards, num_generations)};
 }
 
+Advantages advantages_of(const RewardTable& table, std::span<const double> weights, int64_t num_generations,
+                         const PairScores& options) {
+  std::vector<double> scores = weighted_sum(table, weights);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (std::isnan(scores[i])) scores[i] = 0;
+    if (options.is_truncated.at(i)) scores[i] -= options.missing_eos_penalty;
+  }
+  return {numbers_or_zero(scores), share_without_spread(scores, num_generations)};
+}
+
 std::vector<std::pair<std::string, double>> reward_metrics(const RewardTable& table, std::span<const double> weights,
                                                            std::span<const std::string> names) {
   std::vector<std::pair<std::string, double>> metrics;

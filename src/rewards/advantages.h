@@ -1,5 +1,6 @@
-// From the rewards of a round to what each completion is worth: the formulas of TRL 1.16's GRPO and RLOO trainers
-// (trl/trainer/grpo_trainer.py, rloo_trainer.py), computed in f64 from rewards as f32 has them. Pure; any thread.
+// From the rewards of a round to what each completion is worth: the formulas of TRL 1.16's GRPO, RLOO and Online DPO
+// trainers (trl/trainer/grpo_trainer.py, rloo_trainer.py, trl/experimental/online_dpo), computed in f64 from rewards as
+// f32 has them. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,12 @@ struct LeaveOneOutAdvantages {
   bool normalize = false;      // over the round
 };
 
+// Online DPO: no distance from anything; what no function applies to scores 0.
+struct PairScores {
+  double missing_eos_penalty = 0;  // that the completions lose that did not end
+  std::vector<bool> is_truncated;  // [completions]
+};
+
 struct Advantages {
   std::vector<float> values;  // f32[completions], 0 where nothing can be learned
   // The share of completions whose rewards had the same value all over what they are compared with.
@@ -67,6 +74,8 @@ struct Advantages {
                                        int64_t num_generations, const GroupedAdvantages& options);
 [[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
                                        int64_t num_generations, const LeaveOneOutAdvantages& options);
+[[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
+                                       int64_t num_generations, const PairScores& options);
 
 // TRL's metrics of a round's rewards: rewards/NAME/mean and rewards/NAME/std, reward and reward_std. What no
 // completion has a number for is NaN, and so is the deviation of less than two.

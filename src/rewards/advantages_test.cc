@@ -75,6 +75,19 @@ TEST_CASE("advantages are those that TRL's formulas give in torch") {
   }
 }
 
+TEST_CASE(
+    "pairs are scored by weighted sums, less the penalty of those that did not end, and no reward counts nothing") {
+  const auto nan = static_cast<float>(kNan);
+  const RewardTable table{4, 2, {1.0F, 0.5F, nan, nan, nan, 2.0F, -1.0F, 1.0F}};
+  const std::vector<double> weights = {1, 0.5};
+  const Advantages scores = advantages_of(
+      table, weights, 2, PairScores{.missing_eos_penalty = 0.25, .is_truncated = {false, true, false, false}});
+  CHECK(scores.values == std::vector<float>{1.25F, -0.25F, 1.0F, -0.5F});
+  CHECK(scores.frac_reward_zero_std == 0);
+  CHECK(advantages_of(table, std::vector<double>{0, 0}, 2, PairScores{.is_truncated = std::vector<bool>(4)})
+            .frac_reward_zero_std == 1);
+}
+
 TEST_CASE("the sums and metrics of a round's rewards are torch's") {
   for (const Json& round : golden_rounds()) {
     const RewardTable table = table_of_rows(round["rewards"]);

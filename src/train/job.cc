@@ -278,7 +278,8 @@ Job make_job(const config::Config& said, const Machine& machine) {
   job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
   const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
   if (config.online) take_prompts(job);
-  const int64_t sequences_per_row = data::sequences_of(config.data.rows.objective);
+  const int64_t sequences_per_row =
+      job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
   job.graph = {.model = model_options(config.model, config.batches, sequences_per_row, std::move(lora)),
                .optimizer = optimizer,
                .optimizer_options = optimizer_options(*optimizer, config.optimizer),

@@ -65,7 +65,8 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
 
 void add_online(RunSettings& settings, const config::OnlineSettings& online) {
   settings["rl"] = online.name;
-  settings["loss_type"] = config::name_of(online.loss);
+  const bool is_pairs = online.kind == config::OnlineKind::kOnlineDpo;
+  settings["loss_type"] = is_pairs ? config::name_of(online.pair_loss) : config::name_of(online.loss);
   settings["importance_sampling_level"] = config::print_value(online.level);
   settings["scale_rewards"] = config::print_value(online.scale_rewards);
   settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
@@ -88,6 +89,7 @@ void add_online(RunSettings& settings, const config::OnlineSettings& online) {
                                    {"rl_beta", online.beta},
                                    {"top_entropy_quantile", online.top_entropy_quantile},
                                    {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)},
+                                   {"missing_eos_penalty", online.missing_eos_penalty},
                                    {"entropy_coef", online.entropy_coef}})
     settings[key] = config::print_value(value);
 }

@@ -146,8 +146,7 @@ void Trainer::try_to_save() {
 }
 
 Observation Trainer::observe(std::span<const data::MicroBatch> streams, double loss) {
-  const Observation seen{
-      .loss = loss, .values = session_.observed(), .streams = streams, .rows = streams[0].rows};
+  const Observation seen{.loss = loss, .values = session_.observed(), .streams = streams, .rows = streams[0].rows};
   job_.graph.objective->observe(seen, sums_);
   return seen;
 }

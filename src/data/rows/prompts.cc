@@ -13,8 +13,12 @@ namespace {
 
 class PromptReader {
  public:
-  PromptReader(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
-      : config_(config), tokenizer_(tokenizer), renderer_(config, options, tokenizer) {}
+  PromptReader(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer,
+               bool adds_special_tokens)
+      : config_(config),
+        tokenizer_(tokenizer),
+        renderer_(config, options, tokenizer),
+        adds_special_tokens_(adds_special_tokens) {}
 
   [[nodiscard]] PromptRow read(Record record) const {
     const std::string& name = config_.field_prompt;
@@ -32,12 +36,13 @@ class PromptReader {
   [[nodiscard]] std::vector<int32_t> encode(const Record& record, const nlohmann::ordered_json& prompt) const {
     if (prompt.is_array())
       return tokenizer_.encode(renderer_.render(record, prompt, tools_of(record), true).text, false);
-    return tokenizer_.encode(given_text_of(record, prompt, config_.field_prompt), true);
+    return tokenizer_.encode(given_text_of(record, prompt, config_.field_prompt), adds_special_tokens_);
   }
 
   const DatasetConfig& config_;
   const text::Tokenizer& tokenizer_;
   ChatRenderer renderer_;
+  bool adds_special_tokens_;
 };
 
 }  // namespace
@@ -57,10 +62,10 @@ void check_prompt_type(const DatasetConfig& config) {
 }
 
 std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                    const text::Tokenizer& tokenizer) {
+                                    const text::Tokenizer& tokenizer, bool adds_special_tokens) {
   std::vector<PromptRow> rows;
   for (const DatasetConfig& config : configs) {
-    const PromptReader reader(config, options, tokenizer);
+    const PromptReader reader(config, options, tokenizer, adds_special_tokens);
     RecordReader records = open_dataset(config);
     for (Record record; records.next(record);) rows.push_back(reader.read(std::move(record)));
   }

@@ -22,10 +22,11 @@ struct PromptRow {
 // Throws InputError where `config.type` is one that makes other rows.
 void check_prompt_type(const DatasetConfig& config);
 
-// The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds;
-// messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. Throws InputError: for
-// files that are not there or not readable (with the line), records without a prompt, prompts without a token.
+// The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds, or
+// without; messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. Throws
+// InputError: for files that are not there or not readable (with the line), records without a prompt, prompts without a
+// token.
 [[nodiscard]] std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                                  const text::Tokenizer& tokenizer);
+                                                  const text::Tokenizer& tokenizer, bool adds_special_tokens = true);
 
 }  // namespace spillway::data

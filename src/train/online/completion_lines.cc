@@ -39,7 +39,8 @@ std::string completion_lines(const Job& job, std::span<const std::string> names,
   const Round& round = *record.round;
   std::vector<int64_t> places(round.order.size());
   for (size_t i = 0; i < round.order.size(); ++i)
-    places[static_cast<size_t>(round.order[i])] = static_cast<int64_t>(i) / job.config.batches.micro_batch_size;
+    places[static_cast<size_t>(round.order[i])] =
+        static_cast<int64_t>(i) / (job.config.batches.micro_batch_size * job.config.online->completions_per_row());
   std::string lines;
   for (size_t i = 0; i < round.completions.size(); ++i) {
     const Completion& one = round.completions[i];
@@ -59,6 +60,7 @@ std::string completion_lines(const Job& job, std::span<const std::string> names,
                  {"rewards", rewards_json(names, one)},
                  {"advantage", one.advantage},
                  {"extra", std::move(extra)}};
+    if (job.config.online->kind == config::OnlineKind::kOnlineDpo) json.erase("advantage");
     lines += json_text(json) + "\n";
   }
   return lines;

@@ -51,9 +51,14 @@ void load_rows(const config::Config& config, int64_t vocab_size, OnlineJob& job)
   data::RowOptions options = config.data.rows;
   options.vocabulary = vocab_size;
   options.now = local_now();
-  job.training = data::load_prompts(config.data.datasets, options, *job.tokenizer);
+  // As TRL's trainers.
+  const bool adds_special_tokens = config.online->kind != config::OnlineKind::kOnlineDpo;
+  const auto load = [&](const std::vector<data::DatasetConfig>& datasets) {
+    return data::load_prompts(datasets, options, *job.tokenizer, adds_special_tokens);
+  };
+  job.training = load(config.data.datasets);
   if (!config.data.test_datasets.empty()) {
-    job.validation = data::load_prompts(config.data.test_datasets, options, *job.tokenizer);
+    job.validation = load(config.data.test_datasets);
   } else if (config.data.val_set_size > 0) {
     const data::RowSplit split =
         data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.batches.seed);

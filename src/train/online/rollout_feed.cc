@@ -68,8 +68,11 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
       seen_tokens_(seen_tokens),
       entropy_(*job.config.online),
       streams_(1) {
-  streams_[0].reserve(job.config.batches.micro_batch_size * job.online->sequence_len);
-  if (state && state->contains("round")) round_ = round_from_json(state->at("round"));
+  streams_[0].reserve(completions_per_micro_batch() * job.online->sequence_len);
+  if (state && state->contains("round")) {
+    round_ = round_from_json(state->at("round"));
+    cut_prompts(round_->completions);
+  }
   if (state && state->contains("entropy")) entropy_.restore(state->at("entropy"));
 }
 
@@ -86,7 +89,7 @@ void RolloutFeed::begin(int64_t step) {
 StepTotals RolloutFeed::totals() const { return {.micro_batches = range_.last - range_.first}; }
 
 std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
-  const int64_t micro_batch = range_.first + index, size = job_.config.batches.micro_batch_size;
+  const int64_t micro_batch = range_.first + index, size = completions_per_micro_batch();
   if (const int64_t number = schedule_.round_of(micro_batch); round_->number != number) make_round(number);
   std::vector<const Completion*> rows;
   for (int64_t i = 0; i < size; ++i) {
@@ -97,8 +100,13 @@ std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
   return streams_;
 }
 
+int64_t RolloutFeed::completions_per_micro_batch() const {
+  return job_.config.batches.micro_batch_size * job_.config.online->completions_per_row();
+}
+
 TrainedCompletion RolloutFeed::trained(const Completion& one) const {
-  return {.prompt = job_.online->training[static_cast<size_t>(one.row)].ids,
+  const std::span<const int32_t> prompt = job_.online->training[static_cast<size_t>(one.row)].ids;
+  return {.prompt = prompt.last(std::min(prompt.size(), most_of_prompt_)),
           .ids = one.ids,
           .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
           .advantage = one.advantage,
@@ -122,6 +130,7 @@ void RolloutFeed::make_round(int64_t number) {
   SPILLWAY_CHECK(answer.completions.size() == prompts.size(), "{} completions of {} prompts", answer.completions.size(),
                  prompts.size());
   round_.reset();
+  cut_prompts(answer.completions);
   score(answer.completions);
   const rewards::Advantages advantages = advantages_of(answer.completions);
   for (size_t i = 0; i < answer.completions.size(); ++i) answer.completions[i].advantage = advantages.values[i];
@@ -136,11 +145,20 @@ void RolloutFeed::make_round(int64_t number) {
   tell(answer, advantages.frac_reward_zero_std);
 }
 
+// As much of each prompt as max_length leaves beside the longest completion of a round, as TRL cuts them.
+void RolloutFeed::cut_prompts(const std::vector<Completion>& completions) {
+  const std::optional<int64_t> most = job_.config.online->max_length;
+  if (!most) return;
+  size_t longest = 0;
+  for (const Completion& one : completions) longest = std::max(longest, one.ids.size());
+  most_of_prompt_ = static_cast<size_t>(*most) - longest;
+}
+
 // What the passes before training say of each token.
 void RolloutFeed::score(std::vector<Completion>& completions) {
   const std::vector<ScorePass> passes = job_.online->objective->passes();
   if (passes.empty()) return;
-  const auto size = static_cast<size_t>(job_.config.batches.micro_batch_size);
+  const auto size = static_cast<size_t>(completions_per_micro_batch());
   for (size_t first = 0; first < completions.size(); first += size) {
     std::vector<const Completion*> rows;
     for (size_t i = first; i < std::min(first + size, completions.size()); ++i) rows.push_back(&completions[i]);
@@ -149,8 +167,8 @@ void RolloutFeed::score(std::vector<Completion>& completions) {
     size_t begin = 0;
     for (size_t i = first; i < first + rows.size(); ++i) {
       Completion& one = completions[i];
-      const size_t prompt = job_.online->training[static_cast<size_t>(one.row)].ids.size();
-      const size_t tokens = static_cast<size_t>(trained(one).tokens());
+      const TrainedCompletion row = trained(one);
+      const size_t prompt = row.prompt.size(), tokens = static_cast<size_t>(row.tokens());
       for (size_t pass = 0; pass < passes.size(); ++pass)
         (passes[pass].is_reference ? one.ref_logps : one.old_logps) =
             at_predicting_positions(scores[pass], begin, prompt, tokens);
@@ -166,6 +184,11 @@ rewards::Advantages RolloutFeed::advantages_of(const std::vector<Completion>& co
     return rewards::advantages_of(
         table, weights(), online.num_generations,
         rewards::GroupedAdvantages{.scale = online.scale_rewards, .aggregation = online.aggregation});
+  if (online.kind == config::OnlineKind::kOnlineDpo) {
+    rewards::PairScores scores{.missing_eos_penalty = online.missing_eos_penalty};
+    for (const Completion& one : completions) scores.is_truncated.push_back(one.is_truncated);
+    return rewards::advantages_of(table, weights(), online.num_generations, scores);
+  }
   std::vector<double> kl;
   for (const Completion& one : completions) kl.push_back(distance_of(one));
   return rewards::advantages_of(table, weights(), online.num_generations,
@@ -194,6 +217,8 @@ void RolloutFeed::note_completions(const std::vector<Completion>& completions) {
   note("completions/mean_terminated_length", of_terminated.mean);
   note("completions/min_terminated_length", of_terminated.least);
   note("completions/max_terminated_length", of_terminated.most);
+  if (job_.config.online->kind == config::OnlineKind::kOnlineDpo)
+    note("val/contain_eos_token", static_cast<double>(terminated.size()) / static_cast<double>(all.size()), true);
 }
 
 void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {

@@ -51,6 +51,8 @@ class RolloutFeed final : public StepFeed {
   void tell(const RoundAnswer& answer, double frac_reward_zero_std);
   void warn_of_equal_rewards(double frac_reward_zero_std);
   void take_pending(MetricSums& sums);
+  [[nodiscard]] int64_t completions_per_micro_batch() const;
+  void cut_prompts(const std::vector<Completion>& completions);
   void note(std::string key, double value, bool is_share = false);
   void note_completions(const std::vector<Completion>& completions);
   [[nodiscard]] TrainedCompletion trained(const Completion& completion) const;
@@ -70,6 +72,7 @@ class RolloutFeed final : public StepFeed {
   std::vector<Metric> pending_;  // metrics since the last add_metrics()
   // Of prompts and completions: of all rounds, and of those since the last seen_tokens().
   int64_t seen_tokens_, new_tokens_ = 0;
+  size_t most_of_prompt_ = SIZE_MAX;  // tokens that are trained on, the last ones
   std::vector<data::MicroBatch> streams_;
   bool has_warned_ = false;
 };

@@ -33,6 +33,7 @@ RoundSchedule::RoundSchedule(const config::Config& config, int64_t prompts)
       accumulation_(config.batches.gradient_accumulation_steps),
       rounds_per_epoch_(prompts / (round_size_ / group_)),
       seed_(static_cast<uint64_t>(config.seed)),
+      is_paired_(config.online->completions_per_row() > 1),
       is_shuffled_(config.data.batches.order != data::RowOrder::kFile) {
   if (rounds_per_epoch_ == 0)
     throw input_error("datasets",
@@ -60,7 +61,10 @@ std::vector<int64_t> RoundSchedule::prompts_of(int64_t round) const {
 }
 
 std::vector<int64_t> RoundSchedule::training_order(int64_t round) const {
-  return permutation(round_size_, seed_, kCompletions, round);
+  if (!is_paired_) return permutation(round_size_, seed_, kCompletions, round);
+  std::vector<int64_t> order(static_cast<size_t>(round_size_));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
 }
 
 }  // namespace spillway::train

@@ -33,13 +33,13 @@ class RoundSchedule {
 
   // The prompt of each completion of a round, in the order of generation.
   [[nodiscard]] std::vector<int64_t> prompts_of(int64_t round) const;
-  // In which order the completions of a round are trained on.
+  // In which order the completions of a round are trained on: pairs stay together.
   [[nodiscard]] std::vector<int64_t> training_order(int64_t round) const;
 
  private:
   int64_t prompts_, group_, round_size_, slices_, iterations_, accumulation_, rounds_per_epoch_;
   uint64_t seed_;
-  bool is_shuffled_;
+  bool is_paired_, is_shuffled_;
 };
 
 }  // namespace spillway::train

@@ -62,9 +62,12 @@ class Grpo final : public OnlineObjective {
                    .tokens = in.column(kCompletionTokens),
                    .seq_offsets = in.sequence_offsets()});
     const ValueId total = loss.total(rewards_entropy() ? in.column(kEntropyCoef) : kNone);
-    std::vector<ValueId> observed = {sum(b, in, token.entropy), sum(b, in, loss.kl(), mask),
-                                     sum(b, in, loss.low_clipped(), mask), sum(b, in, loss.high_clipped(), mask),
-                                     sum(b, in, loss.acting()), sum(b, in, token.entropy, loss.acting())};
+    std::vector<ValueId> observed = {sum(b, in, token.entropy),
+                                     sum(b, in, loss.kl(), mask),
+                                     sum(b, in, loss.low_clipped(), mask),
+                                     sum(b, in, loss.high_clipped(), mask),
+                                     sum(b, in, loss.acting()),
+                                     sum(b, in, token.entropy, loss.acting())};
     if (loss.phi() != kNone) observed.push_back(loss.phi());
     return {pw::mul(b, total, scale), observed};
   }

@@ -5,19 +5,17 @@
 #include "base/error.h"
 #include "ops/sequence_sum/sequence_sum.h"
 #include "train/objectives/online/grpo.h"
+#include "train/objectives/online/online_dpo.h"
 #include "train/objectives/online/rloo.h"
 
 namespace spillway::train {
-namespace {
 
-// Puts numbers of the last sequence's completion where its tokens are predicted, and 0 at its other positions.
-void add_per_token(std::vector<float>& column, const TrainedCompletion& row, std::span<const float> numbers) {
+void OnlineObjective::add_per_token(std::vector<float>& column, const TrainedCompletion& row,
+                                    std::span<const float> numbers) {
   column.insert(column.end(), row.prompt.size() - 1, 0.0f);
   column.insert(column.end(), numbers.begin(), numbers.end());
   column.resize(column.size() + row.ids.size() - numbers.size() + 1, 0.0f);
 }
-
-}  // namespace
 
 std::vector<ScorePass> OnlineObjective::passes() const {
   std::vector<ScorePass> passes;
@@ -70,7 +68,7 @@ ActingEntropy OnlineObjective::acting_entropy(const Observation&) const { return
 
 ops::LogProb OnlineObjective::tokens(Builder& builder, const ObjectiveInputs& inputs) const {
   return ops::linear_log_prob(builder, inputs.model().hidden, inputs.model().head, inputs.column("labels"),
-                              settings_.completions.temperature);
+                              temperature());
 }
 
 ValueId OnlineObjective::sum(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token, ValueId weights) {
@@ -85,6 +83,7 @@ std::shared_ptr<const OnlineObjective> online_objective(const config::OnlineSett
   // No update comes between the generation of a round and its training, as TRL decides it.
   const bool is_on_policy = accumulation % (settings.steps_per_generation * settings.num_iterations) == 0;
   if (settings.kind == config::OnlineKind::kRloo) return rloo_objective(settings);
+  if (settings.kind == config::OnlineKind::kOnlineDpo) return online_dpo_objective(settings);
   return grpo_objective(settings, !is_on_policy);
 }
 

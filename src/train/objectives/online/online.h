@@ -1,7 +1,8 @@
 // What the objectives share that are trained on completions which the run itself generates: the completions of a round
 // in a stream, and what both losses look at. Formulas and names are TRL 1.16's (GRPOTrainer, RLOOTrainer).
 //
-// A row is a completion: one sequence, its prompt and it. What a token has is at the position that predicts it.
+// A row is a completion: one sequence, its prompt and it; of Online DPO two of them. What a token has is at the
+// position that predicts it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace spillway::train {
 struct TrainedCompletion {
   std::span<const int32_t> prompt, ids;
   bool is_masked = false;  // its tokens count for nothing: mask_truncated_completions
-  double advantage = 0;
+  double advantage = 0;    // of Online DPO the score
   std::span<const float> old_logps, ref_logps;
 
   [[nodiscard]] int64_t tokens() const { return is_masked ? 0 : std::ssize(ids); }
@@ -65,7 +66,11 @@ class OnlineObjective : public Objective {
 
  protected:
   [[nodiscard]] std::vector<LossColumn> shared_columns() const;
-  // The log-probability and the entropy of each token, at the temperature that it was drawn with.
+  // What logits are divided by in training: as they were where a token was drawn.
+  [[nodiscard]] virtual double temperature() const { return settings_.completions.temperature; }
+  // Puts numbers of the last sequence's completion where its tokens are predicted, and 0 at its other positions.
+  static void add_per_token(std::vector<float>& column, const TrainedCompletion& row, std::span<const float> numbers);
+  // The log-probability and the entropy of each token.
   [[nodiscard]] ops::LogProb tokens(Builder& builder, const ObjectiveInputs& inputs) const;
   // f32 [rows]: the sum over each completion of f32 [tokens].
   [[nodiscard]] static ValueId sum(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token,
