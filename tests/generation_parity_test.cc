@@ -2,7 +2,9 @@
 // longest continuations reach beyond every sliding window.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -89,4 +91,47 @@ TEST_CASE("greedy generation equals that of transformers, alone and beside other
       CHECK(together[i].logprobs == one.logprobs);
     }
   }
+}
+
+// Pearson's statistic over cells of at least five expected draws; the rest are one cell.
+TEST_CASE(
+    "drawn tokens pass a chi-square test against transformers' distribution, and follow it down to the likeliest") {
+  constexpr double kTemperature = 0.8;
+  constexpr int64_t kDraws = 2000;
+  const auto golden = json::parse(read_file(kGolden / "qwen3/golden.json", 1 << 20))["greedy"];
+  const auto logits = golden["first_logits"].get<std::vector<double>>();
+  const auto ids = golden["prompt"].get<std::vector<int32_t>>();
+  CachedModel model(kGolden / "qwen3");
+  const auto draws_at = [&](double temperature, int64_t count) {
+    std::vector<train::Prompt> prompts;
+    for (int64_t seed = 0; seed < count; ++seed)
+      prompts.push_back({ids, {.max_new_tokens = 1, .temperature = temperature, .seed = static_cast<uint64_t>(seed)}});
+    std::vector<double> counts(logits.size());
+    for (const train::Generated& one : model.generate(prompts)) ++counts[static_cast<size_t>(one.ids[0])];
+    return counts;
+  };
+  const std::vector<double> counts = draws_at(kTemperature, kDraws);
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit / kTemperature);
+  double statistic = 0, cells = 0, rare_expected = 0, rare_counts = 0;
+  const auto add_cell = [&](double expected, double count) {
+    statistic += (count - expected) * (count - expected) / expected;
+    ++cells;
+  };
+  for (size_t id = 0; id < logits.size(); ++id) {
+    const double expected = kDraws * std::exp(logits[id] / kTemperature) / total;
+    if (expected >= 5) {
+      add_cell(expected, counts[id]);
+    } else {
+      rare_expected += expected;
+      rare_counts += counts[id];
+    }
+  }
+  if (rare_expected > 0) add_cell(rare_expected, rare_counts);
+  REQUIRE(cells > 10);
+  const double freedom = cells - 1;
+  CHECK(statistic < freedom + 4 * std::sqrt(2 * freedom));
+
+  const auto likeliest = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  CHECK(draws_at(1e-4, 20)[likeliest] == 20);
 }

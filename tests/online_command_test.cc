@@ -1,6 +1,7 @@
 // Online training with the real program: what it leaves, and that a run in two parts leaves the same.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -89,4 +90,39 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
     CHECK(content(parts / "completions.jsonl") == content(whole / "completions.jsonl"));
     CHECK(content(parts / "adapter_model.safetensors") == content(whole / "adapter_model.safetensors"));
   }
+}
+
+TEST_CASE("a plan says what a round of completions takes, and what generation and training need of each tier") {
+  const TemporaryFolder folder;
+  json config = job("grpo", folder.path() / "out");
+  config["memory"] = {{"plan", "fixed"}};
+  write_file(folder.path() / "job.yml", config.dump());
+  const auto plan = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"plan", (folder.path() / "job.yml").string(), "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Finished run = run_spillway(args);
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return json::parse(run.out);
+  };
+  const json resident = plan({});
+  const json& generation = resident.at("generation");
+  CHECK(generation.at("tokens") == 4 * 6);
+  CHECK(generation.at("seconds") > 0);
+  CHECK(generation.at("sequences_at_once") == 4);
+  CHECK(generation.at("weights") == "resident");
+  CHECK(generation.at("bytes_streamed") == 0);
+  const json& device = resident.at("tiers").at("device");
+  const int64_t generating = device.at("by_phase").at("generation"), training = device.at("by_phase").at("training");
+  CHECK(generating >= generation.at("cache_bytes").get<int64_t>());
+  CHECK(device.at("peak_bytes") == std::max(generating, training));
+  run_train(config, folder.path() / "run.yml");
+  const json report = json::parse(content(folder.path() / "out/report.json"));
+  CHECK(report.at("tiers").at("device").at("planned_peak_bytes") == device.at("peak_bytes"));
+  CHECK(report.at("tiers").at("device").at("measured_peak_bytes") <= device.at("peak_bytes"));
+  CHECK(report.at("generation").at("bytes_streamed") == 0);
+
+  const json streamed = plan({"--parameter_offload", "host"}).at("generation");
+  CHECK(streamed.at("weights") == "streamed");
+  CHECK(streamed.at("bytes_streamed") > 0);
 }

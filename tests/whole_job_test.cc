@@ -80,6 +80,7 @@ class Workshop {
                    {"datasets", {{{"path", path("rows.jsonl")}, {"type", "completion"}, {"field", "text"}}}},
                    {"val_set_size", 4},
                    {"eval_steps", 2},
+                   {"eval_on_start", true},
                    {"sequence_len", 32},
                    {"sample_packing", way.recomputes},
                    {"micro_batch_size", 2},
@@ -114,7 +115,7 @@ class Workshop {
       CHECK(std::isfinite(loss));
       CHECK(line["eval_perplexity"].get<double>() == doctest::Approx(std::exp(loss)));
       CHECK((accuracy >= 0 && accuracy <= 1));
-      ++evaluations;
+      if (evaluations++ == 0) CHECK(line["step"] == 0);
     }
     CHECK(evaluations > 0);
     return losses;

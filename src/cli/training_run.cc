@@ -265,6 +265,7 @@ class TrainingRun {
     totals.tokens += r.answer->generated_tokens;
     totals.seconds += r.answer->generation_seconds;
     totals.reward_seconds += r.answer->reward_seconds;
+    totals.bytes_streamed = session_.generation_bytes_streamed();
     if (is_shown(r.step)) add_completions(r);
   }
 

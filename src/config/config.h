@@ -219,6 +219,7 @@ struct OutputSettings {
   std::string output_dir = "./model-out";
   int64_t logging_steps = 1;
   Interval save, evaluate;
+  bool evaluates_first = false;  // before the first step, too
   std::optional<int64_t> save_total_limit;
   bool auto_resume_from_checkpoints = false;
   std::string resume_from_checkpoint;  // a folder; empty: none

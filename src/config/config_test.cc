@@ -232,7 +232,7 @@ TEST_CASE("no advice would train something else") {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);
   }
-  for (const char* line : {"tensor_parallel_size: 2", "eval_on_start: true", "push_to_hub: true",
+  for (const char* line : {"tensor_parallel_size: 2", "eval_delay: 5", "push_to_hub: true",
                            "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);

@@ -65,6 +65,7 @@ KeySection output_section() {
       key<&Spelled::save_total_limit>("save_total_limit", "checkpoints that are kept").least(1),
       key<&Spelled::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
       key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
+      key<&Spelled::eval_on_start>("eval_on_start", "evaluate before the first step, too"),
       key<&Spelled::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
       key<&Spelled::sample_every_steps>("sample_every_steps",

@@ -111,6 +111,7 @@ OutputSettings resolve_output(const Resolution& r) {
                         .logging_steps = std::max<int64_t>(1, static_cast<int64_t>(keys.logging_steps)),
                         .save = interval_of(save),
                         .evaluate = interval_of(eval),
+                        .evaluates_first = keys.eval_on_start,
                         .save_total_limit = keys.save_total_limit,
                         .auto_resume_from_checkpoints = keys.auto_resume_from_checkpoints,
                         .resume_from_checkpoint = keys.resume_from_checkpoint,

@@ -11,12 +11,24 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const std::optional<int64_t>& budget) {
-  const TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
+// The peak is that of all programs that share the memory; the rest is of training.
+ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const PlanContext& context) {
+  const auto index = static_cast<size_t>(tier);
+  const TierPeak& peak = plan.peaks[index];
+  const std::optional<int64_t> budget = context.budget.of(tier);
+  int64_t most = peak.bytes;
+  std::string where = peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : "";
+  for (const PlanContext::Change& program : context.beside) {
+    if (program.bytes[index] <= most) continue;
+    most = program.bytes[index];
+    where = program.text;
+  }
   ordered_json json = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
-                       {"peak_bytes", peak.bytes},
+                       {"peak_bytes", most},
                        {"lower_bound_bytes", peak.lower_bound},
-                       {"peak_at", peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : ""}};
+                       {"peak_at", where}};
+  if (context.generation)
+    json["by_phase"] = {{"generation", context.generation->peak_bytes[index]}, {"training", peak.bytes}};
   const ClassBytes usage = usage_at(graph, plan.schedule, tier, peak.step);
   for (int c = 0; c < kMemoryClasses; ++c)
     json["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = usage[static_cast<size_t>(c)];
@@ -86,14 +98,27 @@ ordered_json frontier_json(const PlanContext& context) {
   return json;
 }
 
+ordered_json generation_json(const PlanContext::Generation& generation) {
+  return {
+      {"rounds", nullptr},
+      {"tokens", generation.tokens},
+      {"seconds", generation.seconds},
+      {"tokens_per_second", generation.seconds > 0 ? static_cast<double>(generation.tokens) / generation.seconds : 0},
+      {"sequences_at_once", generation.sequences_at_once},
+      {"cache_bytes", generation.cache_bytes},
+      {"weights", generation.is_streamed ? "streamed" : "resident"},
+      {"bytes_streamed", generation.bytes_streamed}};
+}
+
 ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
   ordered_json json = {{"fits", plan.fits}};
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
-    json["tiers"][std::string(name_of(tier))] = tier_json(graph, plan, tier, context.budget.of(tier));
+    json["tiers"][std::string(name_of(tier))] = tier_json(graph, plan, tier, context);
   }
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   if (context.reference) json["reference"] = reference_json(*context.reference);
+  if (context.generation) json["generation"] = generation_json(*context.generation);
   const double seconds = plan.simulation.step_seconds(context.accumulation);
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.accumulation) / seconds;

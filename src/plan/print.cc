@@ -301,6 +301,14 @@ std::string beside_text(const Plan& plan, const PlanContext& context) {
   return text;
 }
 
+std::string generation_text(const PlanContext::Generation& generation) {
+  return fmt::format("round    {} tokens in {} predicted: {} sequences at once, weights {}\n", generation.tokens,
+                     duration(generation.seconds), generation.sequences_at_once,
+                     generation.is_streamed
+                         ? fmt::format("streamed, {} in all", format_bytes(generation.bytes_streamed))
+                         : "resident");
+}
+
 }  // namespace
 
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
@@ -321,6 +329,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   }
   if (context.reference) text += reference_text(*context.reference);
   text += beside_text(plan, context);
+  if (context.generation) text += generation_text(*context.generation);
   if (context.process_bytes > 0)
     text +=
         fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));

@@ -33,6 +33,16 @@ struct PlanContext {
   std::optional<Reference> reference;
   // What other programs of the job need in the same memory, without a time.
   std::vector<Change> beside;
+  // Of a job that generates what it is trained on.
+  struct Generation {
+    int64_t sequences_at_once = 0, cache_bytes = 0;
+    bool is_streamed = false;  // weights come to the device for each token position
+    std::array<int64_t, kBudgetedTiers> peak_bytes{};
+    // Of a round, predicted.
+    int64_t tokens = 0, bytes_streamed = 0;
+    double seconds = 0;
+  };
+  std::optional<Generation> generation;
   std::vector<Change> nearest;  // settings that fit, where this does not; the best first
   std::optional<Change> least;  // where none does: what comes nearest, with all that it needs
 };

@@ -18,13 +18,24 @@ using nlohmann::ordered_json;
 
 constexpr size_t kMemoryPoints = 600, kLossPoints = 1000;
 
+// Of all programs that share the memory.
+int64_t planned_peak_bytes(const train::PlannedJob& planned, size_t tier) {
+  int64_t most = 0;
+  for (const train::JobProgram& program : train::programs_of(planned))
+    most = std::max(most, program.plan->peaks[tier].bytes);
+  return most;
+}
+
 ordered_json tiers_json(const train::PlannedJob& planned, const Executor* executor) {
   const Budget& budget = planned.context.budget;
   ordered_json tiers;
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     ordered_json& entry = tiers[std::string(name_of(tier))];
-    entry = {{"budget_bytes", budget.of(tier).value_or(0)}, {"planned_peak_bytes", planned.plan.peaks[i].bytes}};
+    entry = {{"budget_bytes", budget.of(tier).value_or(0)}, {"planned_peak_bytes", planned_peak_bytes(planned, i)}};
+    if (planned.context.generation)
+      entry["by_phase"] = {{"generation", planned.context.generation->peak_bytes[i]},
+                           {"training", planned.plan.peaks[i].bytes}};
     entry["measured_peak_bytes"] = executor ? ordered_json(executor->measured_peak_bytes(tier)) : ordered_json(nullptr);
     if (planned.plan.peaks[i].bytes == 0) continue;
     entry["peak_at"] = describe_step(planned.training.graph, planned.plan.schedule, planned.plan.peaks[i].step);
@@ -141,24 +152,10 @@ double flops_per_micro_step(const Graph& graph, const Program& program) {
   return sum;
 }
 
-// How completions are generated; null where none are.
-ordered_json generation_json(const train::PlannedJob& planned) {
-  if (!planned.generation || !planned.training.objective.objective->generates()) return nullptr;
-  const Graph& graph = planned.generation->graphs.decode.graph;
-  int64_t cache_bytes = 0;
-  for (const Operand& home : planned.generation->decode.program.homes)
-    if (graph.value(home.value).kind == ValueKind::kCache) cache_bytes += home.place.bytes;
-  const std::vector<Instruction>& instructions = planned.generation->decode.program.instructions;
-  const bool is_streamed = std::any_of(instructions.begin(), instructions.end(), [](const Instruction& instruction) {
-    return instruction.kind == Instruction::Kind::kCopy;
-  });
-  return {{"rounds", nullptr},
-          {"tokens", nullptr},
-          {"seconds", nullptr},
-          {"tokens_per_second", nullptr},
-          {"sequences_at_once", graph.tokens()},
-          {"cache_bytes", cache_bytes},
-          {"weights", is_streamed ? "streamed" : "resident"}};
+// The predicted numbers of a round, before a run; null where nothing is generated.
+ordered_json planned_generation_json(const train::PlannedJob& planned) {
+  if (!planned.context.generation) return nullptr;
+  return generation_json(*planned.context.generation);
 }
 
 // The parts that are equal before and after a run, but for what `executor` has measured.
@@ -191,7 +188,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   report["eval_loss"] = ordered_json::array();
   report["metrics"] = ordered_json::array();
   report["samples"] = ordered_json::array();
-  report["generation"] = generation_json(planned);
+  report["generation"] = planned_generation_json(planned);
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
   return report;
@@ -262,6 +259,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
     generation["seconds"] = made.seconds;
     generation["tokens_per_second"] = made.seconds > 0 ? static_cast<double>(made.tokens) / made.seconds : 0.0;
     generation["reward_seconds"] = made.reward_seconds;
+    generation["bytes_streamed"] = made.bytes_streamed;
   }
   return report;
 }

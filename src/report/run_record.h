@@ -49,6 +49,7 @@ struct SamplePoint {
 struct GenerationTotals {
   int64_t rounds = 0, tokens = 0;
   double seconds = 0, reward_seconds = 0;
+  int64_t bytes_streamed = 0;  // weights that came to the device for it
 };
 
 class RunRecord {

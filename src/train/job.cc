@@ -13,6 +13,7 @@
 #include "train/lora_options.h"
 #include "train/objectives/preference.h"
 #include "train/offload_policy.h"
+#include "train/online/round_forecast.h"
 #include "train/optimizer_options.h"
 #include "train/reference.h"
 #include "train/unfrozen.h"
@@ -362,6 +363,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(job, machine, budget, policy, result);
   if (job.online || !job.samples.empty()) plan_generation(job, machine, budget, policy, result);
   note_others(result);
+  if (job.online) result.context.generation = forecast_round(job, result);
   result.context.reference = reference_of(job, result);
   for (const JobProgram& program : programs_of(result)) {
     const std::vector<std::string> violations = verify(*program.graph);

@@ -196,6 +196,16 @@ std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts
   return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
 }
 
+int64_t TrainingSession::generation_bytes_streamed() const {
+  int64_t bytes = 0;
+  for (const std::optional<Executor>* executor : {&decode_, &prompt_}) {
+    if (!*executor) continue;
+    const LaneProfile& lanes = (*executor)->lanes();
+    bytes += std::max(lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes);
+  }
+  return bytes;
+}
+
 std::vector<Generated> TrainingSession::sample() {
   return generate(job_.samples.prompts, {.stop_ids = job_.samples.tokenizer->stop_ids(),
                                          .repetition_penalty = job_.model->text()->repetition_penalty});

@@ -261,6 +261,7 @@ TrainingOutcome Trainer::run() {
   seconds.clear();
   remove_old();  // what a process that was killed between a checkpoint and this has left
   outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
+  if (job_.config.output.evaluates_first && position_.step == 0 && !outcome.interrupted) evaluate();
   while (position_.step < length_.total_steps && !outcome.interrupted) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();

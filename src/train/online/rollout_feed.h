@@ -66,7 +66,7 @@ class RolloutFeed final : public StepFeed {
   RoundSchedule schedule_;
   EntropyControl entropy_;
   std::set<std::string, std::less<>> keys_;  // of metrics, which outlive what they are added to
-  int64_t step_ = 0;
+  int64_t step_ = -1;                        // that began last
   RoundSchedule::Range range_;
   std::optional<Round> round_;
   std::vector<Metric> pending_;  // metrics since the last add_metrics()
