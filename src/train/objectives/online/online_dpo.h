@@ -1,4 +1,5 @@
-// Online DPO: TRL 1.16's OnlineDPOTrainer (Guo et al., 2024, "Direct Language Model Alignment from Online AI Feedback").
+// Online DPO: TRL 1.16's OnlineDPOTrainer (Guo et al., 2024, "Direct Language Model Alignment from Online AI
+// Feedback").
 #pragma once
 
 #include "train/objectives/online/online.h"
