@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_doctor.h"
+#include "cli/cmd_eval.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
 #include "cli/cmd_merge.h"
@@ -33,6 +34,7 @@ constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
+    {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},

@@ -31,18 +31,6 @@ void set_scalar(const TensorView& view, T value) {
   *view.as<T>() = value;
 }
 
-// What a column's value has beyond the content gets its last element.
-void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to) {
-  SPILLWAY_CHECK(!content.empty() && std::ssize(content) <= to.bytes(), "{} bytes for {} of {}", content.size(),
-                 value.name, to.bytes());
-  auto* const bytes = to.as<std::byte>();
-  std::copy(content.begin(), content.end(), bytes);
-  if (value.type.follows_axis()) return;
-  const auto size = static_cast<std::ptrdiff_t>(size_of(to.dtype));
-  for (auto* next = bytes + content.size(); next < bytes + to.bytes(); next += size)
-    std::copy_n(next - size, size, next);
-}
-
 void fill(Executor& executor, const Graph& graph, const AppendedObjective& objective, std::span<const Batch> streams,
           float scale) {
   for (const auto& [column, stream, value] : objective.columns) {
@@ -75,6 +63,17 @@ void copy_results(const Executor& executor, size_t first, std::span<std::vector<
 }
 
 }  // namespace
+
+void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to) {
+  SPILLWAY_CHECK(!content.empty() && std::ssize(content) <= to.bytes(), "{} bytes for {} of {}", content.size(),
+                 value.name, to.bytes());
+  auto* const bytes = to.as<std::byte>();
+  std::copy(content.begin(), content.end(), bytes);
+  if (value.type.follows_axis()) return;
+  const auto size = static_cast<std::ptrdiff_t>(size_of(to.dtype));
+  for (auto* next = bytes + content.size(); next < bytes + to.bytes(); next += size)
+    std::copy_n(next - size, size, next);
+}
 
 std::span<const std::byte> Batch::content(std::string_view name) const {
   const auto* const found =

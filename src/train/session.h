@@ -35,6 +35,8 @@ struct Batch {
 };
 // Borrows the rows.
 [[nodiscard]] Batch batch_of(const data::MicroBatch& rows);
+// Writes a column's content to its value; what that has beyond it gets the last element.
+void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to);
 
 // Those of all streams of a micro-batch, without memory of its own. Borrows the rows.
 class BatchStreams {

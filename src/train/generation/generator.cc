@@ -5,19 +5,11 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "model/adapter.h"
-#include "model/weights.h"
 #include "plan/verify.h"
+#include "train/inference_model.h"
 
 namespace spillway::train {
 namespace {
-
-// What the first weight of the files, the embedding, says of all.
-DType stored_dtype(const ParameterTable& parameters, const SafetensorsFolder& folder) {
-  const auto first =
-      std::find_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
-  return folder.find(first->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
-}
 
 void check_room(int64_t needed, const Device& device) {
   const int64_t free = device.free_bytes();
@@ -56,20 +48,11 @@ void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFol
                       format_bytes(needed), format_bytes(*options.device_bytes));
 }
 
-Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
-    : pool_(pool), model_(read_model(options.model)) {
-  check_predicts_tokens(text_of(*model_, options.model.string()), options.model.string());
-  const ParameterTable stored = parameters_of(*model_);
-  const SafetensorsFolder base = open_model_weights(options.model, stored);
-  ModelOptions built{.dtype = stored_dtype(stored, base)};
-  std::optional<SafetensorsFolder> factors;
-  if (!options.adapter.empty()) {
-    built.lora = read_adapter_options(options.adapter);
-    model_ = fit_to_adapter(model_, *built.lora, options.adapter);
-    factors.emplace(open_adapter_weights(options.adapter, parameters_of(*model_, built), *built.lora));
-  }
-  graphs_ = build_generation_graphs(*model_, built, options.sizes);
-  make_plans(options, base, device);
+Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device) : pool_(pool) {
+  const InferenceModel inference = read_inference_model(options.model, options.adapter);
+  model_ = inference.model;
+  graphs_ = build_generation_graphs(*model_, inference.options, options.sizes);
+  make_plans(options, inference.base, device);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
   const std::array<const Program*, 2> programs = {&decode_plan_.program, &prompt_plan_.program};
   const std::vector<std::string> violations = verify_shared_homes(decode, *programs[0], prompt, *programs[1]);
@@ -78,9 +61,7 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
   memory_.emplace(programs, pool, TierOptions{.device = &device, .files = stored_.files, .in_files = stored_.places});
   decode_.emplace(decode, *programs[0], *memory_);
   prompt_.emplace(prompt, *programs[1], *memory_);
-  const ParameterTable& parameters = graphs_.decode.model.parameters;
-  load_base_weights(parameters, base, decode_->values());
-  if (factors) load_adapter_weights(parameters, *factors, decode_->values());
+  inference.load(graphs_.decode.model.parameters, decode_->values());
 }
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {

@@ -1,0 +1,276 @@
+#include "cli/cmd_eval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backend/device.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/config_arguments.h"
+#include "cli/eval/choices.h"
+#include "report/progress.h"
+#include "runtime/machine_cache.h"
+#include "train/scorer/token_scorer.h"
+#include "train/training_data.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model, adapter, config, choices, memory, device = "auto";
+  bool json = false, training = false, special = false;
+};
+
+// Enough to keep products busy.
+constexpr int64_t kBatchTokens = 2048;
+
+// An adapter may have brought tokens along.
+std::filesystem::path tokenizer_folder(const Options& options) {
+  const bool brings_one = !options.adapter.empty() &&
+                          std::filesystem::is_regular_file(std::filesystem::path(options.adapter) / "tokenizer.json");
+  return brings_one ? options.adapter : options.model;
+}
+
+// Keeps the scorer and what it runs on.
+class Scoring {
+ public:
+  Scoring(const Options& options, train::InferenceModel model, int64_t tokens, int64_t sequences, int64_t sequence_len)
+      : device_(open_device(options.device)), pool_(available_cpus()) {
+    train::TokenScorerOptions scoring{.tokens = tokens, .max_sequences = sequences, .sequence_len = sequence_len};
+    if (!options.memory.empty()) {
+      scoring.device_bytes = parse_bytes(options.memory, device_->free_bytes(), "--memory.device");
+      scoring.machine = this_machine({}, *device_);
+    }
+    scorer_.emplace(std::move(model), scoring, pool_, *device_);
+  }
+  [[nodiscard]] train::TokenScorer& scorer() { return *scorer_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  ThreadPool pool_;
+  std::optional<train::TokenScorer> scorer_;
+};
+
+// Texts of a data set.
+
+struct Totals {
+  int64_t rows = 0, tokens = 0, targets = 0;
+  double log_prob = 0, likeliest = 0, seconds = 0;
+};
+
+config::Config read_config(const Options& options) {
+  const ConfigArguments arguments{.path = options.config, .overrides = {{"base_model", options.model}}, .flags = {}};
+  config::Config config = load_config(arguments, config::ConfigUse::kTrain).config;
+  if (config.preference || config.online)
+    throw input_error(options.config, "expected a config of text, got one of {}; evaluation of preferences and "
+                      "rewards is part of `spillway train`",
+                      config.preference ? config.preference->name : config.online->name);
+  if (config.data.stream)
+    throw input_error(options.config, "expected rows that are read as a whole, got streaming; set streaming: false");
+  config.adapter.reset();  // what --adapter says counts
+  return config;
+}
+
+// The rows that validate, or where there are none, or the user asks for them, those that are trained on.
+Totals score_rows(const Options& options, const config::Config& config, Progress& progress) {
+  train::InferenceModel model = train::read_inference_model(options.model, options.adapter, &config);
+  train::check_data_files(config.data);
+  progress.say("reading the data");
+  const train::TrainingData data =
+      train::load_training_data(config.data, config.tokenizer, model.model->text()->vocab_size);
+  const bool trains = options.training || data.validation.empty();
+  if (trains && !options.training)
+    log_info("no rows for validation (val_set_size, test_datasets): these are the rows of training");
+  const data::RowTable& rows = trains ? data.training : data.validation;
+  data::BatchOptions batches = config.data.evaluation_batches;
+  batches.order = data::RowOrder::kFile;
+  const data::EpochPlan plan = plan_epoch(rows, batches, 0);
+  const int64_t tokens = batches.rows * batches.sequence_len;
+  Scoring scoring(options, std::move(model), tokens, std::max<int64_t>(1, tokens), batches.sequence_len);
+  Totals totals{.rows = rows.size()};
+  const double start = now_seconds();
+  data::MicroBatch batch;
+  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
+    batch.clear();
+    fill_micro_batch(batch, rows, plan.micro_batch(i));
+    const train::TokenScores& scores = scoring.scorer().score(batch);
+    for (const float one : scores.log_probs) totals.log_prob += one;
+    for (const float one : scores.are_likeliest) totals.likeliest += one;
+    totals.tokens += std::ssize(batch.ids);
+    totals.targets += batch.targets;
+    progress.count(fmt::format("of {} batches", plan.micro_batches()), i + 1, now_seconds());
+  }
+  totals.seconds = now_seconds() - start;
+  if (totals.targets == 0) throw input_error("datasets", "expected tokens to predict, got none; add rows");
+  return totals;
+}
+
+int eval_config(const Options& options) {
+  Progress progress({});
+  const Totals totals = score_rows(options, read_config(options), progress);
+  progress.clear();
+  const auto targets = static_cast<double>(totals.targets);
+  const double loss = -totals.log_prob / targets, accuracy = totals.likeliest / targets;
+  const double rate = static_cast<double>(totals.tokens) / std::max(1e-9, totals.seconds);
+  if (options.json) {
+    fmt::print("{}\n", json_text(Json{{"rows", totals.rows},
+                                      {"tokens", totals.tokens},
+                                      {"targets", totals.targets},
+                                      {"loss", loss},
+                                      {"perplexity", std::exp(loss)},
+                                      {"mean_token_accuracy", accuracy},
+                                      {"seconds", totals.seconds},
+                                      {"tokens_per_second", rate}},
+                                 2));
+  } else {
+    fmt::print("rows            {}\ntokens          {}, {} of them predicted\nloss            {:.6f}\n"
+               "perplexity      {:.4f}\ntoken accuracy  {:.2f} %\nspeed           {:.0f} tokens/s\n",
+               totals.rows, totals.tokens, totals.targets, loss, std::exp(loss), 100 * accuracy, rate);
+  }
+  return kDone;
+}
+
+// Choices.
+
+// Scores texts in their order, as many at once as there is room for.
+class TextScorer {
+ public:
+  TextScorer(train::TokenScorer& scorer, int64_t most_tokens) : scorer_(scorer), most_tokens_(most_tokens) {}
+
+  // `add(log_prob, is_greedy)` is called for each text, in order.
+  template <typename Add>
+  void score(const ScoredText& text, const Add& add) {
+    const int64_t length = std::ssize(text.ids) - 1;
+    if (std::ssize(batch_.ids) + length > most_tokens_) flush(add);
+    if (batch_.seq_offsets.empty()) batch_.seq_offsets.push_back(0);
+    for (int64_t i = 0; i < length; ++i) {
+      const bool is_label = i + 1 >= text.context;
+      batch_.ids.push_back(text.ids[static_cast<size_t>(i)]);
+      batch_.labels.push_back(is_label ? text.ids[static_cast<size_t>(i + 1)] : data::kIgnoredLabel);
+      batch_.positions.push_back(static_cast<int32_t>(i));
+    }
+    batch_.seq_offsets.push_back(static_cast<int32_t>(batch_.ids.size()));
+  }
+
+  template <typename Add>
+  void flush(const Add& add) {
+    if (batch_.ids.empty()) return;
+    const train::TokenScores& scores = scorer_.score(batch_);
+    for (size_t sequence = 0; sequence + 1 < batch_.seq_offsets.size(); ++sequence) {
+      double sum = 0;
+      bool is_greedy = true;
+      for (auto i = static_cast<size_t>(batch_.seq_offsets[sequence]);
+           i < static_cast<size_t>(batch_.seq_offsets[sequence + 1]); ++i) {
+        if (batch_.labels[i] == data::kIgnoredLabel) continue;
+        sum += scores.log_probs[i];
+        is_greedy = is_greedy && scores.are_likeliest[i] != 0;
+      }
+      add(sum, is_greedy);
+    }
+    batch_.clear();
+  }
+
+ private:
+  train::TokenScorer& scorer_;
+  int64_t most_tokens_;
+  data::MicroBatch batch_;
+};
+
+std::vector<ChoiceScores> score_choices(train::TokenScorer& scorer, int64_t tokens,
+                                        const std::vector<ChoiceItem>& items, Progress& progress) {
+  std::vector<ChoiceScores> scores(items.size());
+  size_t item = 0;
+  const auto add = [&](double log_prob, bool is_greedy) {
+    while (scores[item].log_probs.size() == items[item].texts.size()) ++item;
+    scores[item].log_probs.push_back(log_prob);
+    scores[item].are_greedy.push_back(is_greedy);
+    progress.count(fmt::format("of {} items", items.size()), static_cast<int64_t>(item), now_seconds());
+  };
+  TextScorer texts(scorer, tokens);
+  for (const ChoiceItem& one : items) {
+    for (const ScoredText& text : one.texts) texts.score(text, add);
+  }
+  texts.flush(add);
+  return scores;
+}
+
+int eval_choices(const Options& options) {
+  const text::Tokenizer tokenizer = text::Tokenizer::load(tokenizer_folder(options));
+  train::InferenceModel model = train::read_inference_model(options.model, options.adapter);
+  const TextModel& text = *model.model->text();
+  const std::vector<ChoiceItem> items =
+      read_choices(options.choices, tokenizer,
+                   {.most_tokens = text.max_position_embeddings, .adds_special_tokens = options.special});
+  int64_t longest = 0, all = 0;
+  for (const ChoiceItem& item : items) {
+    for (const ScoredText& one : item.texts) {
+      if (*std::max_element(one.ids.begin(), one.ids.end()) >= text.vocab_size)
+        throw input_error(options.model,
+                          "expected token ids below vocab_size {}, got more; use the tokenizer that belongs to the model",
+                          text.vocab_size);
+      longest = std::max(longest, std::ssize(one.ids) - 1);
+      all += std::ssize(one.ids) - 1;
+    }
+  }
+  const int64_t tokens = std::max(longest, std::min(all, kBatchTokens));
+  Progress progress({});
+  Scoring scoring(options, std::move(model), tokens, tokens, longest);
+  const Json result = choices_json(items, score_choices(scoring.scorer(), tokens, items, progress));
+  progress.clear();
+  if (options.json) {
+    fmt::print("{}\n", json_text(result, 2));
+    return kDone;
+  }
+  fmt::print("items      {}\n", items.size());
+  for (const char* name : {"acc", "acc_norm", "acc_bytes"}) {
+    const Json& deviation = result[std::string(name) + "_stderr"];
+    fmt::print("{:<10} {:.4f}{}\n", name, result[name].get<double>(),
+               deviation.is_null() ? "" : fmt::format(" +- {:.4f}", deviation.get<double>()));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int cmd_eval(std::span<const std::string> args) {
+  Options options;
+  CommandLine line("spillway eval", "Says how well a model predicts data, or answers questions with choices.");
+  line.required("MODEL", options.model, "the model folder");
+  line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it");
+  line.option("--device NAME", options.device,
+              "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
+  line.option("--memory.device SIZE", options.memory,
+              "what everything may take of it, such as 2GiB; weights that do not fit are read from the model's files");
+  line.section("Exactly one of");
+  line.option("--config CONFIG.yml", options.config,
+              "loss, perplexity and token accuracy over the rows that its training would validate with");
+  line.option("--choices FILE.jsonl", options.choices,
+              "accuracy of choices by log-likelihood: objects with context, choices and gold");
+  line.exactly_one_of({"--config", "--choices"});
+  line.section("What is scored");
+  line.flag("--training-rows", options.training, "with --config: the rows that are trained on");
+  line.flag("--special", options.special, "with --choices: with the special tokens that the tokenizer adds");
+  line.section("Output");
+  line.flag("--json", options.json, "print one JSON document");
+  line.example("spillway eval ./base --adapter ./model-out --config config.yml");
+  line.example("spillway eval ./model --choices questions.jsonl --json");
+  if (!line.parse(args)) return kDone;
+  if (options.training && options.config.empty())
+    throw input_error("--training-rows", "expected it with --config, got it alone; remove it");
+  if (options.special && options.choices.empty())
+    throw input_error("--special", "expected it with --choices, got it alone; remove it");
+  return options.config.empty() ? eval_choices(options) : eval_config(options);
+}
+
+}  // namespace spillway
