@@ -15,6 +15,7 @@
 
 #include "graph/builder.h"
 #include "model/column.h"
+#include "model/gguf_weights.h"
 #include "model/lora.h"
 #include "model/parameters.h"
 #include "model/score_head.h"
@@ -90,6 +91,9 @@ class Model {
   [[nodiscard]] virtual std::optional<DType> dtype() const = 0;
   // The text of FOLDER/config.json, changed as far as this model is not the folder's.
   [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
+  // As GGUF describes it. Throws InputError naming FOLDER/config.json and its key for what llama.cpp would compute
+  // otherwise or has no converter for.
+  [[nodiscard]] virtual GgufDescription gguf(const std::filesystem::path& folder) const;
   // For each block how many tokens a query sees, itself included; 0: all before it. Empty: all, in every block.
   [[nodiscard]] virtual std::vector<int64_t> attention_windows() const { return {}; }
 
