@@ -47,7 +47,7 @@ ExportReport write(const Options& options) {
 int cmd_export(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway export", "Writes a GGUF file, as llama.cpp's converter does, for llama.cpp and Ollama.");
-  line.required("MODEL", options.model, "the model's folder");
+  line.model(options.model, "the model's folder");
   line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it: --gguf merges it");
   line.section("Exactly one of");
   line.option("--gguf FILE", options.gguf, "the model's file to write, which must not exist");
