@@ -2,7 +2,8 @@
 
 Run with tools/export_requirements.txt installed, and the sources of llama.cpp unpacked, which that file names:
     python tools/make_export_goldens.py LLAMA_CPP_FOLDER [FOLDER]
-NAME/ is the folder, NAME.TYPE.gguf what `convert_hf_to_gguf.py NAME --outtype TYPE` writes. The converter knows a
+NAME/ is the folder, NAME.TYPE.gguf what `convert_hf_to_gguf.py NAME --outtype TYPE` writes; NAME.lora/ is an adapter for
+it, and NAME.lora.gguf what `convert_lora_to_gguf.py` makes of that. The converter knows a
 byte-level tokenizer by a hash of its ids, which tiny vocabularies do not have; it is told the name in place of that.
 """
 import json
@@ -12,8 +13,8 @@ import subprocess
 import sys
 
 import torch
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers import Regex
+from safetensors.torch import save_file
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
@@ -98,6 +99,24 @@ def write(name, model, tokenizer, pre, types):
         subprocess.run([*command, "--outtype", type_], check=True, env=environment)
 
 
+def write_adapter(name, shapes):
+    folder = out / f"{name}.lora"
+    folder.mkdir(exist_ok=True)
+    rank, generator, factors = 4, torch.Generator().manual_seed(0), {}
+    for layer in range(SIZES["num_hidden_layers"]):
+        for module, (rows, columns) in shapes.items():
+            path = f"base_model.model.model.layers.{layer}.{module}"
+            factors[f"{path}.lora_A.weight"] = torch.randn(rank, columns, generator=generator)
+            factors[f"{path}.lora_B.weight"] = torch.randn(rows, rank, generator=generator)
+    save_file(factors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    targets = [module.rsplit(".", 1)[-1] for module in shapes]
+    settings = dict(peft_type="LORA", task_type="CAUSAL_LM", r=rank, lora_alpha=6, lora_dropout=0.0, bias="none")
+    settings.update(target_modules=targets, base_model_name_or_path=name, fan_in_fan_out=False, inference_mode=True)
+    (folder / "adapter_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    script = [sys.executable, str(llama_cpp / "convert_lora_to_gguf.py"), str(folder), "--base", str(out / name)]
+    subprocess.run([*script, "--outfile", str(out / f"{name}.lora.gguf")], check=True)
+
+
 LLAMA3 = dict(
     rope_type="llama3",
     rope_theta=500000.0,
@@ -131,3 +150,4 @@ write(
     "qwen2",
     ["f32", "q8_0"],
 )
+write_adapter("llama", {"self_attn.q_proj": (64, 32), "self_attn.k_proj": (32, 32), "mlp.down_proj": (32, 48)})

@@ -177,3 +177,39 @@ TEST_CASE("a file that is there is not overwritten, and an unknown type is answe
   CHECK_THROWS_WITH_AS(find_gguf_file_type("q8_1"),
                        "[--type] expected f32, f16, q8_0 or bf16, got 'q8_1'; did you mean q8_0?", InputError);
 }
+
+TEST_CASE("an exported adapter is what llama.cpp's converter makes of it") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "x.gguf";
+  export_gguf_adapter(kGolden / "llama", kGolden / "llama.lora", file, as("f32"));
+  const GgufFile ours(file), theirs(kGolden / "llama.lora.gguf");
+  check_same_tensors(ours, theirs);
+  check_same_metadata(ours, theirs,
+                      {"general.name", "general.size_label", "general.base_model.count", "general.base_model.0.name",
+                       "general.base_model.0.repo_url"});
+}
+
+TEST_CASE("a merged export holds the base plus scale B A") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "x.gguf";
+  export_gguf(kGolden / "llama", kGolden / "llama.lora", file, as("f32"));
+  import_gguf(file, folder.path() / "back", {.dtype = DType::kF32});
+  const SafetensorsFolder base(kGolden / "llama"), merged(folder.path() / "back");
+  const SafetensorsFolder factors(kGolden / "llama.lora", "adapter_model");
+  const std::string path = "model.layers.1.self_attn.q_proj";
+  constexpr int64_t kRows = 64, kColumns = 32, kRank = 4;
+  std::vector<float> w(kRows * kColumns), a(kRank * kColumns), b(kRows * kRank), got(w.size());
+  base.read(path + ".weight", DType::kF32, w.data());
+  factors.read("base_model.model." + path + ".lora_A.weight", DType::kF32, a.data());
+  factors.read("base_model.model." + path + ".lora_B.weight", DType::kF32, b.data());
+  merged.read(path + ".weight", DType::kF32, got.data());
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t j = 0; j < kColumns; ++j) {
+      double expected = w[static_cast<size_t>(i * kColumns + j)];
+      for (int64_t k = 0; k < kRank; ++k)
+        expected +=
+            1.5 * double{b[static_cast<size_t>(i * kRank + k)]} * double{a[static_cast<size_t>(k * kColumns + j)]};
+      CHECK(got[static_cast<size_t>(i * kColumns + j)] == doctest::Approx(expected).epsilon(1e-4));
+    }
+  }
+}
