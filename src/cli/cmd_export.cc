@@ -12,14 +12,18 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/modelfile.h"
+#include "io/file.h"
+#include "io/output_folder.h"
 #include "model/export_gguf.h"
 #include "report/progress.h"
+#include "text/tokenizer.h"
 
 namespace spillway {
 namespace {
 
 struct Options {
-  std::string model, adapter, gguf, lora_gguf, type;
+  std::string model, adapter, gguf, lora_gguf, type, modelfile;
   bool json = false;
 };
 
@@ -42,6 +46,16 @@ ExportReport write(const Options& options) {
   return report;
 }
 
+const std::string& file_of(const Options& options) { return options.gguf.empty() ? options.lora_gguf : options.gguf; }
+
+void write_modelfile(const Options& options) {
+  const std::filesystem::path adapter = options.adapter;
+  const bool brings_tokenizer = !options.adapter.empty() && std::filesystem::exists(adapter / "tokenizer.json");
+  const auto tokenizer = text::Tokenizer::load(brings_tokenizer ? adapter : std::filesystem::path(options.model));
+  write_file(options.modelfile, options.gguf.empty() ? modelfile_text(options.model, options.lora_gguf, tokenizer)
+                                                     : modelfile_text(options.gguf, {}, tokenizer));
+}
+
 }  // namespace
 
 int cmd_export(std::span<const std::string> args) {
@@ -56,13 +70,17 @@ int cmd_export(std::span<const std::string> args) {
   line.section("How");
   line.option("--type TYPE", options.type,
               "of the matrices: f32, f16, bf16 or q8_0; f16 where it is not given, f32 of an adapter");
+  line.option("--modelfile FILE", options.modelfile,
+              "also what Ollama makes a model of: where the file is and where generation ends; it must not exist");
   line.flag("--json", options.json, "print one JSON document");
   line.example("spillway export ./model --gguf model.gguf --type q8_0");
   line.example("spillway export ./base --adapter ./model-out --gguf model.gguf");
   if (!line.parse(args)) return kDone;
 
+  if (!options.modelfile.empty()) check_new_file("--modelfile", options.modelfile);
   const ExportReport report = write(options);
-  const std::string& file = options.gguf.empty() ? options.lora_gguf : options.gguf;
+  if (!options.modelfile.empty()) write_modelfile(options);
+  const std::string& file = file_of(options);
   const std::string type = !options.type.empty() ? options.type : options.gguf.empty() ? "f32" : "f16";
   if (options.json) {
     const nlohmann::ordered_json document = {{"file", file},

@@ -31,15 +31,6 @@ constexpr GgufFileType kTypes[] = {
 };
 constexpr uint32_t kQuantisationVersion = 2;  // of ggml's block encodings
 
-void check_new(std::string_view key, const fs::path& file) {
-  std::error_code error;
-  if (fs::symlink_status(file, error).type() != fs::file_type::not_found)
-    throw input_error(key, "expected a file that is not there yet, got {}; choose another name or remove it",
-                      quote(file.string()));
-  if (!fs::is_directory(folder_of(file), error))
-    throw input_error(key, "expected a file in a folder that exists, got {}; create the folder", quote(file.string()));
-}
-
 // Vectors and norms stay in f32, and what is no whole blocks becomes f16, as the converter has it.
 GgufType type_of(const std::vector<int64_t>& shape, GgufType wanted) {
   if (shape.size() < 2) return GgufType::kF32;
@@ -62,6 +53,10 @@ std::vector<float> interleaved(std::vector<float> values, const std::vector<int6
 std::string name_of(const fs::path& folder) {
   const std::string name = fs::absolute(folder).lexically_normal().filename().string();
   return name.empty() ? without_trailing_slash(fs::absolute(folder)).lexically_normal().filename().string() : name;
+}
+
+GgufDescription description_of(const Model& model, const fs::path& folder) {
+  return gguf_description(model.config_json(folder), (folder / "config.json").string());
 }
 
 GgufMetadata general_metadata(const GgufDescription& description, const fs::path& folder, std::string_view kind) {
@@ -104,18 +99,17 @@ const GgufFileType& find_gguf_file_type(std::string_view name) {
 
 ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& adapter, const fs::path& file,
                          const ExportOptions& options) {
-  check_new("--gguf", file);
+  check_new_file("--gguf", file);
   ModelPtr read = read_model(model);
-  (void)read->gguf(model);  // what cannot be expressed is refused before the adapter is looked at
+  (void)description_of(*read, model);  // what cannot be expressed is refused before the adapter is looked at
   const MergedWeights merged(std::move(read), model, adapter, MergeBase::kFiles);
-  const GgufDescription description = merged.model().gguf(model);
+  const GgufDescription description = description_of(merged.model(), model);
   const bool brings_tokenizer = adapter && fs::exists(*adapter / "tokenizer.json");
   GgufMetadata metadata = general_metadata(description, model, "model");
   metadata.insert(metadata.end(), description.metadata.begin(), description.metadata.end());
   metadata.emplace_back("general.file_type", options.type->number);
   metadata.emplace_back("general.quantization_version", kQuantisationVersion);
-  GgufMetadata vocabulary =
-      gguf_vocabulary(brings_tokenizer ? *adapter : model, model, description.model.vocabulary);
+  GgufMetadata vocabulary = gguf_vocabulary(brings_tokenizer ? *adapter : model, model, description.model.vocabulary);
   metadata.insert(metadata.end(), vocabulary.begin(), vocabulary.end());
 
   const std::vector<GgufWeight> weights = gguf_weights(description.model);
@@ -167,9 +161,9 @@ double left_scale(const LoraOptions& lora, const std::string& module) {
 
 ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter, const fs::path& file,
                                  const ExportOptions& options) {
-  check_new("--lora-gguf", file);
+  check_new_file("--lora-gguf", file);
   const ModelPtr read = read_model(model);
-  const GgufDescription description = read->gguf(model);
+  const GgufDescription description = description_of(*read, model);
   const LoraOptions lora = read_adapter_options(adapter);
   check_factors_alone(lora, adapter);
   const ParameterTable parameters = parameters_of(*read, {.lora = lora});

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/gguf_writer.h"
@@ -44,5 +45,9 @@ struct GgufDescription {
   // rope_freqs.weight, by which the pairs of a head turn slower; or empty.
   std::vector<float> rope_factors;
 };
+
+// Of the model whose config.json this is; `where` names that in errors. Throws InputError naming the key for what
+// llama.cpp would compute otherwise or has no converter for.
+[[nodiscard]] GgufDescription gguf_description(std::string_view config_json, std::string_view where);
 
 }  // namespace spillway

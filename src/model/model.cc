@@ -18,11 +18,6 @@ ModelPtr Model::with_score(const ScoreHead&, std::optional<int64_t>) const {
   report_bug(__FILE__, __LINE__, "with_score", "a model without text scores none");
 }
 
-GgufDescription Model::gguf(const std::filesystem::path& folder) const {
-  throw input_error((folder / "config.json").string(),
-                    "expected a family that llama.cpp has a converter for, got another; use the folder itself");
-}
-
 ParameterTable parameters_of(const Model& model, ModelOptions options) {
   options.tokens = options.max_sequences = 1;
   Graph graph;

@@ -15,7 +15,6 @@
 
 #include "graph/builder.h"
 #include "model/column.h"
-#include "model/gguf_weights.h"
 #include "model/lora.h"
 #include "model/parameters.h"
 #include "model/score_head.h"
@@ -54,7 +53,7 @@ struct ModelGraph {
 // For generation: keys and values of all tokens before stay in caches (kCache, "cache.layers.0.key") that several
 // sequences share, each with consecutive rows of its own. A run takes a stream of new tokens of any of them.
 enum class CacheUse : uint8_t {
-  kPrompt,  // many tokens of a sequence at a time, for their keys and values alone
+  kPrompt,  // many tokens of a sequence at a time, for their keys and values alone; and copies of these
   kDecode,  // one token a sequence, and the logits of what follows it
 };
 
@@ -64,6 +63,9 @@ struct CachedModelGraph {
   ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
   ValueId own = kNone;        // i32 [T]: the token's own row
   ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
+  // Of kPrompt: the row `own` of all caches becomes what the row `first` is, for each token; both are in the caches,
+  // and no row is copied that another replaces.
+  SectionId copy = 0;
   ParameterTable parameters;
 };
 
@@ -91,9 +93,6 @@ class Model {
   [[nodiscard]] virtual std::optional<DType> dtype() const = 0;
   // The text of FOLDER/config.json, changed as far as this model is not the folder's.
   [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
-  // As GGUF describes it. Throws InputError naming FOLDER/config.json and its key for what llama.cpp would compute
-  // otherwise or has no converter for.
-  [[nodiscard]] virtual GgufDescription gguf(const std::filesystem::path& folder) const;
   // For each block how many tokens a query sees, itself included; 0: all before it. Empty: all, in every block.
   [[nodiscard]] virtual std::vector<int64_t> attention_windows() const { return {}; }
 

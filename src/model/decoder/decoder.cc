@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "model/decoder/architecture.h"
-#include "model/decoder/gguf.h"
 #include "model/decoder/parts.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/cached_attention.h"
@@ -71,9 +70,6 @@ class Decoder final : public Model {
   [[nodiscard]] std::optional<DType> dtype() const override { return config_.dtype; }
   [[nodiscard]] std::string config_json(const std::filesystem::path& folder) const override {
     return decoder_config_json(folder, config_);
-  }
-  [[nodiscard]] GgufDescription gguf(const std::filesystem::path& folder) const override {
-    return describe_gguf(config_, (folder / "config.json").string());
   }
   [[nodiscard]] std::vector<int64_t> attention_windows() const override { return config_.sliding_window; }
   [[nodiscard]] const TextModel* text() const override { return &text_; }
