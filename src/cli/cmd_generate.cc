@@ -134,7 +134,7 @@ void check_tokens(const std::vector<train::Prompt>& prompts, int64_t vocab_size,
 int cmd_generate(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway generate", "Continues a text, or answers a conversation.");
-  line.required("MODEL", options.model, "the model folder");
+  line.model(options.model, "the model folder");
   line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it");
   line.option("--device NAME", options.device,
               "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
+#include "cli/cmd_export.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
 #include "cli/cmd_merge.h"
@@ -38,6 +39,7 @@ constexpr Command kCommands[] = {
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
+    {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
