@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/cmd_chat.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
@@ -33,6 +34,7 @@ constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
+    {"chat", "talk with a model", cmd_chat},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},

@@ -34,6 +34,8 @@ class Generator {
 
   // With the model's repetition penalty. REQUIRES: as the free function of that name.
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
+  // For sequences that come and go; in the generator's memory, so that of both one is used at a time.
+  [[nodiscard]] Decoder decoder() { return Decoder({graphs_, *decode_, *prompt_, pool_}); }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // What it takes of the device's memory.
   [[nodiscard]] int64_t device_bytes() const;
