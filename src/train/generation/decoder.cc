@@ -44,8 +44,7 @@ void Decoder::renew(SequenceId name, const Prompt& prompt, SequenceRules rules) 
                  prompt.sequence_tokens(), sequence.reserved_tokens);
   const auto differing = std::mismatch(sequence.ids.begin(), sequence.ids.end(), prompt.ids.begin(), prompt.ids.end());
   const int64_t common = differing.first - sequence.ids.begin();
-  const int64_t was_read = std::min(sequence.cached, sequence.prompt_tokens - 1);
-  sequence.cached = std::min({common, was_read, std::ssize(prompt.ids) - 1});
+  sequence.cached = std::min({common, sequence.read(), std::ssize(prompt.ids) - 1});
   sequence.sampling = prompt.sampling;
   sequence.rules = std::move(rules);
   sequence.ids = prompt.ids;
@@ -84,19 +83,70 @@ void Decoder::run(Executor& executor, const CachedModelGraph& model, std::span<c
   executor.run(0);
 }
 
+// Tokens that `sequence` need not read, since it begins with the same as `earlier`.
+int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier) {
+  const auto end = [](const Sequence& one) { return one.ids.begin() + one.prompt_tokens - 1; };
+  const auto differing = std::mismatch(sequence.ids.begin(), end(sequence), earlier.ids.begin(), end(earlier));
+  return differing.first - sequence.ids.begin();
+}
+
+// Of the sequences before this one, that with which it shares most, where that is worth waiting for.
+Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
+  constexpr int64_t kWorthACopy = 32;
+  Shared most;
+  for (const Sequence* earlier = sequences_.data(); earlier != &sequence; ++earlier) {
+    const int64_t tokens = shared_tokens(sequence, *earlier);
+    if (tokens > most.tokens) most = {earlier, tokens};
+  }
+  const int64_t saved = most.tokens - sequence.cached;
+  const bool is_worth_it = saved >= kWorthACopy || (saved > 0 && saved == sequence.unread());
+  return is_worth_it ? most : Shared{};
+}
+
+// The rows of the caches for the first tokens of one sequence become those of another that begins with the same: a row
+// depends on the tokens up to its own alone.
+void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
+  const CachedModelGraph& model = programs_.graphs.prompt.model;
+  Executor& executor = programs_.prompt;
+  auto* const source = executor.home(model.first).as<int32_t>();
+  auto* const target = executor.home(model.own).as<int32_t>();
+  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  while (to.cached < tokens) {
+    const int64_t count = std::min(capacity, tokens - to.cached);
+    for (int64_t i = 0; i < count; ++i, ++to.cached) {
+      source[i] = narrow<int32_t>(from.first_row + to.cached);
+      target[i] = narrow<int32_t>(to.first_row + to.cached);
+    }
+    executor.set_rows(kTokenAxis, count);
+    executor.run(model.copy);
+  }
+}
+
+void Decoder::copy_what_is_read() {
+  for (Sequence& sequence : sequences_) {
+    if (sequence.unread() <= 0) continue;
+    const Shared shared = shared_with_earlier(sequence);
+    if (shared.with != nullptr && shared.with->read() >= shared.tokens)
+      copy_rows(*shared.with, sequence, shared.tokens);
+  }
+}
+
 void Decoder::read_prompts(int64_t runs) {
   const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  copy_what_is_read();
   for (; runs > 0; --runs) {
     std::vector<Piece> pieces;
     int64_t room = capacity;
     for (Sequence& sequence : sequences_) {
       const int64_t tokens = std::min(sequence.unread(), room);
-      if (tokens <= 0) continue;
+      // What an earlier one will have read is copied then.
+      if (tokens <= 0 || shared_with_earlier(sequence).with != nullptr) continue;
       pieces.push_back({&sequence, tokens});
       room -= tokens;
     }
     if (pieces.empty()) return;
     run(programs_.prompt, programs_.graphs.prompt.model, pieces);
+    copy_what_is_read();
   }
 }
 

@@ -2,6 +2,7 @@
 // the tokens of each depend on nothing but its prompt, its sampling and its rules, to the bit.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -71,7 +72,7 @@ class Decoder {
   void leave(SequenceId sequence);
 
   // Reads prompts in the order of joining, in at most so many runs of the program; all tokens but the last of each,
-  // which is the first to be decoded.
+  // which is the first to be decoded. What sequences begin with in common, the first of them reads, and the others copy.
   void read_prompts(int64_t runs = std::numeric_limits<int64_t>::max());
   // One token for every sequence whose prompt is read, in the order of joining. Who got its last one leaves, or is
   // renewed, before the next call.
@@ -90,7 +91,13 @@ class Decoder {
     int64_t cached = 0;  // tokens whose keys are in the caches
     RandomStream random;
 
+    // Of the prompt, but for its last token.
+    [[nodiscard]] int64_t read() const { return std::min(cached, prompt_tokens - 1); }
     [[nodiscard]] int64_t unread() const { return prompt_tokens - 1 - cached; }
+  };
+  struct Shared {
+    const Sequence* with = nullptr;
+    int64_t tokens = 0;
   };
   // The next tokens of a sequence.
   struct Piece {
@@ -99,6 +106,10 @@ class Decoder {
   };
 
   [[nodiscard]] Sequence& find(SequenceId sequence);
+  [[nodiscard]] static int64_t shared_tokens(const Sequence& sequence, const Sequence& earlier);
+  [[nodiscard]] Shared shared_with_earlier(const Sequence& sequence) const;
+  void copy_rows(const Sequence& from, Sequence& to, int64_t tokens);
+  void copy_what_is_read();
   static void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces);
   static Chosen choose(Sequence& sequence, std::span<const float> logits);
   static std::span<const float> scores_of(const Sequence& sequence, std::span<const float> logits,
