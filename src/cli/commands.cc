@@ -21,6 +21,7 @@
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_quantize.h"
 #include "cli/cmd_rewards.h"
+#include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
 #include "cli/help_page.h"
@@ -35,6 +36,7 @@ constexpr Command kCommands[] = {
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
     {"chat", "talk with a model", cmd_chat},
+    {"serve", "answer over HTTP, as OpenAI's interface does", cmd_serve},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},

@@ -108,10 +108,10 @@ Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
 void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
   const CachedModelGraph& model = programs_.graphs.prompt.model;
   Executor& executor = programs_.prompt;
-  auto* const source = executor.home(model.first).as<int32_t>();
-  auto* const target = executor.home(model.own).as<int32_t>();
   const int64_t capacity = programs_.graphs.prompt.graph.tokens();
   while (to.cached < tokens) {
+    auto* const source = executor.home(model.first).as<int32_t>();
+    auto* const target = executor.home(model.own).as<int32_t>();
     const int64_t count = std::min(capacity, tokens - to.cached);
     for (int64_t i = 0; i < count; ++i, ++to.cached) {
       source[i] = narrow<int32_t>(from.first_row + to.cached);

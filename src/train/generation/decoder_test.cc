@@ -114,3 +114,35 @@ TEST_CASE("a sequence with another prompt reads only what is new, and gets the t
     CHECK(answer() == fixture.alone(prompt));
   }
 }
+
+TEST_CASE("what sequences begin with in common is read once, and each gets the tokens that it would get alone") {
+  Fixture fixture;
+  std::map<SequenceId, Prompt> joined;
+  const auto join = [&](int64_t common, int64_t own) {
+    std::vector<int32_t> ids = ids_of(2, common);
+    const std::vector<int32_t> more = ids_of(static_cast<int32_t>(own), own);
+    ids.insert(ids.end(), more.begin(), more.end());
+    const Prompt prompt{ids, {.max_new_tokens = 8 + own, .temperature = 1, .seed = static_cast<uint64_t>(own)}};
+    const std::optional<SequenceId> name = fixture.decoder().join(prompt, {});
+    REQUIRE(name);
+    joined[*name] = prompt;
+  };
+  join(100, 1);
+  join(100, 9);
+  join(40, 30);
+  // 100 tokens of the first, then what the others have of their own, are three runs of 64; all of them would be five.
+  fixture.decoder().read_prompts(3);
+  CHECK(fixture.decoder().decode().size() == 3);
+  for (const auto& [name, prompt] : joined) fixture.decoder().leave(name);
+  joined.clear();
+  join(100, 2);
+  for (int i = 0; i < 3; ++i) fixture.step(1);
+  join(100, 11);  // of one that is decoded already
+  fixture.decoder().read_prompts(1);
+  join(100, 2);
+  while (fixture.decoder().sequences() > 0) fixture.step(1);
+  for (const auto& [name, prompt] : joined) {
+    CAPTURE(name);
+    CHECK(fixture.answers[name] == fixture.alone(prompt));
+  }
+}
