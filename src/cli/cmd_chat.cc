@@ -32,7 +32,7 @@ constexpr std::string_view kHelp =
 
 struct Options {
   ModelArguments model;
-  train::Sampling sampling{.max_new_tokens = 1024};
+  SamplingArguments choice{{.max_new_tokens = 1024}};
   std::string system;
   int64_t context = 0;
 };
@@ -150,7 +150,7 @@ int cmd_chat(std::span<const std::string> args) {
               "tokens that the model sees at most, its answer included; 0 takes 4096, or what the model was made for "
               "where that is less",
               0, kMaxNewTokens);
-  add_sampling(line, options.sampling);
+  options.choice.add_to(line);
   line.example("spillway chat ./model");
   line.example("spillway chat ./base --adapter ./model-out --temperature 0.7 --top-p 0.9");
   line.example("printf '%s\\n' 'My name is Ada.' 'What is my name?' | spillway chat ./model");
@@ -159,12 +159,12 @@ int cmd_chat(std::span<const std::string> args) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const text::ChatTemplates chats = text::chat_templates_of(tokenizer, options.model.model);
   const int64_t context = options.model.context(options.context);
-  LoadedModel loaded(options.model, train::generation_sizes({context}));
+  LoadedModel loaded(options.model, options.choice, train::generation_sizes({context}));
   const TextModel& model = loaded.generator().text();
-  if (options.sampling.repetition_penalty <= 0) options.sampling.repetition_penalty = model.repetition_penalty;
   train::Decoder decoder = loaded.generator().decoder();
   ChatSession session(tokenizer, chats, decoder,
-                      {.sampling = options.sampling,
+                      {.sampling = options.choice.sampling,
+                       .repetition_penalty = loaded.generator().repetition_penalty(),
                        .context = context,
                        .vocab_size = model.vocab_size,
                        .model = options.model.model});

@@ -25,7 +25,7 @@ struct Options {
   ModelArguments model;
   std::string prompt, messages, lines;
   bool json = false, json_lines = false, logprobs = false;
-  train::Sampling sampling;
+  SamplingArguments choice;
 };
 
 // An object a line: `prompt` or `messages`, and what differs from the options.
@@ -46,14 +46,13 @@ std::vector<train::Prompt> read_lines(const Options& options, const text::Tokeni
       if (!chats) chats.emplace(text::chat_templates_of(tokenizer, options.model.model));
       prompt.ids = tokenizer.encode(render_prompt(text, *chats, tokenizer, where), false);
     }
-    const train::Sampling& sampling = options.sampling;
+    const train::Sampling& sampling = options.choice.sampling;
     prompt.sampling = {
         .max_new_tokens = line["max_new_tokens"].integer_or(sampling.max_new_tokens, 1, kMaxNewTokens),
         .temperature = line["temperature"].real_or(sampling.temperature, 0, kMaxTemperature),
         .top_p = line["top_p"].real_or(sampling.top_p, 0, 1),
         .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMaxTopK),
         .min_p = line["min_p"].real_or(sampling.min_p, 0, 1),
-        .repetition_penalty = line["repetition_penalty"].real_or(sampling.repetition_penalty, 0, kMaxPenalty),
         .seed = static_cast<uint64_t>(line["seed"].integer_or(static_cast<int64_t>(sampling.seed), 0, INT64_MAX))};
     prompts.push_back(std::move(prompt));
   });
@@ -65,10 +64,10 @@ std::vector<train::Prompt> read_prompts(const Options& options, const text::Toke
   if (!options.lines.empty()) {
     prompts = read_lines(options, tokenizer);
   } else if (options.messages.empty()) {
-    prompts.push_back({tokenizer.encode(options.prompt, true), options.sampling});
+    prompts.push_back({tokenizer.encode(options.prompt, true), options.choice.sampling});
   } else {
     for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model.model))
-      prompts.push_back({tokenizer.encode(text, false), options.sampling});
+      prompts.push_back({tokenizer.encode(text, false), options.choice.sampling});
   }
   for (const train::Prompt& prompt : prompts) {
     if (prompt.ids.empty())
@@ -130,7 +129,7 @@ int cmd_generate(std::span<const std::string> args) {
   line.option("--lines FILE.jsonl", options.lines,
               "many prompts: objects with prompt or messages, and what differs from the options; with --json-lines");
   line.exactly_one_of({"--prompt", "--messages", "--lines"});
-  add_sampling(line, options.sampling);
+  options.choice.add_to(line);
   line.section("Output");
   line.flag("--json", options.json, "print one JSON document");
   line.flag("--json-lines", options.json_lines,
@@ -149,7 +148,7 @@ int cmd_generate(std::span<const std::string> args) {
   if (prompts.empty()) return kDone;
   std::vector<int64_t> lengths;
   for (const train::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
-  LoadedModel loaded(options.model, train::generation_sizes(std::move(lengths)));
+  LoadedModel loaded(options.model, options.choice, train::generation_sizes(std::move(lengths)));
   train::Generator& generator = loaded.generator();
   check_tokens(prompts, generator.text().vocab_size, options.model.model);
   if (options.json || options.json_lines) {

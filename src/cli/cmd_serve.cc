@@ -31,7 +31,7 @@ constexpr auto kPatience = 5s, kLastPatience = 5s;
 
 struct Options {
   ModelArguments model;
-  train::Sampling sampling{.max_new_tokens = 1024, .temperature = 1};
+  SamplingArguments choice{{.max_new_tokens = 1024, .temperature = 1}};
   std::string host = "127.0.0.1";
   int64_t port = 8080, context = 0, at_once = 8, waiting = 64;
 };
@@ -54,14 +54,13 @@ std::string name_of(const std::string& model) {
   return path.has_filename() ? path.filename().string() : path.string();
 }
 
-serve::ServedModel served_model(const Options& options, const text::Tokenizer& tokenizer, const TextModel& text,
+serve::ServedModel served_model(const Options& options, const text::Tokenizer& tokenizer, const train::Generator& generator,
                                 int64_t context) {
   serve::ServedModel served{.name = name_of(options.model.model),
                             .context = context,
-                            .vocab_size = text.vocab_size,
-                            .defaults = options.sampling};
+                            .vocab_size = generator.text().vocab_size,
+                            .defaults = {options.choice.sampling, generator.repetition_penalty()}};
   if (tokenizer.chat_template()) served.chats = text::chat_templates_of(tokenizer, options.model.model);
-  if (served.defaults.repetition_penalty <= 0) served.defaults.repetition_penalty = text.repetition_penalty;
   return served;
 }
 
@@ -92,7 +91,7 @@ int cmd_serve(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway serve", "Answers over HTTP, as OpenAI's interface does.");
   add_options(line, options);
-  add_sampling(line, options.sampling);
+  options.choice.add_to(line);
   line.example("spillway serve ./model");
   line.example("spillway serve ./base --adapter ./model-out --port 9000 --at-once 16");
   line.example("curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", ...}]}'");
@@ -100,13 +99,13 @@ int cmd_serve(std::span<const std::string> args) {
 
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const int64_t context = options.model.context(options.context);
-  LoadedModel loaded(options.model,
+  LoadedModel loaded(options.model, options.choice,
                      train::generation_sizes(std::vector<int64_t>(static_cast<size_t>(options.at_once), context),
                                              options.at_once));
   serve::ModelTokens tokens(loaded.generator().decoder());
   const FinishFirst finish;
   serve::Scheduler scheduler(tokens, options.waiting);
-  serve::Api api(served_model(options, tokenizer, loaded.generator().text(), context), tokenizer, scheduler);
+  serve::Api api(served_model(options, tokenizer, loaded.generator(), context), tokenizer, scheduler);
   // Those whose answers are decoded or wait have a connection each; some are left for questions of other kinds.
   serve::HttpServer server(api, {.host = options.host,
                                  .port = static_cast<int>(options.port),

@@ -34,21 +34,23 @@ int64_t ModelArguments::context(int64_t wanted) const {
   return most > 0 ? std::min(most, kUsual) : kUsual;
 }
 
-void add_sampling(CommandLine& line, train::Sampling& sampling) {
+void SamplingArguments::add_to(CommandLine& line) {
   line.section("Sampling");
   line.option("--max-new-tokens N", sampling.max_new_tokens, "stop after so many", 1, kMaxNewTokens);
   line.option("--temperature T", sampling.temperature, "0 takes the most likely token", 0.0, kMaxTemperature);
   line.option("--top-p P", sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
   line.option("--top-k K", sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMaxTopK);
   line.option("--min-p P", sampling.min_p, "only from tokens at least P times as likely as the likeliest", 0.0, 1.0);
-  line.option("--repetition-penalty R", sampling.repetition_penalty,
+  line.option("--repetition-penalty R", repetition_penalty,
               "1 is none; 0 takes that of the model's generation_config.json", 0.0, kMaxPenalty);
   line.option("--seed N", sampling.seed, "another one samples another text");
 }
 
-LoadedModel::LoadedModel(const ModelArguments& arguments, const train::GenerationSizes& sizes)
+LoadedModel::LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling,
+                         const train::GenerationSizes& sizes)
     : pool_(available_cpus()), device_(open_device(arguments.device)) {
-  train::GeneratorOptions options{.model = arguments.model, .adapter = arguments.adapter, .sizes = sizes};
+  train::GeneratorOptions options{.model = arguments.model, .adapter = arguments.adapter, .sizes = sizes,
+                                  .repetition_penalty = sampling.repetition_penalty};
   if (!arguments.memory.empty()) {
     options.device_bytes = parse_bytes(arguments.memory, device_->free_bytes(), "--memory.device");
     options.machine = this_machine({}, *device_);

@@ -28,15 +28,20 @@ struct ModelArguments {
 constexpr int64_t kMaxNewTokens = 1 << 20, kMaxTopK = 1 << 30;
 constexpr double kMaxTemperature = 100, kMaxPenalty = 100;
 
-// --max-new-tokens, --temperature, --top-p, --top-k, --min-p, --repetition-penalty and --seed, with the defaults that
-// `sampling` has.
-void add_sampling(CommandLine& line, train::Sampling& sampling);
+struct SamplingArguments {
+  train::Sampling sampling;
+  double repetition_penalty = 0;  // 0: the model's
+
+  // --max-new-tokens, --temperature, --top-p, --top-k, --min-p, --repetition-penalty and --seed, with the defaults that
+  // are here.
+  void add_to(CommandLine& line);
+};
 
 // A model in memory, with the device and the threads that it runs on.
 class LoadedModel {
  public:
   // Throws InputError and MachineError as train::Generator does.
-  LoadedModel(const ModelArguments& arguments, const train::GenerationSizes& sizes);
+  LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling, const train::GenerationSizes& sizes);
 
   [[nodiscard]] train::Generator& generator() { return *generator_; }
 

@@ -129,16 +129,16 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
   result.id = fmt::format("{}-{:x}{:08x}", is_chat ? "chatcmpl" : "cmpl", started_, count_++);
   result.request = is_chat ? parse_chat_request(body, model_.defaults) : parse_completion_request(body, model_.defaults);
   GenerationRequest& request = result.request;
-  if (!request.has_seed) request.sampling.seed = random_seed();
+  if (!request.has_seed) request.choice.sampling.seed = random_seed();
   const std::vector<std::vector<int32_t>> prompts = prompts_of(request, is_chat);
   result.reply = std::make_shared<Reply>(std::ssize(prompts) * request.choices);
   const train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
-                                   .repetition_penalty = request.sampling.repetition_penalty,
+                                   .repetition_penalty = request.choice.repetition_penalty,
                                    .logprobs = request.logprobs};
   std::vector<Job> jobs;
   for (const std::vector<int32_t>& ids : prompts) {
     result.prompt_tokens += std::ssize(ids);
-    train::Sampling sampling = request.sampling;
+    train::Sampling sampling = request.choice.sampling;
     sampling.max_new_tokens = std::min(request.max_tokens.value_or(sampling.max_new_tokens),
                                        model_.context - std::ssize(ids));
     for (int64_t i = 0; i < request.choices; ++i, ++sampling.seed) {

@@ -23,7 +23,7 @@ struct ServedModel {
   std::optional<text::ChatTemplates> chats;  // none: /v1/chat/completions is refused
   int64_t context = 0;                       // tokens of a request at most, its answer included
   int64_t vocab_size = 0;
-  train::Sampling defaults;  // of requests that do not say; with the repetition penalty to use
+  Choice defaults;           // of requests that do not say
 };
 
 // An answer while it comes.

@@ -57,7 +57,7 @@ std::vector<std::string> read_stop(const JsonField& field) {
 }
 
 // What both kinds of request have.
-GenerationRequest read_common(const JsonField& root, const train::Sampling& defaults) {
+GenerationRequest read_common(const JsonField& root, const Choice& defaults) {
   GenerationRequest request;
   refuse_unsupported(root);
   request.choices = root["n"].integer_or(1, 1, kMaxChoices);
@@ -67,14 +67,14 @@ GenerationRequest read_common(const JsonField& root, const train::Sampling& defa
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
     if (const JsonField field = root[name]; !field.is_null()) request.max_tokens = field.integer(1, kMaxTokens);
   }
-  train::Sampling& sampling = request.sampling;
-  sampling = defaults;
-  sampling.min_new_tokens = root["min_tokens"].integer_or(defaults.min_new_tokens, 0, kMaxTokens);
-  sampling.temperature = root["temperature"].real_or(defaults.temperature, 0, 100);
-  sampling.top_p = root["top_p"].real_or(defaults.top_p, 0, 1);
-  sampling.top_k = root["top_k"].integer_or(defaults.top_k, -1, kMaxTopK);  // -1: all, as vLLM has it
-  sampling.min_p = root["min_p"].real_or(defaults.min_p, 0, 1);
-  sampling.repetition_penalty = root["repetition_penalty"].real_or(defaults.repetition_penalty, 0.01, 100);
+  request.choice = defaults;
+  train::Sampling& sampling = request.choice.sampling;
+  sampling.min_new_tokens = root["min_tokens"].integer_or(sampling.min_new_tokens, 0, kMaxTokens);
+  sampling.temperature = root["temperature"].real_or(sampling.temperature, 0, 100);
+  sampling.top_p = root["top_p"].real_or(sampling.top_p, 0, 1);
+  sampling.top_k = root["top_k"].integer_or(sampling.top_k, -1, kMaxTopK);  // -1: all, as vLLM has it
+  sampling.min_p = root["min_p"].real_or(sampling.min_p, 0, 1);
+  request.choice.repetition_penalty = root["repetition_penalty"].real_or(defaults.repetition_penalty, 0.01, 100);
   if (const JsonField seed = root["seed"]; !seed.is_null()) {
     sampling.seed = static_cast<uint64_t>(seed.integer(std::numeric_limits<int64_t>::min(), INT64_MAX));
     request.has_seed = true;
@@ -145,7 +145,7 @@ Json RequestError::json() const {
   return {{"error", {{"message", what()}, {"type", type}, {"param", or_null(param_)}, {"code", or_null(code_)}}}};
 }
 
-GenerationRequest parse_chat_request(std::string_view body, const train::Sampling& defaults) {
+GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults) {
   return parse(body, [&](const JsonField& root) {
     GenerationRequest request = read_common(root, defaults);
     request.logprobs = root["logprobs"].boolean_or(false);
@@ -174,7 +174,7 @@ GenerationRequest parse_chat_request(std::string_view body, const train::Samplin
   });
 }
 
-GenerationRequest parse_completion_request(std::string_view body, const train::Sampling& defaults) {
+GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults) {
   return parse(body, [&](const JsonField& root) {
     GenerationRequest request = read_common(root, defaults);
     const JsonField logprobs = root["logprobs"];

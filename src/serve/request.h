@@ -34,6 +34,12 @@ class RequestError : public std::runtime_error {
 // A text, or token ids.
 using TextOrIds = std::variant<std::string, std::vector<int32_t>>;
 
+// How tokens are chosen; the length is the most that is asked for.
+struct Choice {
+  train::Sampling sampling;
+  double repetition_penalty = 1;
+};
+
 struct GenerationRequest {
   // Of chat: an object with `messages`, as text::chat_input reads it; the contents are texts.
   nlohmann::ordered_json conversation;
@@ -41,7 +47,7 @@ struct GenerationRequest {
 
   int64_t choices = 1;               // for each prompt
   std::optional<int64_t> max_tokens;  // as asked for
-  train::Sampling sampling;          // but for its length
+  Choice choice;                      // its length is the default's
   bool has_seed = false;
   std::vector<std::string> stop;
   bool stream = false, include_usage = false, logprobs = false;
@@ -51,7 +57,7 @@ constexpr int64_t kMaxChoices = 128;
 
 // The bodies of /v1/chat/completions and /v1/completions. What a request does not say is as in `defaults`; fields that are
 // not known are ignored, those that ask for something that is not there are refused. Throws RequestError.
-[[nodiscard]] GenerationRequest parse_chat_request(std::string_view body, const train::Sampling& defaults);
-[[nodiscard]] GenerationRequest parse_completion_request(std::string_view body, const train::Sampling& defaults);
+[[nodiscard]] GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults);
+[[nodiscard]] GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults);
 
 }  // namespace spillway::serve

@@ -68,8 +68,7 @@ std::vector<int32_t> ChatSession::fitting_prompt(size_t& first) const {
 }
 
 void ChatSession::begin(const train::Prompt& prompt) {
-  const double penalty = prompt.sampling.repetition_penalty;
-  train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(), .repetition_penalty = penalty > 0 ? penalty : 1};
+  train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(), .repetition_penalty = options_.repetition_penalty};
   if (sequence_) {
     decoder_.renew(*sequence_, prompt, std::move(rules));
     return;

@@ -16,7 +16,8 @@
 namespace spillway {
 
 struct ChatOptions {
-  train::Sampling sampling;  // with the repetition penalty to use
+  train::Sampling sampling;
+  double repetition_penalty = 1;
   int64_t context = 0;       // tokens that the model sees at most, its answer included
   int64_t vocab_size = 0;    // the model's
   std::string model;         // its folder, for messages

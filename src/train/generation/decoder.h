@@ -9,22 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "base/parallel.h"
 #include "base/random.h"
-#include "runtime/executor.h"
 #include "train/generation/cache_rows.h"
-#include "train/generation/generation_graphs.h"
-#include "train/generation/sampling.h"
+#include "train/generation/generate.h"
 
 namespace spillway::train {
-
-struct Prompt {
-  std::vector<int32_t> ids;
-  Sampling sampling;
-
-  // With all that may follow it.
-  [[nodiscard]] int64_t sequence_tokens() const { return std::ssize(ids) + sampling.max_new_tokens; }
-};
 
 // What holds for a sequence beside its sampling.
 struct SequenceRules {
@@ -45,14 +34,6 @@ struct Chosen {
   bool stopped = false;  // by this token
   bool shown = true;     // the token belongs to the answer
   bool is_last = false;  // it stopped, or max_new_tokens are there
-};
-
-// Executors of the two graphs over one memory, with weights in place. All is borrowed.
-struct GenerationPrograms {
-  const GenerationGraphs& graphs;
-  Executor& decode;
-  Executor& prompt;
-  ThreadPool& pool;
 };
 
 // Belongs to one thread.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "train/generation/decoder.h"
 
 namespace spillway::train {
 namespace {
@@ -30,10 +31,9 @@ class Batch {
   void admit() {
     for (; next_ < prompts_.size(); ++next_) {
       const Prompt& prompt = prompts_[next_];
-      const double penalty = prompt.sampling.repetition_penalty;
       const std::optional<SequenceId> name =
           decoder_.join(prompt, {.stop_ids = options_.stop_ids,
-                                 .repetition_penalty = penalty > 0 ? penalty : options_.repetition_penalty,
+                                 .repetition_penalty = options_.repetition_penalty,
                                  .keeps_stop = options_.keeps_stop,
                                  .logprobs = options_.logprobs,
                                  .logprob_temperature = options_.logprob_temperature});

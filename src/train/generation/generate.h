@@ -7,9 +7,20 @@
 #include <span>
 #include <vector>
 
-#include "train/generation/decoder.h"
+#include "base/parallel.h"
+#include "runtime/executor.h"
+#include "train/generation/generation_graphs.h"
+#include "train/generation/sampling.h"
 
 namespace spillway::train {
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  Sampling sampling;
+
+  // With all that may follow it.
+  [[nodiscard]] int64_t sequence_tokens() const { return std::ssize(ids) + sampling.max_new_tokens; }
+};
 
 struct Generated {
   std::vector<int32_t> ids;      // the new tokens; the one that stopped only if wanted
@@ -27,6 +38,14 @@ struct GenerationOptions {
   std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
   // Gets each answer when it and all before it are done.
   std::function<void(size_t prompt, const Generated&)> on_answer = nullptr;
+};
+
+// Executors of the two graphs over one memory, with weights in place. All is borrowed.
+struct GenerationPrograms {
+  const GenerationGraphs& graphs;
+  Executor& decode;
+  Executor& prompt;
+  ThreadPool& pool;
 };
 
 // The answers in the order of the prompts. REQUIRES: no prompt is empty, its ids are in the vocabulary, and each fits

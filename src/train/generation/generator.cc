@@ -59,6 +59,7 @@ void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFol
 Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
     : pool_(pool), model_(read_model(options.model)) {
   check_predicts_tokens(text_of(*model_, options.model.string()), options.model.string());
+  repetition_penalty_ = options.repetition_penalty > 0 ? options.repetition_penalty : text().repetition_penalty;
   const ParameterTable stored = parameters_of(*model_);
   const SafetensorsFolder base = open_model_weights(options.model, stored);
   ModelOptions built{.dtype = stored_dtype(stored, base)};
@@ -84,7 +85,7 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
 }
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
-  options.repetition_penalty = text().repetition_penalty;
+  options.repetition_penalty = repetition_penalty_;
   return train::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
 }
 

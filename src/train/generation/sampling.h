@@ -14,7 +14,6 @@ struct Sampling {
   double top_p = 1;            // the fewest tokens whose probabilities reach this
   int64_t top_k = 0;           // the most likely ones; 0: all
   double min_p = 0;            // those at least this share as likely as the most likely one
-  double repetition_penalty = 0;  // 1: none; 0: that of the model, or what its caller says
   uint64_t seed = 0;
 
   // Of all tokens, by their probabilities alone.
