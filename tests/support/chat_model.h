@@ -28,17 +28,10 @@ inline std::string byte_token(int byte) {
   return {static_cast<char>(0xC0 | (point >> 6)), static_cast<char>(0x80 | (point & 0x3F))};
 }
 
-// Id 256 ends an answer; 257 to 259 are roles. `positions` is what the model was made for.
-inline void write_chat_model(const std::filesystem::path& folder, int64_t positions = 512) {
+// Id 256 ends an answer; 257 to 259 are roles.
+inline void write_chat_tokenizer(const std::filesystem::path& folder) {
   using nlohmann::json;
   constexpr const char* kMarks[] = {"<|end|>", "<|system|>", "<|user|>", "<|assistant|>"};
-  json config = json::parse(
-      read_file(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2/config.json", 1 << 20));
-  config["vocab_size"] = 260;
-  config["max_position_embeddings"] = positions;
-  config["eos_token_id"] = 256;
-  write_file(folder / "config.json", config.dump());
-
   json tokenizer = {{"version", "1.0"},
                     {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
                     {"decoder", {{"type", "ByteLevel"}}}};
@@ -59,7 +52,18 @@ inline void write_chat_model(const std::filesystem::path& folder, int64_t positi
   write_file(folder / "chat_template.jinja",
              "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
              "{% if add_generation_prompt %}<|assistant|>{% endif %}");
+}
 
+// `positions` is what the model was made for.
+inline void write_chat_model(const std::filesystem::path& folder, int64_t positions = 512) {
+  using nlohmann::json;
+  write_chat_tokenizer(folder);
+  json config = json::parse(
+      read_file(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2/config.json", 1 << 20));
+  config["vocab_size"] = 260;
+  config["max_position_embeddings"] = positions;
+  config["eos_token_id"] = 256;
+  write_file(folder / "config.json", config.dump());
   std::vector<TensorSpec> specs;
   for (const Parameter& p : parameters_of(*read_model(folder))) {
     if (p.is_of_model()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
