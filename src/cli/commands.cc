@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/cmd_chat.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
 #include "cli/cmd_export.h"
@@ -22,6 +23,7 @@
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_quantize.h"
 #include "cli/cmd_rewards.h"
+#include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
 #include "cli/help_page.h"
@@ -35,6 +37,8 @@ constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
+    {"chat", "talk with a model", cmd_chat},
+    {"serve", "answer over HTTP, as OpenAI's interface does", cmd_serve},
     {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},

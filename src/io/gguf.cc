@@ -82,10 +82,11 @@ GgufTensor read_tensor(GgufCursor& cursor) {
   const auto number = cursor.number<uint32_t>();
   const auto type = known_type(number);
   if (!type) {
-    throw input_error(cursor.where(),
-                      "expected tensor {} as F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS or MXFP4, got encoding "
-                      "{}; {}",
-                      quote(tensor.name), number, "use another quantisation of the model");
+    throw input_error(
+        cursor.where(),
+        "expected tensor {} as F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS or MXFP4, got encoding "
+        "{}; {}",
+        quote(tensor.name), number, "use another quantisation of the model");
   }
   tensor.type = *type;
   tensor.offset = cursor.size(tensor.name);

@@ -27,8 +27,7 @@ void encode_q8_0(const float* values, Byte* block) {
   const float scale = largest / 127;
   const float inverse = scale == 0 ? 0 : 1 / scale;
   put_half(scale, block);
-  for (int i = 0; i < 32; ++i)
-    block[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(values[i] * inverse)));
+  for (int i = 0; i < 32; ++i) block[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(values[i] * inverse)));
 }
 
 using Encoder = void (*)(const float* values, Byte* block);

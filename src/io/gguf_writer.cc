@@ -105,9 +105,8 @@ void check_range(const GgufTensorSpec& tensor, std::span<const float> values, st
     if (bad >= 0) refuse(values[static_cast<size_t>(bad)]);
   } else if (tensor.type != GgufType::kF32) {
     constexpr float kLargestScale = 65504;
-    const float largest = std::abs(*std::max_element(values.begin(), values.end(), [](float a, float b) {
-      return std::abs(a) < std::abs(b);
-    }));
+    const float largest = std::abs(
+        *std::max_element(values.begin(), values.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
     if (largest / 127 > kLargestScale) refuse(largest);
   }
 }

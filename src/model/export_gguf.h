@@ -35,8 +35,8 @@ struct ExportReport {
 };
 
 // Writes `file`, which must not exist and appears only when it is complete, with one tensor in memory at a time. An
-// adapter is merged. Throws InputError, before anything is written, for what GGUF or llama.cpp cannot express and for an
-// adapter that does not fit.
+// adapter is merged. Throws InputError, before anything is written, for what GGUF or llama.cpp cannot express and for
+// an adapter that does not fit.
 ExportReport export_gguf(const std::filesystem::path& model, const std::optional<std::filesystem::path>& adapter,
                          const std::filesystem::path& file, const ExportOptions& options);
 

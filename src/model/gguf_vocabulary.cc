@@ -252,8 +252,8 @@ bool Converter::has_space_prefix() const {
     return scheme.empty() ? member(pre, "add_prefix_space") != Json(false) : scheme != "never";
   }
   if (!pre.is_null()) refuse("pre_tokenizer", "none or Metaspace", quote(text_of(member(pre, "type"))));
-  const Json steps = text_of(member(normalizer, "type")) == "Sequence" ? member(normalizer, "normalizers")
-                                                                         : Json::array({normalizer});
+  const Json steps =
+      text_of(member(normalizer, "type")) == "Sequence" ? member(normalizer, "normalizers") : Json::array({normalizer});
   bool prepends = false;
   for (const Json& step : steps) {
     const std::string type = text_of(member(step, "type"));

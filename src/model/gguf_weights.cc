@@ -45,8 +45,8 @@ class Weights {
     if (bias) add(fmt::format("{}.bias", gguf), fmt::format("{}.bias", name), {rows}, permuted_heads);
   }
   void add(std::string_view gguf, std::string_view name, std::vector<int64_t> shape, int64_t permuted_heads = 0) {
-    list_.push_back({fmt::format("{}{}", gguf_, gguf), fmt::format("{}{}", name_, name), std::move(shape),
-                     permuted_heads});
+    list_.push_back(
+        {fmt::format("{}{}", gguf_, gguf), fmt::format("{}{}", name_, name), std::move(shape), permuted_heads});
   }
 
   std::string gguf_, name_;  // prefixes

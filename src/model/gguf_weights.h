@@ -1,5 +1,5 @@
-// What GGUF calls the weights of a decoder, and in which order llama.cpp keeps their rows: one table for what is imported
-// and what is exported.
+// What GGUF calls the weights of a decoder, and in which order llama.cpp keeps their rows: one table for what is
+// imported and what is exported.
 #pragma once
 
 #include <cstdint>

@@ -160,7 +160,8 @@ MergedWeights::MergedWeights(ModelPtr read, const fs::path& model, const std::op
 }
 
 const TensorSpec* MergedWeights::find(std::string_view name) const {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorSpec& t) { return t.name == name; });
+  const auto found =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorSpec& t) { return t.name == name; });
   return found == tensors_.end() ? nullptr : &*found;
 }
 
