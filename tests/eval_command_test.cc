@@ -68,7 +68,8 @@ TEST_CASE("loss and token accuracy of a config's rows are transformers'") {
     CHECK(ours.at("rows") == 3);
     CHECK(ours.at("targets") == theirs.at("targets"));
     CHECK(ours.at("loss").get<double>() == doctest::Approx(theirs.at("loss").get<double>()).epsilon(1e-5));
-    CHECK(ours.at("perplexity").get<double>() == doctest::Approx(std::exp(theirs.at("loss").get<double>())).epsilon(1e-4));
+    CHECK(ours.at("perplexity").get<double>() ==
+          doctest::Approx(std::exp(theirs.at("loss").get<double>())).epsilon(1e-4));
     CHECK(ours.at("mean_token_accuracy").get<double>() ==
           doctest::Approx(theirs.at("mean_token_accuracy").get<double>()));
   }
@@ -83,7 +84,8 @@ TEST_CASE("an adapter that changes nothing leaves the scores, and another change
 
 TEST_CASE("less memory reads weights from the files, and changes no bit") {
   const json plain = eval({"--choices", golden("choices.jsonl")});
-  const Finished least = run_spillway({"eval", model(), "--choices", golden("choices.jsonl"), "--memory.device", "4KiB"});
+  const Finished least =
+      run_spillway({"eval", model(), "--choices", golden("choices.jsonl"), "--memory.device", "4KiB"});
   CHECK(least.status == 2);
   const size_t begin = least.err.find("at least ") + 9;
   REQUIRE(begin > 9);
@@ -102,7 +104,9 @@ TEST_CASE("what cannot be evaluated is named with its line") {
     return run.err;
   };
   const auto choices = [&](const std::string& line) {
-    folder.write("c.jsonl", R"({"context": "a", "choices": ["b", "c"], "gold": 0})" "\n" + line + "\n");
+    folder.write("c.jsonl", R"({"context": "a", "choices": ["b", "c"], "gold": 0})"
+                            "\n" +
+                                line + "\n");
     return message({"--choices", "c.jsonl"});
   };
   CHECK(choices(R"({"context": "a", "choices": ["b"], "gold": 0})").find("c.jsonl:2") != std::string::npos);

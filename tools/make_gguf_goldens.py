@@ -14,7 +14,7 @@ out = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "io" / "types.
 random = np.random.default_rng(0)
 ELEMS = 512
 # Where the f16 scales lie in a block. Random bytes there would often be NaN or infinity.
-K_SCALES = {T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208]}
+K_SCALES = {T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0]}
 
 
 def random_blocks(type_):
@@ -47,7 +47,7 @@ writer.add_array("test.ints", [1, -2, 3])
 writer.add_array("test.floats", [0.5, -1.5])
 
 values = random.normal(0, 1, (1, ELEMS)).astype(np.float32)
-for type_ in [T.F32, T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, *K_SCALES]:
+for type_ in [T.F32, T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, *K_SCALES, T.MXFP4]:
     data = random_blocks(type_) if type_ in K_SCALES else gguf.quants.quantize(values, type_)
     if type_ in (T.F32, T.F16):
         writer.add_tensor(type_.name, data)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "cli/eval/choices.h"
+#include "cli/generation_arguments.h"
 #include "report/progress.h"
 #include "runtime/machine_cache.h"
 #include "train/scorer/token_scorer.h"
@@ -28,28 +28,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, adapter, config, choices, memory, device = "auto";
+  ModelArguments model;
+  std::string config, choices;
   bool json = false, training = false, special = false;
 };
 
 // Enough to keep products busy.
 constexpr int64_t kBatchTokens = 2048;
 
-// An adapter may have brought tokens along.
-std::filesystem::path tokenizer_folder(const Options& options) {
-  const bool brings_one = !options.adapter.empty() &&
-                          std::filesystem::is_regular_file(std::filesystem::path(options.adapter) / "tokenizer.json");
-  return brings_one ? options.adapter : options.model;
-}
-
 // Keeps the scorer and what it runs on.
 class Scoring {
  public:
   Scoring(const Options& options, train::InferenceModel model, int64_t tokens, int64_t sequences, int64_t sequence_len)
-      : device_(open_device(options.device)), pool_(available_cpus()) {
+      : device_(open_device(options.model.device)), pool_(available_cpus()) {
     train::TokenScorerOptions scoring{.tokens = tokens, .max_sequences = sequences, .sequence_len = sequence_len};
-    if (!options.memory.empty()) {
-      scoring.device_bytes = parse_bytes(options.memory, device_->free_bytes(), "--memory.device");
+    if (!options.model.memory.empty()) {
+      scoring.device_bytes = parse_bytes(options.model.memory, device_->free_bytes(), "--memory.device");
       scoring.machine = this_machine({}, *device_);
     }
     scorer_.emplace(std::move(model), scoring, pool_, *device_);
@@ -70,10 +64,12 @@ struct Totals {
 };
 
 config::Config read_config(const Options& options) {
-  const ConfigArguments arguments{.path = options.config, .overrides = {{"base_model", options.model}}, .flags = {}};
+  const ConfigArguments arguments{
+      .path = options.config, .overrides = {{"base_model", options.model.model}}, .flags = {}};
   config::Config config = load_config(arguments, config::ConfigUse::kTrain).config;
   if (config.preference || config.online)
-    throw input_error(options.config, "expected a config of text, got one of {}; evaluation of preferences and "
+    throw input_error(options.config,
+                      "expected a config of text, got one of {}; evaluation of preferences and "
                       "rewards is part of `spillway train`",
                       config.preference ? config.preference->name : config.online->name);
   if (config.data.stream)
@@ -84,7 +80,7 @@ config::Config read_config(const Options& options) {
 
 // The rows that validate, or where there are none, or the user asks for them, those that are trained on.
 Totals score_rows(const Options& options, const config::Config& config, Progress& progress) {
-  train::InferenceModel model = train::read_inference_model(options.model, options.adapter, &config);
+  train::InferenceModel model = train::read_inference_model(options.model.model, options.model.adapter, &config);
   train::check_data_files(config.data);
   progress.say("reading the data");
   const train::TrainingData data =
@@ -134,9 +130,10 @@ int eval_config(const Options& options) {
                                       {"tokens_per_second", rate}},
                                  2));
   } else {
-    fmt::print("rows            {}\ntokens          {}, {} of them predicted\nloss            {:.6f}\n"
-               "perplexity      {:.4f}\ntoken accuracy  {:.2f} %\nspeed           {:.0f} tokens/s\n",
-               totals.rows, totals.tokens, totals.targets, loss, std::exp(loss), 100 * accuracy, rate);
+    fmt::print(
+        "rows            {}\ntokens          {}, {} of them predicted\nloss            {:.6f}\n"
+        "perplexity      {:.4f}\ntoken accuracy  {:.2f} %\nspeed           {:.0f} tokens/s\n",
+        totals.rows, totals.tokens, totals.targets, loss, std::exp(loss), 100 * accuracy, rate);
   }
   return kDone;
 }
@@ -206,8 +203,8 @@ std::vector<ChoiceScores> score_choices(train::TokenScorer& scorer, int64_t toke
 }
 
 int eval_choices(const Options& options) {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(tokenizer_folder(options));
-  train::InferenceModel model = train::read_inference_model(options.model, options.adapter);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
+  train::InferenceModel model = train::read_inference_model(options.model.model, options.model.adapter);
   const TextModel& text = *model.model->text();
   const std::vector<ChoiceItem> items =
       read_choices(options.choices, tokenizer,
@@ -216,9 +213,10 @@ int eval_choices(const Options& options) {
   for (const ChoiceItem& item : items) {
     for (const ScoredText& one : item.texts) {
       if (*std::max_element(one.ids.begin(), one.ids.end()) >= text.vocab_size)
-        throw input_error(options.model,
-                          "expected token ids below vocab_size {}, got more; use the tokenizer that belongs to the model",
-                          text.vocab_size);
+        throw input_error(
+            options.model.model,
+            "expected token ids below vocab_size {}, got more; use the tokenizer that belongs to the model",
+            text.vocab_size);
       longest = std::max(longest, std::ssize(one.ids) - 1);
       all += std::ssize(one.ids) - 1;
     }
@@ -246,12 +244,7 @@ int eval_choices(const Options& options) {
 int cmd_eval(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway eval", "Says how well a model predicts data, or answers questions with choices.");
-  line.required("MODEL", options.model, "the model folder");
-  line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it");
-  line.option("--device NAME", options.device,
-              "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
-  line.option("--memory.device SIZE", options.memory,
-              "what everything may take of it, such as 2GiB; weights that do not fit are read from the model's files");
+  options.model.add_to(line);
   line.section("Exactly one of");
   line.option("--config CONFIG.yml", options.config,
               "loss, perplexity and token accuracy over the rows that its training would validate with");

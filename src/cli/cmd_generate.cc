@@ -4,21 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
-#include "backend/device.h"
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_field.h"
 #include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/generation_arguments.h"
 #include "cli/json_lines.h"
-#include "runtime/machine_cache.h"
 #include "text/tokenizer.h"
-#include "train/generation/generator.h"
 
 namespace spillway {
 namespace {
@@ -26,20 +22,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string model, adapter, prompt, messages, lines, memory, device = "auto";
+  ModelArguments model;
+  std::string prompt, messages, lines;
   bool json = false, json_lines = false, logprobs = false;
-  train::Sampling sampling;
+  SamplingArguments choice;
 };
-
-constexpr int64_t kMaxNewTokens = 1 << 20, kMaxTopK = 1 << 30;
-constexpr double kMaxTemperature = 100;
-
-// An adapter may have brought tokens and a chat template along.
-std::filesystem::path tokenizer_folder(const Options& options) {
-  const bool brings_one = !options.adapter.empty() &&
-                          std::filesystem::is_regular_file(std::filesystem::path(options.adapter) / "tokenizer.json");
-  return brings_one ? options.adapter : options.model;
-}
 
 // An object a line: `prompt` or `messages`, and what differs from the options.
 std::vector<train::Prompt> read_lines(const Options& options, const text::Tokenizer& tokenizer) {
@@ -56,15 +43,16 @@ std::vector<train::Prompt> read_lines(const Options& options, const text::Tokeni
     if (line.has("prompt")) {
       prompt.ids = tokenizer.encode(line["prompt"].string(), true);
     } else {
-      if (!chats) chats.emplace(chat_templates_of(tokenizer, options.model));
+      if (!chats) chats.emplace(text::chat_templates_of(tokenizer, options.model.model));
       prompt.ids = tokenizer.encode(render_prompt(text, *chats, tokenizer, where), false);
     }
-    const train::Sampling& sampling = options.sampling;
+    const train::Sampling& sampling = options.choice.sampling;
     prompt.sampling = {
         .max_new_tokens = line["max_new_tokens"].integer_or(sampling.max_new_tokens, 1, kMaxNewTokens),
         .temperature = line["temperature"].real_or(sampling.temperature, 0, kMaxTemperature),
         .top_p = line["top_p"].real_or(sampling.top_p, 0, 1),
         .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMaxTopK),
+        .min_p = line["min_p"].real_or(sampling.min_p, 0, 1),
         .seed = static_cast<uint64_t>(line["seed"].integer_or(static_cast<int64_t>(sampling.seed), 0, INT64_MAX))};
     prompts.push_back(std::move(prompt));
   });
@@ -76,10 +64,10 @@ std::vector<train::Prompt> read_prompts(const Options& options, const text::Toke
   if (!options.lines.empty()) {
     prompts = read_lines(options, tokenizer);
   } else if (options.messages.empty()) {
-    prompts.push_back({tokenizer.encode(options.prompt, true), options.sampling});
+    prompts.push_back({tokenizer.encode(options.prompt, true), options.choice.sampling});
   } else {
-    for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model))
-      prompts.push_back({tokenizer.encode(text, false), options.sampling});
+    for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model.model))
+      prompts.push_back({tokenizer.encode(text, false), options.choice.sampling});
   }
   for (const train::Prompt& prompt : prompts) {
     if (prompt.ids.empty())
@@ -134,26 +122,14 @@ void check_tokens(const std::vector<train::Prompt>& prompts, int64_t vocab_size,
 int cmd_generate(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway generate", "Continues a text, or answers a conversation.");
-  line.required("MODEL", options.model, "the model folder");
-  line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it");
-  line.option("--device NAME", options.device,
-              "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
-  line.option(
-      "--memory.device SIZE", options.memory,
-      "what weights and caches may take of it, such as 2GiB; what does not fit is read from the model's files for "
-      "each token of all prompts");
+  options.model.add_to(line);
   line.section("Exactly one of");
   line.option("--prompt TEXT", options.prompt, "the text to continue");
   line.option("--messages FILE.json", options.messages, "a list of messages, or an object with messages, tools, ...");
   line.option("--lines FILE.jsonl", options.lines,
               "many prompts: objects with prompt or messages, and what differs from the options; with --json-lines");
   line.exactly_one_of({"--prompt", "--messages", "--lines"});
-  line.section("Sampling");
-  line.option("--max-new-tokens N", options.sampling.max_new_tokens, "stop after so many", 1, kMaxNewTokens);
-  line.option("--temperature T", options.sampling.temperature, "0 takes the most likely token", 0.0, kMaxTemperature);
-  line.option("--top-p P", options.sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
-  line.option("--top-k K", options.sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMaxTopK);
-  line.option("--seed N", options.sampling.seed, "another one samples another text");
+  options.choice.add_to(line);
   line.section("Output");
   line.flag("--json", options.json, "print one JSON document");
   line.flag("--json-lines", options.json_lines,
@@ -167,21 +143,14 @@ int cmd_generate(std::span<const std::string> args) {
   if (!options.lines.empty() && !options.json_lines)
     throw input_error("--lines", "expected it with --json-lines, got it alone; give both");
 
-  const text::Tokenizer tokenizer = text::Tokenizer::load(tokenizer_folder(options));
+  const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const std::vector<train::Prompt> prompts = read_prompts(options, tokenizer);
   if (prompts.empty()) return kDone;
   std::vector<int64_t> lengths;
   for (const train::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
-  ThreadPool pool(available_cpus());
-  const std::shared_ptr<Device> device = open_device(options.device);
-  train::GeneratorOptions generation{
-      .model = options.model, .adapter = options.adapter, .sizes = train::generation_sizes(std::move(lengths))};
-  if (!options.memory.empty()) {
-    generation.device_bytes = parse_bytes(options.memory, device->free_bytes(), "--memory.device");
-    generation.machine = this_machine({}, *device);
-  }
-  train::Generator generator(generation, pool, *device);
-  check_tokens(prompts, generator.text().vocab_size, options.model);
+  LoadedModel loaded(options.model, options.choice, train::generation_sizes(std::move(lengths)));
+  train::Generator& generator = loaded.generator();
+  check_tokens(prompts, generator.text().vocab_size, options.model.model);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts);
   } else {

@@ -16,7 +16,7 @@ int cmd_merge(std::span<const std::string> args) {
   std::string base = "files";
   bool json = false;
   CommandLine line("spillway merge", "Folds a LoRA adapter into its base and writes a complete model folder.");
-  line.required("MODEL", model, "the base's folder");
+  line.model(model, "the base's folder");
   line.required("--adapter FOLDER", adapter, "the PEFT adapter folder");
   line.required("--out FOLDER", out, "the folder to write: new, empty, or one that this command wrote");
   line.option(

@@ -48,7 +48,7 @@ int cmd_quantize(std::span<const std::string> args) {
   bool json = false;
   CommandLine line("spillway quantize",
                    "Quantises a model's linear layers, as bitsandbytes and transformers save them.");
-  line.required("MODEL", model, "the model's folder");
+  line.model(model, "the model's folder");
   line.required("--out FOLDER", out, "the folder to write: new, empty, or one that this command wrote");
   line.option("--type TYPE", type, "nf4, fp4 or int8");
   line.option("--double-quant BOOL", double_quant, "of 4 bits: quantise the scales, too (true by default)");

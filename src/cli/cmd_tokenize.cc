@@ -12,12 +12,12 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/chat_prompt.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
 #include "io/file.h"
 #include "text/chat_template.h"
+#include "text/conversation.h"
 #include "text/tokenizer.h"
 
 namespace spillway {
@@ -69,17 +69,18 @@ Json tokenized_messages(const text::Tokenizer& tokenizer, const text::ChatTempla
 
 void tokenize_messages(const text::Tokenizer& tokenizer, const Options& options) {
   const text::ChatInput input =
-      chat_input(read_file(options.messages, kMaxInputBytes), tokenizer, false, options.messages);
-  const Json result = tokenized_messages(tokenizer, chat_templates_of(tokenizer, options.model), input);
+      text::chat_input(parse_json<Json>(read_file(options.messages, kMaxInputBytes), options.messages), tokenizer,
+                       false, options.messages);
+  const Json result = tokenized_messages(tokenizer, text::chat_templates_of(tokenizer, options.model), input);
   fmt::print("{}\n", options.json ? json_text(result, 2) : result["text"].get_ref<const std::string&>());
 }
 
 // One conversation a line in; a line out for each, with an error where the template refuses it.
 void tokenize_message_lines(const text::Tokenizer& tokenizer, const Options& options) {
-  const text::ChatTemplates chats = chat_templates_of(tokenizer, options.model);
+  const text::ChatTemplates chats = text::chat_templates_of(tokenizer, options.model);
   int64_t count = 0, refused = 0;
   each_line(options.messages, [&](std::string_view line, const std::string& where) {
-    const text::ChatInput input = chat_input(line, tokenizer, false, where);
+    const text::ChatInput input = text::chat_input(parse_json<Json>(line, where), tokenizer, false, where);
     ++count;
     try {
       fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats, input)));
@@ -119,7 +120,7 @@ void tokenize_text(const text::Tokenizer& tokenizer, const Options& options) {
 int cmd_tokenize(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway tokenize", "Shows the tokens of a text, as a model's tokenizer.json makes them.");
-  line.required("MODEL", options.model, "the model folder; tokenizer.json is enough");
+  line.model(options.model, "the model folder, of which tokenizer.json is enough");
   line.section("Exactly one of");
   line.option("--text TEXT", options.text, "this text");
   line.option("--file FILE", options.file, "the text of a file");

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/model_folder.h"
 
 namespace spillway {
 namespace {
@@ -38,6 +39,11 @@ void CommandLine::required(std::string_view what, std::string& value, std::strin
   app_->add_option(name_of(what), value)->required();
   help_.usage += fmt::format(" {}", what);
   list(what, help);
+}
+
+void CommandLine::model(std::string& value, std::string_view help) {
+  required("MODEL", value, fmt::format("{}, or a GGUF file", help));
+  model_ = &value;
 }
 
 void CommandLine::option(std::string_view what, std::string& value, std::string_view help) {
@@ -101,6 +107,7 @@ bool CommandLine::parse(std::span<const std::string> args) {
     throw input_error(app_->get_name(), "expected arguments as in `{} --help`, got: {}; correct them", app_->get_name(),
                       error.what());
   }
+  if (model_ != nullptr) *model_ = model_folder(*model_, "MODEL");
   return true;
 }
 

@@ -35,6 +35,8 @@ class CommandLine {
 
   // "--out FOLDER": the option and what stands for its value; a name without dashes is a positional argument.
   void required(std::string_view what, std::string& value, std::string_view help);
+  // The required MODEL: a folder, or a GGUF file, which parse() replaces by a folder (model/model_folder.h).
+  void model(std::string& value, std::string_view help);
   void option(std::string_view what, std::string& value, std::string_view help);
   void option(std::string_view what, uint64_t& value, std::string_view help);
   void option(std::string_view what, int64_t& value, std::string_view help, int64_t least, int64_t most);
@@ -57,6 +59,7 @@ class CommandLine {
 
   std::unique_ptr<CLI::App> app_;
   HelpPage help_;
+  std::string* model_ = nullptr;
 };
 
 }  // namespace spillway

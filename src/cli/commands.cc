@@ -12,8 +12,10 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/cmd_chat.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
+#include "cli/cmd_export.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
 #include "cli/cmd_merge.h"
@@ -21,6 +23,7 @@
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_quantize.h"
 #include "cli/cmd_rewards.h"
+#include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
 #include "cli/help_page.h"
@@ -34,10 +37,13 @@ constexpr Command kCommands[] = {
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
+    {"chat", "talk with a model", cmd_chat},
+    {"serve", "answer over HTTP, as OpenAI's interface does", cmd_serve},
     {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
+    {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/help_page.h"
 #include "config/help.h"
+#include "train/model_folders.h"
 
 namespace spillway {
 namespace {
@@ -122,6 +123,7 @@ void apply_isa_flag(const ConfigArguments& arguments) {
 
 config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use) {
   config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use);
+  train::use_model_folders(loaded.config);
   log_notes(loaded);
   return loaded;
 }

@@ -6,7 +6,7 @@ namespace {
 KeySection model_section() {
   KeySection section{"Model", {}};
   section.keys = {
-      key<&Spelled::base_model>("base_model", "the model: a Hugging Face folder on this machine")
+      key<&Spelled::base_model>("base_model", "the model: a Hugging Face folder or a GGUF file on this machine")
           .alias({"model_name_or_path"})
           .required(),
       key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),

@@ -60,6 +60,9 @@ std::optional<GgufType> known_type(uint32_t number) {
     case GgufType::kQ4_K:
     case GgufType::kQ5_K:
     case GgufType::kQ6_K:
+    case GgufType::kIQ4_NL:
+    case GgufType::kIQ4_XS:
+    case GgufType::kMXFP4:
       return type;
   }
   return {};
@@ -79,9 +82,11 @@ GgufTensor read_tensor(GgufCursor& cursor) {
   const auto number = cursor.number<uint32_t>();
   const auto type = known_type(number);
   if (!type) {
-    throw input_error(cursor.where(),
-                      "expected tensor {} as F32, F16, BF16, Q8_0, Q4_0 to Q5_1 or Q2_K to Q6_K, got encoding {}; {}",
-                      quote(tensor.name), number, "use another quantisation of the model");
+    throw input_error(
+        cursor.where(),
+        "expected tensor {} as F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS or MXFP4, got encoding "
+        "{}; {}",
+        quote(tensor.name), number, "use another quantisation of the model");
   }
   tensor.type = *type;
   tensor.offset = cursor.size(tensor.name);
@@ -154,6 +159,12 @@ GgufLayout layout_of(GgufType type) {
       return {"Q5_K", 256, 176};
     case GgufType::kQ6_K:
       return {"Q6_K", 256, 210};
+    case GgufType::kIQ4_NL:
+      return {"IQ4_NL", 32, 18};
+    case GgufType::kIQ4_XS:
+      return {"IQ4_XS", 256, 136};
+    case GgufType::kMXFP4:
+      return {"MXFP4", 32, 17};
   }
   report_bug(__FILE__, __LINE__, "type", "unknown");
 }

@@ -1,5 +1,6 @@
 #include "io/gguf_dequantize.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -111,6 +112,38 @@ void decode_q6_k(const Byte* block, float* out) {
   }
 }
 
+// What a nibble of the IQ4 encodings stands for.
+constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+// Twice the values of E2M1 (OCP Microscaling formats 1.0).
+constexpr int8_t kMxfp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// 32 values of a table: the low nibbles of 16 bytes, then the high ones.
+void decode_table(const Byte* nibbles, const int8_t* table, float scale, float* out) {
+  for (int i = 0; i < 32; ++i) {
+    const int q = i < 16 ? nibbles[i] & 0xF : nibbles[i - 16] >> 4;
+    out[i] = scale * static_cast<float>(table[q]);
+  }
+}
+
+// [f16 scale][nibbles]
+void decode_iq4_nl(const Byte* block, float* out) { decode_table(block + 2, kIq4Values, half_at(block), out); }
+
+// [f16 scale][2 high bits of each of 8 scales][4 low bits of each][nibbles of groups of 32]
+void decode_iq4_xs(const Byte* block, float* out) {
+  const float d = half_at(block);
+  const int high = block[2] | block[3] << 8;
+  for (int group = 0; group < 8; ++group) {
+    const int low = (block[4 + group / 2] >> (group % 2 * 4)) & 0xF;
+    const int scale = low | ((high >> (2 * group)) & 3) << 4;
+    decode_table(block + 8 + group * 16, kIq4Values, d * static_cast<float>(scale - 32), out + group * 32);
+  }
+}
+
+// [exponent with bias 127][nibbles]; the table is doubled, so the scale is halved.
+void decode_mxfp4(const Byte* block, float* out) {
+  decode_table(block + 1, kMxfp4Values, std::ldexp(1.0f, block[0] - 128), out);
+}
+
 using Decoder = void (*)(const Byte* block, float* out);
 
 Decoder decoder_of(GgufType type) {
@@ -135,6 +168,12 @@ Decoder decoder_of(GgufType type) {
       return decode_q4_k<true>;
     case GgufType::kQ6_K:
       return decode_q6_k;
+    case GgufType::kIQ4_NL:
+      return decode_iq4_nl;
+    case GgufType::kIQ4_XS:
+      return decode_iq4_xs;
+    case GgufType::kMXFP4:
+      return decode_mxfp4;
     case GgufType::kF32:
     case GgufType::kF16:
     case GgufType::kBF16:

@@ -91,6 +91,15 @@ void check_apart(std::string_view key, const fs::path& output, std::span<const C
   }
 }
 
+void check_new_file(std::string_view key, const fs::path& file) {
+  std::error_code error;
+  if (fs::symlink_status(file, error).type() != fs::file_type::not_found)
+    throw input_error(key, "expected a file that is not there yet, got {}; choose another name or remove it",
+                      quote(file.string()));
+  if (!fs::is_directory(folder_of(file), error))
+    throw input_error(key, "expected a file in a folder that exists, got {}; create the folder", quote(file.string()));
+}
+
 void check_replaceable(std::string_view key, const fs::path& folder, std::string_view command) {
   if (!is_there(key, folder)) return;
   std::error_code error;

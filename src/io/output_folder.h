@@ -24,6 +24,9 @@ struct CommandInput {
 // of one, by device and inode, links resolved. `key` is what names the output: "--out".
 void check_apart(std::string_view key, const std::filesystem::path& output, std::span<const CommandInput> inputs);
 
+// The rule for a command that writes one file: nothing of that name is there, and its folder is.
+void check_new_file(std::string_view key, const std::filesystem::path& file);
+
 // The rule for a command that replaces the whole folder (io/atomic_folder.h): anything there must be as `command` has
 // recorded it.
 void check_replaceable(std::string_view key, const std::filesystem::path& folder, std::string_view command);

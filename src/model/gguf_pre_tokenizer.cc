@@ -116,6 +116,12 @@ std::optional<GgufPreTokenizer> gguf_pre_tokenizer(std::string_view name) {
   return {};
 }
 
+std::vector<std::string> gguf_pre_tokenizer_families() {
+  std::vector<std::string> names;
+  for (const Family& family : kFamilies) names.emplace_back(*family.names.begin());
+  return names;
+}
+
 std::string gguf_pre_tokenizer_names() {
   std::string names;
   for (const Family& family : kFamilies) {

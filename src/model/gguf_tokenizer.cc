@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum TokenKind : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
 // The vocabulary as the file holds it, checked: kinds and scores are as many as tokens.
 struct Vocabulary {
   std::vector<std::string> tokens;
@@ -27,14 +25,14 @@ Vocabulary read_vocabulary(const GgufFile& file) {
   Vocabulary vocabulary;
   vocabulary.tokens = file.get<std::vector<std::string>>("tokenizer.ggml.tokens");
   const auto* kinds = file.find<std::vector<int64_t>>("tokenizer.ggml.token_type");
-  vocabulary.kinds = kinds != nullptr ? *kinds : std::vector<int64_t>(vocabulary.tokens.size(), kNormal);
+  vocabulary.kinds = kinds != nullptr ? *kinds : std::vector<int64_t>(vocabulary.tokens.size(), kGgufNormal);
   if (vocabulary.kinds.size() != vocabulary.tokens.size()) {
     throw input_error(file.path().string(),
                       "expected a token_type for each of {} tokens, got {}; convert the model again",
                       vocabulary.tokens.size(), vocabulary.kinds.size());
   }
   // Converters fill the vocabulary up to the embedding's rows with tokens that the original does not have.
-  while (!vocabulary.tokens.empty() && vocabulary.kinds.back() == kUnused) {
+  while (!vocabulary.tokens.empty() && vocabulary.kinds.back() == kGgufUnused) {
     vocabulary.tokens.pop_back();
     vocabulary.kinds.pop_back();
   }
@@ -71,14 +69,14 @@ Json added_tokens(const Vocabulary& vocabulary) {
   Json added = Json::array();
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const int64_t kind = vocabulary.kinds[id];
-    if (kind != kControl && kind != kUnknown && kind != kUserDefined) continue;
+    if (kind != kGgufControl && kind != kGgufUnknown && kind != kGgufUserDefined) continue;
     added.push_back({{"id", id},
                      {"content", vocabulary.tokens[id]},
                      {"single_word", false},
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", kind != kUserDefined}});
+                     {"special", kind != kGgufUserDefined}});
   }
   return added;
 }
@@ -181,10 +179,10 @@ Pipeline sentencepiece_pipeline(const GgufFile& file, const Vocabulary& vocabula
   }
   std::vector<bool> usable;
   for (const int64_t kind : vocabulary.kinds)
-    usable.push_back(kind == kNormal || kind == kUserDefined || kind == kUnused);
+    usable.push_back(kind == kGgufNormal || kind == kGgufUserDefined || kind == kGgufUnused);
   const bool* stated = file.find<bool>("tokenizer.ggml.add_space_prefix");
   const bool space_prefix = stated == nullptr || *stated;
-  const bool bytes = std::count(vocabulary.kinds.begin(), vocabulary.kinds.end(), kByte) == 256;
+  const bool bytes = std::count(vocabulary.kinds.begin(), vocabulary.kinds.end(), kGgufByte) == 256;
 
   Pipeline pipeline;
   const Json replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}};

@@ -14,6 +14,16 @@
 
 namespace spillway {
 
+// The kinds of tokens, with the numbers of the format.
+enum GgufTokenKind : int32_t {
+  kGgufNormal = 1,
+  kGgufUnknown = 2,
+  kGgufControl = 3,
+  kGgufUserDefined = 4,
+  kGgufUnused = 5,
+  kGgufByte = 6,
+};
+
 struct GgufTokenizerFiles {
   nlohmann::ordered_json tokenizer;         // tokenizer.json
   nlohmann::ordered_json tokenizer_config;  // tokenizer_config.json
@@ -33,6 +43,8 @@ struct GgufPreTokenizer {
 };
 // Nothing for a name that is not known.
 [[nodiscard]] std::optional<GgufPreTokenizer> gguf_pre_tokenizer(std::string_view name);
+// A name for each that differs, in the order of preference.
+[[nodiscard]] std::vector<std::string> gguf_pre_tokenizer_families();
 // The known names, for messages.
 [[nodiscard]] std::string gguf_pre_tokenizer_names();
 

@@ -14,6 +14,7 @@
 #include "io/output_folder.h"
 #include "model/gguf_config.h"
 #include "model/gguf_tokenizer.h"
+#include "model/gguf_weights.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -31,80 +32,28 @@ struct Transfer {
   int64_t permuted_heads = 0;  // > 0: rows are put back into Hugging Face's order, head by head
 };
 
-class Transfers {
- public:
-  Transfers(const GgufFile& file, const GgufModel& model, DType dtype) : file_(file), dtype_(dtype) {
-    const int64_t queries = model.heads * model.head_dim, keys = model.kv_heads * model.head_dim;
-    const int64_t hidden = model.hidden, inner = model.intermediate;
-    const bool llama = model.architecture == "llama", qwen3 = model.architecture == "qwen3";
-    add("token_embd.weight", "model.embed_tokens.weight", {model.vocabulary, hidden});
-    for (int64_t layer = 0; layer < model.layers; ++layer) {
-      from_ = fmt::format("blk.{}.", layer);
-      to_ = fmt::format("model.layers.{}.", layer);
-      add("attn_norm.weight", "input_layernorm.weight", {hidden});
-      linear("attn_q", "self_attn.q_proj", queries, hidden, model.qkv_bias, llama ? model.heads : 0);
-      linear("attn_k", "self_attn.k_proj", keys, hidden, model.qkv_bias, llama ? model.kv_heads : 0);
-      linear("attn_v", "self_attn.v_proj", keys, hidden, model.qkv_bias);
-      linear("attn_output", "self_attn.o_proj", hidden, queries, model.output_bias);
-      if (qwen3) add("attn_q_norm.weight", "self_attn.q_norm.weight", {model.head_dim});
-      if (qwen3) add("attn_k_norm.weight", "self_attn.k_norm.weight", {model.head_dim});
-      add("ffn_norm.weight", "post_attention_layernorm.weight", {hidden});
-      linear("ffn_gate", "mlp.gate_proj", inner, hidden, model.mlp_bias);
-      linear("ffn_up", "mlp.up_proj", inner, hidden, model.mlp_bias);
-      linear("ffn_down", "mlp.down_proj", hidden, inner, model.mlp_bias);
-    }
-    from_ = to_ = "";
-    add("output_norm.weight", "model.norm.weight", {hidden});
-    if (!model.tied) add("output.weight", "lm_head.weight", {model.vocabulary, hidden});
-    refuse_others();
-  }
-
-  [[nodiscard]] const std::vector<Transfer>& list() const { return list_; }
-
- private:
-  void linear(std::string_view from, std::string_view to, int64_t rows, int64_t columns, bool bias,
-              int64_t permuted_heads = 0) {
-    add(fmt::format("{}.weight", from), fmt::format("{}.weight", to), {rows, columns}, permuted_heads);
-    if (bias) add(fmt::format("{}.bias", from), fmt::format("{}.bias", to), {rows}, permuted_heads);
-  }
-
-  void add(std::string_view from, std::string_view to, std::vector<int64_t> shape, int64_t permuted_heads = 0) {
-    const std::string name = fmt::format("{}{}", from_, from);
-    const GgufTensor* tensor = file_.find_tensor(name);
-    if (tensor == nullptr || tensor->shape != shape) {
-      throw input_error(file_.path().string(), "expected a tensor {} of [{}], got {}; use another file of the model",
-                        name, fmt::join(shape, ", "),
+// Every weight of the model, found in the file.
+std::vector<Transfer> transfers_of(const GgufFile& file, const GgufModel& model, DType dtype) {
+  std::vector<Transfer> list;
+  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};
+  for (GgufWeight& weight : gguf_weights(model)) {
+    const GgufTensor* tensor = file.find_tensor(weight.gguf);
+    if (tensor == nullptr || tensor->shape != weight.shape) {
+      throw input_error(file.path().string(), "expected a tensor {} of [{}], got {}; use another file of the model",
+                        weight.gguf, fmt::join(weight.shape, ", "),
                         tensor == nullptr ? "none" : fmt::format("[{}]", fmt::join(tensor->shape, ", ")));
     }
-    used_.insert(name);
-    list_.push_back({tensor, {fmt::format("{}{}", to_, to), dtype_, std::move(shape)}, permuted_heads});
+    used.insert(weight.gguf);
+    list.push_back({tensor, {weight.name, dtype, std::move(weight.shape)}, weight.permuted_heads});
   }
-
   // A tensor that config.json says nothing about would be lost without a word.
-  void refuse_others() const {
-    for (const auto& [name, tensor] : file_.tensors()) {
-      if (name == "rope_freqs.weight" || used_.contains(name)) continue;
-      throw input_error(
-          file_.path().string(),
-          "expected only the tensors of its architecture, got {} as well; use the model's original folder",
-          quote(name));
-    }
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (used.contains(name)) continue;
+    throw input_error(file.path().string(),
+                      "expected only the tensors of its architecture, got {} as well; use the model's original folder",
+                      quote(name));
   }
-
-  const GgufFile& file_;
-  DType dtype_;
-  std::string from_, to_;  // prefixes of the names
-  std::vector<Transfer> list_;
-  std::set<std::string, std::less<>> used_;
-};
-
-// llama.cpp rotates neighbouring rows of a head, Hugging Face row i and row i + size / 2; so converters interleave the
-// two halves of each head, and here they are parted again. `from` and `to`: [head_dim, row] f32.
-void part_halves(const float* from, float* to, int64_t head_dim, int64_t row) {
-  for (int64_t i = 0; i < head_dim; ++i) {
-    const int64_t source = i < head_dim / 2 ? 2 * i : 2 * (i - head_dim / 2) + 1;
-    std::copy_n(from + source * row, row, to + i * row);
-  }
+  return list;
 }
 
 void copy_permuted(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
@@ -161,7 +110,7 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
   const GgufModel model = read_gguf_model(file);
   GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
   const Json config = gguf_config(file, model, tokenizer, options.dtype);
-  const Transfers transfers(file, model, options.dtype);
+  const std::vector<Transfer> transfers = transfers_of(file, model, options.dtype);
   check_apart("--out", folder, std::array{CommandInput{"FILE.gguf", path}});
   check_replaceable("--out", folder, kCommand);
 
@@ -173,14 +122,14 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
 
   ImportReport report{.architecture = model.architecture};
   std::vector<TensorSpec> specs;
-  for (const Transfer& transfer : transfers.list()) {
+  for (const Transfer& transfer : transfers) {
     specs.push_back(transfer.to);
     ++report.tensors;
     report.parameters += transfer.to.elems();
     report.bytes += transfer.to.bytes();
   }
   SafetensorsFolderWriter writer(out.path(), specs, options.max_shard_bytes);
-  for (const Transfer& transfer : transfers.list()) {
+  for (const Transfer& transfer : transfers) {
     transfer.permuted_heads > 0 ? copy_permuted(file, transfer, writer) : copy_plain(file, transfer, writer);
   }
   writer.commit();

@@ -1,7 +1,6 @@
 #include "runtime/machine_cache.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "backend/cpu/isa.h"
@@ -10,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "io/cache_folder.h"
 #include "io/disk_space.h"
 #include "io/file.h"
 #include "runtime/computer.h"
@@ -102,13 +102,8 @@ std::filesystem::path machine_cache_path(DeviceKind kind) {
   // Kernels of another instruction set have other rates.
   const std::string limited = cpu::isa_limit().empty() ? "" : fmt::format("-{}", cpu::isa_limit());
   const std::string name = fmt::format("machine{}{}.json", kind == DeviceKind::kCpu ? "" : "-cuda", limited);
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::filesystem::path(cache) / "spillway" / name;
-  }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    return std::filesystem::path(home) / ".cache" / "spillway" / name;
-  }
-  return {};
+  const std::filesystem::path folder = cache_folder();
+  return folder.empty() ? folder : folder / name;
 }
 
 void cache_machine(const Machine& machine, const Device& device) {

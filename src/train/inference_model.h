@@ -12,7 +12,7 @@ namespace spillway::train {
 
 struct InferenceModel {
   ModelPtr model;
-  ModelOptions options;                      // dtype and adapter, without dropout; no sizes
+  ModelOptions options;  // dtype and adapter, without dropout; no sizes
   SafetensorsFolder base;
   std::optional<SafetensorsFolder> factors;  // of the adapter
 

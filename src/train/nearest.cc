@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "train/levers.h"
+#include "train/model_folders.h"
 
 namespace spillway::train {
 namespace {
@@ -90,7 +91,9 @@ class NearestSearch {
 
   [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
     try {
-      return make_job(config::load_changed(loaded_.source, overrides).config, machine_);
+      config::Config config = config::load_changed(loaded_.source, overrides).config;
+      use_model_folders(config);
+      return make_job(config, machine_);
     } catch (const InputError&) {
       return {};  // a key beside it does not go with it
     }

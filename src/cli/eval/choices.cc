@@ -38,8 +38,7 @@ ChoiceItem read_item(const JsonField& line, const text::Tokenizer& tokenizer, co
     item.bytes.push_back(std::ssize(text));
   }
   if (item.texts.size() < 2) throw choices.bad("at least two choices", "add some");
-  item.gold = static_cast<size_t>(
-      member(line, {"gold", "answer", "label"}).integer(0, std::ssize(item.texts) - 1));
+  item.gold = static_cast<size_t>(member(line, {"gold", "answer", "label"}).integer(0, std::ssize(item.texts) - 1));
   return item;
 }
 
@@ -83,8 +82,8 @@ ScoredText encode_pair(const text::Tokenizer& tokenizer, std::string context, st
     continuation = context.substr(kept) + continuation;
     context.resize(kept);
     result.ids = tokenizer.encode(context + continuation, encoding.adds_special_tokens);
-    result.context = std::min(std::ssize(tokenizer.encode(context, encoding.adds_special_tokens)),
-                              std::ssize(result.ids));
+    result.context =
+        std::min(std::ssize(tokenizer.encode(context, encoding.adds_special_tokens)), std::ssize(result.ids));
   }
   // What is read is all but the last token.
   const int64_t over = std::ssize(result.ids) - (encoding.most_tokens + 1);

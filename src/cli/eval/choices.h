@@ -19,7 +19,7 @@ struct ScoredText {
 };
 
 struct ChoiceItem {
-  std::vector<ScoredText> texts;  // one a choice
+  std::vector<ScoredText> texts;           // one a choice
   std::vector<int64_t> characters, bytes;  // of each choice
   size_t gold = 0;
 };

@@ -37,6 +37,13 @@ struct Architecture {
   // Reads biases, windows and whatever else is its own. The sizes are there.
   void (*read)(const JsonField& json, DecoderConfig& config);
   std::span<const LayerPart> layer;
+  // What llama.cpp makes of it.
+  struct Gguf {
+    std::string_view name;              // "llama"; empty: it has no converter
+    bool has_rope_factors = false;      // its class for Llama, which reads rope_freqs.weight and states more sizes
+    bool always_has_head_size = false;  // transformers' config always has head_dim
+  };
+  Gguf gguf{};
 };
 
 namespace architectures {

@@ -53,6 +53,7 @@ void read_sizes(const JsonField& json, const Architecture& architecture, Decoder
 void read_head_dim(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
   if (!json["head_dim"].is_null()) {
     config.head_dim = json["head_dim"].integer(2, kMaxHeadDim);
+    config.names_head_dim = true;
   } else if (architecture.default_head_dim != 0) {
     config.head_dim = architecture.default_head_dim;
   } else if (config.hidden_size % config.num_attention_heads == 0) {

@@ -40,6 +40,7 @@ struct DecoderConfig {
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;  // divides num_attention_heads
   int64_t head_dim = 0;             // even; num_attention_heads * head_dim may differ from hidden_size
+  bool names_head_dim = false;      // config.json does
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   bool tie_word_embeddings = false;

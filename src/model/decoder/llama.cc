@@ -15,6 +15,7 @@ const Architecture kLlama{.name = "LlamaForCausalLM",
                           .model_type = "llama",
                           .default_max_position_embeddings = 2048,
                           .read = read,
-                          .layer = layer::kLlama};
+                          .layer = layer::kLlama,
+                          .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true}};
 
 }  // namespace spillway::architectures

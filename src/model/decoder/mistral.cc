@@ -16,6 +16,7 @@ const Architecture kMistral{.name = "MistralForCausalLM",
                             .default_kv_heads = 8,
                             .default_max_position_embeddings = 131072,
                             .read = read,
-                            .layer = layer::kLlama};
+                            .layer = layer::kLlama,
+                            .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true}};
 
 }  // namespace spillway::architectures

@@ -17,6 +17,7 @@ const Architecture kQwen2{.name = "Qwen2ForCausalLM",
                           .default_kv_heads = 32,
                           .default_max_position_embeddings = 32768,
                           .read = read,
-                          .layer = layer::kLlama};
+                          .layer = layer::kLlama,
+                          .gguf = {.name = "qwen2"}};
 
 }  // namespace spillway::architectures

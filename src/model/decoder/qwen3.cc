@@ -22,6 +22,7 @@ const Architecture kQwen3{.name = "Qwen3ForCausalLM",
                           .default_head_dim = 128,
                           .default_max_position_embeddings = 32768,
                           .read = read,
-                          .layer = kLayer};
+                          .layer = kLayer,
+                          .gguf = {.name = "qwen3", .always_has_head_size = true}};
 
 }  // namespace spillway::architectures

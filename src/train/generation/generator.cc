@@ -51,6 +51,7 @@ void Generator::make_plans(const GeneratorOptions& options, const SafetensorsFol
 Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device) : pool_(pool) {
   const InferenceModel inference = read_inference_model(options.model, options.adapter);
   model_ = inference.model;
+  repetition_penalty_ = options.repetition_penalty > 0 ? options.repetition_penalty : text().repetition_penalty;
   graphs_ = build_generation_graphs(*model_, inference.options, options.sizes);
   make_plans(options, inference.base, device);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
@@ -65,7 +66,7 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
 }
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
-  options.repetition_penalty = text().repetition_penalty;
+  options.repetition_penalty = repetition_penalty_;
   return train::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
 }
 

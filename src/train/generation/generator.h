@@ -12,6 +12,7 @@
 #include "model/stored_weights.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
+#include "train/generation/decoder.h"
 #include "train/generation/generate.h"
 
 namespace spillway::train {
@@ -20,6 +21,7 @@ struct GeneratorOptions {
   std::filesystem::path model;
   std::filesystem::path adapter;  // a PEFT folder, or empty
   GenerationSizes sizes;
+  double repetition_penalty = 0;  // of generate(); 0: the model's
   // What weights, caches and all else may take of the device's memory. Weights that do not fit are read from the
   // model's files each time they are used, where these hold them as they are computed with. None: everything is kept.
   std::optional<int64_t> device_bytes;
@@ -32,8 +34,11 @@ class Generator {
   // and a budget that nothing fits, MachineError where the device has too little memory.
   Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
-  // With the model's repetition penalty. REQUIRES: as the free function of that name.
+  // With repetition_penalty() for that of the options. REQUIRES: as the free function of that name.
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
+  // For sequences that come and go; in the generator's memory, so that of both one is used at a time.
+  [[nodiscard]] Decoder decoder() { return Decoder({graphs_, *decode_, *prompt_, pool_}); }
+  [[nodiscard]] double repetition_penalty() const { return repetition_penalty_; }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // What it takes of the device's memory.
   [[nodiscard]] int64_t device_bytes() const;
@@ -43,6 +48,7 @@ class Generator {
 
   ThreadPool& pool_;
   ModelPtr model_;
+  double repetition_penalty_;
   GenerationGraphs graphs_;
   StoredWeights stored_;
   Plan decode_plan_, prompt_plan_;

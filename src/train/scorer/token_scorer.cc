@@ -40,8 +40,7 @@ void TokenScorer::build(const TokenScorerOptions& options) {
   built.sequence_len = options.sequence_len;
   Builder builder(graph_, {.name = "score"});
   built_ = model_.model->build(builder, built);
-  const ValueId labels =
-      add_column(builder, kLabels, {DType::kI32, {options.tokens}, kTokenAxis}, built_.columns);
+  const ValueId labels = add_column(builder, kLabels, {DType::kI32, {options.tokens}, kTokenAxis}, built_.columns);
   const ops::LogProb scores = ops::linear_log_prob(builder, built_.hidden, built_.head, labels);
   builder.result(scores.log_prob);
   builder.result(scores.is_likeliest);

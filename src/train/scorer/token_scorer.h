@@ -36,8 +36,7 @@ class TokenScorer {
  public:
   // Plans, and reads the weights. Pool and device are borrowed. Throws InputError for a budget that nothing fits,
   // MachineError where the device has too little memory.
-  TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool,
-              Device& device = cpu_device());
+  TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
   // Until the next call. REQUIRES: the batch has no more tokens and sequences than the options say, and at least one
   // token; its ids are in the vocabulary.

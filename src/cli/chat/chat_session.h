@@ -1,0 +1,74 @@
+// A conversation with a model: what was said, and what the model answers next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/conversation.h"
+#include "text/tokenizer.h"
+#include "train/generation/decoder.h"
+
+namespace spillway {
+
+struct ChatOptions {
+  train::Sampling sampling;
+  double repetition_penalty = 1;
+  int64_t context = 0;     // tokens that the model sees at most, its answer included
+  int64_t vocab_size = 0;  // the model's
+  std::string model;       // its folder, for messages
+};
+
+enum class AnswerEnd { kStopped, kLength, kContext, kInterrupted };
+
+struct ChatAnswer {
+  AnswerEnd end = AnswerEnd::kStopped;
+  int64_t tokens = 0;
+  int64_t newly_forgotten =
+      0;  // messages, from the oldest on, that the model was not shown this time for the first time
+};
+
+// Everything is borrowed.
+class ChatSession {
+ public:
+  ChatSession(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats, train::Decoder& decoder,
+              ChatOptions options);
+
+  // Replaces the system message; empty: none.
+  void set_system(const std::string& text);
+  // Forgets everything but the system message.
+  void reset();
+
+  // Says something and shows the answer as it grows, in whole characters; both are part of the conversation from then
+  // on. `goes_on` is asked between tokens; an answer that was cut is kept as far as it came, unless there is nothing of
+  // it. Where the conversation leaves too little room in the context, the model is not shown the oldest messages, up to
+  // a user's; the system message stays. Throws InputError where the text alone does not fit, or the template refuses
+  // it; the conversation is then as it was.
+  ChatAnswer ask(const std::string& text, const std::function<void(std::string_view)>& show,
+                 const std::function<bool()>& goes_on);
+
+  // The whole conversation as a list of messages.
+  [[nodiscard]] nlohmann::ordered_json messages() const;
+
+ private:
+  [[nodiscard]] std::vector<int32_t> prompt_from(size_t first) const;
+  [[nodiscard]] std::vector<int32_t> fitting_prompt(size_t& first) const;
+  void begin(const train::Prompt& prompt);
+  ChatAnswer answer(const std::function<void(std::string_view)>& show, const std::function<bool()>& goes_on,
+                    std::string& said);
+
+  const text::Tokenizer& tokenizer_;
+  const text::ChatTemplates& chats_;
+  train::Decoder& decoder_;
+  ChatOptions options_;
+  std::string system_;
+  std::vector<nlohmann::ordered_json> turns_;  // messages without the system's
+  size_t first_shown_ = 0;                     // of turns_
+  std::optional<train::SequenceId> sequence_;
+};
+
+}  // namespace spillway

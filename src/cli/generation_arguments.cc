@@ -1,0 +1,63 @@
+#include "cli/generation_arguments.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "runtime/machine_cache.h"
+
+namespace spillway {
+
+void ModelArguments::add_to(CommandLine& line) {
+  line.model(model, "the model folder");
+  line.option("--adapter FOLDER", adapter, "a PEFT adapter for it");
+  line.option("--device NAME", device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
+  line.option(
+      "--memory.device SIZE", memory,
+      "what weights and caches may take of it, such as 2GiB; what does not fit is read from the model's files for "
+      "each token of all prompts");
+}
+
+std::filesystem::path ModelArguments::tokenizer_folder() const {
+  const bool brings_one =
+      !adapter.empty() && std::filesystem::is_regular_file(std::filesystem::path(adapter) / "tokenizer.json");
+  return brings_one ? adapter : model;
+}
+
+int64_t ModelArguments::context(int64_t wanted) const {
+  constexpr int64_t kUsual = 4096;
+  const int64_t most = text_of(*read_model(model), model).max_position_embeddings;
+  if (most > 0 && wanted > most)
+    throw input_error("--context", "expected at most the {} tokens that the model was made for, got {}; lower it", most,
+                      wanted);
+  if (wanted > 0) return wanted;
+  return most > 0 ? std::min(most, kUsual) : kUsual;
+}
+
+void SamplingArguments::add_to(CommandLine& line) {
+  line.section("Sampling");
+  line.option("--max-new-tokens N", sampling.max_new_tokens, "stop after so many", 1, kMaxNewTokens);
+  line.option("--temperature T", sampling.temperature, "0 takes the most likely token", 0.0, kMaxTemperature);
+  line.option("--top-p P", sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
+  line.option("--top-k K", sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMaxTopK);
+  line.option("--min-p P", sampling.min_p, "only from tokens at least P times as likely as the likeliest", 0.0, 1.0);
+  line.option("--repetition-penalty R", repetition_penalty,
+              "1 is none; 0 takes that of the model's generation_config.json", 0.0, kMaxPenalty);
+  line.option("--seed N", sampling.seed, "another one samples another text");
+}
+
+LoadedModel::LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling,
+                         const train::GenerationSizes& sizes)
+    : pool_(available_cpus()), device_(open_device(arguments.device)) {
+  train::GeneratorOptions options{.model = arguments.model,
+                                  .adapter = arguments.adapter,
+                                  .sizes = sizes,
+                                  .repetition_penalty = sampling.repetition_penalty};
+  if (!arguments.memory.empty()) {
+    options.device_bytes = parse_bytes(arguments.memory, device_->free_bytes(), "--memory.device");
+    options.machine = this_machine({}, *device_);
+  }
+  generator_ = std::make_unique<train::Generator>(options, pool_, *device_);
+}
+
+}  // namespace spillway

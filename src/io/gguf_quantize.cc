@@ -1,0 +1,69 @@
+#include "io/gguf_quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/error.h"
+#include "io/convert.h"
+#include "tensor/dtype.h"
+
+namespace spillway {
+namespace {
+
+using Byte = uint8_t;
+
+void put_half(float value, Byte* out) {
+  f16 half;
+  convert_floats(&value, DType::kF32, &half, DType::kF16, 1);
+  std::memcpy(out, &half.bits, 2);
+}
+
+// [f16 scale][32 signed bytes]; the largest magnitude becomes 127, halves are rounded away from zero.
+void encode_q8_0(const float* values, Byte* block) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[i]));
+  const float scale = largest / 127;
+  const float inverse = scale == 0 ? 0 : 1 / scale;
+  put_half(scale, block);
+  for (int i = 0; i < 32; ++i) block[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(values[i] * inverse)));
+}
+
+using Encoder = void (*)(const float* values, Byte* block);
+
+// Null for what is no block encoding.
+Encoder encoder_of(GgufType type) { return type == GgufType::kQ8_0 ? encode_q8_0 : nullptr; }
+
+DType dtype_of(GgufType type) {
+  switch (type) {
+    case GgufType::kF32:
+      return DType::kF32;
+    case GgufType::kF16:
+      return DType::kF16;
+    case GgufType::kBF16:
+      return DType::kBF16;
+    default:
+      report_bug(__FILE__, __LINE__, "type", "no floating encoding");
+  }
+}
+
+}  // namespace
+
+bool can_quantize(GgufType type) {
+  return type == GgufType::kF32 || type == GgufType::kF16 || type == GgufType::kBF16 || encoder_of(type) != nullptr;
+}
+
+void quantize(GgufType type, std::span<const float> values, std::span<std::byte> blocks) {
+  const GgufLayout layout = layout_of(type);
+  const auto elems = static_cast<int64_t>(values.size());
+  SPILLWAY_CHECK(elems % layout.block_elems == 0 &&
+                     static_cast<int64_t>(blocks.size()) == elems / layout.block_elems * layout.block_bytes,
+                 "{} values in {} bytes of {}", elems, blocks.size(), layout.name);
+  const Encoder encode = encoder_of(type);
+  if (encode == nullptr) return convert_floats(values.data(), DType::kF32, blocks.data(), dtype_of(type), elems);
+  auto* block = reinterpret_cast<Byte*>(blocks.data());
+  for (int64_t i = 0; i < elems; i += layout.block_elems, block += layout.block_bytes) encode(values.data() + i, block);
+}
+
+}  // namespace spillway

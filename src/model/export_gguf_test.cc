@@ -1,0 +1,215 @@
+#include "model/export_gguf.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "model/import_gguf.h"
+#include "tests/support/temporary_folder.h"
+#include "text/tokenizer.h"
+
+namespace fs = std::filesystem;
+using namespace spillway;
+
+namespace {
+
+// Folders, and what llama.cpp's own converter makes of them (tools/make_export_goldens.py).
+const fs::path kGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "export";
+
+std::string bytes_of(const GgufFile& file, const GgufTensor& tensor) {
+  return read_file(file.path(), 1 << 20).substr(static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.bytes));
+}
+
+void check_same_tensors(const GgufFile& ours, const GgufFile& theirs) {
+  CHECK(ours.tensors().size() == theirs.tensors().size());
+  for (const auto& [name, expected] : theirs.tensors()) {
+    INFO(name);
+    const GgufTensor* tensor = ours.find_tensor(name);
+    REQUIRE(tensor != nullptr);
+    CHECK(tensor->shape == expected.shape);
+    CHECK(layout_of(tensor->type).name == layout_of(expected.type).name);
+    CHECK(bytes_of(ours, *tensor) == bytes_of(theirs, expected));
+  }
+}
+
+// `free`: keys whose values are each program's own.
+void check_same_metadata(const GgufFile& ours, const GgufFile& theirs, const std::set<std::string>& free) {
+  for (const auto& [key, value] : theirs.metadata()) {
+    INFO(key);
+    if (free.contains(key)) continue;
+    REQUIRE(ours.metadata().contains(key));
+    CHECK(ours.metadata().at(key) == value);
+  }
+  for (const auto& [key, value] : ours.metadata()) {
+    INFO(key);
+    CHECK((theirs.metadata().contains(key) || free.contains(key)));
+  }
+}
+
+ExportOptions as(std::string_view type) { return {.type = &find_gguf_file_type(type)}; }
+
+// A copy of a golden folder.
+fs::path copied(const TemporaryFolder& folder, std::string_view name) {
+  const fs::path to = folder.path() / "model";
+  fs::copy(kGolden / name, to, fs::copy_options::recursive);
+  return to;
+}
+
+void change(const fs::path& path, const std::function<void(nlohmann::json&)>& edit) {
+  auto json = nlohmann::json::parse(read_file(path, 1 << 20));
+  edit(json);
+  write_file(path, json.dump());
+}
+
+const std::vector<std::string> kTexts = {
+    "hello", " hello hello", "he said: <tool> 123 45", "<|start|>hello", "Übergröße 漢字\n\n  x", "\t'll don't", ""};
+
+}  // namespace
+
+TEST_CASE("an exported file has the tensors and the metadata that llama.cpp's converter writes") {
+  for (const auto& [name, type] : {std::pair<std::string, std::string>{"llama", "q8_0"},
+                                   {"mistral", "f16"},
+                                   {"qwen2", "bf16"},
+                                   {"qwen3", "f32"},
+                                   {"qwen3", "q8_0"}}) {
+    INFO(name, " ", type);
+    const TemporaryFolder folder;
+    const fs::path file = folder.path() / "x.gguf";
+    const ExportReport report = export_gguf(kGolden / name, {}, file, as(type));
+    const GgufFile ours(file), theirs(kGolden / (name + "." + type + ".gguf"));
+    CHECK(report.tensors == static_cast<int64_t>(theirs.tensors().size()));
+    CHECK(report.bytes == static_cast<int64_t>(fs::file_size(file)));
+    check_same_tensors(ours, theirs);
+    // The converter has no scores where tokenizer.model is not there, and gives every piece the same.
+    std::set<std::string> free = {"general.name", "general.size_label"};
+    if (name == "mistral")
+      free.insert({"tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.add_space_prefix",
+                   "tokenizer.ggml.add_eos_token"});
+    check_same_metadata(ours, theirs, free);
+  }
+}
+
+TEST_CASE("a folder that is exported in f32 and imported again has the same weights and tokens") {
+  for (const std::string name : {"llama", "mistral", "qwen2", "qwen3"}) {
+    INFO(name);
+    const TemporaryFolder folder;
+    export_gguf(kGolden / name, {}, folder.path() / "x.gguf", as("f32"));
+    import_gguf(folder.path() / "x.gguf", folder.path() / "back", {.dtype = DType::kF32});
+    const SafetensorsFolder before(kGolden / name), after(folder.path() / "back");
+    for (const auto& [tensor, entry] : before.tensors()) {
+      INFO(tensor);
+      const StoredTensor* found = after.find(tensor);
+      REQUIRE(found != nullptr);
+      CHECK(found->shape == entry.tensor->shape);
+      std::vector<float> expected(static_cast<size_t>(found->elems())), values(expected.size());
+      before.read(tensor, DType::kF32, expected.data());
+      after.read(tensor, DType::kF32, values.data());
+      CHECK(std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) == 0);
+    }
+    const text::Tokenizer first = text::Tokenizer::load(kGolden / name);
+    const text::Tokenizer second = text::Tokenizer::load(folder.path() / "back");
+    for (const std::string& text : kTexts) {
+      INFO(text);
+      CHECK(second.encode(text, true) == first.encode(text, true));
+      CHECK(second.encode(text, false) == first.encode(text, false));
+    }
+    CHECK(second.chat_template() == first.chat_template());
+  }
+}
+
+TEST_CASE("what GGUF or llama.cpp cannot express is refused by its key, and nothing is written") {
+  struct Case {
+    const char *model, *file;
+    std::function<void(nlohmann::json&)> edit;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      {"mistral", "config.json", [](auto& j) { j["sliding_window"] = 16; }, "config.json: sliding_window]"},
+      {"qwen2", "config.json",
+       [](auto& j) {
+         j["rope_parameters"] = {{"rope_type", "llama3"},
+                                 {"factor", 8.0},
+                                 {"low_freq_factor", 1.0},
+                                 {"high_freq_factor", 4.0},
+                                 {"original_max_position_embeddings", 8192}};
+       },
+       "config.json: rope_scaling.rope_type]"},
+      {"qwen2", "tokenizer.json",
+       [](auto& j) {
+         j["pre_tokenizer"] = {{"type", "Whitespace"}};
+       },
+       "tokenizer.json: pre_tokenizer]"},
+      {"qwen2", "tokenizer.json",
+       [](auto& j) {
+         j["normalizer"] = {{"type", "Lowercase"}};
+       },
+       "tokenizer.json: normalizer]"},
+      {"mistral", "tokenizer.json", [](auto& j) { j["model"]["merges"].erase(2); }, "tokenizer.json: model.merges]"},
+  };
+  for (const Case& one : cases) {
+    INFO(one.message);
+    const TemporaryFolder folder;
+    const fs::path model = copied(folder, one.model);
+    change(model / one.file, one.edit);
+    CHECK_THROWS_WITH_AS(export_gguf(model, {}, folder.path() / "x.gguf", as("f16")), doctest::Contains(one.message),
+                         InputError);
+    CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  }
+}
+
+TEST_CASE("a file that is there is not overwritten, and an unknown type is answered with the nearest") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "mine.gguf", "mine");
+  CHECK_THROWS_WITH_AS(export_gguf(kGolden / "qwen3", {}, folder.path() / "mine.gguf", as("f16")),
+                       doctest::Contains("[--gguf] expected a file that is not there yet"), InputError);
+  CHECK(read_file(folder.path() / "mine.gguf", 100) == "mine");
+  CHECK_THROWS_WITH_AS(find_gguf_file_type("q8_1"),
+                       "[--type] expected f32, f16, q8_0 or bf16, got 'q8_1'; did you mean q8_0?", InputError);
+}
+
+TEST_CASE("an exported adapter is what llama.cpp's converter makes of it") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "x.gguf";
+  export_gguf_adapter(kGolden / "llama", kGolden / "llama.lora", file, as("f32"));
+  const GgufFile ours(file), theirs(kGolden / "llama.lora.gguf");
+  check_same_tensors(ours, theirs);
+  check_same_metadata(ours, theirs,
+                      {"general.name", "general.size_label", "general.base_model.count", "general.base_model.0.name",
+                       "general.base_model.0.repo_url"});
+}
+
+TEST_CASE("a merged export holds the base plus scale B A") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "x.gguf";
+  export_gguf(kGolden / "llama", kGolden / "llama.lora", file, as("f32"));
+  import_gguf(file, folder.path() / "back", {.dtype = DType::kF32});
+  const SafetensorsFolder base(kGolden / "llama"), merged(folder.path() / "back");
+  const SafetensorsFolder factors(kGolden / "llama.lora", "adapter_model");
+  const std::string path = "model.layers.1.self_attn.q_proj";
+  constexpr int64_t kRows = 64, kColumns = 32, kRank = 4;
+  std::vector<float> w(kRows * kColumns), a(kRank * kColumns), b(kRows * kRank), got(w.size());
+  base.read(path + ".weight", DType::kF32, w.data());
+  factors.read("base_model.model." + path + ".lora_A.weight", DType::kF32, a.data());
+  factors.read("base_model.model." + path + ".lora_B.weight", DType::kF32, b.data());
+  merged.read(path + ".weight", DType::kF32, got.data());
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t j = 0; j < kColumns; ++j) {
+      double expected = w[static_cast<size_t>(i * kColumns + j)];
+      for (int64_t k = 0; k < kRank; ++k)
+        expected +=
+            1.5 * double{b[static_cast<size_t>(i * kRank + k)]} * double{a[static_cast<size_t>(k * kColumns + j)]};
+      CHECK(got[static_cast<size_t>(i * kColumns + j)] == doctest::Approx(expected).epsilon(1e-4));
+    }
+  }
+}

@@ -1,0 +1,175 @@
+#include "model/merged_weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "backend/cpu/matmul.h"
+#include "base/error.h"
+#include "model/adapter.h"
+#include "model/quantised/base_format.h"
+#include "model/weights.h"
+#include "text/tokenizer.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Adds scale * B A to the weight of one layer.
+void add_product(std::vector<float>& weight, const Parameter& factor_a, const Parameter& factor_b, double scale,
+                 const SafetensorsFolder& factors, ThreadPool& pool) {
+  std::vector<float> a(static_cast<size_t>(factor_a.shape.elems())), b(static_cast<size_t>(factor_b.shape.elems()));
+  factors.read(factor_a.name, DType::kF32, a.data());
+  factors.read(factor_b.name, DType::kF32, b.data());
+  const int64_t out = factor_b.shape[0], r = factor_b.shape[1], in = factor_a.shape[1];
+  const cpu::MatmulShape shape{out, in, r, false, false};
+  const int64_t bytes = cpu::matmul_workspace_bytes(shape, DType::kF32, DType::kF32, pool.threads());
+  std::vector<std::byte> storage(static_cast<size_t>(bytes + 64));
+  void* workspace = storage.data();
+  size_t space = storage.size();
+  std::align(64, static_cast<size_t>(bytes), workspace, space);
+  cpu::matmul({.shape = shape,
+               .a = {b.data(), DType::kF32, r},
+               .b = {a.data(), DType::kF32, in},
+               .c = weight.data(),
+               .c_dtype = DType::kF32,
+               .c_stride = in,
+               .alpha = static_cast<float>(scale),
+               .addend = weight.data(),
+               .addend_dtype = DType::kF32,
+               .addend_stride = in},
+              static_cast<std::byte*>(workspace), pool);
+}
+
+// What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
+std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base) {
+  std::map<std::string, TensorSpec> specs;
+  for (const auto& [name, entry] : base.tensors())
+    specs[name] = {name, entry.tensor->dtype().value(), entry.tensor->shape};
+  if (has_score(parameters)) specs.erase("lm_head.weight");
+  for (const Parameter& p : parameters) {
+    if (!p.is_of_model()) {
+      if (p.is_written()) specs[p.name] = {p.name, DType::kF32, p.shape.dims()};
+      continue;
+    }
+    const bool coded = p.source.storage->is_coded();
+    const DType dtype = coded ? p.source.storage->decoded_dtype(p.spec()) : base.find(p.source.name)->dtype().value();
+    if (coded) {
+      for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
+    }
+    specs[p.name] = {p.name, dtype, p.shape.dims()};
+  }
+  std::vector<TensorSpec> result;
+  for (const auto& [name, spec] : specs) result.push_back(spec);
+  return result;
+}
+
+// A weight's elements as a run computes with them that quantises it.
+void quantise_and_decode(const Parameter& p, std::vector<float>& values, ThreadPool& pool) {
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<TensorView> parts;
+  std::vector<size_t> ends;
+  for (const StoragePart& part : p.storage->parts(p.spec())) {
+    TensorView view{nullptr, part.dtype, part.shape};
+    view.data = contents.emplace_back(static_cast<size_t>(view.bytes())).data();
+    parts.push_back(view);
+    ends.push_back(0);
+  }
+  p.storage->encode(
+      p.name, p.spec(),
+      [&](int64_t first, int64_t count, float* into) { std::copy_n(values.begin() + first, count, into); },
+      [&](size_t part, const void* elements, int64_t count) {
+        const auto bytes = static_cast<size_t>(count * size_of(parts[part].dtype));
+        SPILLWAY_CHECK(ends[part] + bytes <= contents[part].size(), "{} + {} of {}", ends[part], bytes, p.name);
+        std::memcpy(contents[part].data() + ends[part], elements, bytes);
+        ends[part] += bytes;
+      },
+      pool);
+  p.storage->decode(p.spec(), parts, values.data());
+}
+
+std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
+  std::vector<float> values(static_cast<size_t>(elems));
+  weight.read({values.data(), DType::kF32, {elems}}, 0);
+  return values;
+}
+
+// How the run that trained the adapter kept the base's linear layers. Empty: as the files have them.
+std::optional<LinearStorage> trained_storage(const Model& model, const fs::path& adapter, MergeBase base) {
+  if (base == MergeBase::kFiles) return {};
+  std::optional<LinearStorage> storage = read_base_format(adapter);
+  const ParameterTable parameters = parameters_of(model);
+  const bool has_codes = std::any_of(parameters.begin(), parameters.end(),
+                                     [](const Parameter& p) { return p.source.storage->is_coded(); });
+  if (has_codes) return {};
+  if (storage) return storage;
+  throw input_error("--base",
+                    "expected an adapter that was trained on a quantised base, got {}, which does not say so; "
+                    "use --base files",
+                    adapter.string());
+}
+
+// A weight of the merged model, in f32.
+std::vector<float> merged_weight(const Parameter& p, const ParameterTable& parameters, const LoraOptions& lora,
+                                 const SafetensorsFolder& base, const SafetensorsFolder& adapter, ThreadPool& pool) {
+  if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
+  std::vector<float> values = read_stored({base, p}, p.shape.elems());
+  if (p.storage->is_coded() && !p.is_stored_as_used()) quantise_and_decode(p, values, pool);
+  const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
+  if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);
+  return values;
+}
+
+// What fills batches up, as a reward model was trained with: of the adapter's tokenizer, or else of the model's.
+std::optional<int64_t> padding_of(const fs::path& adapter, const fs::path& model) {
+  const fs::path& folder = fs::exists(adapter / "tokenizer.json") ? adapter : model;
+  if (!fs::exists(folder / "tokenizer.json")) return {};
+  return text::Tokenizer::load(folder, {}).fill_id();
+}
+
+// The model with what an adapter has changed of it.
+ModelPtr fitted(ModelPtr read, const std::optional<LoraOptions>& lora, const fs::path& model,
+                const std::optional<fs::path>& adapter) {
+  if (!adapter) return read;
+  ModelPtr result = fit_to_adapter(std::move(read), *lora, *adapter);
+  if (has_score(parameters_of(*result)))
+    result = result->with_score(*result->text()->score, padding_of(*adapter, model));
+  return result;
+}
+
+ParameterTable merged_parameters(const Model& model, const std::optional<LoraOptions>& lora,
+                                 const std::optional<fs::path>& adapter, MergeBase base) {
+  ModelOptions options{.dtype = model.dtype().value_or(DType::kBF16), .lora = lora};
+  if (adapter) options.linear_storage = trained_storage(model, *adapter, base);
+  return parameters_of(model, options);
+}
+
+}  // namespace
+
+MergedWeights::MergedWeights(ModelPtr read, const fs::path& model, const std::optional<fs::path>& adapter,
+                             MergeBase base)
+    : lora_(adapter ? std::optional(read_adapter_options(*adapter)) : std::nullopt),
+      model_(fitted(std::move(read), lora_, model, adapter)),
+      parameters_(merged_parameters(*model_, lora_, adapter, base)),
+      base_(open_model_weights(model, parameters_)) {
+  if (adapter) adapter_.emplace(open_adapter_weights(*adapter, parameters_, *lora_));
+  tensors_ = merged_tensors(parameters_, base_);
+}
+
+const TensorSpec* MergedWeights::find(std::string_view name) const {
+  const auto found =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorSpec& t) { return t.name == name; });
+  return found == tensors_.end() ? nullptr : &*found;
+}
+
+std::vector<float> MergedWeights::read(const TensorSpec& tensor, ThreadPool& pool) const {
+  const Parameter* p = parameters_.find(tensor.name);  // null for what the base has besides
+  if (p == nullptr || !p->is_written()) return read_stored({base_, tensor.name}, tensor.elems());
+  if (!adapter_) return read_stored({base_, *p}, tensor.elems());
+  return merged_weight(*p, parameters_, *lora_, base_, *adapter_, pool);
+}
+
+}  // namespace spillway

@@ -1,0 +1,81 @@
+#include "model/model_folder.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "io/cache_folder.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "model/import_gguf.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of what an import writes; a folder of another one is made anew.
+constexpr int kFormat = 1;
+
+bool is_gguf(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  if (path.extension() == ".gguf") return true;
+  const ReadFile file(path);
+  std::array<char, 4> magic{};
+  if (file.size() < static_cast<int64_t>(magic.size())) return false;
+  file.read(0, std::as_writable_bytes(std::span(magic)));
+  return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
+std::string hash_text(const std::string& text) { return checksum_text(std::as_bytes(std::span(text))); }
+
+// The names of a file's folders begin with the first, and that of the file as it is now is the second.
+struct CacheName {
+  std::string file, content;
+};
+
+CacheName cache_name(const fs::path& path) {
+  const std::string file = fmt::format("{}-{}-", path.stem().string(), hash_text(fs::canonical(path).string()));
+  const auto changed = fs::last_write_time(path).time_since_epoch().count();
+  return {file, file + hash_text(fmt::format("{} {} {}", fs::file_size(path), changed, kFormat))};
+}
+
+void remove_older(const fs::path& models, const CacheName& name) {
+  std::vector<fs::path> older;
+  for (const fs::directory_entry& entry : fs::directory_iterator(models)) {
+    const std::string other = entry.path().filename().string();
+    if (other.starts_with(name.file) && other.size() == name.content.size() && other != name.content)
+      older.push_back(entry.path());
+  }
+  for (const fs::path& folder : older) remove_folder(folder);
+}
+
+}  // namespace
+
+std::string model_folder(const std::string& named, std::string_view where) {
+  if (!is_gguf(named)) return named;
+  const fs::path cache = cache_folder();
+  if (cache.empty()) {
+    throw input_error(where,
+                      "expected a home folder, which keeps what {} becomes, got none; set HOME or XDG_CACHE_HOME, or "
+                      "import it (spillway import)",
+                      named);
+  }
+  const fs::path models = cache / "models";
+  const CacheName name = cache_name(named);
+  const fs::path folder = models / name.content;
+  if (fs::exists(folder / "config.json")) return folder.string();
+  log_info("importing {} into {}, once", named, folder.string());
+  create_folders(models);
+  import_gguf(named, folder);
+  remove_older(models, name);
+  return folder.string();
+}
+
+}  // namespace spillway

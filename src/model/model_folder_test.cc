@@ -1,0 +1,64 @@
+#include "model/model_folder.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "tests/support/cache_folder.h"
+#include "tests/support/temporary_folder.h"
+
+namespace fs = std::filesystem;
+using namespace spillway;
+
+namespace {
+
+const fs::path kGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "import" / "qwen3.gguf";
+
+auto folders_in(const fs::path& folder) {
+  const auto is_folder = [](const fs::directory_entry& entry) { return entry.is_directory(); };
+  return std::count_if(fs::directory_iterator(folder), {}, is_folder);
+}
+
+}  // namespace
+
+TEST_CASE("a GGUF file that is named as a model becomes a folder once, and anew when it has changed") {
+  const testing::CacheFolder cache;
+  const TemporaryFolder place;
+  const fs::path file = place.path() / "small.gguf";
+  fs::copy_file(kGolden, file);
+  const fs::path first = model_folder(file.string(), "MODEL");
+  CHECK(first.parent_path() == cache.path() / "spillway" / "models");
+  CHECK(fs::exists(first / "config.json"));
+  CHECK(fs::exists(first / "tokenizer.json"));
+  const auto made = fs::last_write_time(first / "config.json");
+  CHECK(model_folder(file.string(), "MODEL") == first);
+  CHECK(fs::last_write_time(first / "config.json") == made);
+
+  fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(5));
+  const fs::path second = model_folder(file.string(), "MODEL");
+  CHECK(second != first);
+  CHECK(fs::exists(second / "config.json"));
+  CHECK_FALSE(fs::exists(first));
+  CHECK(folders_in(first.parent_path()) == 1);
+}
+
+TEST_CASE("what is no GGUF file stays as it is named") {
+  const TemporaryFolder place;
+  write_file(place.path() / "text", "GGU");
+  for (const std::string& named :
+       {place.path().string(), (place.path() / "text").string(), std::string("nowhere"), std::string()})
+    CHECK(model_folder(named, "MODEL") == named);
+}
+
+TEST_CASE("a GGUF file that is broken leaves nothing in the cache") {
+  const testing::CacheFolder cache;
+  const TemporaryFolder place;
+  write_file(place.path() / "bad.gguf", "GGUF and no more");
+  CHECK_THROWS_AS((void)model_folder((place.path() / "bad.gguf").string(), "MODEL"), InputError);
+  CHECK(folders_in(cache.path() / "spillway" / "models") == 0);
+}

@@ -1,0 +1,241 @@
+#include "serve/api.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "text/conversation.h"
+
+namespace spillway::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t now() {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since_1970).count();
+}
+
+uint64_t random_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32 | device()) >> 1;
+}
+
+Json usage_of(const Conversation& conversation) {
+  const int64_t answered = conversation.reply->completion_tokens();
+  return {{"prompt_tokens", conversation.prompt_tokens},
+          {"completion_tokens", answered},
+          {"total_tokens", conversation.prompt_tokens + answered}};
+}
+
+// What both kinds of answer, whole or in chunks, begin with.
+Json head_of(const Conversation& conversation, const char* chat_object, const std::string& model) {
+  return {{"id", conversation.id},
+          {"object", conversation.is_chat ? chat_object : "text_completion"},
+          {"created", conversation.created},
+          {"model", model},
+          {"choices", Json::array()}};
+}
+
+Json bytes_of(const std::string& text) {
+  Json bytes = Json::array();
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  return bytes;
+}
+
+Json logprobs_of(const Conversation& conversation, const std::vector<TokenLogprob>& tokens) {
+  if (!conversation.request.logprobs) return nullptr;
+  if (conversation.is_chat) {
+    Json content = Json::array();
+    for (const TokenLogprob& one : tokens)
+      content.push_back({{"token", one.token},
+                         {"logprob", one.logprob},
+                         {"bytes", bytes_of(one.token)},
+                         {"top_logprobs", Json::array()}});
+    return {{"content", content}};
+  }
+  Json texts = Json::array(), logprobs = Json::array();
+  for (const TokenLogprob& one : tokens) {
+    texts.push_back(one.token);
+    logprobs.push_back(one.logprob);
+  }
+  return {{"tokens", texts}, {"token_logprobs", logprobs}, {"top_logprobs", nullptr}};
+}
+
+Json reason_of(const std::string& reason) { return reason.empty() ? Json(nullptr) : Json(reason); }
+
+RequestError ended_early() {
+  return {503, "[server] expected to answer to the end, got the server's; send the request again", {}, "server_closed"};
+}
+
+std::string event(const Json& json) { return "data: " + json_text(json) + "\n\n"; }
+
+}  // namespace
+
+Api::Api(ServedModel model, const text::Tokenizer& tokenizer, Scheduler& scheduler)
+    : model_(std::move(model)), tokenizer_(tokenizer), scheduler_(scheduler), started_(now()) {}
+
+void Api::check(const std::vector<int32_t>& ids, const char* param) const {
+  if (ids.empty())
+    throw RequestError(400, fmt::format("[request: {}] expected at least one token, got none; write something", param),
+                       param);
+  const auto largest = std::max_element(ids.begin(), ids.end());
+  if (*largest >= model_.vocab_size)
+    throw RequestError(400,
+                       fmt::format("[request: {}] expected token ids below {}, got {}; use those of the model", param,
+                                   model_.vocab_size, *largest),
+                       param);
+  if (std::ssize(ids) >= model_.context)
+    throw RequestError(
+        400,
+        fmt::format("[request: {}] expected fewer than the {} tokens of the context, got {}; shorten it, "
+                    "or serve with a larger --context",
+                    param, model_.context, ids.size()),
+        param, "context_length_exceeded");
+}
+
+std::vector<std::vector<int32_t>> Api::prompts_of(const GenerationRequest& request, bool is_chat) const {
+  std::vector<std::vector<int32_t>> prompts;
+  const char* param = is_chat ? "messages" : "prompt";
+  if (is_chat) {
+    if (!model_.chats)
+      throw RequestError(400,
+                         "[request: messages] expected a model with a chat template, got one without; ask "
+                         "/v1/completions",
+                         param);
+    try {
+      const std::string text =
+          text::render_prompt(request.conversation, *model_.chats, tokenizer_, "request: messages");
+      prompts.push_back(tokenizer_.encode(text, false));
+    } catch (const InputError& error) {  // the template's or the tokenizer's
+      throw RequestError(400, error.what(), param);
+    }
+  }
+  for (const TextOrIds& prompt : request.prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    try {
+      prompts.push_back(text != nullptr ? tokenizer_.encode(*text, true) : std::get<std::vector<int32_t>>(prompt));
+    } catch (const InputError& error) {
+      throw RequestError(400, error.what(), param);
+    }
+  }
+  for (const std::vector<int32_t>& ids : prompts) check(ids, param);
+  return prompts;
+}
+
+Conversation Api::begin(std::string_view body, bool is_chat) {
+  Conversation result{.is_chat = is_chat, .created = now()};
+  result.id = fmt::format("{}-{:x}{:08x}", is_chat ? "chatcmpl" : "cmpl", started_, count_++);
+  result.request =
+      is_chat ? parse_chat_request(body, model_.defaults) : parse_completion_request(body, model_.defaults);
+  GenerationRequest& request = result.request;
+  if (!request.has_seed) request.choice.sampling.seed = random_seed();
+  const std::vector<std::vector<int32_t>> prompts = prompts_of(request, is_chat);
+  result.reply = std::make_shared<Reply>(std::ssize(prompts) * request.choices);
+  const train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
+                                   .repetition_penalty = request.choice.repetition_penalty,
+                                   .logprobs = request.logprobs};
+  std::vector<Job> jobs;
+  for (const std::vector<int32_t>& ids : prompts) {
+    result.prompt_tokens += std::ssize(ids);
+    train::Sampling sampling = request.choice.sampling;
+    sampling.max_new_tokens =
+        std::min(request.max_tokens.value_or(sampling.max_new_tokens), model_.context - std::ssize(ids));
+    for (int64_t i = 0; i < request.choices; ++i, ++sampling.seed) {
+      const auto choice = static_cast<int64_t>(jobs.size());
+      jobs.push_back({{ids, sampling},
+                      rules,
+                      std::make_shared<ChoiceSink>(result.reply, choice, tokenizer_, request.stop, request.logprobs)});
+    }
+  }
+  if (!scheduler_.submit(std::move(jobs)))
+    throw RequestError(503, "[server] expected room for the request, got none; send it again later", {}, "overloaded");
+  return result;
+}
+
+Json Api::whole(const Conversation& conversation, const std::vector<Piece>& pieces) const {
+  struct Whole {
+    std::string text, finish_reason;
+    std::vector<TokenLogprob> logprobs;
+  };
+  std::vector<Whole> choices;
+  for (const Piece& piece : pieces) {
+    if (piece.finish_reason == "error") throw ended_early();
+    choices.resize(std::max(choices.size(), static_cast<size_t>(piece.choice) + 1));
+    Whole& choice = choices[static_cast<size_t>(piece.choice)];
+    choice.text += piece.text;
+    choice.logprobs.insert(choice.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
+    if (!piece.finish_reason.empty()) choice.finish_reason = piece.finish_reason;
+  }
+  Json json = head_of(conversation, "chat.completion", model_.name);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    Json choice = {{"index", i}};
+    if (conversation.is_chat) {
+      choice["message"] = {{"role", "assistant"}, {"content", choices[i].text}};
+    } else {
+      choice["text"] = choices[i].text;
+    }
+    choice["logprobs"] = logprobs_of(conversation, choices[i].logprobs);
+    choice["finish_reason"] = reason_of(choices[i].finish_reason);
+    json["choices"].push_back(std::move(choice));
+  }
+  json["usage"] = usage_of(conversation);
+  return json;
+}
+
+std::string Api::first_events(const Conversation& conversation) const {
+  if (!conversation.is_chat) return {};
+  Json json = head_of(conversation, "chat.completion.chunk", model_.name);
+  for (int64_t i = 0; i < conversation.request.choices; ++i)
+    json["choices"].push_back({{"index", i},
+                               {"delta", {{"role", "assistant"}, {"content", ""}}},
+                               {"logprobs", nullptr},
+                               {"finish_reason", nullptr}});
+  if (conversation.request.include_usage) json["usage"] = nullptr;
+  return event(json);
+}
+
+std::string Api::events(const Conversation& conversation, const Piece& piece) const {
+  if (piece.finish_reason == "error") return event(ended_early().json());
+  // Half a character, or the token that stopped.
+  if (piece.text.empty() && piece.logprobs.empty() && piece.finish_reason.empty()) return {};
+  Json json = head_of(conversation, "chat.completion.chunk", model_.name);
+  Json choice = {{"index", piece.choice}};
+  if (conversation.is_chat) {
+    choice["delta"] = Json::object();
+    if (!piece.text.empty() || piece.finish_reason.empty()) choice["delta"]["content"] = piece.text;
+  } else {
+    choice["text"] = piece.text;
+  }
+  choice["logprobs"] = piece.logprobs.empty() ? Json(nullptr) : logprobs_of(conversation, piece.logprobs);
+  choice["finish_reason"] = reason_of(piece.finish_reason);
+  json["choices"].push_back(std::move(choice));
+  if (conversation.request.include_usage) json["usage"] = nullptr;
+  return event(json);
+}
+
+std::string Api::last_events(const Conversation& conversation) const {
+  std::string events;
+  if (conversation.request.include_usage) {
+    Json json = head_of(conversation, "chat.completion.chunk", model_.name);
+    json["usage"] = usage_of(conversation);
+    events = event(json);
+  }
+  return events + "data: [DONE]\n\n";
+}
+
+Json Api::model() const {
+  return {{"id", model_.name}, {"object", "model"}, {"created", started_}, {"owned_by", "spillway"}};
+}
+
+Json Api::models() const { return {{"object", "list"}, {"data", Json::array({model()})}}; }
+
+Json Api::health() const {
+  const Scheduler::Load load = scheduler_.load();
+  return {{"status", "ok"}, {"decoded", load.decoded}, {"waiting", load.waiting}};
+}
+
+}  // namespace spillway::serve

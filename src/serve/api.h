@@ -1,0 +1,73 @@
+// OpenAI's interface without HTTP: what a request becomes for the scheduler, and what its answer is written as.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/reply.h"
+#include "serve/request.h"
+#include "serve/scheduler.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace spillway::serve {
+
+struct ServedModel {
+  std::string name;
+  std::optional<text::ChatTemplates> chats;  // none: /v1/chat/completions is refused
+  int64_t context = 0;                       // tokens of a request at most, its answer included
+  int64_t vocab_size = 0;
+  Choice defaults;  // of requests that do not say
+};
+
+// An answer while it comes.
+struct Conversation {
+  bool is_chat = false;
+  std::string id;
+  int64_t created = 0;  // seconds since 1970
+  GenerationRequest request;
+  int64_t prompt_tokens = 0;
+  std::shared_ptr<Reply> reply;
+};
+
+// Any thread may call it, and many at once. All is borrowed but the model.
+class Api {
+ public:
+  Api(ServedModel model, const text::Tokenizer& tokenizer, Scheduler& scheduler);
+
+  // Reads the body of a request and gives its choices to the scheduler. Throws RequestError: 400 for what is wrong with
+  // it, 503 where too many wait.
+  [[nodiscard]] Conversation begin(std::string_view body, bool is_chat);
+
+  // The whole answer, after Reply::is_complete(), of the pieces in their order. Throws RequestError where the server
+  // failed or closed before the answer was complete.
+  [[nodiscard]] nlohmann::ordered_json whole(const Conversation& conversation, const std::vector<Piece>& pieces) const;
+
+  // The answer as server-sent events: what comes before the first piece, for each piece, and at the end.
+  [[nodiscard]] std::string first_events(const Conversation& conversation) const;
+  [[nodiscard]] std::string events(const Conversation& conversation, const Piece& piece) const;
+  [[nodiscard]] std::string last_events(const Conversation& conversation) const;
+
+  [[nodiscard]] nlohmann::ordered_json models() const;
+  [[nodiscard]] nlohmann::ordered_json model() const;
+  [[nodiscard]] nlohmann::ordered_json health() const;
+  [[nodiscard]] const std::string& name() const { return model_.name; }
+
+ private:
+  [[nodiscard]] std::vector<std::vector<int32_t>> prompts_of(const GenerationRequest& request, bool is_chat) const;
+  void check(const std::vector<int32_t>& ids, const char* param) const;
+
+  ServedModel model_;
+  const text::Tokenizer& tokenizer_;
+  Scheduler& scheduler_;
+  int64_t started_;
+  std::atomic<uint64_t> count_ = 0;
+};
+
+}  // namespace spillway::serve

@@ -1,0 +1,206 @@
+#include "serve/http_server.h"
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace spillway::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kJson = "application/json";
+constexpr int64_t kHeaderBytes = 64 << 10;
+constexpr int kRequestsPerConnection = 1000;
+constexpr std::chrono::milliseconds kTick{100};  // how soon a client that went away is noticed
+
+// The connection that a thread serves.
+thread_local Connection* current = nullptr;
+
+void answer_error(const RequestError& error, httplib::Response& response) {
+  response.status = error.status();
+  if (error.status() == 503) response.set_header("Retry-After", "1");
+  response.set_content(json_text(error.json()), kJson);
+}
+
+void answer_json(const Json& json, httplib::Response& response) { response.set_content(json_text(json), kJson); }
+
+// What went wrong before any route was taken.
+RequestError error_of(const httplib::Request& request, int status) {
+  switch (status) {
+    case 404:
+      return {404,
+              fmt::format("[{}] expected a path of this server, got {}; ask /v1/chat/completions, /v1/completions, "
+                          "/v1/models or /health",
+                          request.method, quote(request.path)),
+              {},
+              "not_found"};
+    case 413:
+      return {413, "[request] expected a shorter body, got more than this server reads; shorten it", {}, "too_large"};
+    case 500:
+      return {500, "[server] expected to answer, got an error; see its messages", {}, "internal_error"};
+    default:
+      return {status, "[request] expected an HTTP request, got something else; correct it", {}, "bad_request"};
+  }
+}
+
+}  // namespace
+
+HttpServer::HttpServer(Api& api, const HttpOptions& options) : api_(api), options_(options) {
+  // A body may come in chunks, each with its length.
+  options_.limits.request_bytes = kHeaderBytes + 2 * options_.max_body_bytes;
+  set_payload_max_length(static_cast<size_t>(options_.max_body_bytes));
+  new_task_queue = [threads = options_.connections] { return new httplib::ThreadPool(static_cast<size_t>(threads)); };
+  // Two servers on one port would share its requests by chance.
+  set_socket_options([](socket_t socket) {
+    const int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
+  add_routes();
+  if (options_.port == 0) {
+    port_ = bind_to_any_port(options_.host);
+  } else {
+    port_ = bind_to_port(options_.host, options_.port) ? options_.port : -1;
+  }
+  if (port_ < 0)
+    throw input_error("--port",
+                      "expected a port of {} that can be listened to, got {}; choose another, or end what uses "
+                      "it",
+                      quote(options_.host), options_.port);
+}
+
+void HttpServer::run() { (void)listen_after_bind(); }
+
+void HttpServer::shut_down() {
+  stopping_ = true;
+  stop();
+}
+
+bool HttpServer::process_and_close_socket(socket_t socket) {
+  Connection connection(socket, options_.limits);
+  current = &connection;
+  for (int left = kRequestsPerConnection; left > 0; --left) {
+    if (!connection.await_request([&] { return stopping_.load(); })) break;
+    bool closed = false;
+    const bool is_last = left == 1 || stopping_;
+    if (!process_request(connection, is_last, closed, nullptr) || closed) {
+      connection.end_softly();
+      break;
+    }
+  }
+  current = nullptr;
+  return true;
+}
+
+void HttpServer::add_routes() {
+  const auto generating = [this](bool is_chat) {
+    return [this, is_chat](const httplib::Request& request, httplib::Response& response,
+                           const httplib::ContentReader& reader) { generate(request, response, reader, is_chat); };
+  };
+  Post("/v1/chat/completions", generating(true));
+  Post("/v1/completions", generating(false));
+  Get("/v1/models", [this](const auto&, httplib::Response& response) { answer_json(api_.models(), response); });
+  Get("/v1/models/(.+)", [this](const httplib::Request& request, httplib::Response& response) {
+    if (request.matches[1] == api_.name()) {
+      answer_json(api_.model(), response);
+    } else {
+      answer_error({404,
+                    fmt::format("[request: model] expected {}, got {}; ask for that", quote(api_.name()),
+                                quote(request.matches[1].str())),
+                    "model", "model_not_found"},
+                   response);
+    }
+  });
+  Get("/health", [this](const auto&, httplib::Response& response) { answer_json(api_.health(), response); });
+  set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (response.body.empty()) answer_error(error_of(request, response.status), response);
+  });
+  set_exception_handler([](const httplib::Request& request, httplib::Response& response, std::exception_ptr error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& what) {
+      log_warning("{}: {}", request.path, what.what());
+    } catch (...) {
+      log_warning("{}: an error without a name", request.path);
+    }
+    answer_error(error_of(request, 500), response);
+  });
+}
+
+void HttpServer::generate(const httplib::Request& request, httplib::Response& response,
+                          const httplib::ContentReader& reader, bool is_chat) {
+  if (request.is_multipart_form_data()) {
+    answer_error({415, "[request] expected a body of JSON, got a form; send application/json"}, response);
+    return;
+  }
+  std::string body;
+  // What was compressed may become more than was sent.
+  const bool is_read = reader([&](const char* bytes, size_t size) {
+    if (static_cast<int64_t>(body.size() + size) > options_.max_body_bytes) {
+      response.status = 413;
+      return false;
+    }
+    body.append(bytes, size);
+    return true;
+  });
+  if (!is_read) {
+    answer_error(error_of(request, response.status >= 400 ? response.status : 400), response);
+    return;
+  }
+  try {
+    Conversation conversation = api_.begin(body, is_chat);
+    if (conversation.request.stream) {
+      answer_in_events(std::move(conversation), response);
+    } else {
+      answer_whole(conversation, response);
+    }
+  } catch (const RequestError& error) {
+    answer_error(error, response);
+  }
+}
+
+void HttpServer::answer_whole(const Conversation& conversation, httplib::Response& response) {
+  std::vector<Piece> pieces;
+  while (!conversation.reply->is_complete()) {
+    for (Piece& piece : conversation.reply->wait(kTick)) pieces.push_back(std::move(piece));
+    if (current->is_alive()) continue;
+    conversation.reply->cancel();
+    return;
+  }
+  answer_json(api_.whole(conversation, pieces), response);
+}
+
+void HttpServer::answer_in_events(Conversation conversation, httplib::Response& response) {
+  struct Stream {
+    Conversation conversation;
+    bool has_begun = false;
+  };
+  auto stream = std::make_shared<Stream>(Stream{std::move(conversation)});
+  response.set_header("Cache-Control", "no-cache");
+  response.set_chunked_content_provider(
+      "text/event-stream",
+      [this, stream](size_t, httplib::DataSink& sink) {
+        const Conversation& answer = stream->conversation;
+        std::string events;
+        if (!std::exchange(stream->has_begun, true)) events = api_.first_events(answer);
+        for (const Piece& piece : answer.reply->wait(events.empty() ? kTick : std::chrono::milliseconds(0)))
+          events += api_.events(answer, piece);
+        const bool is_complete = answer.reply->is_complete();
+        if (is_complete) events += api_.last_events(answer);
+        const bool is_there = events.empty() ? current->is_alive() : sink.write(events.data(), events.size());
+        if (is_there && is_complete) sink.done();
+        return is_there;
+      },
+      [stream](bool) { stream->conversation.reply->cancel(); });
+}
+
+}  // namespace spillway::serve

@@ -1,0 +1,191 @@
+#include "serve/request.h"
+
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_field.h"
+
+namespace spillway::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kWhere = "request";
+constexpr int64_t kMaxTokens = 1 << 20, kMaxTopK = 1 << 30;
+constexpr size_t kMaxStops = 16;
+
+// "[request: stop.0] expected ..." names the field stop.0, "[request] ..." none.
+RequestError error_of(const InputError& error) {
+  std::string message = error.what();
+  const std::string start = fmt::format("[{}: ", kWhere), file = "correct the file";
+  std::string param;
+  if (message.starts_with(start)) param = message.substr(start.size(), message.find("] expected") - start.size());
+  if (message.ends_with(file)) message.replace(message.size() - file.size(), file.size(), "correct the request");
+  return {400, message, std::move(param)};
+}
+
+// Fields that ask for what is not there. As long as they ask for nothing, they are ignored.
+void refuse_unsupported(const JsonField& root) {
+  for (const char* name : {"frequency_penalty", "presence_penalty", "logit_bias", "echo", "suffix", "functions",
+                           "function_call", "audio", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+                           "grammar", "json_schema", "use_beam_search"}) {
+    const JsonField field = root[name];
+    if (field.is_in_use()) throw field.bad("it to be left out", "remove it: this server has no such thing");
+  }
+  const JsonField format = root["response_format"];
+  if (!format.is_null() && format["type"].string_or("text") != "text")
+    throw format["type"].bad("'text'", "remove it: this server does not hold answers to a format");
+  const JsonField choice = root["tool_choice"];
+  const bool forces =
+      !choice.is_null() && (!choice.is_string() || (choice.string() != "none" && choice.string() != "auto"));
+  if (forces) throw choice.bad("'auto' or 'none'", "remove it: this server forces no tool calls");
+}
+
+std::vector<std::string> read_stop(const JsonField& field) {
+  if (field.is_null()) return {};
+  std::vector<std::string> stops;
+  if (field.is_string()) {
+    stops.push_back(field.string());
+  } else {
+    stops = field.strings_or_none();
+  }
+  std::erase(stops, "");
+  if (stops.size() > kMaxStops) throw field.bad(fmt::format("at most {} strings", kMaxStops), "leave some out");
+  return stops;
+}
+
+// What both kinds of request have.
+GenerationRequest read_common(const JsonField& root, const Choice& defaults) {
+  GenerationRequest request;
+  refuse_unsupported(root);
+  request.choices = root["n"].integer_or(1, 1, kMaxChoices);
+  const JsonField best_of = root["best_of"];
+  if (best_of.integer_or(request.choices, 1, kMaxChoices) != request.choices)
+    throw best_of.bad("as many as n", "remove it: this server does not choose among answers");
+  for (const char* name : {"max_tokens", "max_completion_tokens"}) {
+    if (const JsonField field = root[name]; !field.is_null()) request.max_tokens = field.integer(1, kMaxTokens);
+  }
+  request.choice = defaults;
+  train::Sampling& sampling = request.choice.sampling;
+  sampling.min_new_tokens = root["min_tokens"].integer_or(sampling.min_new_tokens, 0, kMaxTokens);
+  sampling.temperature = root["temperature"].real_or(sampling.temperature, 0, 100);
+  sampling.top_p = root["top_p"].real_or(sampling.top_p, 0, 1);
+  sampling.top_k = root["top_k"].integer_or(sampling.top_k, -1, kMaxTopK);  // -1: all, as vLLM has it
+  sampling.min_p = root["min_p"].real_or(sampling.min_p, 0, 1);
+  request.choice.repetition_penalty = root["repetition_penalty"].real_or(defaults.repetition_penalty, 0.01, 100);
+  if (const JsonField seed = root["seed"]; !seed.is_null()) {
+    sampling.seed = static_cast<uint64_t>(seed.integer(std::numeric_limits<int64_t>::min(), INT64_MAX));
+    request.has_seed = true;
+  }
+  request.stop = read_stop(root["stop"]);
+  request.stream = root["stream"].boolean_or(false);
+  request.include_usage = root["stream_options"].object_or_empty()["include_usage"].boolean_or(false);
+  return request;
+}
+
+// A text, or a list of parts whose texts are joined.
+Json content_of(const JsonField& content) {
+  if (content.is_null()) return nullptr;
+  if (content.is_string()) return content.string();
+  if (!content.is_array()) throw content.bad("a text or a list of parts", "correct it");
+  std::string text;
+  for (const JsonField& part : content.elements()) {
+    if (part["type"].string_or("text") != "text")
+      throw part["type"].bad("'text'", "remove it: models of this server read text alone");
+    text += part["text"].string();
+  }
+  return text;
+}
+
+template <typename Read>
+GenerationRequest parse(std::string_view body, const Read& read) {
+  try {
+    const JsonDocument document(body, std::string(kWhere));
+    return read(document.root());
+  } catch (const InputError& error) {
+    throw error_of(error);
+  }
+}
+
+bool is_of_integers(const std::vector<JsonField>& elements) {
+  return !elements.empty() && !elements[0].is_string() && !elements[0].is_array();
+}
+
+std::vector<int32_t> read_ids(const std::vector<JsonField>& elements) {
+  std::vector<int32_t> ids;
+  for (const JsonField& id : elements) ids.push_back(static_cast<int32_t>(id.integer(0, INT32_MAX)));
+  return ids;
+}
+
+// A text, token ids, or a list of either.
+std::vector<TextOrIds> read_prompts(const JsonField& prompt) {
+  if (prompt.is_string()) return {prompt.string()};
+  if (!prompt.is_array()) throw prompt.bad("a text, a list of texts, or token ids", "write one");
+  const std::vector<JsonField> elements = prompt.elements();
+  if (is_of_integers(elements)) return {read_ids(elements)};
+  std::vector<TextOrIds> prompts;
+  for (const JsonField& element : elements) {
+    if (element.is_array()) {
+      prompts.emplace_back(read_ids(element.elements()));
+    } else {
+      prompts.emplace_back(element.string());
+    }
+  }
+  if (prompts.empty()) throw prompt.bad("at least one prompt", "write one");
+  return prompts;
+}
+
+}  // namespace
+
+Json RequestError::json() const {
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  const char* type = status_ >= 500 ? "server_error" : "invalid_request_error";
+  return {{"error", {{"message", what()}, {"type", type}, {"param", or_null(param_)}, {"code", or_null(code_)}}}};
+}
+
+GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults) {
+  return parse(body, [&](const JsonField& root) {
+    GenerationRequest request = read_common(root, defaults);
+    request.logprobs = root["logprobs"].boolean_or(false);
+    if (root["top_logprobs"].integer_or(0, 0, 20) > 0)
+      throw root["top_logprobs"].bad("0", "remove it: this server tells the log-probability of the chosen token alone");
+    const std::vector<JsonField> messages = root["messages"].elements();
+    if (messages.empty()) throw root["messages"].bad("at least one message", "write one");
+    // The order of members may matter to a template.
+    const Json whole = parse_json<Json>(body, kWhere);
+    Json& conversation = request.conversation = Json::object();
+    conversation["messages"] = whole["messages"];
+    for (size_t i = 0; i < messages.size(); ++i) {
+      (void)messages[i]["role"].string();
+      if (messages[i].has("content")) conversation["messages"][i]["content"] = content_of(messages[i]["content"]);
+    }
+    for (const char* name :
+         {"tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template_kwargs"}) {
+      if (!root[name].is_null()) conversation[name] = whole[name];
+    }
+    if (!root["tools"].is_null()) (void)root["tools"].elements();
+    if (!root["documents"].is_null()) (void)root["documents"].elements();
+    (void)root["add_generation_prompt"].boolean_or(true);
+    (void)root["continue_final_message"].boolean_or(false);
+    (void)root["chat_template_kwargs"].object_or_empty();
+    return request;
+  });
+}
+
+GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults) {
+  return parse(body, [&](const JsonField& root) {
+    GenerationRequest request = read_common(root, defaults);
+    const JsonField logprobs = root["logprobs"];
+    request.logprobs = !logprobs.is_null();
+    if (logprobs.integer_or(0, 0, 20) > 0)
+      throw logprobs.bad("0", "write 0: this server tells the log-probability of the chosen token alone");
+    request.prompts = read_prompts(root["prompt"]);
+    if (std::ssize(request.prompts) * request.choices > kMaxChoices)
+      throw root["prompt"].bad(fmt::format("at most {} answers at once", kMaxChoices), "ask for fewer");
+    return request;
+  });
+}
+
+}  // namespace spillway::serve

@@ -1,0 +1,63 @@
+// Requests of OpenAI's interface, read from JSON that anybody may have written.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "train/generation/sampling.h"
+
+namespace spillway::serve {
+
+// A request that cannot be answered: an HTTP status, and the members of OpenAI's error object.
+class RequestError : public std::runtime_error {
+ public:
+  RequestError(int status, const std::string& message, std::string param = {}, std::string code = {})
+      : std::runtime_error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
+
+  [[nodiscard]] int status() const { return status_; }
+  [[nodiscard]] const std::string& param() const { return param_; }  // the field; empty: none
+  [[nodiscard]] const std::string& code() const { return code_; }    // empty: none
+  // {"error": {"message", "type", "param", "code"}}
+  [[nodiscard]] nlohmann::ordered_json json() const;
+
+ private:
+  int status_;
+  std::string param_, code_;
+};
+
+// A text, or token ids.
+using TextOrIds = std::variant<std::string, std::vector<int32_t>>;
+
+// How tokens are chosen; the length is the most that is asked for.
+struct Choice {
+  train::Sampling sampling;
+  double repetition_penalty = 1;
+};
+
+struct GenerationRequest {
+  // Of chat: an object with `messages`, as text::chat_input reads it; the contents are texts.
+  nlohmann::ordered_json conversation;
+  std::vector<TextOrIds> prompts;  // of completions
+
+  int64_t choices = 1;                // for each prompt
+  std::optional<int64_t> max_tokens;  // as asked for
+  Choice choice;                      // its length is the default's
+  bool has_seed = false;
+  std::vector<std::string> stop;
+  bool stream = false, include_usage = false, logprobs = false;
+};
+
+constexpr int64_t kMaxChoices = 128;
+
+// The bodies of /v1/chat/completions and /v1/completions. What a request does not say is as in `defaults`; fields that
+// are not known are ignored, those that ask for something that is not there are refused. Throws RequestError.
+[[nodiscard]] GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults);
+[[nodiscard]] GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults);
+
+}  // namespace spillway::serve

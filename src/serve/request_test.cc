@@ -1,0 +1,124 @@
+#include "serve/request.h"
+
+#include <doctest/doctest.h>
+
+using namespace spillway;
+using namespace spillway::serve;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+const Choice kDefaults{{.max_new_tokens = 77, .temperature = 1, .top_p = 0.5}, 1.25};
+
+// The body of a request with more members.
+std::string chat(const std::string& more = "") {
+  return R"({"messages": [{"role": "user", "content": "hi"}])" + (more.empty() ? "" : ", " + more) + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a request says how it is answered, and what it does not say is as the server has it") {
+  const GenerationRequest plain = parse_chat_request(chat(), kDefaults);
+  CHECK(plain.conversation == Json::parse(R"({"messages": [{"role": "user", "content": "hi"}]})"));
+  CHECK(plain.choice.sampling.temperature == 1);
+  CHECK(plain.choice.sampling.top_p == 0.5);
+  CHECK(plain.choice.repetition_penalty == 1.25);
+  CHECK(!plain.max_tokens);
+  CHECK(!plain.has_seed);
+  CHECK(!plain.stream);
+  CHECK(plain.choices == 1);
+  const GenerationRequest full = parse_chat_request(
+      chat(R"("model": "x", "max_tokens": 3, "max_completion_tokens": 5, "temperature": 0.25, "top_p": 0.75,
+              "top_k": 4, "min_p": 0.125, "repetition_penalty": 1.5, "n": 2, "seed": 9, "stop": ["a", "b"],
+              "stream": true, "stream_options": {"include_usage": true}, "logprobs": true, "top_logprobs": 0,
+              "user": 3, "frequency_penalty": 0, "presence_penalty": null, "logit_bias": {}, "tool_choice": "auto",
+              "response_format": {"type": "text"}, "anything": [1], "tools": [{"b": 1, "a": 2}])"),
+      kDefaults);
+  CHECK(full.max_tokens == 5);
+  CHECK(full.choice.sampling.temperature == 0.25);
+  CHECK(full.choice.sampling.top_p == 0.75);
+  CHECK(full.choice.sampling.top_k == 4);
+  CHECK(full.choice.sampling.min_p == 0.125);
+  CHECK(full.choice.repetition_penalty == 1.5);
+  CHECK(full.choices == 2);
+  CHECK(full.has_seed);
+  CHECK(full.choice.sampling.seed == 9);
+  CHECK(full.stop == std::vector<std::string>{"a", "b"});
+  CHECK((full.stream && full.include_usage && full.logprobs));
+  CHECK(full.conversation["tools"].dump() == R"([{"b":1,"a":2}])");  // in their order
+  CHECK(parse_chat_request(chat(R"("stop": "one")"), kDefaults).stop == std::vector<std::string>{"one"});
+}
+
+TEST_CASE("the parts of a message are one text") {
+  const GenerationRequest request = parse_chat_request(
+      R"({"messages": [{"role": "system"}, {"role": "user", "content": [{"type": "text", "text": "a"}, {"text": "b"}]},
+                       {"role": "assistant", "content": null, "tool_calls": []}]})",
+      kDefaults);
+  CHECK(request.conversation["messages"][1]["content"] == "ab");
+  CHECK(request.conversation["messages"][2]["content"].is_null());
+}
+
+TEST_CASE("a completion has one prompt or many, as text or as tokens") {
+  const auto prompts = [](const std::string& prompt) {
+    return parse_completion_request(R"({"prompt": )" + prompt + "}", kDefaults).prompts;
+  };
+  const std::vector<int32_t> ids = {1, 2};
+  CHECK(prompts(R"("a")") == std::vector<TextOrIds>{"a"});
+  CHECK(prompts(R"(["a", ""])") == std::vector<TextOrIds>{"a", ""});
+  CHECK(prompts("[1, 2]") == std::vector<TextOrIds>{ids});
+  CHECK(prompts("[[1, 2], [1, 2]]") == std::vector<TextOrIds>{ids, ids});
+  CHECK(parse_completion_request(R"({"prompt": "a", "logprobs": 0})", kDefaults).logprobs);
+}
+
+TEST_CASE("a request that is wrong is refused with the field's name") {
+  const std::pair<std::string, std::string> kWrong[] = {
+      {"", ""},
+      {"[]", ""},
+      {"{\"messages\": \"\xFF\"}", ""},
+      {"{}", "messages"},
+      {R"({"messages": []})", "messages"},
+      {R"({"messages": [3]})", "messages[0]"},
+      {R"({"messages": [{"content": "a"}]})", "messages[0].role"},
+      {R"({"messages": [{"role": "user", "content": 3}]})", "messages[0].content"},
+      {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "messages[0].content[0].type"},
+      {chat(R"("temperature": "hot")"), "temperature"},
+      {chat(R"("temperature": -1)"), "temperature"},
+      {chat(R"("temperature": 1e400)"), "temperature"},
+      {chat(R"("top_p": 2)"), "top_p"},
+      {chat(R"("max_tokens": 0)"), "max_tokens"},
+      {chat(R"("max_tokens": 1.5)"), "max_tokens"},
+      {chat(R"("n": 1000)"), "n"},
+      {chat(R"("stop": 3)"), "stop"},
+      {chat(R"("stop": ["a", 3])"), "stop"},
+      {chat(R"("stream": "yes")"), "stream"},
+      {chat(R"("stream_options": 3)"), "stream_options"},
+      {chat(R"("seed": "x")"), "seed"},
+      {chat(R"("logprobs": 3)"), "logprobs"},
+      {chat(R"("top_logprobs": 2)"), "top_logprobs"},
+      {chat(R"("frequency_penalty": 0.5)"), "frequency_penalty"},
+      {chat(R"("response_format": {"type": "json_object"})"), "response_format.type"},
+      {chat(R"("tool_choice": "required")"), "tool_choice"},
+      {chat(R"("tools": 3)"), "tools"}};
+  for (const auto& [body, param] : kWrong) {
+    CAPTURE(body);
+    try {
+      (void)parse_chat_request(body, kDefaults);
+      FAIL("no error");
+    } catch (const RequestError& error) {
+      CAPTURE(std::string(error.what()));
+      CHECK(error.status() == 400);
+      CHECK(error.param().starts_with(param));
+      CHECK(error.param().empty() == param.empty());
+      const Json json = error.json()["error"];
+      CHECK(json["type"] == "invalid_request_error");
+      CHECK(json["message"] == error.what());
+      CHECK(json["param"].is_null() == param.empty());
+    }
+  }
+  for (const char* prompt : {"3", "[]", "[1, \"a\"]", "[-1]", "[[1], \"a\", 3]", "null", "[99999999999]"})
+    CHECK_THROWS_AS((void)parse_completion_request(std::string(R"({"prompt": )") + prompt + "}", kDefaults),
+                    RequestError);
+  CHECK_THROWS_AS((void)parse_completion_request(R"({"prompt": "a", "echo": true})", kDefaults), RequestError);
+  CHECK_THROWS_AS((void)parse_completion_request(R"({"prompt": "a", "best_of": 3})", kDefaults), RequestError);
+  CHECK_THROWS_AS((void)parse_chat_request(std::string(100000, '['), kDefaults), RequestError);
+}

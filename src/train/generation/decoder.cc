@@ -1,0 +1,218 @@
+#include "train/generation/decoder.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "base/math.h"
+
+namespace spillway::train {
+namespace {
+
+int64_t cache_rows(const GenerationGraphs& graphs) {
+  const Graph& graph = graphs.decode.graph;
+  return graph.value(graph.find("cache.layers.0.key")).type.shape[0];
+}
+
+}  // namespace
+
+Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(cache_rows(programs.graphs)) {}
+
+std::optional<SequenceId> Decoder::join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens) {
+  SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
+  if (sequences() == programs_.graphs.decode.graph.tokens()) return std::nullopt;
+  reserved_tokens = std::max(reserved_tokens, prompt.sequence_tokens());
+  const std::optional<int64_t> first = rows_.take(reserved_tokens);
+  if (!first) return std::nullopt;
+  sequences_.push_back({.name = next_,
+                        .first_row = *first,
+                        .reserved_tokens = reserved_tokens,
+                        .sampling = prompt.sampling,
+                        .rules = std::move(rules),
+                        .ids = prompt.ids,
+                        .prompt_tokens = std::ssize(prompt.ids),
+                        .random = RandomStream(prompt.sampling.seed, 0)});
+  return next_++;
+}
+
+void Decoder::renew(SequenceId name, const Prompt& prompt, SequenceRules rules) {
+  SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
+  Sequence& sequence = find(name);
+  SPILLWAY_CHECK(prompt.sequence_tokens() <= sequence.reserved_tokens, "{} tokens in place of {}",
+                 prompt.sequence_tokens(), sequence.reserved_tokens);
+  const auto differing = std::mismatch(sequence.ids.begin(), sequence.ids.end(), prompt.ids.begin(), prompt.ids.end());
+  const int64_t common = differing.first - sequence.ids.begin();
+  sequence.cached = std::min({common, sequence.read(), std::ssize(prompt.ids) - 1});
+  sequence.sampling = prompt.sampling;
+  sequence.rules = std::move(rules);
+  sequence.ids = prompt.ids;
+  sequence.prompt_tokens = std::ssize(prompt.ids);
+  sequence.random = RandomStream(prompt.sampling.seed, 0);
+}
+
+void Decoder::leave(SequenceId name) {
+  const Sequence& sequence = find(name);
+  rows_.give_back(sequence.first_row, sequence.reserved_tokens);
+  sequences_.erase(sequences_.begin() + (&sequence - sequences_.data()));
+}
+
+Decoder::Sequence& Decoder::find(SequenceId name) {
+  const auto found = std::find_if(sequences_.begin(), sequences_.end(),
+                                  [&](const Sequence& sequence) { return sequence.name == name; });
+  SPILLWAY_CHECK(found != sequences_.end(), "no sequence {}", name);
+  return *found;
+}
+
+void Decoder::run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces) {
+  const auto column = [&](ValueId id) { return executor.home(id).as<int32_t>(); };
+  int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
+          *own = column(model.own);
+  int64_t count = 0;
+  for (const Piece& piece : pieces) {
+    Sequence& sequence = *piece.sequence;
+    for (int64_t i = 0; i < piece.tokens; ++i, ++count, ++sequence.cached) {
+      ids[count] = sequence.ids[static_cast<size_t>(sequence.cached)];
+      positions[count] = narrow<int32_t>(sequence.cached);
+      first[count] = narrow<int32_t>(sequence.first_row);
+      own[count] = narrow<int32_t>(sequence.first_row + sequence.cached);
+    }
+  }
+  executor.set_rows(kTokenAxis, count);
+  executor.run(0);
+}
+
+// Tokens that `sequence` need not read, since it begins with the same as `earlier`.
+int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier) {
+  const auto end = [](const Sequence& one) { return one.ids.begin() + one.prompt_tokens - 1; };
+  const auto differing = std::mismatch(sequence.ids.begin(), end(sequence), earlier.ids.begin(), end(earlier));
+  return differing.first - sequence.ids.begin();
+}
+
+// Of the sequences before this one, that with which it shares most, where that is worth waiting for.
+Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
+  constexpr int64_t kWorthACopy = 32;
+  Shared most;
+  for (const Sequence* earlier = sequences_.data(); earlier != &sequence; ++earlier) {
+    const int64_t tokens = shared_tokens(sequence, *earlier);
+    if (tokens > most.tokens) most = {earlier, tokens};
+  }
+  const int64_t saved = most.tokens - sequence.cached;
+  const bool is_worth_it = saved >= kWorthACopy || (saved > 0 && saved == sequence.unread());
+  return is_worth_it ? most : Shared{};
+}
+
+// The rows of the caches for the first tokens of one sequence become those of another that begins with the same: a row
+// depends on the tokens up to its own alone.
+void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
+  const CachedModelGraph& model = programs_.graphs.prompt.model;
+  Executor& executor = programs_.prompt;
+  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  while (to.cached < tokens) {
+    auto* const source = executor.home(model.first).as<int32_t>();
+    auto* const target = executor.home(model.own).as<int32_t>();
+    const int64_t count = std::min(capacity, tokens - to.cached);
+    for (int64_t i = 0; i < count; ++i, ++to.cached) {
+      source[i] = narrow<int32_t>(from.first_row + to.cached);
+      target[i] = narrow<int32_t>(to.first_row + to.cached);
+    }
+    executor.set_rows(kTokenAxis, count);
+    executor.run(model.copy);
+  }
+}
+
+void Decoder::copy_what_is_read() {
+  for (Sequence& sequence : sequences_) {
+    if (sequence.unread() <= 0) continue;
+    const Shared shared = shared_with_earlier(sequence);
+    if (shared.with != nullptr && shared.with->read() >= shared.tokens)
+      copy_rows(*shared.with, sequence, shared.tokens);
+  }
+}
+
+void Decoder::read_prompts(int64_t runs) {
+  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  copy_what_is_read();
+  for (; runs > 0; --runs) {
+    std::vector<Piece> pieces;
+    int64_t room = capacity;
+    for (Sequence& sequence : sequences_) {
+      const int64_t tokens = std::min(sequence.unread(), room);
+      // What an earlier one will have read is copied then.
+      if (tokens <= 0 || shared_with_earlier(sequence).with != nullptr) continue;
+      pieces.push_back({&sequence, tokens});
+      room -= tokens;
+    }
+    if (pieces.empty()) return;
+    run(programs_.prompt, programs_.graphs.prompt.model, pieces);
+    copy_what_is_read();
+  }
+}
+
+std::vector<Chosen> Decoder::decode() {
+  std::vector<Piece> pieces;
+  for (Sequence& sequence : sequences_) {
+    if (sequence.unread() <= 0) pieces.push_back({&sequence, 1});
+  }
+  std::vector<Chosen> chosen(pieces.size());
+  if (pieces.empty()) return chosen;
+  run(programs_.decode, programs_.graphs.decode.model, pieces);
+  const TensorView logits = programs_.decode.result(0);
+  const int64_t vocabulary = logits.shape[1];
+  std::vector<std::exception_ptr> errors(pieces.size());
+  programs_.pool.parallel_for(std::ssize(pieces), 1, [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      try {
+        chosen[i] = choose(*pieces[i].sequence, {logits.as<float>() + static_cast<int64_t>(i) * vocabulary,
+                                                 static_cast<size_t>(vocabulary)});
+      } catch (const std::bad_alloc&) {  // not across the pool's threads
+        errors[i] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return chosen;
+}
+
+Chosen Decoder::choose(Sequence& sequence, std::span<const float> logits) {
+  const Sampling& sampling = sequence.sampling;
+  const SequenceRules& rules = sequence.rules;
+  std::vector<float> changed;
+  const std::span<const float> scores = scores_of(sequence, logits, changed);
+  std::optional<TokenDistribution> plain;
+  if (rules.logprobs) plain.emplace(logits, rules.logprob_temperature);
+  // Often the distribution to draw from is the one that is asked for, and a vocabulary is long.
+  const bool is_drawn_from = plain && scores.data() == logits.data() && sampling.draws_from_all() &&
+                             sampling.temperature == rules.logprob_temperature;
+  const double uniform = sequence.random.uniform();
+  Chosen chosen{.sequence = sequence.name};
+  chosen.id = is_drawn_from ? plain->draw(uniform) : sample(scores, sampling, uniform);
+  chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end();
+  chosen.shown = !chosen.stopped || rules.keeps_stop;
+  if (chosen.shown) sequence.ids.push_back(chosen.id);
+  if (plain) chosen.logprob = plain->log_probability(chosen.id);
+  chosen.is_last =
+      chosen.stopped || std::ssize(sequence.ids) >= sequence.prompt_tokens + sequence.sampling.max_new_tokens;
+  return chosen;
+}
+
+// The logits, or in `changed` what penalty and least length make of them.
+std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<const float> logits,
+                                          std::vector<float>& changed) {
+  const SequenceRules& rules = sequence.rules;
+  const bool may_stop = std::ssize(sequence.ids) - sequence.prompt_tokens >= sequence.sampling.min_new_tokens;
+  if (rules.repetition_penalty == 1 && may_stop) return logits;
+  changed.assign(logits.begin(), logits.end());
+  if (rules.repetition_penalty != 1) penalise_repetition(changed, sequence.ids, rules.repetition_penalty);
+  if (!may_stop) {
+    for (const int32_t id : rules.stop_ids) {
+      if (id < std::ssize(changed)) changed[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return changed;
+}
+
+}  // namespace spillway::train

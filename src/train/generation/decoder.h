@@ -1,0 +1,106 @@
+// Sequences that are decoded together over one set of key-value caches. They join and leave between token positions,
+// and the tokens of each depend on nothing but its prompt, its sampling and its rules, to the bit.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "train/generation/cache_rows.h"
+#include "train/generation/generate.h"
+
+namespace spillway::train {
+
+// What holds for a sequence beside its sampling.
+struct SequenceRules {
+  std::vector<int32_t> stop_ids;
+  double repetition_penalty = 1;
+  bool keeps_stop = false;  // the token that stopped belongs to the answer
+  bool logprobs = false;
+  double logprob_temperature = 1;
+};
+
+using SequenceId = int64_t;
+
+// The next token of a sequence.
+struct Chosen {
+  SequenceId sequence = 0;
+  int32_t id = 0;
+  double logprob = 0;    // if wanted, under the model's own distribution, without penalty and filters
+  bool stopped = false;  // by this token
+  bool shown = true;     // the token belongs to the answer
+  bool is_last = false;  // it stopped, or max_new_tokens are there
+};
+
+// Belongs to one thread.
+class Decoder {
+ public:
+  explicit Decoder(const GenerationPrograms& programs);
+
+  // Gives the prompt rows of the caches for sequence_tokens(), or for more where it is to be renewed, and counts up its
+  // name; nothing where there is no room now. The penalty is that of `rules`. REQUIRES: the prompt is not empty, and
+  // its ids are in the vocabulary.
+  [[nodiscard]] std::optional<SequenceId> join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens = 0);
+  // Gives a sequence another prompt. What both prompts begin with is not read again, where it was read as a prompt:
+  // what was decoded is, so that the tokens are those of a sequence that has just joined. REQUIRES: as of join(), and
+  // no more tokens than it has rows for.
+  void renew(SequenceId sequence, const Prompt& prompt, SequenceRules rules);
+  // Its rows are free.
+  void leave(SequenceId sequence);
+
+  // Reads prompts in the order of joining, in at most so many runs of the program; all tokens but the last of each,
+  // which is the first to be decoded. What sequences begin with in common, the first of them reads, and the others
+  // copy.
+  void read_prompts(int64_t runs = std::numeric_limits<int64_t>::max());
+  // One token for every sequence whose prompt is read, in the order of joining. Who got its last one leaves, or is
+  // renewed, before the next call.
+  [[nodiscard]] std::vector<Chosen> decode();
+
+  [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
+
+ private:
+  struct Sequence {
+    SequenceId name;
+    int64_t first_row, reserved_tokens;
+    Sampling sampling;
+    SequenceRules rules;
+    std::vector<int32_t> ids;  // the prompt and what was chosen
+    int64_t prompt_tokens;
+    int64_t cached = 0;  // tokens whose keys are in the caches
+    RandomStream random;
+
+    // Of the prompt, but for its last token.
+    [[nodiscard]] int64_t read() const { return std::min(cached, prompt_tokens - 1); }
+    [[nodiscard]] int64_t unread() const { return prompt_tokens - 1 - cached; }
+  };
+  struct Shared {
+    const Sequence* with = nullptr;
+    int64_t tokens = 0;
+  };
+  // The next tokens of a sequence.
+  struct Piece {
+    Sequence* sequence;
+    int64_t tokens;
+  };
+
+  [[nodiscard]] Sequence& find(SequenceId sequence);
+  [[nodiscard]] static int64_t shared_tokens(const Sequence& sequence, const Sequence& earlier);
+  [[nodiscard]] Shared shared_with_earlier(const Sequence& sequence) const;
+  void copy_rows(const Sequence& from, Sequence& to, int64_t tokens);
+  void copy_what_is_read();
+  static void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces);
+  static Chosen choose(Sequence& sequence, std::span<const float> logits);
+  static std::span<const float> scores_of(const Sequence& sequence, std::span<const float> logits,
+                                          std::vector<float>& changed);
+
+  GenerationPrograms programs_;
+  CacheRows rows_;
+  std::vector<Sequence> sequences_;
+  SequenceId next_ = 0;
+};
+
+}  // namespace spillway::train

@@ -1,0 +1,148 @@
+#include "train/generation/decoder.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "train/generation/generator.h"
+
+using namespace spillway;
+using namespace spillway::train;
+
+namespace {
+
+const std::filesystem::path kModel = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/qwen3";
+
+std::vector<int32_t> ids_of(int32_t first, int64_t count) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back(3 + static_cast<int32_t>((first + i * i) % 60));
+  return ids;
+}
+
+class Fixture {
+ public:
+  Fixture() : generator_({.model = kModel, .sizes = {4, 2048, 512, 64}}, pool_), decoder_(generator_.decoder()) {}
+
+  [[nodiscard]] Decoder& decoder() { return decoder_; }
+
+  // What the prompt is answered in a generator of its own.
+  [[nodiscard]] std::vector<int32_t> alone(const Prompt& prompt) {
+    Generator generator({.model = kModel, .sizes = generation_sizes({prompt.sequence_tokens()})}, pool_);
+    return generator.generate({&prompt, 1})[0].ids;
+  }
+
+  // One token of all that are read.
+  void step(int64_t runs) {
+    decoder_.read_prompts(runs);
+    for (const Chosen& chosen : decoder_.decode()) {
+      answers[chosen.sequence].push_back(chosen.id);
+      if (chosen.is_last) decoder_.leave(chosen.sequence);
+    }
+  }
+
+  std::map<SequenceId, std::vector<int32_t>> answers;
+
+ private:
+  ThreadPool pool_{2};
+  Generator generator_;
+  Decoder decoder_;
+};
+
+}  // namespace
+
+TEST_CASE("sequences that join and leave between tokens get those that each gets alone") {
+  Fixture fixture;
+  std::map<SequenceId, Prompt> joined;
+  const auto join = [&](int64_t tokens, int64_t count) {
+    const Prompt prompt{ids_of(static_cast<int32_t>(tokens), tokens),
+                        {.max_new_tokens = count, .temperature = 1, .seed = static_cast<uint64_t>(tokens)}};
+    const std::optional<SequenceId> name = fixture.decoder().join(prompt, {});
+    REQUIRE(name);
+    joined[*name] = prompt;
+    return *name;
+  };
+  join(5, 30);
+  fixture.step(1);
+  join(200, 12);  // read in four runs, in which the first one goes on
+  const SequenceId ended = join(9, 40);
+  for (int i = 0; i < 7; ++i) fixture.step(1);
+  fixture.decoder().leave(ended);
+  join(70, 20);
+  join(1, 3);
+  CHECK(!fixture.decoder().join({ids_of(0, 3), {}}, {}));  // four are decoded at once
+  while (fixture.decoder().sequences() > 0) fixture.step(2);
+  for (const auto& [name, prompt] : joined) {
+    CAPTURE(name);
+    std::vector<int32_t> expected = fixture.alone(prompt);
+    if (name == ended) expected.resize(fixture.answers[name].size());
+    CHECK(fixture.answers[name] == expected);
+    CHECK(!expected.empty());
+  }
+}
+
+TEST_CASE("a sequence with another prompt reads only what is new, and gets the tokens that it would get alone") {
+  Fixture fixture;
+  Prompt prompt{ids_of(1, 120), {.max_new_tokens = 10, .temperature = 1, .seed = 3}};
+  const std::optional<SequenceId> name = fixture.decoder().join(prompt, {}, 400);
+  REQUIRE(name);
+  const auto answer = [&] {
+    std::vector<int32_t> ids;
+    for (;;) {
+      fixture.decoder().read_prompts();
+      const Chosen chosen = fixture.decoder().decode().at(0);
+      ids.push_back(chosen.id);
+      if (chosen.is_last) return ids;
+    }
+  };
+  const std::vector<int32_t> first = answer();
+  CHECK(first == fixture.alone(prompt));
+  // The answer, and something more: in one run of 64, where all would take three.
+  prompt.ids.insert(prompt.ids.end(), first.begin(), first.end());
+  const std::vector<int32_t> more = ids_of(7, 40);
+  prompt.ids.insert(prompt.ids.end(), more.begin(), more.end());
+  fixture.decoder().renew(*name, prompt, {});
+  fixture.decoder().read_prompts(1);
+  CHECK(answer() == fixture.alone(prompt));
+  // One that differs early, one that the last begins with, and the same again.
+  prompt.ids[20] = 4;
+  fixture.decoder().renew(*name, prompt, {});
+  CHECK(answer() == fixture.alone(prompt));
+  prompt.ids.resize(50);
+  for (int i = 0; i < 2; ++i) {
+    fixture.decoder().renew(*name, prompt, {});
+    CHECK(answer() == fixture.alone(prompt));
+  }
+}
+
+TEST_CASE("what sequences begin with in common is read once, and each gets the tokens that it would get alone") {
+  Fixture fixture;
+  std::map<SequenceId, Prompt> joined;
+  const auto join = [&](int64_t common, int64_t own) {
+    std::vector<int32_t> ids = ids_of(2, common);
+    const std::vector<int32_t> more = ids_of(static_cast<int32_t>(own), own);
+    ids.insert(ids.end(), more.begin(), more.end());
+    const Prompt prompt{ids, {.max_new_tokens = 8 + own, .temperature = 1, .seed = static_cast<uint64_t>(own)}};
+    const std::optional<SequenceId> name = fixture.decoder().join(prompt, {});
+    REQUIRE(name);
+    joined[*name] = prompt;
+  };
+  join(100, 1);
+  join(100, 9);
+  join(40, 30);
+  // 100 tokens of the first, then what the others have of their own, are three runs of 64; all of them would be five.
+  fixture.decoder().read_prompts(3);
+  CHECK(fixture.decoder().decode().size() == 3);
+  for (const auto& [name, prompt] : joined) fixture.decoder().leave(name);
+  joined.clear();
+  join(100, 2);
+  for (int i = 0; i < 3; ++i) fixture.step(1);
+  join(100, 11);  // of one that is decoded already
+  fixture.decoder().read_prompts(1);
+  join(100, 2);
+  while (fixture.decoder().sequences() > 0) fixture.step(1);
+  for (const auto& [name, prompt] : joined) {
+    CAPTURE(name);
+    CHECK(fixture.answers[name] == fixture.alone(prompt));
+  }
+}

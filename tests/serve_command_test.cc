@@ -1,0 +1,322 @@
+// `spillway serve` as its clients see it.
+#include <doctest/doctest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/support/chat_model.h"
+#include "tests/support/process.h"
+#include "tests/support/working_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+// A socket that is connected to, or listens to, a port of this machine.
+class Socket {
+ public:
+  explicit Socket(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address_.sin_port = htons(static_cast<uint16_t>(port));
+  }
+  ~Socket() { ::close(fd_); }
+  Socket(Socket&&) = delete;
+
+  void connect() const { REQUIRE(::connect(fd_, reinterpret_cast<const sockaddr*>(&address_), sizeof(address_)) == 0); }
+  void send(const std::string& text) const { REQUIRE(::send(fd_, text.data(), text.size(), 0) > 0); }
+  [[nodiscard]] std::string receive() const {
+    std::string text(4096, '\0');
+    const ssize_t count = ::recv(fd_, text.data(), text.size(), 0);
+    text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    return text;
+  }
+  // A port that is free now.
+  static int free_port() {
+    Socket socket(0);
+    socklen_t size = sizeof(socket.address_);
+    auto* const address = reinterpret_cast<sockaddr*>(&socket.address_);
+    REQUIRE(::bind(socket.fd_, address, size) == 0);
+    REQUIRE(::getsockname(socket.fd_, address, &size) == 0);
+    return ntohs(socket.address_.sin_port);
+  }
+
+ private:
+  int fd_;
+  sockaddr_in address_{};
+};
+
+// A server of a tiny model in model/.
+class Server : public WorkingFolder {
+ public:
+  explicit Server(const std::vector<std::string>& more = {}, int64_t positions = 512) : port_(Socket::free_port()) {
+    fs::create_directory("model");
+    write_chat_model("model", positions);
+    std::vector<std::string> args = {"serve", "model/", "--port", std::to_string(port_)};
+    args.insert(args.end(), more.begin(), more.end());
+    process_ = std::make_unique<Process>(args);
+    for (int i = 0; i < 3000 && !client().Get("/health"); ++i) std::this_thread::sleep_for(10ms);
+  }
+
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] Process& process() const { return *process_; }
+  [[nodiscard]] httplib::Client client() const {
+    httplib::Client client("127.0.0.1", port_);
+    client.set_read_timeout(60s);
+    return client;
+  }
+  // Status and body.
+  [[nodiscard]] std::pair<int, std::string> post(const std::string& path, const std::string& body) const {
+    const httplib::Result result = client().Post(path, body, "application/json");
+    REQUIRE(result);
+    return {result->status, result->body};
+  }
+  [[nodiscard]] json answer(const std::string& path, const json& request) const {
+    const auto response = post(path, request.dump());
+    CAPTURE(response.second);
+    REQUIRE(response.first == 200);
+    return json::parse(response.second);
+  }
+  [[nodiscard]] json health() const { return json::parse(client().Get("/health")->body); }
+  // Waits until so many answers are decoded.
+  [[nodiscard]] bool decodes(int64_t count) const {
+    for (int i = 0; i < 3000; ++i) {
+      if (health()["decoded"] == count) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+ private:
+  int port_;
+  std::unique_ptr<Process> process_;
+};
+
+json messages(const std::string& text) { return json::array({{{"role", "user"}, {"content", text}}}); }
+
+// The data of server-sent events.
+std::vector<std::string> data_of(const std::string& body) {
+  std::vector<std::string> data;
+  for (size_t begin = 0; begin < body.size();) {
+    const size_t end = body.find("\n\n", begin);
+    REQUIRE(body.substr(begin, 6) == "data: ");
+    data.push_back(body.substr(begin + 6, end - begin - 6));
+    begin = end + 2;
+  }
+  return data;
+}
+
+std::string http_request(const json& body) {
+  const std::string text = body.dump();
+  return "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+         std::to_string(text.size()) + "\r\n\r\n" + text;
+}
+
+// Goes on for as long as it is let.
+json endless(bool stream) {
+  return {{"messages", messages("go on")}, {"min_tokens", 1 << 20}, {"max_tokens", 1 << 20}, {"stream", stream}};
+}
+
+}  // namespace
+
+TEST_CASE("requests that are answered together get what generate gives each of them alone") {
+  const Server server({"--at-once", "3", "--context", "512"});
+  std::string lines;
+  std::vector<json> requests;
+  for (int i = 0; i < 10; ++i) {
+    json request = {{"messages", messages("question " + std::string(static_cast<size_t>(i) * 30, 'x'))},
+                    {"max_tokens", 10 + 7 * i},
+                    {"temperature", i % 2 == 0 ? 1.0 : 0.7},
+                    {"top_p", i % 3 == 0 ? 0.9 : 1.0},
+                    {"seed", i}};
+    requests.push_back(request);
+    request["max_new_tokens"] = request["max_tokens"];
+    lines += request.dump() + "\n";
+  }
+  server.write("lines.jsonl", lines);
+  const Finished generated = run_spillway({"generate", "model", "--lines", "lines.jsonl", "--json-lines"});
+  CAPTURE(generated.err);
+  REQUIRE(generated.status == 0);
+  std::vector<std::future<json>> answers;
+  for (const json& request : requests)
+    answers.push_back(std::async(std::launch::async, [&] { return server.answer("/v1/chat/completions", request); }));
+  std::istringstream expected(generated.out);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CAPTURE(i);
+    std::string line;
+    std::getline(expected, line);
+    const json alone = json::parse(line), answer = answers[i].get();
+    const json& choice = answer["choices"].at(0);
+    CHECK(choice["message"]["content"] == alone["text"]);
+    CHECK(choice["finish_reason"] == alone["finish_reason"]);
+    const bool stopped = alone["finish_reason"] == "stop";
+    CHECK(answer["usage"]["prompt_tokens"] == alone["prompt_ids"].size());
+    CHECK(answer["usage"]["completion_tokens"] == alone["ids"].size() + (stopped ? 1 : 0));
+    CHECK(answer["object"] == "chat.completion");
+    CHECK(answer["model"] == "model");
+  }
+}
+
+TEST_CASE("events hold the answer piece by piece") {
+  const Server server;
+  json request = {{"messages", messages("hello")},
+                  {"max_tokens", 40},
+                  {"min_tokens", 40},
+                  {"seed", 3},
+                  {"n", 2},
+                  {"logprobs", true}};
+  const json whole = server.answer("/v1/chat/completions", request);
+  request["stream"] = true;
+  request["stream_options"] = {{"include_usage", true}};
+  const std::vector<std::string> data = data_of(server.post("/v1/chat/completions", request.dump()).second);
+  REQUIRE(data.size() > 10);
+  CHECK(data.back() == "[DONE]");
+  std::string texts[2];
+  json reasons[2], logprobs[2] = {json::array(), json::array()};
+  for (size_t i = 0; i + 2 < data.size(); ++i) {
+    const json event = json::parse(data[i]);
+    CHECK(event["object"] == "chat.completion.chunk");
+    CHECK(event["usage"].is_null());
+    for (const json& choice : event["choices"]) {
+      const size_t index = choice["index"];
+      if (i == 0) CHECK(choice["delta"]["role"] == "assistant");
+      texts[index] += choice["delta"].value("content", "");
+      if (!choice["finish_reason"].is_null()) reasons[index] = choice["finish_reason"];
+      if (!choice["logprobs"].is_null())
+        for (const json& one : choice["logprobs"]["content"]) logprobs[index].push_back(one);
+    }
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(texts[i] == whole["choices"][i]["message"]["content"]);
+    CHECK(reasons[i] == "length");
+    CHECK(logprobs[i] == whole["choices"][i]["logprobs"]["content"]);
+    CHECK(logprobs[i].size() == 40);
+  }
+  CHECK(texts[0] != texts[1]);
+  const json usage = json::parse(data[data.size() - 2]);
+  CHECK(usage["choices"].empty());
+  CHECK(usage["usage"] == whole["usage"]);
+}
+
+TEST_CASE("completions continue texts and tokens, up to a stop string") {
+  const Server server;
+  json request = {{"prompt", {"hello", "other"}}, {"max_tokens", 30}, {"min_tokens", 30}, {"temperature", 0}};
+  const json both = server.answer("/v1/completions", request);
+  CHECK(both["object"] == "text_completion");
+  const std::string text = both["choices"][0]["text"];
+  request["prompt"] = {'h', 'e', 'l', 'l', 'o'};
+  CHECK(server.answer("/v1/completions", request)["choices"][0]["text"] == text);
+  // Greedily, the tiny model's bytes may be no characters; what is there can end the answer all the same.
+  const std::string stop = text.substr(text.size() / 2, 3);
+  request["stop"] = stop;
+  const json stopped = server.answer("/v1/completions", request)["choices"][0];
+  CHECK(stopped["text"] == text.substr(0, text.find(stop)));
+  CHECK(stopped["finish_reason"] == "stop");
+}
+
+TEST_CASE("what is wrong with a request is told as OpenAI tells it") {
+  const Server server;
+  const auto error = [&](const std::string& path, const std::string& body, int status) {
+    const auto response = server.post(path, body);
+    CAPTURE(body);
+    CAPTURE(response.second);
+    CHECK(response.first == status);
+    const json json_body = json::parse(response.second);
+    CHECK(!json_body["error"]["message"].get<std::string>().empty());
+    return json_body["error"];
+  };
+  CHECK(error("/v1/chat/completions", R"({"messages": [], "temperature": 1})", 400)["param"] == "messages");
+  CHECK(error("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "a"}], "top_p": "x"})",
+              400)["param"] == "top_p");
+  CHECK(error("/v1/chat/completions", "no JSON", 400)["param"].is_null());
+  CHECK(error("/v1/completions", R"({"prompt": [260]})", 400)["param"] == "prompt");
+  CHECK(error("/v1/completions", R"({"prompt": ""})", 400)["param"] == "prompt");
+  CHECK(error("/v1/completions", json{{"prompt", std::string(600, 'x')}}.dump(), 400)["code"] ==
+        "context_length_exceeded");
+  CHECK(error("/v1/embeddings", "{}", 404)["type"] == "invalid_request_error");
+  const std::string long_body = R"({"prompt": ")" + std::string(9 << 20, 'x') + "\"}";
+  CHECK(error("/v1/completions", long_body, 413)["code"] == "too_large");
+  const httplib::Result models = server.client().Get("/v1/models");
+  CHECK(json::parse(models->body)["data"][0]["id"] == "model");
+  CHECK(server.client().Get("/v1/models/model")->status == 200);
+  CHECK(server.client().Get("/v1/models/other")->status == 404);
+}
+
+TEST_CASE("clients that go, or do not read, cost the others nothing, and who finds no room is told so") {
+  const Server server({"--at-once", "2", "--waiting", "1", "--context", "100000"}, 100'000);
+  const Socket silent(server.port()), half(server.port());
+  silent.connect();
+  half.connect();
+  half.send("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+  const Socket deaf(server.port());
+  deaf.connect();
+  deaf.send(http_request(endless(true)));  // and reads nothing
+  REQUIRE(server.decodes(1));
+  for (const bool stream : {true, false}) {
+    CAPTURE(stream);
+    auto gone = std::make_unique<Socket>(server.port());
+    gone->connect();
+    gone->send(http_request(endless(stream)));
+    REQUIRE(server.decodes(2));
+    // One more waits, and the next one is refused.
+    auto waiting = std::make_unique<Socket>(server.port());
+    waiting->connect();
+    waiting->send(http_request(endless(false)));
+    while (server.health()["waiting"] != 1) std::this_thread::sleep_for(10ms);
+    const httplib::Result refused =
+        server.client().Post("/v1/chat/completions", endless(false).dump(), "application/json");
+    REQUIRE(refused);
+    CHECK(refused->status == 503);
+    CHECK(refused->get_header_value("Retry-After") == "1");
+    waiting.reset();
+    while (server.health()["waiting"] != 0) std::this_thread::sleep_for(10ms);
+    gone.reset();
+    CHECK(server.decodes(1));
+    const json answer = server.answer("/v1/chat/completions", {{"messages", messages("hi")}, {"max_tokens", 5}});
+    CHECK(answer["choices"].size() == 1);
+  }
+}
+
+TEST_CASE("a signal ends the server within seconds, and what is not answered is cut") {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    CAPTURE(signal);
+    const Server server({"--context", "100000"}, 100'000);
+    const Socket stream(server.port()), whole(server.port());
+    stream.connect();
+    stream.send(http_request(endless(true)));
+    whole.connect();
+    whole.send(http_request(endless(false)));
+    REQUIRE(server.decodes(2));
+    CHECK(stream.receive().starts_with("HTTP/1.1 200 OK\r\n"));
+    const auto begin = std::chrono::steady_clock::now();
+    server.process().signal(signal);
+    const Finished ended = server.process().wait();
+    CAPTURE(ended.err);
+    CHECK(ended.status == 130);
+    CHECK(ended.out.empty());
+    CHECK(std::chrono::steady_clock::now() - begin < 25s);
+    CHECK(whole.receive().starts_with("HTTP/1.1 503"));
+    std::string rest;
+    for (std::string more = stream.receive(); !more.empty(); more = stream.receive()) rest += more;
+    CHECK(rest.find("server_closed") != std::string::npos);
+  }
+}
+
+TEST_CASE("a port that is taken is wrong input") {
+  const Server server;
+  const Finished second = run_spillway({"serve", "model", "--port", std::to_string(server.port())});
+  CHECK(second.status == 2);
+  CHECK(second.err.find("[--port] expected a port of '127.0.0.1' that can be listened to") != std::string::npos);
+}
