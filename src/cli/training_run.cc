@@ -278,6 +278,7 @@ class TrainingRun {
 
   void write_report(const train::TrainingOutcome& outcome) {
     peak_rss_ = peak_rss_bytes();
+    record_.set_measured_peaks(session_.measured_peak_bytes());
     const nlohmann::ordered_json report =
         run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
     write_file(output_ / "report.json", print_report(report));

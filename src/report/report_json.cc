@@ -233,6 +233,10 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   if (record.traced_step() != 0) measured = measured_timeline(planned.plan.program, record.trace());
   ordered_json report = report_of(planned, machine, &executor, measured);
   if (measured) report["timeline"]["measured"]["step"] = record.traced_step();
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    ordered_json& peak = report["tiers"][std::string(name_of(static_cast<Tier>(i)))]["measured_peak_bytes"];
+    peak = std::max(peak.get<int64_t>(), record.measured_peaks()[i]);
+  }
   report["process"]["peak_rss_bytes"] = peak_rss;
   report["process"]["outside_arenas_bytes"] = outside_arenas_bytes(planned.plan.program, machine, peak_rss);
   report["process"]["device_library_bytes"] = executor.device().library_bytes();

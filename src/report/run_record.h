@@ -2,6 +2,7 @@
 // and the trace of a typical step.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -65,6 +66,10 @@ class RunRecord {
   [[nodiscard]] MetricCurves& metrics() { return metrics_; }
   [[nodiscard]] const MetricCurves& metrics() const { return metrics_; }
   void add_sample(SamplePoint sample) { samples_.push_back(std::move(sample)); }
+  // Of all programs, by tier.
+  void set_measured_peaks(const std::array<int64_t, kTiers>& bytes) { measured_peaks_ = bytes; }
+  [[nodiscard]] const std::array<int64_t, kTiers>& measured_peaks() const { return measured_peaks_; }
+
   [[nodiscard]] GenerationTotals& generation() { return generation_; }
   [[nodiscard]] const GenerationTotals& generation() const { return generation_; }
 
@@ -82,6 +87,7 @@ class RunRecord {
   MetricCurves metrics_;
   std::vector<SamplePoint> samples_;
   GenerationTotals generation_;
+  std::array<int64_t, kTiers> measured_peaks_{};
   RunningMedian step_seconds_;
   double stall_before_ = 0, stall_seconds_ = 0;
   int64_t traced_step_ = 0;

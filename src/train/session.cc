@@ -195,6 +195,18 @@ std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts
   return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
 }
 
+std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
+  std::array<int64_t, kTiers> peaks{};
+  const auto add = [&](const Executor& executor) {
+    for (size_t i = 0; i < peaks.size(); ++i)
+      peaks[i] = std::max(peaks[i], executor.measured_peak_bytes(static_cast<Tier>(i)));
+  };
+  add(executor_);
+  for (const std::optional<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
+    if (*executor) add(**executor);
+  return peaks;
+}
+
 int64_t TrainingSession::generation_bytes_streamed() const {
   int64_t bytes = 0;
   for (const std::optional<Executor>* executor : {&decode_, &prompt_}) {

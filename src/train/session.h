@@ -82,6 +82,8 @@ class TrainingSession {
   // Generates with the weights as they are. The first call starts the lanes of two more programs. REQUIRES: the job
   // generates, and its programs have room for each prompt.
   std::vector<Generated> generate(std::span<const Prompt> prompts, const GenerationOptions& options);
+  // Of all programs that ran: as Executor::measured_peak_bytes, by tier.
+  [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
   // What came to the device from other tiers for it so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
   // The answers to the job's sample prompts. REQUIRES: it has some.
