@@ -171,7 +171,6 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
   GgufMetadata metadata = general_metadata(description, adapter, "adapter");
   metadata.emplace_back("adapter.type", "lora");
   metadata.emplace_back("adapter.lora.alpha", static_cast<float>(lora.alpha));
-  metadata.emplace_back("general.file_type", options.type->number);
   metadata.emplace_back("general.quantization_version", kQuantisationVersion);
 
   std::vector<Factor> factors;
