@@ -126,7 +126,7 @@ void HttpServer::add_routes() {
   });
   set_exception_handler([](const httplib::Request& request, httplib::Response& response, std::exception_ptr error) {
     try {
-      std::rethrow_exception(error);
+      std::rethrow_exception(std::move(error));
     } catch (const std::exception& what) {
       log_warning("{}: {}", request.path, what.what());
     } catch (...) {

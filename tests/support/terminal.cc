@@ -61,6 +61,14 @@ bool Terminal::shows(std::string_view text) {
   }
 }
 
+bool Terminal::grows(size_t bytes) {
+  const size_t enough = screen_.size() + bytes;
+  while (screen_.size() < enough) {
+    if (!read_more(30000)) return false;
+  }
+  return true;
+}
+
 int Terminal::wait() {
   while (read_more(30000)) {
   }

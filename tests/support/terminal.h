@@ -19,13 +19,15 @@ class Terminal {
   // Waits until the screen has got this text behind what was waited for before; false after half a minute, or at the
   // program's end.
   [[nodiscard]] bool shows(std::string_view text);
+  // Waits until so many bytes more have come to the screen; false as for shows().
+  [[nodiscard]] bool grows(size_t bytes);
   // Waits for the end; the exit status, or 128 + the signal that ended it.
   [[nodiscard]] int wait();
   // All that was written to it.
   [[nodiscard]] const std::string& screen() const { return screen_; }
 
  private:
-  bool read_more(int timeout_ms);
+  [[nodiscard]] bool read_more(int timeout_ms);
 
   pid_t pid_ = -1;
   int fd_ = -1;
