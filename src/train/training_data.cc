@@ -11,6 +11,7 @@
 #include "data/prepared/identity.h"
 #include "data/prepared/prepared_rows.h"
 #include "text/tokenizer.h"
+#include "train/data_warnings.h"
 #include "train/vocabulary_growth.h"
 
 namespace spillway::train {
@@ -76,6 +77,7 @@ class RowLoader {
                                    const data::RowOptions& options) const {
     const data::PreparedRows rows = prepare(datasets, options);
     say_what_was_read(key, rows);
+    for (const std::string& warning : data_warnings(key, datasets, options, rows.dataset)) log_warning("{}", warning);
     return rows.dataset;
   }
   // REQUIRES: the settings have a stream.

@@ -1,0 +1,84 @@
+#include "train/data_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "data/batch.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr double kMostDropped = 0.1, kMostTargets = 0.95;
+constexpr int64_t kRowsLookedAt = 4096;
+
+// What to do about the reason that most rows are dropped for.
+std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::RowOptions& options) {
+  const bool is_axolotls = options.length_rules == data::LengthRules::kAxolotl;
+  const std::string_view length = is_axolotls ? "sequence_len" : "max_length";
+  const int64_t most = std::max({dropped.empty, dropped.too_short, dropped.too_long, dropped.no_targets});
+  if (most == dropped.too_long) {
+    return fmt::format("{} are longer than {} tokens; raise {}{}", dropped.too_long, options.sequence_len, length,
+                       is_axolotls ? ", or cut them with excess_length_strategy: truncate" : "");
+  }
+  if (most == dropped.no_targets) {
+    return fmt::format("{} have no token to learn; raise {} if prompts fill it, and see that roles and fields are named "
+                       "as the rows name them",
+                       dropped.no_targets, length);
+  }
+  if (most == dropped.empty)
+    return fmt::format("{} are empty; see that the fields are named as the rows name them", dropped.empty);
+  return fmt::format("{} have fewer than {} tokens; lower min_sample_len", dropped.too_short, options.min_sample_len);
+}
+
+// Whether a row of it has parts that the config does not train on. Texts and rows that say it themselves do not count.
+bool masks_prompts(const data::DatasetConfig& dataset, const data::RowOptions& options) {
+  if (options.train_on_inputs) return false;
+  if (!dataset.type.given) return options.assistant_only_loss || options.completion_only_loss.value_or(false);
+  if (dataset.type.is_user_defined()) return true;
+  const auto& roles = dataset.roles_to_train;
+  if (std::find(roles.begin(), roles.end(), "user") != roles.end() || !dataset.message_field_training.empty())
+    return false;
+  const std::string_view name = dataset.type.name;
+  return !name.empty() && name != "completion" && name != "pretrain" && name != "input_output";
+}
+
+double share_of_targets(const data::RowTable& rows) {
+  const int64_t step = std::max<int64_t>(1, (rows.size() + kRowsLookedAt - 1) / kRowsLookedAt);
+  int64_t tokens = 0, targets = 0;
+  for (int64_t i = 0; i < rows.size(); i += step) {
+    const data::Piece row = rows.row(i);
+    if (row.length < 2) continue;
+    tokens += row.length - 1;  // the first is nobody's target
+    targets += count_targets(rows, std::span(&row, 1));
+  }
+  return tokens > 0 ? static_cast<double>(targets) / static_cast<double>(tokens) : 0;
+}
+
+}  // namespace
+
+std::vector<std::string> data_warnings(std::string_view key, const std::vector<data::DatasetConfig>& datasets,
+                                       const data::RowOptions& options, const data::Dataset& read) {
+  std::vector<std::string> warnings;
+  const data::DatasetSummary& summary = read.summary;
+  const int64_t dropped = summary.dropped_rows() - summary.dropped.duplicate;
+  if (static_cast<double>(dropped) > kMostDropped * static_cast<double>(dropped + summary.rows)) {
+    warnings.push_back(fmt::format("{}: {} of {} rows are dropped: {}", key, dropped, dropped + summary.rows,
+                                   remedy_of(summary.dropped, options)));
+  }
+  const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
+                                    [&](const auto& dataset) { return masks_prompts(dataset, options); });
+  if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;
+  const double share = share_of_targets(read.rows);
+  if (share > kMostTargets) {
+    warnings.push_back(fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; see in the rows of "
+                                   "`spillway preprocess` whether prompts are where the type looks for them "
+                                   "(roles_to_train, field_*), or say train_on_inputs: true if this is meant",
+                                   key, 100 * share));
+  }
+  return warnings;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,77 @@
+#include "train/data_warnings.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace spillway;
+using namespace spillway::train;
+
+namespace {
+
+// Rows of ten tokens, of which the first `masked` are no targets.
+data::Dataset rows_of(int masked, int64_t count = 20) {
+  std::vector<data::Row> rows;
+  for (int64_t i = 0; i < count; ++i) {
+    data::Row row{.input_ids = std::vector<int32_t>(10, 7), .labels = std::vector<int32_t>(10, 7)};
+    for (int j = 0; j < masked; ++j) row.labels[static_cast<size_t>(j)] = data::kIgnoredLabel;
+    rows.push_back(std::move(row));
+  }
+  data::Dataset dataset{data::RowTable(rows), {}};
+  dataset.summary.rows = count;
+  return dataset;
+}
+
+std::vector<data::DatasetConfig> of_type(const char* name) {
+  std::vector<data::DatasetConfig> datasets(1);
+  datasets.front().type = {true, name};
+  return datasets;
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("over a tenth of rows that are dropped is a warning with the remedy for most of them") {
+  data::RowOptions options;
+  options.sequence_len = 64;
+  data::Dataset read = rows_of(5, 18);
+  const auto warnings = [&] { return data_warnings("datasets", of_type("alpaca"), options, read); };
+  read.summary.dropped = {.too_long = 2};  // 2 of 20: a tenth
+  CHECK(warnings().empty());
+  read.summary.dropped = {.too_short = 1, .too_long = 2};
+  REQUIRE(warnings().size() == 1);
+  CHECK(has(warnings().front(), "datasets: 3 of 21 rows are dropped: 2 are longer than 64 tokens; raise sequence_len"));
+  CHECK(has(warnings().front(), "excess_length_strategy: truncate"));
+  read.summary.dropped = {.no_targets = 9};
+  CHECK(has(warnings().front(), "9 have no token to learn; raise sequence_len"));
+  options.length_rules = data::LengthRules::kTrl;
+  CHECK(has(warnings().front(), "raise max_length"));
+  read.summary.dropped = {.empty = 9};
+  CHECK(has(warnings().front(), "9 are empty; see that the fields"));
+  read.summary.dropped = {.too_short = 9};
+  CHECK(has(warnings().front(), "lower min_sample_len"));
+  read.summary.dropped = {.duplicate = 9};  // as asked for
+  CHECK(warnings().empty());
+}
+
+TEST_CASE("targets everywhere are a warning where the config masks prompts, and only there") {
+  data::RowOptions options;
+  const auto count = [&](const std::vector<data::DatasetConfig>& datasets, int masked) {
+    return data_warnings("datasets", datasets, options, rows_of(masked)).size();
+  };
+  CHECK(count(of_type("chat_template"), 1) == 1);  // the first token is nobody's target: 9 of 9
+  CHECK(count(of_type("chat_template"), 2) == 0);  // 8 of 9
+  CHECK(has(data_warnings("datasets", of_type("alpaca"), options, rows_of(0)).front(), "100% of the tokens"));
+  for (const char* type : {"completion", "pretrain", "input_output", ""}) CHECK(count(of_type(type), 0) == 0);
+  std::vector<data::DatasetConfig> users = of_type("chat_template");
+  users.front().roles_to_train = {"user", "assistant"};
+  CHECK(count(users, 0) == 0);
+  std::vector<data::DatasetConfig> trls(1);
+  CHECK(count(trls, 0) == 0);
+  options.assistant_only_loss = true;
+  CHECK(count(trls, 0) == 1);
+  options.train_on_inputs = true;
+  CHECK(count(of_type("chat_template"), 0) == 0);
+}
