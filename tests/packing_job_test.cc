@@ -129,3 +129,31 @@ TEST_CASE("training packs, prepares rows once, and makes damaged ones again with
   CHECK(third.err.find("is damaged and prepared again: [ids.bin] expected 44 bytes, got 8") != std::string::npos);
   CHECK(losses() == expected);
 }
+
+TEST_CASE("preprocess shows rows with their targets, and one document as JSON") {
+  const Job job;
+  (void)job.run("preprocess", {});
+  const auto show = [&](std::vector<std::string> more) {
+    std::vector<std::string> args = {"preprocess", job.path("config.yml"), "--show"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_spillway(args);
+  };
+  const Finished shown = show({"2", "--json"});
+  CAPTURE(shown.err);
+  REQUIRE(shown.status == 0);
+  const json document = json::parse(shown.out);
+  REQUIRE(document["shown"].size() == 2);
+  CHECK(document["shown"][1]["ids"] == json({6, 7}));
+  CHECK(document["shown"][1]["is_target"] == json({0, 1}));
+  CHECK(job.summary().count("shown") == 0);
+  const Finished text = show({"1"});
+  CHECK(text.status == 0);
+  CHECK(text.out.find("\033[") == std::string::npos);  // no terminal
+  CHECK(text.out.find("⟦") != std::string::npos);
+  CHECK(text.out.find("of the tokens are targets") != std::string::npos);
+  for (const char* count : {"0", "-1", "two", "1x"}) {
+    const Finished refused = show({count});
+    CHECK(refused.status != 0);
+    CHECK(refused.err.find("[--show] expected a whole number from 1") != std::string::npos);
+  }
+}

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -12,11 +14,13 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/preprocess/shown_rows.h"
 #include "data/row_file.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "model/model.h"
 #include "report/progress.h"
+#include "text/tokenizer.h"
 #include "train/output.h"
 #include "train/training_data.h"
 
@@ -26,9 +30,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr CommandFlag kFlags[] = {{"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
-                                  {"--json", "", "print the summary as one JSON document"}};
-constexpr std::string_view kExamples[] = {"spillway preprocess config.yml --out ./rows"};
+constexpr CommandFlag kFlags[] = {
+    {"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
+    {"--show", "N", "print the text of N rows with targets marked, and how long rows are"},
+    {"--json", "", "print the summary as one JSON document"}};
+constexpr std::string_view kExamples[] = {"spillway preprocess config.yml --out ./rows",
+                                          "spillway preprocess config.yml --show 2"};
 constexpr ConfigCommand kCommand = {
     "preprocess", "Writes the rows that training would see; needs the tokenizer and config.json, no weights.", kFlags,
     kExamples};
@@ -133,7 +140,70 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
   return summary;
 }
 
-ordered_json preprocess(const fs::path& out, const config::Config& config) {
+// What --show prints of the training rows.
+struct Preview {
+  std::vector<ShownRow> rows;
+  std::vector<int64_t> lengths;  // of all sequences
+};
+
+Preview preview_of(const data::RowTable& rows, int64_t count) {
+  Preview preview{.rows = shown_rows(rows, count)};
+  for (int64_t i = 0; i < rows.size(); ++i) preview.lengths.push_back(rows.length(i));
+  return preview;
+}
+
+Preview preview_of(std::span<const data::PreferenceRow> rows, int64_t count) {
+  Preview preview{.rows = shown_rows(rows, count)};
+  for (const data::PreferenceRow& row : rows) {
+    for (const auto& completion : row.completions)
+      preview.lengths.push_back(std::ssize(row.prompt_ids) + std::ssize(completion));
+  }
+  return preview;
+}
+
+// How many rows --show wants, 0 where it was not given.
+int64_t shown_count(const ConfigArguments& arguments) {
+  if (!arguments.has("--show")) return 0;
+  const std::string value = arguments.value("--show");
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  if (error != std::errc() || end != value.data() + value.size() || count < 1) {
+    throw input_error("--show", "expected a whole number from 1, got '{}'; say how many rows to print",
+                      shown_line(value));
+  }
+  return count;
+}
+
+bool wants_colours() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+}
+
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+void print_preview(const Preview& preview, const ordered_json& summary, const text::Tokenizer& tokenizer) {
+  const bool colours = wants_colours();
+  for (const ShownRow& row : preview.rows) fmt::print("{}\n", text_of_row(row, tokenizer, colours));
+  const std::vector<LengthBin> bins = length_bins(preview.lengths);
+  fmt::print("{:>8}    {:<8} {:>9}\n{}", "tokens", "", "rows", text_of_bins(bins));
+  if (!summary.contains("target_tokens")) return;
+  const auto tokens = summary["tokens"].get<double>(), unfilled = summary["unfilled_tokens"].get<double>();
+  fmt::print("{:.1f}% of the tokens are targets; {} rows are {} lines, {:.1f}% full\n",
+             percent(summary["target_tokens"].get<double>(), tokens), summary["rows"].get<int64_t>(),
+             summary["lines"].get<int64_t>(), percent(tokens, tokens + unfilled));
+}
+
+// The summary with what --show asks for.
+ordered_json with_preview(ordered_json summary, const Preview& preview, const text::Tokenizer& tokenizer) {
+  summary["lengths"] = ordered_json::array();
+  for (const LengthBin& bin : length_bins(preview.lengths))
+    summary["lengths"].push_back({{"from", bin.from}, {"to", bin.to}, {"rows", bin.count}});
+  summary["shown"] = ordered_json::array();
+  for (const ShownRow& row : preview.rows) summary["shown"].push_back(json_of_row(row, tokenizer));
+  return summary;
+}
+
+ordered_json preprocess(const fs::path& out, const config::Config& config, int64_t shown, Preview& preview) {
   const ModelPtr model = read_model(config.model.base_model);
   const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
   Progress progress({});
@@ -146,9 +216,11 @@ ordered_json preprocess(const fs::path& out, const config::Config& config) {
   };
   if (has_completions(config.data.rows.objective)) {
     const train::PreferenceData data = train::load_preference_data(config.data, config.tokenizer, vocab_size, count);
+    if (shown > 0) preview = preview_of(data.training.rows, shown);
     return write([&](const fs::path& folder) { return write_preferences_all(folder, data); });
   }
   const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, vocab_size, count);
+  if (shown > 0) preview = preview_of(data.training, shown);
   return write([&](const fs::path& folder) { return write_all(folder, config, data, progress); });
 }
 
@@ -164,7 +236,21 @@ int cmd_preprocess(std::span<const std::string> args) {
   const std::string_view key = arguments->has("--out") ? "--out" : "output_dir";
   check_apart(key, folder, train::inputs_of(config));
   check_replaceable(key, folder, kCommand.name);
-  const ordered_json summary = preprocess(folder, config);
+  const int64_t shown = shown_count(*arguments);
+  if (shown > 0 && (config.data.stream || config.data.rows.objective == data::Objective::kPrompts)) {
+    throw input_error("--show", "expected rows with targets that are read before training, got {}; leave it out",
+                      config.data.stream ? "a stream" : "prompts");
+  }
+  Preview preview;
+  ordered_json summary = preprocess(folder, config, shown, preview);
+  if (shown > 0) {
+    const auto tokenizer = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens);
+    if (arguments->has("--json")) {
+      summary = with_preview(std::move(summary), preview, tokenizer);
+    } else {
+      print_preview(preview, summary, tokenizer);
+    }
+  }
   if (arguments->has("--json")) {
     fmt::print("{}\n", json_text(summary, 2));
   } else {

@@ -24,9 +24,10 @@ std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::
                        is_axolotls ? ", or cut them with excess_length_strategy: truncate" : "");
   }
   if (most == dropped.no_targets) {
-    return fmt::format("{} have no token to learn; raise {} if prompts fill it, and see that roles and fields are named "
-                       "as the rows name them",
-                       dropped.no_targets, length);
+    return fmt::format(
+        "{} have no token to learn; raise {} if prompts fill it, and see that roles and fields are named "
+        "as the rows name them",
+        dropped.no_targets, length);
   }
   if (most == dropped.empty)
     return fmt::format("{} are empty; see that the fields are named as the rows name them", dropped.empty);
@@ -73,10 +74,11 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;
   const double share = share_of_targets(read.rows);
   if (share > kMostTargets) {
-    warnings.push_back(fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; see in the rows of "
-                                   "`spillway preprocess` whether prompts are where the type looks for them "
-                                   "(roles_to_train, field_*), or say train_on_inputs: true if this is meant",
-                                   key, 100 * share));
+    warnings.push_back(
+        fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; see in the rows of "
+                    "`spillway preprocess` whether prompts are where the type looks for them "
+                    "(roles_to_train, field_*), or say train_on_inputs: true if this is meant",
+                    key, 100 * share));
   }
   return warnings;
 }
