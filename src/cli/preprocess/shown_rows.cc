@@ -59,8 +59,7 @@ std::vector<ShownRow> shown_rows(std::span<const data::PreferenceRow> rows, int6
       row.name = fmt::format("row {}, {}", i + 1, is_wanted ? "chosen" : "rejected");
       row.ids = preference.prompt_ids;
       row.ids.insert(row.ids.end(), preference.completions[c].begin(), preference.completions[c].end());
-      for (size_t t = 0; t < row.ids.size(); ++t)
-        row.is_target.push_back(t > 0 && t >= preference.prompt_ids.size());
+      for (size_t t = 0; t < row.ids.size(); ++t) row.is_target.push_back(t > 0 && t >= preference.prompt_ids.size());
     }
   }
   return shown;
@@ -83,10 +82,7 @@ std::string text_of_row(const ShownRow& row, const text::Tokenizer& tokenizer, b
 nlohmann::ordered_json json_of_row(const ShownRow& row, const text::Tokenizer& tokenizer) {
   std::vector<int> targets;
   for (const bool is_target : row.is_target) targets.push_back(is_target ? 1 : 0);
-  return {{"name", row.name},
-          {"text", tokenizer.decode(row.ids, false)},
-          {"ids", row.ids},
-          {"is_target", targets}};
+  return {{"name", row.name}, {"text", tokenizer.decode(row.ids, false)}, {"ids", row.ids}, {"is_target", targets}};
 }
 
 std::vector<LengthBin> length_bins(std::span<const int64_t> lengths) {
