@@ -132,7 +132,7 @@ TEST_CASE("training packs, prepares rows once, and makes damaged ones again with
 
 TEST_CASE("preprocess shows rows with their targets, and one document as JSON") {
   const Job job;
-  (void)job.run("preprocess", {});
+  (void)job.run("preprocess", json::object());
   const auto show = [&](std::vector<std::string> more) {
     std::vector<std::string> args = {"preprocess", job.path("config.yml"), "--show"};
     args.insert(args.end(), more.begin(), more.end());

@@ -14,9 +14,10 @@ namespace {
 // What each token predicts.
 const Column kLabels{"labels", fill_typical_ids};
 
-std::vector<float> numbers_of(const TensorView& view) {
+// A result has room for more tokens than a batch.
+std::vector<float> numbers_of(const TensorView& view, int64_t tokens) {
   const auto* numbers = view.as<float>();
-  return {numbers, numbers + view.elems()};
+  return {numbers, numbers + tokens};
 }
 
 }  // namespace
@@ -75,8 +76,8 @@ const TokenScores& TokenScorer::score(const data::MicroBatch& rows) {
     copy_column(graph_.value(column.value), batch.content(column.column.name), executor_->home(column.value));
   executor_->set_rows(kTokenAxis, batch.tokens);
   executor_->run(0);
-  scores_.log_probs = numbers_of(executor_->result(0));
-  scores_.are_likeliest = numbers_of(executor_->result(1));
+  scores_.log_probs = numbers_of(executor_->result(0), batch.tokens);
+  scores_.are_likeliest = numbers_of(executor_->result(1), batch.tokens);
   return scores_;
 }
 
