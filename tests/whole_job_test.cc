@@ -3,8 +3,8 @@
 // writes, the next one reads.
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
