@@ -60,8 +60,8 @@ std::optional<GgufType> known_type(uint32_t number) {
     case GgufType::kQ4_K:
     case GgufType::kQ5_K:
     case GgufType::kQ6_K:
-    case GgufType::kIQ4_NL:
-    case GgufType::kIQ4_XS:
+    case GgufType::kIQ4Nl:
+    case GgufType::kIQ4Xs:
     case GgufType::kMXFP4:
       return type;
   }
@@ -159,9 +159,9 @@ GgufLayout layout_of(GgufType type) {
       return {"Q5_K", 256, 176};
     case GgufType::kQ6_K:
       return {"Q6_K", 256, 210};
-    case GgufType::kIQ4_NL:
+    case GgufType::kIQ4Nl:
       return {"IQ4_NL", 32, 18};
-    case GgufType::kIQ4_XS:
+    case GgufType::kIQ4Xs:
       return {"IQ4_XS", 256, 136};
     case GgufType::kMXFP4:
       return {"MXFP4", 32, 17};

@@ -34,8 +34,8 @@ enum class GgufType : uint32_t {
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
-  kIQ4_NL = 20,
-  kIQ4_XS = 23,
+  kIQ4Nl = 20,
+  kIQ4Xs = 23,
   kBF16 = 30,
   kMXFP4 = 39,
 };

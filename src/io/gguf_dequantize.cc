@@ -168,9 +168,9 @@ Decoder decoder_of(GgufType type) {
       return decode_q4_k<true>;
     case GgufType::kQ6_K:
       return decode_q6_k;
-    case GgufType::kIQ4_NL:
+    case GgufType::kIQ4Nl:
       return decode_iq4_nl;
-    case GgufType::kIQ4_XS:
+    case GgufType::kIQ4Xs:
       return decode_iq4_xs;
     case GgufType::kMXFP4:
       return decode_mxfp4;
