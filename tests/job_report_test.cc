@@ -17,7 +17,7 @@ namespace {
 
 // What a program may take beside its arenas: libraries, code, the tokenizer. AddressSanitizer keeps up to 256 MiB of
 // what was freed, so that a late use of it is seen.
-#ifdef __SANITIZE_ADDRESS__
+#if SPILLWAY_REPLACES_MALLOC
 constexpr int64_t kOutsideArenas = (200 + 256) << 20;
 #else
 constexpr int64_t kOutsideArenas = 200 << 20;

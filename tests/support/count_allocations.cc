@@ -8,14 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#if defined(__has_feature)
-#define SPILLWAY_HAS_FEATURE(x) __has_feature(x)
-#else
-#define SPILLWAY_HAS_FEATURE(x) 0
-#endif
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !SPILLWAY_HAS_FEATURE(address_sanitizer) && !SPILLWAY_HAS_FEATURE(thread_sanitizer) &&   \
-    !SPILLWAY_HAS_FEATURE(memory_sanitizer)
+#if defined(__GLIBC__) && !SPILLWAY_REPLACES_MALLOC
 #define SPILLWAY_INTERPOSES 1
 #else
 #define SPILLWAY_INTERPOSES 0
