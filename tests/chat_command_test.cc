@@ -191,6 +191,7 @@ TEST_CASE("at a terminal Ctrl-D leaves, and what a model writes does nothing to 
   REQUIRE(terminal.shows("> "));
   terminal.type("hello\r");
   REQUIRE(terminal.shows("hello"));
+  REQUIRE(terminal.shows("\n"));
   const size_t begin = terminal.screen().find("\n", terminal.screen().rfind("hello"));
   REQUIRE(terminal.shows("\n> "));
   const std::string answer = terminal.screen().substr(begin, terminal.screen().rfind("\n> ") - begin);
