@@ -34,6 +34,7 @@ class TransferPlanner {
     if (std::none_of(result_.moves.begin(), result_.moves.end(), [](bool moves) { return moves; }))
       return std::move(result_);
     collect_uses();
+    count_visits();
     const Groups by_storage(graph_.values.size(), uses_.size(), [&](size_t use) { return uses_[use].storage; });
     for (ValueId storage = 0; storage < static_cast<ValueId>(graph_.values.size()); ++storage)
       make_stays(storage, by_storage[static_cast<size_t>(storage)]);
@@ -95,6 +96,18 @@ class TransferPlanner {
     }
   }
 
+  // Executions of one block that follow each other are a visit of it. A section may visit a block twice: norms of all
+  // gradients, then all updates.
+  void count_visits() {
+    for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
+      const bool goes_on = i > 0 && graph_.op(execution(i).op).block == graph_.op(execution(i - 1).op).block;
+      visits_.push_back(i == 0 ? 0 : visits_.back() + (goes_on ? 0 : 1));
+    }
+  }
+  [[nodiscard]] bool same_visit(int32_t a, int32_t b) const {
+    return visits_[static_cast<size_t>(a)] == visits_[static_cast<size_t>(b)];
+  }
+
   // Whether a later use finds the value still there. Saved activations leave between the passes; the weights of the
   // last block stay, for the backward pass begins with it.
   [[nodiscard]] bool same_stay(ValueId storage, const Stay& stay, int32_t next) const {
@@ -102,7 +115,7 @@ class TransferPlanner {
     const BlockId block = graph_.op(execution(stay.last).op).block;
     const BlockId next_block = graph_.op(execution(next).op).block;
     if (section_of(stay.last) == section_of(next))
-      return (block == next_block && block != kNone) || next - stay.last <= kCloseUses;
+      return (block != kNone && same_visit(stay.last, next)) || next - stay.last <= kCloseUses;
     return graph_.sections[static_cast<size_t>(section_of(next))].repeats == Repeats::kMicroBatch &&
            facts(storage).persistent && !stay.stores && block == next_block &&
            static_cast<size_t>(block) + 1 == graph_.blocks.size();
@@ -261,8 +274,9 @@ class TransferPlanner {
   const Sequence& sequence_;
   const CostModel& costs_;
   Overlap overlap_;
-  std::vector<Use> uses_;       // of what moves, in order
-  std::vector<double> starts_;  // by execution, if nothing waited; one more for the end
+  std::vector<Use> uses_;        // of what moves, in order
+  std::vector<int32_t> visits_;  // by execution: how many visits of blocks began before it
+  std::vector<double> starts_;   // by execution, if nothing waited; one more for the end
   Transfers result_;
 };
 
