@@ -25,13 +25,14 @@ std::string key_of(const Choices& choices) {
 }  // namespace
 
 Estimate PlanCandidates::estimate(double seconds, const LaneWork& work) const {
-  Estimate result{.seconds = seconds, .buffers = std::ssize(newest_.schedule.buffers), .work = work};
+  Estimate result{
+      .seconds = seconds, .buffers = std::ssize(newest_.schedule.buffers), .work = work, .part_bytes = newest_parts_};
   for (size_t tier = 0; tier < kTiers; ++tier) result.bytes[tier] = newest_.peaks[tier].bytes;
   return result;
 }
 
 void PlanCandidates::schedule(const Choices& choices, std::string key) {
-  newest_ = builder_.schedule(choices);
+  newest_ = builder_.schedule(choices, &newest_parts_);
   newest_key_ = std::move(key);
   ++scheduled_count_;
 }

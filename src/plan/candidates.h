@@ -17,6 +17,7 @@ struct Estimate {
   double seconds = 0;                   // of an optimizer step; before packing: no more than it takes
   int64_t buffers = 0;
   LaneWork work{};
+  PartBytes part_bytes{};  // live
 };
 
 class PlanCandidates {
@@ -52,6 +53,7 @@ class PlanCandidates {
   std::unordered_map<std::string, Known> known_;  // by all choices, written out
   std::string newest_key_;
   Plan newest_;  // what was scheduled last
+  PartBytes newest_parts_;
 };
 
 }  // namespace spillway

@@ -1,9 +1,14 @@
 // What a plan is likely to take, told from plans that differ from it in one thing each, without making it.
 //
 // The work of a lane and the bytes of a tier are sums over blocks and over kinds of values, or nearly so: what a
-// treatment of saved activations adds does not depend on where weights live, and half of the blocks add half of it.
+// treatment of saved activations adds does not depend on where weights live, and half of the blocks add half of it. The
+// most bytes of a step are no such sum: what is live at the end of the forward pass is not what is live when all
+// gradients are there. So bytes are told for each part of each section by itself, and the largest part counts.
 // Forecasts put candidates in order; they decide nothing.
 #pragma once
+
+#include <array>
+#include <vector>
 
 #include "plan/candidates.h"
 
@@ -11,7 +16,7 @@ namespace spillway {
 
 struct Forecast {
   LaneWork work{};
-  std::array<double, kBudgetedTiers> bytes{};
+  std::vector<std::array<double, kBudgetedTiers>> bytes;  // by part of a section, as in PartBytes
 
   explicit Forecast(const Estimate& scheduled);
 
@@ -23,6 +28,8 @@ struct Forecast {
   [[nodiscard]] bool fits(const Budget& budget, double slack) const;
   // By how many bytes they are exceeded.
   [[nodiscard]] double excess(const Budget& budget) const;
+  // Most of a tier.
+  [[nodiscard]] double peak(size_t tier) const;
   // All lanes together.
   [[nodiscard]] double lane_seconds() const;
 };

@@ -52,6 +52,18 @@ double both_seconds(double work, double share, double other_work, double other_s
   return work + other_work - gain * std::min(work / (1 - share), other_work / (1 - other_share));
 }
 
+// The most of `live`, by step, in each part of each section.
+void take_parts(const std::vector<int64_t>& live, std::span<const SectionRange> sections, size_t tier,
+                PartBytes& parts) {
+  for (size_t section = 0; section < sections.size(); ++section) {
+    const int64_t begin = sections[section].begin, steps = sections[section].end - begin;
+    for (int64_t i = 0; i < steps; ++i) {
+      const size_t part = section * kSectionParts + static_cast<size_t>(i * kSectionParts / steps);
+      parts[part][tier] = std::max(parts[part][tier], live[static_cast<size_t>(begin + i)]);
+    }
+  }
+}
+
 }  // namespace
 
 void compare_with(Plan& plan, const Budget& budget) {
@@ -82,12 +94,14 @@ Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
   return plan;
 }
 
-Plan PlanBuilder::schedule(const Choices& choices) const {
+Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
   Plan plan{.choices = choices};
   const Placement placement = place_values(graph_, facts_, choices, in_files_);
   plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_, workspaces_);
+  if (parts) parts->assign(plan.schedule.sections.size() * kSectionParts, {});
   for (size_t tier = 0; tier < kTiers; ++tier) {
     const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));
+    if (parts && tier < kBudgetedTiers) take_parts(live, plan.schedule.sections, tier, *parts);
     const auto peak = std::max_element(live.begin(), live.end());
     if (peak == live.end()) continue;
     // The padding of what stands highest need not be in the arena.

@@ -12,6 +12,10 @@ namespace spillway {
 // By section: how long each lane is busy.
 using LaneWork = std::vector<std::array<double, kLanes>>;
 
+// Most live bytes of each budgeted tier in each part of each section, in order.
+constexpr int kSectionParts = 4;
+using PartBytes = std::vector<std::array<int64_t, kBudgetedTiers>>;
+
 // Fills in what the plan misses of the budget, and whether it fits.
 void compare_with(Plan& plan, const Budget& budget);
 
@@ -23,7 +27,8 @@ class PlanBuilder {
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // The same in steps, without the program: the schedule says what is live when, and how long each lane is busy at
   // least; offsets and predicted time are the expensive half.
-  [[nodiscard]] Plan schedule(const Choices& choices) const;
+  // `parts` gets the live bytes.
+  [[nodiscard]] Plan schedule(const Choices& choices, PartBytes* parts = nullptr) const;
   void complete(Plan& plan, PackEffort effort) const;
   [[nodiscard]] LaneWork work_of(const Schedule& schedule) const;
   // No plan with this work takes less for an optimizer step: neither the busiest lane nor the compute lane, of whose

@@ -52,6 +52,8 @@ class PlanSearch {
   // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
   // way.
   void trade();
+  // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
+  void tighten(Overlap overlap, const std::vector<Saved>& settings);
   // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.
   void settle(bool is_even);
   void settle_weights(bool is_even);
@@ -100,6 +102,18 @@ Plan PlanSearch::run(std::span<const Choices> starts) {
   return plan;
 }
 
+// What transfers hold while they run ahead can be more than what blocks save: plans of all settings then come equally
+// near, and it is here that they differ.
+void PlanSearch::tighten(Overlap overlap, const std::vector<Saved>& settings) {
+  Choices tighter = nearest_;
+  tighter.overlap = overlap;
+  (void)consider(tighter);
+  for (const Saved& setting : settings) {
+    for (size_t block = 0; block < blocks_; ++block) tighter.blocks[block].saved = ideas_.followed(block, setting);
+    (void)consider(tighter);
+  }
+}
+
 // Climbs twice, since one climb may end where no change of two blocks helps: first from the ideas whose weights are all
 // at home or all away, then from those that spread them and from `starts`, if these are better.
 void PlanSearch::find(std::span<const Choices> starts) {
@@ -112,10 +126,7 @@ void PlanSearch::find(std::span<const Choices> starts) {
   if (found_) settle(false);
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
-    if (found_) break;
-    Choices tighter = nearest_;
-    tighter.overlap = overlap;
-    (void)consider(tighter);
+    if (!found_) tighten(overlap, settings);
   }
 
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
