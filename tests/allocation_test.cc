@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "report/metrics.h"
 #include "tests/support/count_allocations.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_training.h"
 #include "train/trainer.h"
 

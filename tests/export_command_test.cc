@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/process.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

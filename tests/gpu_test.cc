@@ -17,11 +17,11 @@
 #include "backend/kernel.h"
 #include "base/bytes.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "graph/operation.h"
 #include "ops/matmul/matmul.h"
 #include "plan/testing/random_plan.h"
 #include "tests/support/require_gpu.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_training.h"
 #include "train/tiers.h"
 

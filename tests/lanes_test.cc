@@ -5,11 +5,11 @@
 
 #include "backend/testing/delayed_device.h"
 #include "base/math.h"
+#include "base/temporary_folder.h"
 #include "io/testing/faulty_backend.h"
 #include "io/testing/memory_disk.h"
 #include "plan/testing/random_plan.h"
 #include "runtime/testing/scripted_lanes.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_outcome.h"
 
 using namespace spillway;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "config/load.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
 #include "tests/support/toy_family.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/verify.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
 #include "ops/optimizers/adamw_torchao/adamw_torchao.h"
@@ -18,7 +19,6 @@
 #include "plan/usage.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/piecewise_store.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_outcome.h"
 
 using namespace spillway;

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "tests/support/process.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -13,9 +13,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "tests/support/process.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

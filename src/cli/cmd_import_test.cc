@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "tests/support/captured.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

@@ -6,9 +6,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/temporary_folder.h"
 #include "base/text.h"
+#include "cli/cmd_plan_fit.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/fit/catalogue.h"
+#include "cli/plan_machine.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "plan/plan_json.h"
@@ -31,13 +35,19 @@ namespace {
 constexpr CommandFlag kFlags[] = {
     {"--check-config", "", "look at keys and values only, not at the model or the data"},
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
+    {"--gpu", "NAME", "plan for a GPU or computer of machines/, by its name there: rtx3060-12gb, laptop-cpu-16gb, ..."},
+    {"--model", "MODEL",
+     "plan for this model: a folder, or a name that is known without one: llama-3-8b, qwen3-4b, ..."},
+    {"--method", "NAME", "--model alone: full, lora or qlora; left out: a table of all"},
+    {"--write", "CONFIG.yml", "--model alone: the config of the fastest plan"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"},
     kIsaFlag};
 constexpr std::string_view kExamples[] = {"spillway plan config.yml", "spillway plan config.yml --memory.device 6GiB",
-                                          "spillway plan config.yml --check-config"};
+                                          "spillway plan config.yml --check-config",
+                                          "spillway plan --model llama-3-8b --gpu rtx3060-12gb --method qlora"};
 constexpr ConfigCommand kCommand = {"plan", "Shows where every byte will live and what a step costs; trains nothing.",
-                                    kFlags, kExamples};
+                                    kFlags, kExamples, "--model"};
 
 void print_verdicts_json(const std::string& path, const config::LoadedConfig& loaded) {
   auto keys = nlohmann::ordered_json::array();
@@ -85,21 +95,28 @@ int check_keys(const ConfigArguments& arguments) {
   return kDone;
 }
 
-Machine read_machine(const std::string& path) {
-  const nlohmann::json json = parse_json(read_file(path, int64_t{1} << 20), path);
-  if (json.is_discarded()) {
-    throw input_error(path, "expected JSON, got something else; write the file with `spillway doctor --json`");
+// Whether the command asks what would fit, for which there need be no file.
+bool asks_what_fits(const ConfigArguments& arguments) {
+  if (arguments.path.empty()) return true;
+  for (const std::string_view flag : {"--method", "--write"}) {
+    if (arguments.has(flag))
+      throw input_error(flag, "expected --model without a config beside it, got {}; remove one", quote(arguments.path));
   }
-  // What doctor prints holds the machine beside what else it found.
-  return machine_from_json(json.contains("machine") ? json["machine"] : json, path);
+  return false;
 }
 
 }  // namespace
 
 int cmd_plan(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(kCommand, args);
+  auto arguments = parse_config_arguments(kCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
+  if (asks_what_fits(*arguments)) return plan_fit(*arguments);
+  const TemporaryFolder room;
+  if (arguments->has("--model")) {
+    const NamedModel model = named_model(arguments->value("--model"), room.path(), "--model");
+    arguments->overrides.push_back({"base_model", model.folder});
+  }
   if (arguments->has("--check-config")) return check_keys(*arguments);
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
 
@@ -110,10 +127,10 @@ int cmd_plan(std::span<const std::string> args) {
   check_apart("--html", html, inputs);
   Progress progress({});
   progress.hint("planning");
-  const bool elsewhere = arguments->has("--machine");
+  const bool elsewhere = is_elsewhere(*arguments);
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
   BusyNotes busy;
-  Machine machine = elsewhere ? read_machine(arguments->value("--machine")) : train::machine_of(loaded.config, *device);
+  Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);

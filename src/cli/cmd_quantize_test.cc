@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "tests/support/captured.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 

@@ -9,11 +9,11 @@
 #include <sstream>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "cli/help_page.h"
 #include "plan/machine.h"
 #include "tests/support/captured.h"
 #include "tests/support/cpu_share.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 

@@ -14,8 +14,11 @@ namespace spillway {
 namespace {
 
 HelpPage help_page(const ConfigCommand& command) {
-  std::vector<HelpRow> rows = {{"CONFIG.yml", "the config; - reads standard input"},
-                               {"--KEY VALUE", "sets a key of the config, also --KEY=VALUE; a nested key with dots"}};
+  std::vector<HelpRow> rows = {
+      {"CONFIG.yml", command.instead.empty()
+                         ? "the config; - reads standard input"
+                         : fmt::format("the config; - reads standard input; may be left out with {}", command.instead)},
+      {"--KEY VALUE", "sets a key of the config, also --KEY=VALUE; a nested key with dots"}};
   for (const CommandFlag& flag : command.flags) {
     rows.push_back({flag.value.empty() ? std::string(flag.name) : fmt::format("{} {}", flag.name, flag.value),
                     std::string(flag.meaning)});
@@ -32,7 +35,7 @@ HelpPage help_page(const ConfigCommand& command) {
 class ArgumentReader {
  public:
   ArgumentReader(const ConfigCommand& command, std::span<const std::string> args)
-      : command_(command.name), flags_(command.flags), args_(args) {}
+      : command_(command.name), flags_(command.flags), instead_(command.instead), args_(args) {}
 
   ConfigArguments read() {
     for (; at_ < args_.size(); ++at_) {
@@ -43,7 +46,8 @@ class ArgumentReader {
         read_path(argument);
       }
     }
-    if (result_.path.empty()) fail("a config file", "nothing", "name one, or - for standard input");
+    const bool has_other = !instead_.empty() && result_.has(instead_);
+    if (result_.path.empty() && !has_other) fail("a config file", "nothing", "name one, or - for standard input");
     return std::move(result_);
   }
 
@@ -97,6 +101,7 @@ class ArgumentReader {
 
   std::string_view command_;
   std::span<const CommandFlag> flags_;
+  std::string_view instead_;
   std::span<const std::string> args_;
   size_t at_ = 0;
   ConfigArguments result_;

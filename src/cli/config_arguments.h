@@ -30,10 +30,11 @@ struct ConfigCommand {
   std::string_view summary;
   std::span<const CommandFlag> flags;
   std::span<const std::string_view> examples;  // command lines
+  std::string_view instead = {};               // a flag that may stand in place of the config
 };
 
 struct ConfigArguments {
-  std::string path;  // `-`: standard input
+  std::string path;  // `-`: standard input; empty: ConfigCommand::instead was given
   std::vector<config::ConfigOverride> overrides;
   std::map<std::string, std::string, std::less<>> flags;  // those given, with their values
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/prepared/prepared_rows.h"
-#include "tests/support/temporary_folder.h"
 
 namespace spillway::data {
 namespace {

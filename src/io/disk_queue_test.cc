@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "io/testing/faulty_backend.h"
 #include "tests/support/aligned_memory.h"
 #include "tests/support/count_allocations.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file_error.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 using namespace spillway;
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/temporary_name.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

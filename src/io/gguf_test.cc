@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

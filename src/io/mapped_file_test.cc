@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/checksum.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/disk_queue.h"
 #include "io/scratch.h"
 #include "tests/support/aligned_memory.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

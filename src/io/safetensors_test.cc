@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/convert.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

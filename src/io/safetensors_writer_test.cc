@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/folder_entries.h"
 #include "io/folder_record.h"
 #include "io/safetensors.h"
 #include "tests/support/count_allocations.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

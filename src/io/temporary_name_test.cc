@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
+#include "base/temporary_folder.h"
 #include "io/folder_record.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/model.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/import_gguf.h"
-#include "tests/support/temporary_folder.h"
 #include "text/tokenizer.h"
 
 namespace fs = std::filesystem;

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "model/gguf_tokenizer.h"
 #include "model/model.h"
 #include "model/weights.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

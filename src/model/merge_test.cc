@@ -5,10 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "model/model.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 

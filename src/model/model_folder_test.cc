@@ -8,9 +8,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "tests/support/cache_folder.h"
-#include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

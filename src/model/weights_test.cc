@@ -9,13 +9,13 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
 #include "model/decoder/decoder.h"
 #include "model/decoder/parts.h"
 #include "model/stored_weights.h"
 #include "tests/support/piecewise_store.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using spillway::testing::PiecewiseStore;

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 using namespace spillway;
 

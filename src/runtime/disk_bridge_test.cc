@@ -9,9 +9,9 @@
 #include "backend/testing/delayed_device.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "io/scratch.h"
 #include "io/testing/memory_disk.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

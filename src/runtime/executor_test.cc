@@ -11,11 +11,11 @@
 #include "backend/testing/delayed_device.h"
 #include "base/error.h"
 #include "base/math.h"
+#include "base/temporary_folder.h"
 #include "plan/verify.h"
 #include "runtime/testing/scripted_lanes.h"
 #include "tests/support/count_allocations.h"
 #include "tests/support/random_run.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

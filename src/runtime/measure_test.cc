@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/bytes.h"
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 using namespace spillway;
 

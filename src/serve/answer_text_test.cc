@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "tests/support/chat_model.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::serve;

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "io/safetensors_writer.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::train;

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 #include "text/chat_template.h"
 
 using namespace spillway;

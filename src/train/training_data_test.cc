@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/local_time.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::train;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/decoder.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::train;

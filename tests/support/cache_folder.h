@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace spillway::testing {
 

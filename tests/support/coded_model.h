@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
 #include "model/decoder/decoder.h"
 #include "model/model.h"
 #include "model/storages/quantised.h"
-#include "tests/support/temporary_folder.h"
 
 namespace spillway::testing {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "tests/support/tiny_outcome.h"
 #include "train/tiers.h"
 

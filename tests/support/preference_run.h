@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "config/load.h"
-#include "tests/support/temporary_folder.h"
 #include "train/trainer.h"
 
 namespace spillway::testing {

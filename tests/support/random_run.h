@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "io/testing/faulty_backend.h"
 #include "io/testing/memory_disk.h"
 #include "plan/planner.h"
@@ -26,7 +27,6 @@
 #include "plan/verify.h"
 #include "runtime/executor.h"
 #include "runtime/lane_threads.h"
-#include "tests/support/temporary_folder.h"
 
 namespace spillway::testing {
 

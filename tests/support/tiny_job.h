@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 
 namespace spillway::testing {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace spillway::testing {
 

@@ -9,12 +9,12 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/files/arrow_loader.h"
 #include "data/files/dataset_records.h"
 #include "data/files/record_reader.h"
 #include "data/files/split_files.h"
 #include "data/files/split_slice.h"
-#include "tests/support/temporary_folder.h"
 
 namespace spillway::data {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/files/record_reader.h"
 #include "data/files/split_files.h"
-#include "tests/support/temporary_folder.h"
 
 namespace {
 

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/local_time.h"
+#include "base/temporary_folder.h"
 #include "data/prepared/identity.h"
 #include "data/rows/row_collector.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::data;

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/rows/prompts.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::data;

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/stream/batch_stream.h"
 #include "io/file.h"
 #include "tests/support/no_threads.h"
-#include "tests/support/temporary_folder.h"
 
 namespace spillway::data {
 namespace {

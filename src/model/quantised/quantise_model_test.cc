@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/quantised/quantised_tensors.h"
 #include "tensor/codebook.h"
 #include "tests/support/dequantised.h"
 #include "tests/support/source_folder.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using spillway::testing::dequantised;

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/json_field.h"
+#include "base/temporary_folder.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/quantised/quantised_tensors.h"
 #include "tests/support/dequantised.h"
 #include "tests/support/memory_file.h"
-#include "tests/support/temporary_folder.h"
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/safetensors_writer.h"
 #include "ops/quantise/four_bit.h"
 #include "ops/quantise/int8_rows.h"
@@ -16,7 +17,6 @@
 #include "tensor/codebook.h"
 #include "tests/support/dequantised.h"
 #include "tests/support/source_folder.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using spillway::testing::dequantised;

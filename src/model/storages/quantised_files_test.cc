@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
@@ -22,7 +23,6 @@
 #include "model/weights.h"
 #include "tests/support/dequantised.h"
 #include "tests/support/source_folder.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 namespace fs = std::filesystem;

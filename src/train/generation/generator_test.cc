@@ -13,10 +13,10 @@
 #include "backend/testing/delayed_device.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/model.h"
-#include "tests/support/temporary_folder.h"
 #include "train/generation/cache_rows.h"
 
 using namespace spillway;

@@ -1,4 +1,4 @@
-// A folder for one test, removed with all it holds.
+// A folder for a while, removed with all it holds.
 #pragma once
 
 #include <stdlib.h>
@@ -11,9 +11,10 @@ namespace spillway {
 
 class TemporaryFolder {
  public:
+  // Throws std::runtime_error.
   TemporaryFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "spillway-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder at " + pattern);
     path_ = pattern;
   }
   ~TemporaryFolder() {

@@ -1,0 +1,149 @@
+#include "cli/cmd_plan_fit.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/temporary_folder.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/fit/catalogue.h"
+#include "cli/fit/fit.h"
+#include "cli/plan_machine.h"
+#include "io/file.h"
+#include "report/progress.h"
+#include "train/tiers.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::vector<FitMethod> methods_of(const ConfigArguments& arguments) {
+  if (!arguments.has("--method")) return {kFitMethods.begin(), kFitMethods.end()};
+  const std::string name = arguments.value("--method");
+  for (const FitMethod& method : kFitMethods) {
+    if (method.name == name) return {method};
+  }
+  throw input_error("--method", "expected full, lora or qlora, got {}; name one of them", quote(name));
+}
+
+std::string gib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(kGiB)); }
+
+// One line: what it takes of each tier and how fast it is, or what is missing.
+std::string row_line(const FitRow& row) {
+  std::string line = fmt::format("  {:<6} {:>8}", row.method, gib(row.budget.device.value_or(0)));
+  if (!row.fits) {
+    line += "        does not fit";
+    for (size_t i = 0; i < kBudgetedTiers; ++i) {
+      if (row.missing_bytes[i] > 0)
+        line += fmt::format("; {} more of {}", format_bytes(row.missing_bytes[i]), name_of(static_cast<Tier>(i)));
+    }
+    return line;
+  }
+  line += fmt::format(" {:>10} {:>6}", fmt::format("{:.0f}", row.tokens_per_second), row.micro_batch_size);
+  for (const int64_t bytes : row.peak_bytes) line += fmt::format(" {:>8}", bytes == 0 ? "-" : gib(bytes));
+  return line;
+}
+
+void print_rows(const NamedModel& model, const Machine& machine, std::span<const FitRow> rows) {
+  fmt::print("{} on {}\n\n", shown_line(model.name), machine.name);
+  fmt::print("         memory of                       what the fastest plan takes, GiB\n");
+  fmt::print("  method  device  tokens/s   rows   device     host     disk\n");
+  std::string_view last;
+  for (const FitRow& row : rows) {
+    if (!last.empty() && last != row.method) fmt::print("\n");
+    fmt::print("{}\n", row_line(row));
+    last = row.method;
+  }
+}
+
+ordered_json row_json(const FitRow& row) {
+  ordered_json tiers = ordered_json::object();
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const auto tier = static_cast<Tier>(i);
+    const std::optional<int64_t> budget = row.budget.of(tier);
+    tiers[std::string(name_of(tier))] = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
+                                         {"peak_bytes", row.peak_bytes[i]},
+                                         {"missing_bytes", row.missing_bytes[i]}};
+  }
+  return {{"method", row.method},
+          {"micro_batch_size", row.micro_batch_size},
+          {"fits", row.fits},
+          {"step_seconds", row.step_seconds},
+          {"tokens_per_second", row.tokens_per_second},
+          {"tiers", std::move(tiers)}};
+}
+
+std::vector<FitRow> all_rows(const FitQuestion& question, std::span<const FitMethod> methods) {
+  Progress progress({});
+  std::vector<FitRow> rows;
+  for (const FitMethod& method : methods) {
+    const auto on_rows = [&](int64_t count) {
+      progress.hint(fmt::format("planning {}, {} rows a micro-batch", method.name, count));
+    };
+    const std::vector<FitRow> more = fit_rows(question, method, on_rows);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  progress.clear();
+  return rows;
+}
+
+// Of what the fastest plan was made of. The budgets are left to the machine that it will run on.
+std::string config_of(const NamedModel& model, const FitRow& best) {
+  const auto method = std::find_if(kFitMethods.begin(), kFitMethods.end(),
+                                   [&](const FitMethod& one) { return one.name == best.method; });
+  return fit_config(model.name, *method, best.micro_batch_size);
+}
+
+// Where no other is named, this one as a run of the config would see it.
+Machine machine_for(const ConfigArguments& arguments, const NamedModel& model) {
+  if (is_elsewhere(arguments)) return machine_elsewhere(arguments);
+  const config::LoadedConfig loaded = config::load_config(fit_config(model.folder, kFitMethods.front(), 1), "--model",
+                                                          arguments.overrides, config::ConfigUse::kTrain);
+  return train::machine_of(loaded.config, *open_device(loaded.config.device));
+}
+
+void check_new(const std::string& file) {
+  std::error_code none;
+  if (fs::exists(file, none))
+    throw input_error("--write", "expected a file that is not there yet, got {}; name another", quote(file));
+}
+
+}  // namespace
+
+int plan_fit(const ConfigArguments& arguments) {
+  const std::string file = arguments.value("--write");
+  if (!file.empty()) check_new(file);
+  const std::vector<FitMethod> methods = methods_of(arguments);
+  const TemporaryFolder room;
+  const NamedModel model = named_model(arguments.value("--model"), room.path(), "--model");
+  const FitQuestion question = {model.folder, machine_for(arguments, model), arguments.overrides};
+  const std::vector<FitRow> rows = all_rows(question, methods);
+  const FitRow* best = fastest(rows);
+  const std::string config = best == nullptr ? "" : config_of(model, *best);
+  if (arguments.has("--json")) {
+    ordered_json document = {{"model", model.name}, {"machine", question.machine.name}, {"rows", ordered_json::array()}};
+    for (const FitRow& row : rows) document["rows"].push_back(row_json(row));
+    document["fastest"] = best == nullptr ? ordered_json(nullptr) : row_json(*best);
+    document["config"] = config;
+    fmt::print("{}\n", json_text(document, 2));
+  } else {
+    print_rows(model, question.machine, rows);
+  }
+  if (best == nullptr)
+    throw input_error("memory", "expected a way of training that fits, got none; name a smaller model, a larger machine or "
+                                "a shorter --sequence_len");
+  if (!file.empty()) write_file(file, config);
+  if (!arguments.has("--json")) {
+    fmt::print("\nthe fastest: {}\n", best->title);
+    fmt::print("{}\n", file.empty() ? "--write CONFIG.yml writes its config" : "its config is in " + shown_line(file));
+  }
+  return kDone;
+}
+
+}  // namespace spillway

@@ -1,0 +1,135 @@
+#include "cli/cmd_plan_fit.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+#include "cli/commands.h"
+#include "cli/fit/catalogue.h"
+#include "config/load.h"
+#include "model/model.h"
+#include "tests/support/captured.h"
+
+using namespace spillway;
+namespace fs = std::filesystem;
+
+namespace {
+
+Captured run(std::vector<std::string> args) {
+  return capture([&] { return run_command_line(args); });
+}
+
+int64_t parameter_count(const Model& model) {
+  int64_t sum = 0;
+  for (const Parameter& parameter : parameters_of(model, {.train_base = true})) {
+    if (parameter.is_of_model()) sum += parameter.shape.elems();
+  }
+  return sum;
+}
+
+// The config of a full training of SmolLM2-135M whose gradients and states are on disk.
+Captured planned(std::string_view budget, std::string_view accumulation) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "c.yml").string();
+  std::ofstream(path) << "base_model: m\nlearning_rate: 1e-5\ndatasets: [{path: x.jsonl, type: chat_template}]\n"
+                         "sequence_len: 2048\nsample_packing: true\nmicro_batch_size: 1\nbf16: true\n"
+                         "gradient_offload: disk\noptimizer_offload: disk\nmemory: {disk: 80%}\n";
+  return run({"plan", path, "--model", "smollm2-135m", "--gpu", "rtx3060-12gb", "--json", "--memory.device",
+              std::string(budget), "--gradient_accumulation_steps", std::string(accumulation)});
+}
+
+}  // namespace
+
+TEST_CASE("models that are known by name have as many parameters as their makers' files") {
+  // As the hub counts them in the files.
+  const std::map<std::string, int64_t> published = {
+      {"llama-2-13b", 13'015'864'320},      {"llama-2-70b", 68'976'648'192},    {"llama-2-7b", 6'738'415'616},
+      {"llama-3-8b", 8'030'261'248},        {"llama-3.1-70b", 70'553'706'496},  {"llama-3.1-8b", 8'030'261'248},
+      {"llama-3.2-1b", 1'235'814'400},      {"llama-3.2-3b", 3'212'749'824},    {"mistral-7b-v0.1", 7'241'732'096},
+      {"mistral-7b-v0.3", 7'248'023'552},   {"mistral-nemo-12b", 12'247'782'400}, {"mistral-small-24b", 23'572'403'200},
+      {"qwen2.5-0.5b", 494'032'768},        {"qwen2.5-1.5b", 1'543'714'304},    {"qwen2.5-14b", 14'770'033'664},
+      {"qwen2.5-32b", 32'763'876'352},      {"qwen2.5-3b", 3'085'938'688},      {"qwen2.5-72b", 72'706'203'648},
+      {"qwen2.5-7b", 7'615'616'512},        {"qwen3-0.6b", 596'049'920},        {"qwen3-1.7b", 1'720'574'976},
+      {"qwen3-14b", 14'768'307'200},        {"qwen3-32b", 32'762'123'264},      {"qwen3-4b", 4'022'468'096},
+      {"qwen3-8b", 8'190'735'360},          {"smollm2-1.7b", 1'711'376'384},    {"smollm2-135m", 134'515'008},
+      {"smollm2-360m", 361'821'120},        {"tinyllama-1.1b", 1'100'048'384}};
+  const TemporaryFolder room;
+  for (const std::string& name : model_names()) {
+    CAPTURE(name);
+    REQUIRE(published.contains(name));
+    CHECK(parameter_count(*read_model(named_model(name, room.path(), "--model").folder)) == published.at(name));
+  }
+  CHECK(model_names().size() == published.size());
+}
+
+TEST_CASE("every machine that is known by name has memory, rates and a disk") {
+  const std::vector<std::string> names = machine_names();
+  CHECK(names.size() >= 20);
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const Machine machine = machine_by_name(name, "--gpu");
+    CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)] > int64_t{5} << 30);
+    CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kDisk)] > 0);
+    CHECK(machine.matrix_flops_bf16 >= machine.matrix_flops_f32);
+    CHECK(machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] > 1e9);
+  }
+}
+
+TEST_CASE("a name that is no model's or machine's is answered with those that are near") {
+  CHECK(run({"plan", "--model", "lama-3-8b"}).err.find("[--model] expected the name of a model, got 'lama-3-8b'; did "
+                                                       "you mean llama-3-8b?") != std::string::npos);
+  CHECK(run({"plan", "--model", "llama-2"}).err.find("with which llama-2-13b, llama-2-70b, llama-2-7b begin") !=
+        std::string::npos);
+  CHECK(run({"plan", "--model", "qwen3-4", "--gpu", "rtx9"}).err.find("[--gpu] expected the name of a machine") !=
+        std::string::npos);
+  CHECK(run({"plan", "--model", "qwen3-4b", "--method", "dora"}).err ==
+        "[--method] expected full, lora or qlora, got 'dora'; name one of them\n");
+  CHECK(run({"plan", "c.yml", "--write", "d.yml"}).err ==
+        "[--write] expected --model without a config beside it, got 'c.yml'; remove one\n");
+}
+
+TEST_CASE("what fits is shown by method and budget, and the fastest config is one that plan takes") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "fit.yml").string();
+  const std::vector<std::string> question = {"plan",     "--model",        "smollm2-135m", "--gpu", "rtx3060",
+                                             "--method", "lora",           "--sequence_len", "512",
+                                             "--write",  file,             "--json"};
+  const Captured fit = run(question);
+  CAPTURE(fit.err);
+  REQUIRE(fit.status == 0);
+  const auto answer = nlohmann::json::parse(fit.out);
+  REQUIRE(answer["rows"].size() == 4);
+  double last = 1e30;
+  for (const auto& row : answer["rows"]) {
+    CHECK(row["fits"] == true);
+    CHECK(row["tiers"]["device"]["peak_bytes"] <= row["tiers"]["device"]["budget_bytes"]);
+    CHECK(row["tokens_per_second"] <= last);
+    last = row["tokens_per_second"];
+  }
+  CHECK(answer["fastest"] == answer["rows"][0]);
+  const config::LoadedConfig written = config::load_config_file(file, {}, config::ConfigUse::kTrain);
+  CHECK(written.config.model.base_model == "HuggingFaceTB/SmolLM2-135M");
+  CHECK(written.config.batches.micro_batch_size == answer["fastest"]["micro_batch_size"]);
+  const Captured again = run(question);
+  CHECK(again.status == 2);
+  CHECK(again.err.find("[--write] expected a file that is not there yet") == 0);
+}
+
+TEST_CASE("gradients that accumulate on disk come to the device one block after the other, not all at once") {
+  // All gradients are 513 MiB, of which the embedding's are 108.
+  const Captured plan = planned("450MiB", "4");
+  CAPTURE(plan.err);
+  CHECK(plan.status == 0);
+  CHECK(nlohmann::json::parse(plan.out)["fits"] == true);
+}
+
+TEST_CASE("a plan is found where only transfers that run less far ahead and other activations fit together") {
+  const Captured plan = planned("365MiB", "1");
+  CAPTURE(plan.err);
+  CHECK(plan.status == 0);
+  CHECK(nlohmann::json::parse(plan.out)["fits"] == true);
+}

@@ -1,0 +1,37 @@
+// Machines and models that are known by name: machines/*.json, machines/models/*.json. They let a user ask what would
+// fit before there is any file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/machine.h"
+
+namespace spillway {
+
+struct ModelShape {
+  std::string name;    // "llama-3-8b"
+  std::string hub_id;  // "meta-llama/Meta-Llama-3-8B"
+  std::string config;  // of the model, config.json
+};
+
+// By the whole name, or by its beginning where no other begins so. Throws InputError at `where`, naming those that are
+// meant or near.
+[[nodiscard]] Machine machine_by_name(std::string_view name, std::string_view where);
+[[nodiscard]] ModelShape model_by_name(std::string_view name, std::string_view where);
+
+// A model as a folder that plans are made of, and what a config calls it.
+struct NamedModel {
+  std::string folder, name;
+};
+// A folder or a GGUF file of the user's, or else a folder in `room` with the config.json of a known model. Throws
+// InputError as above.
+[[nodiscard]] NamedModel named_model(const std::string& name, const std::filesystem::path& room, std::string_view where);
+
+// In the order of their letters.
+[[nodiscard]] std::vector<std::string> machine_names();
+[[nodiscard]] std::vector<std::string> model_names();
+
+}  // namespace spillway

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Writes machines/*.json (but for those whose figures were taken one by one: rtx4090, h200) and machines/models/*.json.
+
+usage: tools/make_machines.py [--check]
+
+The tables below are public figures: of GPUs NVIDIA's data sheets and architecture white papers, of models the config.json
+that their makers publish on the Hugging Face hub. --check: says whether the files are those of the tables.
+"""
+import json
+import pathlib
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "machines"
+
+# Share of the data sheet's rate that large products, memory and attention reach.
+BF16, F32, MEMORY, ATTENTION = 0.9, 0.7, 0.9, 0.75
+# Bytes per second each way over PCIe x16, by generation, as copies from pinned memory reach them.
+PCIE = {3: 12e9, 4: 25e9, 5: 50e9}
+GIB = 1 << 30
+
+# name: (title, GiB, GB/s, TFLOP/s of bf16 with f32 sums and without sparsity, TFLOP/s of f32, PCIe generation, lanes,
+#        (cores, GiB of RAM, GB/s of RAM) beside it)
+DESKTOP, OLDER, SERVER, LAPTOP = (16, 64, 60), (12, 32, 45), (16, 256, 200), (8, 32, 60)
+GPUS = {
+    "rtx3060-12gb": ("NVIDIA GeForce RTX 3060 12 GB", 12, 360, 25.5, 12.7, 4, 16, OLDER),
+    "rtx3070-8gb": ("NVIDIA GeForce RTX 3070", 8, 448, 40.6, 20.3, 4, 16, OLDER),
+    "rtx3080-10gb": ("NVIDIA GeForce RTX 3080 10 GB", 10, 760, 59.5, 29.8, 4, 16, OLDER),
+    "rtx3090-24gb": ("NVIDIA GeForce RTX 3090", 24, 936, 71, 35.6, 4, 16, DESKTOP),
+    "rtx4060-8gb": ("NVIDIA GeForce RTX 4060", 8, 272, 30.2, 15.1, 4, 8, OLDER),
+    "rtx4060ti-16gb": ("NVIDIA GeForce RTX 4060 Ti 16 GB", 16, 288, 44.1, 22.1, 4, 8, OLDER),
+    "rtx4070-12gb": ("NVIDIA GeForce RTX 4070", 12, 504, 58.3, 29.1, 4, 16, OLDER),
+    "rtx4080-16gb": ("NVIDIA GeForce RTX 4080", 16, 717, 97.5, 48.7, 4, 16, DESKTOP),
+    "rtx5070-12gb": ("NVIDIA GeForce RTX 5070", 12, 672, 61.7, 30.9, 5, 16, DESKTOP),
+    "rtx5080-16gb": ("NVIDIA GeForce RTX 5080", 16, 960, 112.6, 56.3, 5, 16, DESKTOP),
+    "rtx5090-32gb": ("NVIDIA GeForce RTX 5090", 32, 1792, 209.5, 104.8, 5, 16, DESKTOP),
+    "laptop-rtx4050-6gb": ("NVIDIA GeForce RTX 4050 Laptop GPU", 6, 192, 18, 9, 4, 8, (8, 16, 50)),
+    "laptop-rtx4060-8gb": ("NVIDIA GeForce RTX 4060 Laptop GPU", 8, 256, 23.2, 11.6, 4, 8, LAPTOP),
+    "laptop-rtx4090-16gb": ("NVIDIA GeForce RTX 4090 Laptop GPU", 16, 576, 66, 33, 4, 16, LAPTOP),
+    "a10-24gb": ("NVIDIA A10", 24, 600, 125, 31.2, 4, 16, SERVER),
+    "a6000-48gb": ("NVIDIA RTX A6000", 48, 768, 154.8, 38.7, 4, 16, SERVER),
+    "a100-40gb": ("NVIDIA A100 40 GB SXM", 40, 1555, 312, 19.5, 4, 16, SERVER),
+    "a100-80gb": ("NVIDIA A100 80 GB SXM", 80, 2039, 312, 19.5, 4, 16, SERVER),
+    "l4-24gb": ("NVIDIA L4", 24, 300, 121, 30.3, 4, 16, SERVER),
+    "l40s-48gb": ("NVIDIA L40S", 48, 864, 362, 91.6, 4, 16, SERVER),
+    "h100-80gb": ("NVIDIA H100 80 GB SXM", 80, 3350, 989, 66.9, 5, 16, SERVER),
+}
+
+# name: (title, cores, GiB of RAM, GB/s of RAM, GHz under load, f32 flop per cycle and core, rate of bf16 over that of f32)
+CPUS = {
+    "laptop-cpu-16gb": ("a laptop of 8 cores without a GPU", 8, 16, 50, 3.2, 32, 1),
+    "desktop-cpu-64gb": ("a desktop of 16 Zen 5 cores without a GPU", 16, 64, 70, 4.2, 64, 2),
+}
+
+
+def shares(**given):
+    lanes = ("compute", "host_to_device", "device_to_host", "disk_read", "disk_write", "host_compute", "peer")
+    return {lane: given.get(lane, 0) for lane in lanes}
+
+
+def of_gpu(title, gib, memory, bf16, f32, pcie, lanes, beside):
+    cores, ram, ram_rate = beside
+    link = PCIE[pcie] * lanes / 16
+    nvme = (3.5e9, 3.0e9) if pcie == 3 else (6.5e9, 5.0e9)
+    return {
+        "name": f"{title} (by public figures)",
+        "source": f"Not measured. NVIDIA's data sheet or white paper: {gib} GB at {memory} GB/s, {bf16} TFLOP/s bf16 with "
+                  f"f32 sums and without sparsity, {f32} TFLOP/s f32; taken at {BF16:.0%} (bf16), {F32:.0%} (f32) and "
+                  f"{MEMORY:.0%} (memory). PCIe {pcie}.0 x{lanes} at {link / 1e9:g} GB/s each way. Attention forward is "
+                  f"assumed at {ATTENTION:.0%} of the bf16 figure; its backward is Spillway's own kernel in f32. Assumed "
+                  f"beside it: {cores} cores, {ram} GiB of RAM at {ram_rate} GB/s, NVMe at 6.5 and 5 GB/s. About 4 % of "
+                  "the device's memory is the driver's.",
+        "device": "cuda",
+        "threads": cores,
+        "matrix_flops_f32": round(f32 * F32, 2) * 1e12,
+        "matrix_flops_bf16": round(bf16 * BF16, 2) * 1e12,
+        "operation_flops": {"attention": round(bf16 * ATTENTION, 2) * 1e12},
+        "memory_bytes_per_second": round(memory * MEMORY) * 1e9,
+        "host_bytes_per_second": ram_rate * 1e9,
+        "operation_seconds": 5e-06,
+        "capacity_bytes": {"device": int(gib * GIB * 0.96), "host": ram * GIB, "disk": 1000 * GIB},
+        "link_bytes_per_second": shares(host_to_device=link, device_to_host=link, disk_read=nvme[0], disk_write=nvme[1]),
+        "compute_share": shares(),
+    }
+
+
+def of_cpu(title, cores, ram, ram_rate, ghz, flops, bf16):
+    f32 = cores * ghz * flops * 1e9 * 0.7
+    return {
+        "name": f"{title} (by public figures)",
+        "source": f"Not measured. {cores} cores at {ghz} GHz with {flops} f32 flop per cycle, taken at 70 %; bf16 products at "
+                  f"{bf16} times that; {ram} GiB of RAM at {ram_rate} GB/s; NVMe at 3.5 and 3 GB/s.",
+        "device": "cpu",
+        "threads": cores,
+        "matrix_flops_f32": round(f32 / 1e9) * 1e9,
+        "matrix_flops_bf16": round(f32 * bf16 / 1e9) * 1e9,
+        "operation_flops": {},
+        "memory_bytes_per_second": ram_rate * 1e9,
+        "host_bytes_per_second": 0,
+        "operation_seconds": 3e-06,
+        "capacity_bytes": {"device": int(ram * GIB * 0.85), "host": 0, "disk": 500 * GIB},
+        "link_bytes_per_second": shares(disk_read=3.5e9, disk_write=3.0e9),
+        "compute_share": shares(disk_read=0.05, disk_write=0.05),
+    }
+
+
+# name: (hub id, model_type, hidden_size, intermediate_size, layers, heads, key and value heads, vocab_size,
+#        max_position_embeddings, rope_theta, rms_norm_eps, tied, more)
+LLAMA31 = {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                            "original_max_position_embeddings": 8192}}
+LLAMA32 = {"rope_scaling": LLAMA31["rope_scaling"] | {"factor": 32.0}}
+HEAD128 = {"head_dim": 128}
+MODELS = {
+    "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
+    "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
+    "smollm2-1.7b": ("HuggingFaceTB/SmolLM2-1.7B", "llama", 2048, 8192, 24, 32, 32, 49152, 8192, 130e3, 1e-5, True, {}),
+    "tinyllama-1.1b": ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "llama", 2048, 5632, 22, 32, 4, 32000, 2048, 1e4, 1e-5, False, {}),
+    "llama-2-7b": ("meta-llama/Llama-2-7b-hf", "llama", 4096, 11008, 32, 32, 32, 32000, 4096, 1e4, 1e-5, False, {}),
+    "llama-2-13b": ("meta-llama/Llama-2-13b-hf", "llama", 5120, 13824, 40, 40, 40, 32000, 4096, 1e4, 1e-5, False, {}),
+    "llama-2-70b": ("meta-llama/Llama-2-70b-hf", "llama", 8192, 28672, 80, 64, 8, 32000, 4096, 1e4, 1e-5, False, {}),
+    "llama-3-8b": ("meta-llama/Meta-Llama-3-8B", "llama", 4096, 14336, 32, 32, 8, 128256, 8192, 5e5, 1e-5, False, {}),
+    "llama-3.1-8b": ("meta-llama/Llama-3.1-8B", "llama", 4096, 14336, 32, 32, 8, 128256, 131072, 5e5, 1e-5, False, LLAMA31),
+    "llama-3.1-70b": ("meta-llama/Llama-3.1-70B", "llama", 8192, 28672, 80, 64, 8, 128256, 131072, 5e5, 1e-5, False, LLAMA31),
+    "llama-3.2-1b": ("meta-llama/Llama-3.2-1B", "llama", 2048, 8192, 16, 32, 8, 128256, 131072, 5e5, 1e-5, True, LLAMA32 | {"head_dim": 64}),
+    "llama-3.2-3b": ("meta-llama/Llama-3.2-3B", "llama", 3072, 8192, 28, 24, 8, 128256, 131072, 5e5, 1e-5, True, LLAMA32 | HEAD128),
+    "mistral-7b-v0.1": ("mistralai/Mistral-7B-v0.1", "mistral", 4096, 14336, 32, 32, 8, 32000, 32768, 1e4, 1e-5, False, {"sliding_window": 4096}),
+    "mistral-7b-v0.3": ("mistralai/Mistral-7B-v0.3", "mistral", 4096, 14336, 32, 32, 8, 32768, 32768, 1e6, 1e-5, False, {"sliding_window": None}),
+    "mistral-nemo-12b": ("mistralai/Mistral-Nemo-Base-2407", "mistral", 5120, 14336, 40, 32, 8, 131072, 128000, 1e6, 1e-5, False, HEAD128 | {"sliding_window": None}),
+    "mistral-small-24b": ("mistralai/Mistral-Small-24B-Base-2501", "mistral", 5120, 32768, 40, 32, 8, 131072, 32768, 1e8, 1e-5, False, HEAD128 | {"sliding_window": None}),
+    "qwen2.5-0.5b": ("Qwen/Qwen2.5-0.5B", "qwen2", 896, 4864, 24, 14, 2, 151936, 32768, 1e6, 1e-6, True, {}),
+    "qwen2.5-1.5b": ("Qwen/Qwen2.5-1.5B", "qwen2", 1536, 8960, 28, 12, 2, 151936, 131072, 1e6, 1e-6, True, {}),
+    "qwen2.5-3b": ("Qwen/Qwen2.5-3B", "qwen2", 2048, 11008, 36, 16, 2, 151936, 32768, 1e6, 1e-6, True, {}),
+    "qwen2.5-7b": ("Qwen/Qwen2.5-7B", "qwen2", 3584, 18944, 28, 28, 4, 152064, 131072, 1e6, 1e-6, False, {}),
+    "qwen2.5-14b": ("Qwen/Qwen2.5-14B", "qwen2", 5120, 13824, 48, 40, 8, 152064, 131072, 1e6, 1e-5, False, {}),
+    "qwen2.5-32b": ("Qwen/Qwen2.5-32B", "qwen2", 5120, 27648, 64, 40, 8, 152064, 131072, 1e6, 1e-5, False, {}),
+    "qwen2.5-72b": ("Qwen/Qwen2.5-72B", "qwen2", 8192, 29568, 80, 64, 8, 152064, 131072, 1e6, 1e-5, False, {}),
+    "qwen3-0.6b": ("Qwen/Qwen3-0.6B", "qwen3", 1024, 3072, 28, 16, 8, 151936, 40960, 1e6, 1e-6, True, HEAD128),
+    "qwen3-1.7b": ("Qwen/Qwen3-1.7B", "qwen3", 2048, 6144, 28, 16, 8, 151936, 40960, 1e6, 1e-6, True, HEAD128),
+    "qwen3-4b": ("Qwen/Qwen3-4B", "qwen3", 2560, 9728, 36, 32, 8, 151936, 40960, 1e6, 1e-6, True, HEAD128),
+    "qwen3-8b": ("Qwen/Qwen3-8B", "qwen3", 4096, 12288, 36, 32, 8, 151936, 40960, 1e6, 1e-6, False, HEAD128),
+    "qwen3-14b": ("Qwen/Qwen3-14B", "qwen3", 5120, 17408, 40, 40, 8, 151936, 40960, 1e6, 1e-6, False, HEAD128),
+    "qwen3-32b": ("Qwen/Qwen3-32B", "qwen3", 5120, 25600, 64, 64, 8, 151936, 40960, 1e6, 1e-6, False, HEAD128),
+}
+CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+
+
+def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):
+    return {
+        "_name_or_path": hub,
+        "architectures": [CLASSES[kind]],
+        "model_type": kind,
+        "hidden_act": "silu",
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv,
+        "vocab_size": vocab,
+        "max_position_embeddings": longest,
+        "rope_theta": float(theta),
+        "rms_norm_eps": eps,
+        "tie_word_embeddings": tied,
+        "torch_dtype": "bfloat16",
+    } | more
+
+
+def files():
+    for name, figures in GPUS.items():
+        yield FOLDER / f"{name}.json", of_gpu(*figures)
+    for name, figures in CPUS.items():
+        yield FOLDER / f"{name}.json", of_cpu(*figures)
+    for name, figures in MODELS.items():
+        yield FOLDER / "models" / f"{name}.json", of_model(*figures)
+
+
+def main():
+    wrong = []
+    for path, content in files():
+        text = json.dumps(content, indent=2) + "\n"
+        if "--check" in sys.argv:
+            if not path.exists() or path.read_text() != text:
+                wrong.append(path)
+            continue
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    if wrong:
+        sys.exit("[machines] expected the files of the tables, got others: " + ", ".join(p.name for p in wrong) +
+                 "; run tools/make_machines.py")
+
+
+if __name__ == "__main__":
+    main()
