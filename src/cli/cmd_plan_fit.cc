@@ -127,7 +127,8 @@ int plan_fit(const ConfigArguments& arguments) {
   const FitRow* best = fastest(rows);
   const std::string config = best == nullptr ? "" : config_of(model, *best);
   if (arguments.has("--json")) {
-    ordered_json document = {{"model", model.name}, {"machine", question.machine.name}, {"rows", ordered_json::array()}};
+    ordered_json document = {
+        {"model", model.name}, {"machine", question.machine.name}, {"rows", ordered_json::array()}};
     for (const FitRow& row : rows) document["rows"].push_back(row_json(row));
     document["fastest"] = best == nullptr ? ordered_json(nullptr) : row_json(*best);
     document["config"] = config;
@@ -136,8 +137,9 @@ int plan_fit(const ConfigArguments& arguments) {
     print_rows(model, question.machine, rows);
   }
   if (best == nullptr)
-    throw input_error("memory", "expected a way of training that fits, got none; name a smaller model, a larger machine or "
-                                "a shorter --sequence_len");
+    throw input_error("memory",
+                      "expected a way of training that fits, got none; name a smaller model, a larger machine or "
+                      "a shorter --sequence_len");
   if (!file.empty()) write_file(file, config);
   if (!arguments.has("--json")) {
     fmt::print("\nthe fastest: {}\n", best->title);

@@ -47,16 +47,16 @@ Captured planned(std::string_view budget, std::string_view accumulation) {
 TEST_CASE("models that are known by name have as many parameters as their makers' files") {
   // As the hub counts them in the files.
   const std::map<std::string, int64_t> published = {
-      {"llama-2-13b", 13'015'864'320},      {"llama-2-70b", 68'976'648'192},    {"llama-2-7b", 6'738'415'616},
-      {"llama-3-8b", 8'030'261'248},        {"llama-3.1-70b", 70'553'706'496},  {"llama-3.1-8b", 8'030'261'248},
-      {"llama-3.2-1b", 1'235'814'400},      {"llama-3.2-3b", 3'212'749'824},    {"mistral-7b-v0.1", 7'241'732'096},
-      {"mistral-7b-v0.3", 7'248'023'552},   {"mistral-nemo-12b", 12'247'782'400}, {"mistral-small-24b", 23'572'403'200},
-      {"qwen2.5-0.5b", 494'032'768},        {"qwen2.5-1.5b", 1'543'714'304},    {"qwen2.5-14b", 14'770'033'664},
-      {"qwen2.5-32b", 32'763'876'352},      {"qwen2.5-3b", 3'085'938'688},      {"qwen2.5-72b", 72'706'203'648},
-      {"qwen2.5-7b", 7'615'616'512},        {"qwen3-0.6b", 596'049'920},        {"qwen3-1.7b", 1'720'574'976},
-      {"qwen3-14b", 14'768'307'200},        {"qwen3-32b", 32'762'123'264},      {"qwen3-4b", 4'022'468'096},
-      {"qwen3-8b", 8'190'735'360},          {"smollm2-1.7b", 1'711'376'384},    {"smollm2-135m", 134'515'008},
-      {"smollm2-360m", 361'821'120},        {"tinyllama-1.1b", 1'100'048'384}};
+      {"llama-2-13b", 13'015'864'320},    {"llama-2-70b", 68'976'648'192},      {"llama-2-7b", 6'738'415'616},
+      {"llama-3-8b", 8'030'261'248},      {"llama-3.1-70b", 70'553'706'496},    {"llama-3.1-8b", 8'030'261'248},
+      {"llama-3.2-1b", 1'235'814'400},    {"llama-3.2-3b", 3'212'749'824},      {"mistral-7b-v0.1", 7'241'732'096},
+      {"mistral-7b-v0.3", 7'248'023'552}, {"mistral-nemo-12b", 12'247'782'400}, {"mistral-small-24b", 23'572'403'200},
+      {"qwen2.5-0.5b", 494'032'768},      {"qwen2.5-1.5b", 1'543'714'304},      {"qwen2.5-14b", 14'770'033'664},
+      {"qwen2.5-32b", 32'763'876'352},    {"qwen2.5-3b", 3'085'938'688},        {"qwen2.5-72b", 72'706'203'648},
+      {"qwen2.5-7b", 7'615'616'512},      {"qwen3-0.6b", 596'049'920},          {"qwen3-1.7b", 1'720'574'976},
+      {"qwen3-14b", 14'768'307'200},      {"qwen3-32b", 32'762'123'264},        {"qwen3-4b", 4'022'468'096},
+      {"qwen3-8b", 8'190'735'360},        {"smollm2-1.7b", 1'711'376'384},      {"smollm2-135m", 134'515'008},
+      {"smollm2-360m", 361'821'120},      {"tinyllama-1.1b", 1'100'048'384}};
   const TemporaryFolder room;
   for (const std::string& name : model_names()) {
     CAPTURE(name);
@@ -80,8 +80,9 @@ TEST_CASE("every machine that is known by name has memory, rates and a disk") {
 }
 
 TEST_CASE("a name that is no model's or machine's is answered with those that are near") {
-  CHECK(run({"plan", "--model", "lama-3-8b"}).err.find("[--model] expected the name of a model, got 'lama-3-8b'; did "
-                                                       "you mean llama-3-8b?") != std::string::npos);
+  CHECK(run({"plan", "--model", "lama-3-8b"})
+            .err.find("[--model] expected the name of a model, got 'lama-3-8b'; did "
+                      "you mean llama-3-8b?") != std::string::npos);
   CHECK(run({"plan", "--model", "llama-2"}).err.find("with which llama-2-13b, llama-2-70b, llama-2-7b begin") !=
         std::string::npos);
   CHECK(run({"plan", "--model", "qwen3-4", "--gpu", "rtx9"}).err.find("[--gpu] expected the name of a machine") !=
@@ -95,9 +96,8 @@ TEST_CASE("a name that is no model's or machine's is answered with those that ar
 TEST_CASE("what fits is shown by method and budget, and the fastest config is one that plan takes") {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "fit.yml").string();
-  const std::vector<std::string> question = {"plan",     "--model",        "smollm2-135m", "--gpu", "rtx3060",
-                                             "--method", "lora",           "--sequence_len", "512",
-                                             "--write",  file,             "--json"};
+  const std::vector<std::string> question = {"plan", "--model",        "smollm2-135m", "--gpu",   "rtx3060", "--method",
+                                             "lora", "--sequence_len", "512",          "--write", file,      "--json"};
   const Captured fit = run(question);
   CAPTURE(fit.err);
   REQUIRE(fit.status == 0);

@@ -28,7 +28,8 @@ struct NamedModel {
 };
 // A folder or a GGUF file of the user's, or else a folder in `room` with the config.json of a known model. Throws
 // InputError as above.
-[[nodiscard]] NamedModel named_model(const std::string& name, const std::filesystem::path& room, std::string_view where);
+[[nodiscard]] NamedModel named_model(const std::string& name, const std::filesystem::path& room,
+                                     std::string_view where);
 
 // In the order of their letters.
 [[nodiscard]] std::vector<std::string> machine_names();

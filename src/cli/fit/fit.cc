@@ -29,7 +29,8 @@ void set_speed(double step_seconds, double tokens, FitRow& row) {
 // For each share of the device memory the fastest plan of this job; one row where the whole is too little.
 std::vector<FitRow> rows_of(const train::Job& job, const Machine& machine) {
   std::vector<FrontierPoint> frontier;
-  const train::PlannedJob planned = train::plan_job(job, machine, train::build_training_graph(*job.model, job.graph), &frontier);
+  const train::PlannedJob planned =
+      train::plan_job(job, machine, train::build_training_graph(*job.model, job.graph), &frontier);
   const int64_t accumulation = planned.context.accumulation;
   const auto tokens = static_cast<double>(planned.training.graph.tokens() * accumulation);
   FitRow whole{.micro_batch_size = job.config.batches.micro_batch_size,

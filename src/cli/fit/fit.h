@@ -21,11 +21,12 @@ struct FitMethod {
   std::string_view keys;  // lines of YAML
 };
 inline constexpr std::array kFitMethods = {
-    FitMethod{"full", "parameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n"},
-    FitMethod{"lora",
-              "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 2e-4\n"},
-    FitMethod{"qlora", "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
-                       "learning_rate: 2e-4\n"},
+    FitMethod{"full",
+              "parameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n"},
+    FitMethod{"lora", "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 2e-4\n"},
+    FitMethod{"qlora",
+              "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+              "learning_rate: 2e-4\n"},
 };
 // Shares of the device memory that are planned for, and most rows of a micro-batch that are tried.
 inline constexpr std::array kFitShares = {1.0, 0.75, 0.5, 0.25};
@@ -43,8 +44,8 @@ struct FitRow {
   int64_t micro_batch_size = 1;
   Budget budget;
   bool fits = false;
-  double step_seconds = 0, tokens_per_second = 0;     // predicted
-  std::array<int64_t, kBudgetedTiers> peak_bytes{};   // by Tier
+  double step_seconds = 0, tokens_per_second = 0;    // predicted
+  std::array<int64_t, kBudgetedTiers> peak_bytes{};  // by Tier
   std::array<int64_t, kBudgetedTiers> missing_bytes{};
   std::string title;  // of the job
 };
