@@ -225,8 +225,8 @@ struct OptimizerSettings {
 struct BestSettings {
   std::string metric = "loss";  // without "eval_"
   bool greater_is_better = false;
-  bool is_kept = false;  // its checkpoint is not removed
-  bool is_loaded = false;  // its weights are those that the run ends with
+  bool is_kept = false;             // its checkpoint is not removed
+  bool is_loaded = false;           // its weights are those that the run ends with
   std::optional<int64_t> patience;  // evaluations without a better one after which the run ends
 };
 

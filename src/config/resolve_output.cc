@@ -87,7 +87,8 @@ void check_best(const Resolution& r, std::string_view key, const OutputSettings&
 void check_loaded(const Resolution& r, std::string_view key, const OutputSettings& output) {
   using enum Interval::Kind;
   if (output.save.kind == kNever)
-    throw input_error(r.where(key), "expected checkpoints to choose from, got save_strategy no; set save_steps or "
+    throw input_error(r.where(key),
+                      "expected checkpoints to choose from, got save_strategy no; set save_steps or "
                       "save_strategy: best");
   if (output.save.kind != kBest && !is_multiple(output.save, output.evaluate))
     throw input_error(r.where(key),
@@ -111,8 +112,8 @@ BestSettings resolve_best(const Resolution& r, const OutputSettings& output) {
     if (keys.greater_is_better) r.ignore("greater_is_better", "nothing asks for the best evaluation");
     return best;
   }
-  const std::string_view key = best.patience                       ? "early_stopping_patience"
-                               : best.is_loaded                    ? "load_best_model_at_end"
+  const std::string_view key = best.patience                         ? "early_stopping_patience"
+                               : best.is_loaded                      ? "load_best_model_at_end"
                                : !keys.metric_for_best_model.empty() ? "metric_for_best_model"
                                                                      : "save_strategy";
   check_best(r, key, output);
@@ -139,16 +140,18 @@ bool writes_event_files(const Resolution& r) {
   for (const std::string& name : r.keys.report_to) {
     if (std::find(kTrackers.begin(), kTrackers.end(), name) == kTrackers.end()) {
       const std::string_view near = nearest_name(name, kTrackers);
-      throw input_error(r.where("report_to"), "expected tensorboard, none or another of transformers' trackers, got {}; {}",
-                        quote(name), near.empty() ? "write tensorboard" : fmt::format("did you mean {}?", near));
+      throw input_error(r.where("report_to"),
+                        "expected tensorboard, none or another of transformers' trackers, got {}; {}", quote(name),
+                        near.empty() ? "write tensorboard" : fmt::format("did you mean {}?", near));
     }
     tensorboard = tensorboard || name == "tensorboard" || name == "all";
     if (name != "tensorboard" && name != "all" && name != "none") others.emplace_back(name);
   }
   if (!others.empty())
-    r.note(fmt::format("report_to: nothing is written for {}; metrics.jsonl has every step, report.html shows the run, "
-                       "tensorboard writes event files",
-                       fmt::join(others, ", ")));
+    r.note(
+        fmt::format("report_to: nothing is written for {}; metrics.jsonl has every step, report.html shows the run, "
+                    "tensorboard writes event files",
+                    fmt::join(others, ", ")));
   return tensorboard;
 }
 

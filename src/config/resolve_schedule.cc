@@ -124,21 +124,23 @@ schedules::ScheduleOptions options_of(const Resolution& r, const ScheduleDef& sc
     const ScheduleOption& option = option_of(schedule, arg);
     const double value = value_of(option, arg);
     if (option.name == "cycle_momentum" && value != 0)
-      throw NotYetError(fmt::format("[{}] expected false, got true; a momentum that changes is not yet supported",
-                                    arg.where));
+      throw NotYetError(
+          fmt::format("[{}] expected false, got true; a momentum that changes is not yet supported", arg.where));
     options.set(option.name, value);
   }
   if (chosen.min_rate) options.set("min_lr_rate", *chosen.min_rate);
   if (chosen.constant_ratio) options.set("constant_ratio", *chosen.constant_ratio);
   for (const ScheduleOption& option : schedule.options) {
     if (option.is_required && !options.find(option.name))
-      throw input_error(r.where("lr_scheduler_kwargs"), "expected {} beside lr_scheduler {}, got none; write "
-                        "lr_scheduler_kwargs: {{{}: ...}}", option.name, schedule.name, option.name);
+      throw input_error(r.where("lr_scheduler_kwargs"),
+                        "expected {} beside lr_scheduler {}, got none; write "
+                        "lr_scheduler_kwargs: {{{}: ...}}",
+                        option.name, schedule.name, option.name);
   }
   const std::string conflict = schedule.conflict ? schedule.conflict(options, r.keys.learning_rate) : "";
   if (!conflict.empty() && r.given("learning_rate"))
-    throw input_error(r.where("lr_scheduler_kwargs"), "expected {} beside lr_scheduler {}, got another; change the options",
-                      conflict, schedule.name);
+    throw input_error(r.where("lr_scheduler_kwargs"),
+                      "expected {} beside lr_scheduler {}, got another; change the options", conflict, schedule.name);
   return options;
 }
 
@@ -155,10 +157,12 @@ ScheduleSettings resolve_schedule(const Resolution& r) {
                             .warmup = warmup_of(r)};
   if (keys.max_steps.value_or(0) > 0) settings.max_steps = keys.max_steps;
   const auto& args = keys.lr_scheduler_kwargs.items;
-  const bool says_momentum = std::any_of(args.begin(), args.end(), [](const auto& a) { return a.name == "cycle_momentum"; });
+  const bool says_momentum =
+      std::any_of(args.begin(), args.end(), [](const auto& a) { return a.name == "cycle_momentum"; });
   if (schedule.name == "one_cycle" && !says_momentum)
-    r.note("lr_scheduler one_cycle: the momentum stays as it is, where torch turns it against the learning rate by "
-           "default; lr_scheduler_kwargs: {cycle_momentum: false} is the same there");
+    r.note(
+        "lr_scheduler one_cycle: the momentum stays as it is, where torch turns it against the learning rate by "
+        "default; lr_scheduler_kwargs: {cycle_momentum: false} is the same there");
   return settings;
 }
 

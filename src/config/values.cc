@@ -200,9 +200,8 @@ constexpr Word<TruncationMode> kTruncationModes[] = {{"keep_start", TruncationMo
 constexpr Word<TrainOnEos> kTrainOnEos[] = {
     {"turn", TrainOnEos::kTurn}, {"all", TrainOnEos::kAll}, {"last", TrainOnEos::kLast}, {"none", TrainOnEos::kNone}};
 
-constexpr Word<IntervalStrategy> kStrategies[] = {{"no", IntervalStrategy::kNo},
-                                                  {"steps", IntervalStrategy::kSteps},
-                                                  {"epoch", IntervalStrategy::kEpoch}};
+constexpr Word<IntervalStrategy> kStrategies[] = {
+    {"no", IntervalStrategy::kNo}, {"steps", IntervalStrategy::kSteps}, {"epoch", IntervalStrategy::kEpoch}};
 constexpr Word<SaveStrategy> kSaveStrategies[] = {{"no", SaveStrategy::kNo},
                                                   {"steps", SaveStrategy::kSteps},
                                                   {"epoch", SaveStrategy::kEpoch},

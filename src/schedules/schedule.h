@@ -1,6 +1,6 @@
 // What a schedule of learning rates is: a name, the options that it takes, and the rate of each step as a formula of
-// the step alone, so that a run that goes on needs no state for it. A schedule is an entry of schedules.cc; the config's
-// keys, their checks and the trainer walk over these.
+// the step alone, so that a run that goes on needs no state for it. A schedule is an entry of schedules.cc; the
+// config's keys, their checks and the trainer walk over these.
 //
 // Everything here is immutable, and any thread may use it.
 #pragma once
@@ -52,8 +52,8 @@ struct ScheduleDef {
   std::string_view name;  // what a config's words resolve to: "cosine"
   std::span<const ScheduleOption> options;
   bool has_warmup = true;
-  // What options or peak should be, as a message says it: "lr_end below learning_rate". Empty where they fit. Null: they
-  // always do.
+  // What options or peak should be, as a message says it: "lr_end below learning_rate". Empty where they fit. Null:
+  // they always do.
   std::string (*conflict)(const ScheduleOptions& options, double peak) = nullptr;
   // The rate of the step with `done` steps before it. REQUIRES: 0 <= done < span.total_steps, options that fit.
   double (*rate)(const ScheduleSpan& span, const ScheduleOptions& options, int64_t done) = nullptr;

@@ -29,7 +29,8 @@ double progress(const Span& span, int64_t done) {
 }
 
 constexpr std::string_view kCycles = "num_cycles", kMinLr = "min_lr", kMinRate = "min_lr_rate",
-                           kMinRatio = "min_lr_ratio", kWarmupRate = "warmup_lr_rate", kConstantRatio = "constant_ratio";
+                           kMinRatio = "min_lr_ratio", kWarmupRate = "warmup_lr_rate",
+                           kConstantRatio = "constant_ratio";
 constexpr ScheduleOption kHalfCycles{kCycles, 0.5};
 constexpr ScheduleOption kLeastRate{.name = kMinRate, .least = 0, .most = 1};
 
@@ -41,7 +42,8 @@ double constant_with_warmup(const Span& span, const Options&, int64_t done) {
 }
 double linear(const Span& span, const Options&, int64_t done) {
   if (is_warming_up(span, done)) return warmup(span, done);
-  return span.peak * std::max(0.0, as_real(span.total_steps - done) / at_least_one(span.total_steps - span.warmup_steps));
+  return span.peak *
+         std::max(0.0, as_real(span.total_steps - done) / at_least_one(span.total_steps - span.warmup_steps));
 }
 
 // --- cosines ---
@@ -201,15 +203,16 @@ double anneal(double how, double start, double end, double at) {
 // unless pct_start says another.
 double one_cycle(const Span& span, const Options& options, int64_t done) {
   const double all = as_real(span.total_steps);
-  const double rise = options.find("pct_start").value_or(as_real(span.warmup_steps) / all);
+  const double rise = options.find("pct_start").value_or(std::min(1.0, as_real(span.warmup_steps) / all));
   const double first = span.peak / options.number("div_factor"), last = first / options.number("final_div_factor");
   const bool three = options.number("three_phase") != 0;
   struct Phase {
     double end, from, to;
   };
-  const std::array<Phase, 3> phases = {Phase{rise * all - 1, first, span.peak},
-                                       three ? Phase{2 * rise * all - 2, span.peak, first} : Phase{all - 1, span.peak, last},
-                                       Phase{all - 1, first, last}};
+  const std::array<Phase, 3> phases = {
+      Phase{rise * all - 1, first, span.peak},
+      three ? Phase{2 * rise * all - 2, span.peak, first} : Phase{all - 1, span.peak, last},
+      Phase{all - 1, first, last}};
   double start = 0;
   for (size_t i = 0; i < 3; ++i) {
     const Phase& phase = phases[i];
@@ -237,20 +240,15 @@ constexpr std::array kSchedules = {
     ScheduleDef{.name = "linear", .options = {}, .rate = linear},
     ScheduleDef{.name = "cosine", .options = kCosineOptions, .rate = cosine},
     ScheduleDef{.name = "cosine_with_restarts", .options = kRestartOptions, .rate = cosine_with_restarts},
-    ScheduleDef{.name = "cosine_with_min_lr",
-                .options = kMinLrOptions,
-                .conflict = one_minimum,
-                .rate = cosine_with_min_lr},
+    ScheduleDef{
+        .name = "cosine_with_min_lr", .options = kMinLrOptions, .conflict = one_minimum, .rate = cosine_with_min_lr},
     ScheduleDef{.name = "cosine_warmup_with_min_lr",
                 .options = kWarmupMinLrOptions,
                 .conflict = one_minimum,
                 .rate = cosine_warmup_with_min_lr},
     ScheduleDef{.name = "cosine_then_constant", .options = kThenConstantOptions, .rate = cosine_then_constant},
     ScheduleDef{.name = "cosine_quadratic_warmup", .options = {}, .rate = cosine_quadratic_warmup},
-    ScheduleDef{.name = "polynomial",
-                .options = kPolynomialOptions,
-                .conflict = ends_below_peak,
-                .rate = polynomial},
+    ScheduleDef{.name = "polynomial", .options = kPolynomialOptions, .conflict = ends_below_peak, .rate = polynomial},
     ScheduleDef{.name = "inverse_sqrt", .options = kInverseSqrtOptions, .rate = inverse_sqrt},
     ScheduleDef{.name = "warmup_stable_decay", .options = kStableOptions, .rate = warmup_stable_decay},
     ScheduleDef{.name = "rex", .options = kRexOptions, .rate = rex},

@@ -66,7 +66,8 @@ TEST_CASE("a rate is finite and not below zero, whatever the steps") {
     CAPTURE(std::string(schedule.name));
     ScheduleOptions options = defaults_of(schedule);
     for (const ScheduleOption& option : schedule.options) {
-      if (!options.find(option.name) && (option.is_required || option.name == "min_lr_rate")) options.set(option.name, 0.5);
+      if (!options.find(option.name) && (option.is_required || option.name == "min_lr_rate"))
+        options.set(option.name, 0.5);
     }
     for (const int64_t total : {1, 2, 3, 10}) {
       for (const int64_t warmup : {0, 1, 2, 10, 20}) {

@@ -31,8 +31,8 @@ struct TrainingPosition {
   std::optional<nlohmann::ordered_json> feed;  // StepFeed::state, of the step that was done last
   // Of the run.
   RunIdentity run;
-  BaseIdentity base;     // empty: not known
-  RunSettings settings;  // the same
+  BaseIdentity base;                      // empty: not known
+  RunSettings settings;                   // the same
   std::optional<StoppingState> stopping;  // the same
 };
 
@@ -47,8 +47,8 @@ struct CheckpointRecord {
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position, const Job& job,
                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts = {});
 
-// Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that of
-// the step `best`; those of other runs stay.
+// Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
+// of the step `best`; those of other runs stay.
 void remove_old_checkpoints(const std::filesystem::path& output, const RunIdentity& run, int64_t limit,
                             int64_t best = 0);
 

@@ -272,8 +272,9 @@ void check_best_metric(const config::Config& config, const Objective& objective)
   const std::vector<std::string_view> keys = objective.metric_keys();
   if (!best.is_kept || keys.empty() || std::find(keys.begin(), keys.end(), best.metric) != keys.end()) return;
   const std::string_view near = nearest_name(best.metric, keys);
-  throw input_error("metric_for_best_model", "expected one of the evaluation's numbers ({}), got {}; {}", joined_names(keys),
-                    quote(best.metric), near.empty() ? "name one of them" : fmt::format("did you mean {}?", near));
+  throw input_error("metric_for_best_model", "expected one of the evaluation's numbers ({}), got {}; {}",
+                    joined_names(keys), quote(best.metric),
+                    near.empty() ? "name one of them" : fmt::format("did you mean {}?", near));
 }
 
 }  // namespace

@@ -25,7 +25,9 @@ constexpr int64_t kMaxCardBytes = int64_t{1} << 20;
 // What tells a card of ours from a README of the user's.
 constexpr std::string_view kMark = "\n<!-- written by spillway train; without this line it is not written again -->\n";
 
-bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.'; }
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
 
 // "owner/name", by the hub's rules for names.
 bool is_hub_id(std::string_view text) {
@@ -57,7 +59,8 @@ std::string base_name(const config::Config& c) {
 
 // As a plain scalar where it reads back as the same text.
 std::string yaml_text(const std::string& text) {
-  const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_name_character(c) || c == '/'; });
+  const bool is_plain =
+      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_name_character(c) || c == '/'; });
   const bool is_text = is_plain && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
                        !config::boolean_of(config::YamlNode::scalar(text));
   return is_text ? text : nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -82,7 +85,8 @@ std::string license_lines(const fs::path& base) {
   const config::YamlNode front = front_matter(base / "README.md");
   for (const char* key : {"license", "license_name", "license_link"}) {
     const config::YamlNode* value = front.find(key);
-    if (value && value->kind == config::YamlNode::Kind::kScalar) lines += fmt::format("{}: {}\n", key, yaml_text(value->text));
+    if (value && value->kind == config::YamlNode::Kind::kScalar)
+      lines += fmt::format("{}: {}\n", key, yaml_text(value->text));
   }
   return lines;
 }
@@ -127,9 +131,10 @@ std::string intro(const Job& job, const Kind& kind) {
   const config::Config& c = job.config;
   fs::path output = fs::path(c.output.output_dir).lexically_normal();
   if (!output.has_filename()) output = output.parent_path();
-  std::string text = fmt::format("\n# {}\n\n{} of `{}`, made by {}{} with Spillway.\n", output.filename().string(),
-                                 job.graph.model.lora ? "A LoRA adapter" : "A fine-tuned copy", base_name(c), kind.method,
-                                 kind.method == "supervised fine-tuning" || kind.method == "pretraining" ? "" : fmt::format(" ({})", kind.tag));
+  std::string text = fmt::format(
+      "\n# {}\n\n{} of `{}`, made by {}{} with Spillway.\n", output.filename().string(),
+      job.graph.model.lora ? "A LoRA adapter" : "A fine-tuned copy", base_name(c), kind.method,
+      kind.method == "supervised fine-tuning" || kind.method == "pretraining" ? "" : fmt::format(" ({})", kind.tag));
   std::vector<std::string> data;
   for (const data::DatasetConfig& dataset : c.data.datasets) {
     const std::string id = hub_id(dataset.path, "datasets");
@@ -142,14 +147,18 @@ std::string intro(const Job& job, const Kind& kind) {
 std::string use(const Job& job, const Kind& kind) {
   const config::Config& c = job.config;
   const bool lora = job.graph.model.lora.has_value();
-  const std::string folder = nlohmann::json(c.output.output_dir).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string folder =
+      nlohmann::json(c.output.output_dir).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   const std::string model_class = fmt::format("Auto{}Model{}", lora ? "Peft" : "", kind.model_class);
   std::string text = "\n## Use\n\n```python\n";
-  text += fmt::format("from {} import {}\nfrom transformers import AutoTokenizer\n\n", lora ? "peft" : "transformers", model_class);
-  text += fmt::format("model = {}.from_pretrained({})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n", model_class, folder, folder);
+  text += fmt::format("from {} import {}\nfrom transformers import AutoTokenizer\n\n", lora ? "peft" : "transformers",
+                      model_class);
+  text += fmt::format("model = {}.from_pretrained({})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n",
+                      model_class, folder, folder);
   if (kind.task != "text-generation") return text;
-  const std::string command = lora ? fmt::format("spillway chat {} --adapter {}", c.model.base_model, c.output.output_dir)
-                                   : fmt::format("spillway chat {}", c.output.output_dir);
+  const std::string command =
+      lora ? fmt::format("spillway chat {} --adapter {}", c.model.base_model, c.output.output_dir)
+           : fmt::format("spillway chat {}", c.output.output_dir);
   return text + fmt::format("\n```sh\n{}\n```\n", command);
 }
 
@@ -160,7 +169,9 @@ std::string shown(const Metric& metric) {
 std::string results(const TrainedFacts& facts) {
   if (facts.steps == 0) return "";
   std::string text = "\n## Training\n\n| | |\n| --- | --- |\n";
-  const auto row = [&](std::string_view key, const std::string& value) { text += fmt::format("| {} | {} |\n", key, value); };
+  const auto row = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("| {} | {} |\n", key, value);
+  };
   row("steps", fmt::format("{} of {}", facts.steps, facts.total_steps));
   row("epochs", fmt::format("{:.4g}", facts.epochs));
   row("tokens trained on", fmt::format("{}", facts.tokens));
@@ -168,7 +179,8 @@ std::string results(const TrainedFacts& facts) {
   for (const Metric& metric : facts.evaluation)
     row(fmt::format("eval_{}, after step {}", metric.key, facts.evaluation_step), shown(metric));
   if (facts.best.step > 0)
-    row(fmt::format("best eval_{}", facts.metric), fmt::format("{:.4g}, after step {}", facts.best.value, facts.best.step));
+    row(fmt::format("best eval_{}", facts.metric),
+        fmt::format("{:.4g}, after step {}", facts.best.value, facts.best.step));
   if (facts.loaded_step > 0) row("weights", fmt::format("of step {}", facts.loaded_step));
   return text;
 }
@@ -178,7 +190,8 @@ std::string memory(const Job& job, const TrainedFacts& facts) {
   std::string text = fmt::format("\n## Memory\n\n{}. `plan.json` says where every byte lived.\n\n", job.title);
   text += "| tier | peak as planned | as measured |\n| --- | ---: | ---: |\n";
   for (const TrainedFacts::TierPeak& tier : facts.tiers)
-    text += fmt::format("| {} | {} | {} |\n", tier.name, format_bytes(tier.planned_bytes), format_bytes(tier.measured_bytes));
+    text += fmt::format("| {} | {} | {} |\n", tier.name, format_bytes(tier.planned_bytes),
+                        format_bytes(tier.measured_bytes));
   return text;
 }
 
@@ -202,7 +215,8 @@ std::string model_card(const Job& job, const TrainedFacts& facts) {
 void write_model_card(const fs::path& file, const Job& job, const TrainedFacts& facts) {
   std::error_code error;
   if (fs::exists(file, error)) {
-    const bool is_small = fs::is_regular_file(file, error) && fs::file_size(file, error) <= static_cast<uintmax_t>(kMaxCardBytes);
+    const bool is_small =
+        fs::is_regular_file(file, error) && fs::file_size(file, error) <= static_cast<uintmax_t>(kMaxCardBytes);
     if (!is_small || read_file(file, kMaxCardBytes).find(kMark) == std::string::npos) {
       log_info("{} is not a card that a run wrote, and stays as it is", file.string());
       return;

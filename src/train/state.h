@@ -44,8 +44,8 @@ void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStor
                 const ValueStore::Visitor& use);
 
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
-// with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns the
-// sums of the weights.
+// with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
+// the sums of the weights.
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                       ValueStore& store, const TrainedFacts& facts = {});
 

@@ -81,8 +81,9 @@ void Stopping::add_evaluation(int64_t step, std::span<const Metric> metrics) {
     if (!best_.is_kept) return;  // nothing was asked for
     std::vector<std::string_view> names;
     for (const Metric& one : metrics) names.push_back(one.key);
-    throw input_error("metric_for_best_model", "expected one of the evaluation's numbers ({}), got {}; name one of them",
-                      joined_names(names), quote(best_.metric));
+    throw input_error("metric_for_best_model",
+                      "expected one of the evaluation's numbers ({}), got {}; name one of them", joined_names(names),
+                      quote(best_.metric));
   }
   last_ = {step, found->value};
   const bool is_new = is_better(found->value, state_.best);

@@ -23,12 +23,12 @@ struct JudgedEvaluation {
 
 // What a checkpoint keeps of it, so that a run that goes on ends where it would have ended.
 struct StoppingState {
-  std::string metric;             // that the numbers are of
-  bool has_evaluations = false;   // one at least
-  JudgedEvaluation best;          // of all; step 0 where none was better than the worst there can be
-  JudgedEvaluation best_saved;    // of those after whose step a checkpoint was written
-  int64_t without_better = 0;     // evaluations in a row
-  int64_t high_losses = 0;        // steps in a row
+  std::string metric;            // that the numbers are of
+  bool has_evaluations = false;  // one at least
+  JudgedEvaluation best;         // of all; step 0 where none was better than the worst there can be
+  JudgedEvaluation best_saved;   // of those after whose step a checkpoint was written
+  int64_t without_better = 0;    // evaluations in a row
+  int64_t high_losses = 0;       // steps in a row
   bool operator==(const StoppingState&) const = default;
 };
 // from_json throws what the JSON library throws.

@@ -58,7 +58,8 @@ Reference by_definition(const std::vector<double>& values, int64_t patience, boo
 
 TEST_CASE("a run ends after as many evaluations without a better one as in transformers") {
   const std::vector<std::vector<double>> runs = {
-      {3, 2, 1}, {1, 2, 3, 4}, {2, 2, 2, 2}, {3, 1, 2, 0.5, 2, 2, 2}, {kNan, kNan, 1, 2, 3}, {1, kNan, kNan, 0.5}, {5, 4, 4, 4, 3}};
+      {3, 2, 1},      {1, 2, 3, 4}, {2, 2, 2, 2}, {3, 1, 2, 0.5, 2, 2, 2}, {kNan, kNan, 1, 2, 3}, {1, kNan, kNan, 0.5},
+      {5, 4, 4, 4, 3}};
   for (const auto& values : runs) {
     for (const bool greater : {false, true}) {
       for (const int64_t patience : {1, 2, 3}) {

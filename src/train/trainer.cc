@@ -291,10 +291,10 @@ void Trainer::load_best(TrainingOutcome& outcome) {
   const int64_t step = stopping_.step_to_load(position_.step);
   if (step == 0) return;
   const std::string metric = stopping_.state().metric;
-  const std::optional<CheckpointRecord> record =
-      find_checkpoint(job_.config.output.output_dir, position_.run, step);
+  const std::optional<CheckpointRecord> record = find_checkpoint(job_.config.output.output_dir, position_.run, step);
   if (!record) {
-    log_warning("the checkpoint of step {}, with the best {}, is not there any more; the last weights stay", step, metric);
+    log_warning("the checkpoint of step {}, with the best {}, is not there any more; the last weights stay", step,
+                metric);
     return;
   }
   train::load_checkpoint(*record, job_, session_.training(), session_.store());

@@ -101,8 +101,9 @@ void add_reward_metrics(const Observation& seen, double beta, size_t chosen, siz
 }
 
 std::vector<std::string_view> completion_metric_keys(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> keys = {"loss",         "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins",
-                                        "logps/chosen", "logps/rejected", "logits/chosen",    "logits/rejected"};
+  std::vector<std::string_view> keys = {
+      "loss",         "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins",
+      "logps/chosen", "logps/rejected", "logits/chosen",    "logits/rejected"};
   keys.insert(keys.end(), more);
   return keys;
 }
