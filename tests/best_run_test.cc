@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // A learning rate at which the tiny job soon gets worse on rows that it does not train on.
-const std::vector<std::string> kOverfits = {"--val_set_size", "8", "--eval_steps", "2", "--save_steps", "4", "--learning_rate", "0.05",
-                                            "--lr_scheduler", "constant", "--save_total_limit", "1", "--max_steps", "24"};
+const std::vector<std::string> kOverfits = {
+    "--val_set_size", "8",        "--eval_steps",       "2", "--save_steps", "4", "--learning_rate", "0.05",
+    "--lr_scheduler", "constant", "--save_total_limit", "1", "--max_steps",  "24"};
 
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -71,14 +72,17 @@ int best_step(const std::map<int, double>& evaluations, int every) {
 
 TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_limit spares") {
   const TinyJob job;
-  const Finished plain = run_spillway(job.train("plain", kOverfits + std::vector<std::string>{"--save_total_limit", "40"}));
+  const Finished plain =
+      run_spillway(job.train("plain", kOverfits + std::vector<std::string>{"--save_total_limit", "40"}));
   CAPTURE(plain.err);
   REQUIRE(plain.status == 0);
   const int best = best_step(evaluations(job.output("plain")), 4);
   REQUIRE(best < 24);  // or the test says nothing
-  const std::string kept = read_file(job.output("plain") / fmt::format("checkpoint-{}/adapter_model.safetensors", best), 1 << 24);
+  const std::string kept =
+      read_file(job.output("plain") / fmt::format("checkpoint-{}/adapter_model.safetensors", best), 1 << 24);
 
-  const Finished done = run_spillway(job.train("best", kOverfits + std::vector<std::string>{"--load_best_model_at_end", "true"}));
+  const Finished done =
+      run_spillway(job.train("best", kOverfits + std::vector<std::string>{"--load_best_model_at_end", "true"}));
   CAPTURE(done.err);
   REQUIRE(done.status == 0);
   CHECK(job.losses("best") == job.losses("plain"));
@@ -91,7 +95,8 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
 
 TEST_CASE("a run ends early where transformers' would, and so does one that goes on from a checkpoint") {
   const TinyJob job;
-  const std::vector<std::string> patient = kOverfits + std::vector<std::string>{"--early_stopping_patience", "3", "--save_steps", "2"};
+  const std::vector<std::string> patient =
+      kOverfits + std::vector<std::string>{"--early_stopping_patience", "3", "--save_steps", "2"};
   const Finished whole = run_spillway(job.train("whole", patient));
   CAPTURE(whole.err);
   REQUIRE(whole.status == 0);
@@ -110,7 +115,8 @@ TEST_CASE("a run ends early where transformers' would, and so does one that goes
   CHECK(whole.err.find("early_stopping_patience: 3 evaluations in a row") != std::string::npos);
   CHECK(checkpoints(job.output("whole")) == std::set<int>{best_at, end});
 
-  REQUIRE(run_spillway(job.train("parts", patient + std::vector<std::string>{"--max_steps", std::to_string(end - 3)})).status == 0);
+  REQUIRE(run_spillway(job.train("parts", patient + std::vector<std::string>{"--max_steps", std::to_string(end - 3)}))
+              .status == 0);
   const std::vector<std::string> resume = patient + std::vector<std::string>{"--auto_resume_from_checkpoints", "true"};
   const Finished parts = run_spillway(job.train("parts", resume));
   CAPTURE(parts.err);
@@ -125,9 +131,10 @@ TEST_CASE("a run ends early where transformers' would, and so does one that goes
 
 TEST_CASE("save_strategy best writes a checkpoint after each evaluation that is the best so far") {
   const TinyJob job;
-  std::vector<std::string> args = job.train("run", {"--val_set_size", "8", "--eval_steps", "2", "--learning_rate", "0.05", "--lr_scheduler",
-                                                    "constant", "--save_total_limit", "40", "--max_steps", "24", "--save_strategy", "best",
-                                                    "--load_best_model_at_end", "true"});
+  std::vector<std::string> args =
+      job.train("run", {"--val_set_size", "8", "--eval_steps", "2", "--learning_rate", "0.05", "--lr_scheduler",
+                        "constant", "--save_total_limit", "40", "--max_steps", "24", "--save_strategy", "best",
+                        "--load_best_model_at_end", "true"});
   std::string config = read_file(args[1], 1 << 16);
   config.erase(config.find("save_steps: 3\n"), std::string_view("save_steps: 3\n").size());
   write_file(args[1], config);
@@ -141,12 +148,15 @@ TEST_CASE("save_strategy best writes a checkpoint after each evaluation that is 
     best = std::min(best, loss);
   }
   CHECK(checkpoints(job.output("run")) == expected);
-  CHECK(job.adapter("run") == read_file(job.output("run") / fmt::format("checkpoint-{}/adapter_model.safetensors", *expected.rbegin()), 1 << 24));
+  CHECK(job.adapter("run") ==
+        read_file(job.output("run") / fmt::format("checkpoint-{}/adapter_model.safetensors", *expected.rbegin()),
+                  1 << 24));
 }
 
 TEST_CASE("a loss that stays high ends a run, which leaves its model") {
   const TinyJob job;
-  const Finished done = run_spillway(job.train("high", {"--loss_watchdog_threshold", "0.1", "--loss_watchdog_patience", "4"}));
+  const Finished done =
+      run_spillway(job.train("high", {"--loss_watchdog_threshold", "0.1", "--loss_watchdog_patience", "4"}));
   CAPTURE(done.err);
   CHECK(done.status == 0);
   CHECK(last_step(job.output("high")) == 4);
@@ -166,16 +176,20 @@ TEST_CASE("a best evaluation that cannot be is refused before anything is writte
   refused({"--early_stopping_patience", "2"}, "[--early_stopping_patience] expected rows to evaluate on, got none");
   refused({"--val_set_size", "8", "--eval_steps", "2", "--load_best_model_at_end", "true"},
           "expected checkpoints at steps of an evaluation");
-  refused({"--val_set_size", "8", "--eval_steps", "3", "--metric_for_best_model", "eval_perplexitty"},
-          "[metric_for_best_model] expected one of the evaluation's numbers (loss, perplexity or mean_token_accuracy), got "
-          "'perplexitty'; did you mean perplexity?");
+  refused(
+      {"--val_set_size", "8", "--eval_steps", "3", "--metric_for_best_model", "eval_perplexitty"},
+      "[metric_for_best_model] expected one of the evaluation's numbers (loss, perplexity or mean_token_accuracy), got "
+      "'perplexitty'; did you mean perplexity?");
 }
 
 TEST_CASE("a run writes its numbers into an event file, and a run that goes on into another of the same folder") {
   const TinyJob job;
-  const std::vector<std::string> events = {"--use_tensorboard", "true", "--val_set_size", "8", "--eval_steps", "3", "--max_steps"};
+  const std::vector<std::string> events = {"--use_tensorboard", "true", "--val_set_size", "8",
+                                           "--eval_steps",      "3",    "--max_steps"};
   REQUIRE(run_spillway(job.train("run", events + std::vector<std::string>{"6"})).status == 0);
-  REQUIRE(run_spillway(job.train("run", events + std::vector<std::string>{"9", "--auto_resume_from_checkpoints", "true"})).status == 0);
+  REQUIRE(
+      run_spillway(job.train("run", events + std::vector<std::string>{"9", "--auto_resume_from_checkpoints", "true"}))
+          .status == 0);
   std::set<fs::path> folders;
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(job.output("run") / "runs")) {
@@ -197,9 +211,10 @@ TEST_CASE("a README that no run wrote stays") {
   const fs::path card = job.output("run") / "README.md";
   const std::string text = read_file(card, 1 << 20);
   CHECK(text.starts_with("---\nbase_model: "));
-  for (const char* part : {"library_name: peft\n", "pipeline_tag: text-generation\n", "- spillway\n- sft\n- lora\n---\n",
-                           "| steps | 3 of 3 |", "| tokens trained on |", "| loss of the last step |", "| tier | peak as planned",
-                           "| `learning_rate` | 0.01 |", "AutoPeftModelForCausalLM", "spillway chat "})
+  for (const char* part :
+       {"library_name: peft\n", "pipeline_tag: text-generation\n", "- spillway\n- sft\n- lora\n---\n",
+        "| steps | 3 of 3 |", "| tokens trained on |", "| loss of the last step |", "| tier | peak as planned",
+        "| `learning_rate` | 0.01 |", "AutoPeftModelForCausalLM", "spillway chat "})
     CHECK(text.find(part) != std::string::npos);
   // As a run that was killed leaves the folder, where it may write over what is its own.
   nlohmann::json record = nlohmann::json::parse(read_file(job.output("run") / ".spillway.json", 1 << 20));

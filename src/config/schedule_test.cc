@@ -17,7 +17,8 @@ ScheduleSettings schedule(std::string_view keys) { return load(keys).config.sche
 }  // namespace
 
 TEST_CASE("a schedule takes the options that its library has, as a mapping or as JSON text") {
-  const ScheduleSettings restarts = schedule("lr_scheduler: cosine_with_restarts\nlr_scheduler_kwargs: {num_cycles: 3}\n");
+  const ScheduleSettings restarts =
+      schedule("lr_scheduler: cosine_with_restarts\nlr_scheduler_kwargs: {num_cycles: 3}\n");
   CHECK(restarts.lr_scheduler.name == "cosine_with_restarts");
   CHECK(restarts.options.number("num_cycles") == 3);
   CHECK(schedule("lr_scheduler: cosine_with_restarts\nlr_scheduler_kwargs: '{\"num_cycles\": 3}'\n").options ==
@@ -29,7 +30,8 @@ TEST_CASE("a schedule takes the options that its library has, as a mapping or as
   CHECK(stable.options.number("num_decay_steps") == 10);
   CHECK(stable.options.number("decay_type") == 2);
   CHECK(schedule("lr_scheduler_kwargs:\n").options.number("num_cycles") == 0.5);
-  CHECK(schedule("lr_scheduler: one_cycle\nlr_scheduler_kwargs: {three_phase: yes}\n").options.number("three_phase") == 1);
+  CHECK(schedule("lr_scheduler: one_cycle\nlr_scheduler_kwargs: {three_phase: yes}\n").options.number("three_phase") ==
+        1);
 }
 
 TEST_CASE("options that a schedule does not take are refused") {
@@ -109,12 +111,13 @@ TEST_CASE("checkpoints to choose from have to stand at evaluations") {
     CHECK(error_of(asked + keys).empty());
   for (const char* keys :
        {"val_set_size: 0.1\neval_steps: 4\nsave_steps: 10\n", "val_set_size: 0.1\neval_steps: 4\n",
-        "val_set_size: 0.1\nevals_per_epoch: 3\nsaves_per_epoch: 2\n", "val_set_size: 0.1\neval_steps: 0.1\nsave_steps: 10\n",
-        "val_set_size: 0.1\neval_steps: 10\nsave_steps: 5\n"})
+        "val_set_size: 0.1\nevals_per_epoch: 3\nsaves_per_epoch: 2\n",
+        "val_set_size: 0.1\neval_steps: 0.1\nsave_steps: 10\n", "val_set_size: 0.1\neval_steps: 10\nsave_steps: 5\n"})
     CHECK(error_of(asked + keys)
               .starts_with("[c.yml:6: load_best_model_at_end] expected checkpoints at steps of an evaluation"));
   CHECK(error_of(asked).starts_with("[c.yml:6: load_best_model_at_end] expected rows to evaluate on, got none"));
-  CHECK(error_of(asked + "val_set_size: 0.1\neval_strategy: no\n").find("expected evaluations, got") != std::string::npos);
+  CHECK(error_of(asked + "val_set_size: 0.1\neval_strategy: no\n").find("expected evaluations, got") !=
+        std::string::npos);
   CHECK(error_of(asked + "val_set_size: 0.1\nsave_strategy: no\n").find("expected checkpoints to choose from") !=
         std::string::npos);
   CHECK(error_of("save_strategy: best\n").find("[c.yml:6: save_strategy] expected rows to evaluate on") !=

@@ -68,6 +68,7 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
                                                                 {"adam_beta2", ""},
                                                                 {"adam_epsilon", ""},
                                                                 {"dtype", "auto"},
+                                                                {"load_best_model_at_end", ""},
                                                                 {"loss_type", ""},
                                                                 {"max_steps", ""},
                                                                 {"padding_free", "auto"},

@@ -51,7 +51,9 @@ void append_varint(std::string& out, uint64_t value) {
   out += static_cast<char>(value);
 }
 
-void append_key(std::string& out, int field, Wire wire) { append_varint(out, static_cast<uint64_t>(field << 3 | wire)); }
+void append_key(std::string& out, int field, Wire wire) {
+  append_varint(out, static_cast<uint64_t>(field << 3 | wire));
+}
 
 void append_bytes(std::string& out, int field, std::string_view content) {
   append_key(out, field, kBytes);

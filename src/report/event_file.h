@@ -1,5 +1,5 @@
-// Event files, which TensorBoard reads: records of the TFRecord format, each an Event of tensorflow/core/util/event.proto
-// in Protocol Buffers' wire format, of which only a few fields are needed.
+// Event files, which TensorBoard reads: records of the TFRecord format, each an Event of
+// tensorflow/core/util/event.proto in Protocol Buffers' wire format, of which only a few fields are needed.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace spillway {
 
 class EventFile {
  public:
-  // Creates a file of its own in the folder, which need not be there. Of a run that goes on after `resumed_step` (0: one
-  // that begins) TensorBoard forgets what earlier files of the folder have of later steps. Throws MachineError where it
-  // cannot be written.
+  // Creates a file of its own in the folder, which need not be there. Of a run that goes on after `resumed_step` (0:
+  // one that begins) TensorBoard forgets what earlier files of the folder have of later steps. Throws MachineError
+  // where it cannot be written.
   EventFile(const std::filesystem::path& folder, int64_t resumed_step);
 
   // Numbers of a step, under TensorBoard's tags: begin_step(), add() each, end_step(), which writes. Allocates nothing

@@ -57,13 +57,28 @@ std::string base_name(const config::Config& c) {
   return id.empty() ? c.model.base_model : id;
 }
 
+bool is_path(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_name_character(c) || c == '/'; });
+}
+
+std::string json_string(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // As a plain scalar where it reads back as the same text.
 std::string yaml_text(const std::string& text) {
-  const bool is_plain =
-      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_name_character(c) || c == '/'; });
-  const bool is_text = is_plain && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
-                       !config::boolean_of(config::YamlNode::scalar(text));
-  return is_text ? text : nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (!is_path(text) || std::isalpha(static_cast<unsigned char>(text.front())) == 0) return json_string(text);
+  const config::YamlNode node = config::parse_yaml(text, "a model card");
+  return node.is_null() || config::boolean_of(node) ? json_string(text) : text;
+}
+
+// As a word of a shell's command.
+std::string shell_text(const std::string& text) {
+  if (is_path(text)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 // The block between --- lines at the top; null where there is none that can be read.
@@ -147,8 +162,7 @@ std::string intro(const Job& job, const Kind& kind) {
 std::string use(const Job& job, const Kind& kind) {
   const config::Config& c = job.config;
   const bool lora = job.graph.model.lora.has_value();
-  const std::string folder =
-      nlohmann::json(c.output.output_dir).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string folder = json_string(c.output.output_dir);
   const std::string model_class = fmt::format("Auto{}Model{}", lora ? "Peft" : "", kind.model_class);
   std::string text = "\n## Use\n\n```python\n";
   text += fmt::format("from {} import {}\nfrom transformers import AutoTokenizer\n\n", lora ? "peft" : "transformers",
@@ -156,9 +170,10 @@ std::string use(const Job& job, const Kind& kind) {
   text += fmt::format("model = {}.from_pretrained({})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n",
                       model_class, folder, folder);
   if (kind.task != "text-generation") return text;
-  const std::string command =
-      lora ? fmt::format("spillway chat {} --adapter {}", c.model.base_model, c.output.output_dir)
-           : fmt::format("spillway chat {}", c.output.output_dir);
+  const std::string output = shell_text(c.output.output_dir);
+  const std::string command = lora
+                                  ? fmt::format("spillway chat {} --adapter {}", shell_text(c.model.base_model), output)
+                                  : fmt::format("spillway chat {}", output);
   return text + fmt::format("\n```sh\n{}\n```\n", command);
 }
 
