@@ -87,6 +87,14 @@ std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_
 
 }  // namespace
 
+TEST_CASE("DeepSpeed's cosine ends at its least learning rate") {
+  const ScheduleSettings schedule =
+      load("deepspeed: {scheduler: {type: WarmupCosineLR, params: {cos_min_ratio: 0.1, warmup_num_steps: 3}}}\n")
+          .config.schedule;
+  CHECK(schedule.lr_scheduler.name == "cosine_with_min_lr");
+  CHECK(schedule.options.number("min_lr_rate") == 0.1);
+}
+
 TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a section") {
   const JsonFile file(kZero3);
   check_zero3(load("deepspeed: " + file.path() + "\n"));

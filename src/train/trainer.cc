@@ -243,7 +243,7 @@ void Trainer::tell_evaluation() {
   facts_.evaluation_step = position_.step;
   facts_.evaluation.assign(metrics_.begin(), metrics_.end());
   // That before the first step says nothing about training: in transformers it does not count, either.
-  if (position_.step > 0) stopping_.add_evaluation(position_.step, metrics_);
+  if (position_.step > 0) or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
   if (!listeners_.evaluation) return;
   listeners_.evaluation({.step = position_.step, .epoch = epoch_at(position_.step), .metrics = metrics_});
 }
