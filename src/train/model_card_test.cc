@@ -39,8 +39,9 @@ TEST_CASE("the card names a base of the hub's cache as the hub does, with the li
   const TemporaryFolder folder;
   const fs::path base = folder.path() / "models--Some-Org--small--v2" / "snapshots" / "0123";
   fs::create_directories(base);
-  write_file(base / "README.md",
-             "---\nlanguage: en\nlicense: other\nlicense_name: \"a: b\"\nlicense_link: https://x.org/l#1\n---\n# Small\n");
+  write_file(
+      base / "README.md",
+      "---\nlanguage: en\nlicense: other\nlicense_name: \"a: b\"\nlicense_link: https://x.org/l#1\n---\n# Small\n");
   const config::YamlNode front = front_of(model_card(job_of(base.string()), {}));
   CHECK(text_of(front, "base_model") == "Some-Org/small--v2");
   CHECK(text_of(front, "license") == "other");

@@ -133,7 +133,8 @@ void add_optimizer(RunSettings& settings, const Job& job) {
 void add_schedule(RunSettings& settings, const config::ScheduleSettings& schedule) {
   settings["lr_scheduler"] = schedule.lr_scheduler.name;
   for (const schedules::ScheduleOption& option : schedules::find_schedule(schedule.lr_scheduler.name)->options) {
-    const std::optional<double> value = schedule.options.find(option.name);
+    const std::optional<double> given = schedule.options.find(option.name);
+    const std::optional<double> value = given ? given : option.value;
     settings[fmt::format("lr_scheduler_kwargs.{}", option.name)] = value ? schedules::print_option(option, *value) : "";
   }
 }

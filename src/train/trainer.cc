@@ -37,6 +37,16 @@ std::optional<config::ReferenceSync> reference_sync(const config::Config& config
   return config.preference ? config.preference->sync : std::nullopt;
 }
 
+// A config that no file was read for may leave out those that the schedule has by default.
+schedules::ScheduleOptions schedule_options(const schedules::ScheduleDef& schedule,
+                                            const schedules::ScheduleOptions& given) {
+  schedules::ScheduleOptions options = schedules::defaults_of(schedule);
+  for (const schedules::ScheduleOption& option : schedule.options) {
+    if (const auto value = given.find(option.name)) options.set(option.name, *value);
+  }
+  return options;
+}
+
 // Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good. A norm that is
 // infinite clips every gradient to nothing, so that no step learns, or to NaN.
 void check_finite(const StepRecord& record) {
@@ -56,6 +66,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       listeners_(std::move(listeners)),
       from_(std::move(start.checkpoint)),
       schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
+      schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
       stopping_(job.config.output),
       make_rounds_(std::move(make_rounds)),
       evaluation_rows_(job.graph.objective, session.training().graph.tokens()) {
@@ -188,7 +199,7 @@ StepRecord Trainer::train_step() {
   const StepTotals totals = feed_->totals();
   int64_t tokens = 0;
   sums_.clear();
-  const double learning_rate = schedule_.rate(span_, job_.config.schedule.options, step);
+  const double learning_rate = schedule_.rate(span_, schedule_options_, step);
   session_.begin_step(learning_rate, step);
   double loss = 0;
   for (int64_t i = 0; i < totals.micro_batches; ++i) {

@@ -113,6 +113,7 @@ class Trainer {
   TrainingListeners listeners_;
   TrainingLength length_;
   const schedules::ScheduleDef& schedule_;
+  schedules::ScheduleOptions schedule_options_;
   schedules::ScheduleSpan span_;
   Stopping stopping_;
   TrainedFacts facts_;  // that change as the run goes on
