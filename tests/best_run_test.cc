@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "io/file.h"
-#include "io/safetensors.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 using namespace spillway;
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
+#include "base/temporary_folder.h"
 #include "config/yaml.h"
 #include "io/file.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::train;
