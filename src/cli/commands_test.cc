@@ -141,7 +141,7 @@ TEST_CASE("--check-config looks at keys and values and writes nothing") {
   CHECK(
       fine.err ==
       "ignored: wandb_project (no experiment tracker is built in: metrics.jsonl has every step, report.html shows the "
-      "run)\n");
+      "run, use_tensorboard writes event files)\n");
   const Captured wrong = run({"plan", config.path, "--check-config", "--micro_batch_size=0"});
   CHECK(wrong.status == 2);
   CHECK(wrong.out.find("  wandb_project     ignored: no experiment tracker") != std::string::npos);

@@ -19,6 +19,7 @@
 #include "io/file.h"
 #include "plan/plan_json.h"
 #include "report/calibration.h"
+#include "report/event_file.h"
 #include "report/load_progress.h"
 #include "report/metrics.h"
 #include "report/report_html.h"
@@ -104,6 +105,8 @@ class TrainingRun {
       completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
     if (job_.config.output.metrics)
       metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
+    if (job_.config.output.tensorboard)
+      events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     const train::TrainingOutcome outcome = trainer_.run();
     sync_lines();
@@ -194,12 +197,29 @@ class TrainingRun {
       for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
       metrics_->write(line);
     }
+    if (events_) write_events(r);
     progress_.update({.step = r.step,
                       .total_steps = r.total_steps,
                       .loss = r.loss,
                       .tokens_per_second = r.tokens_per_second,
                       .tiers = tier_memory_},
                      now_seconds());
+  }
+
+  // Under the tags that transformers writes.
+  void write_events(const StepRecord& r) {
+    constexpr std::string_view kTraining = "train";
+    events_->begin_step(r.step);
+    for (const auto& [key, value] : {std::pair{"loss", r.loss},
+                                     {"grad_norm", r.grad_norm},
+                                     {"learning_rate", r.learning_rate},
+                                     {"epoch", r.epoch},
+                                     {"num_tokens", static_cast<double>(r.num_tokens)},
+                                     {"tokens_per_second", r.tokens_per_second},
+                                     {"step_seconds", r.step_seconds}})
+      events_->add(kTraining, key, value);
+    for (const train::Metric& metric : r.metrics) events_->add(kTraining, metric.key, metric.value);
+    events_->end_step();
   }
 
   // Whether its streams were about as long as planned; shorter ones take less.
@@ -223,6 +243,11 @@ class TrainingRun {
                               : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
     }
     if (metrics_) metrics_->write(line);
+    if (events_) {
+      events_->begin_step(r.step);
+      for (const train::Metric& metric : r.metrics) events_->add("eval", metric.key, metric.value);
+      events_->end_step();
+    }
     if (r.metrics.front().key == "loss") record_.add_evaluation(r.step, r.metrics.front().value);
     log_info("step {}: {}", r.step, text);
   }
@@ -248,6 +273,7 @@ class TrainingRun {
   void sync_lines() {
     if (metrics_) metrics_->sync();
     if (completions_) completions_->sync();
+    if (events_) events_->sync();
   }
 
   void on_generating(int64_t done, int64_t of) {
@@ -300,6 +326,8 @@ class TrainingRun {
              (output_ / "report.html").string());
     if (const int64_t libraries = executor.device().library_bytes(); libraries > 0)
       log_info("{} of device memory in libraries", format_bytes(libraries));
+    if (!outcome.ended_early.empty())
+      log_info("ended after step {} of {}; {}", trainer_.step(), trainer_.length().total_steps, outcome.ended_early);
     if (outcome.interrupted) {
       log_info("interrupted after step {}; go on with auto_resume_from_checkpoints: true", trainer_.step());
     } else {
@@ -328,6 +356,7 @@ class TrainingRun {
   int64_t tokens_before_ = 0, peak_rss_ = 0;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_;
+  std::unique_ptr<EventFile> events_;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ int64_t StepCount::of(int64_t total_steps) const {
 int64_t Interval::steps(int64_t total_steps, int64_t steps_per_epoch) const {
   switch (kind) {
     case Kind::kNever:
+    case Kind::kBest:
       return 0;
     case Kind::kSteps:
       return std::max<int64_t>(1, step_count.of(total_steps));

@@ -13,6 +13,7 @@
 #include "config/online_settings.h"
 #include "data/data_settings.h"
 #include "rewards/reward_settings.h"
+#include "schedules/schedule.h"
 #include "tensor/quantised_format.h"
 #include "text/tokenizer.h"
 
@@ -24,7 +25,11 @@ struct Optimizer {
   bool paged = false;  // where its state lives is the plan's choice, under memory.plan: fixed, too
   bool operator==(const Optimizer&) const = default;
 };
-enum class LrScheduler { kConstant, kConstantWithWarmup, kLinear, kCosine };
+// By the name of its ScheduleDef (schedules/).
+struct LrScheduler {
+  std::string_view name = "cosine";
+  bool operator==(const LrScheduler&) const = default;
+};
 enum class ActivationOffloading { kOff, kHost, kLegacy, kDisk, kHiddenStates };
 enum class Offload { kNone, kHost, kDisk, kAuto };  // kAuto: the plan decides, under memory.plan: fixed, too
 enum class SavedOutputs { kAttention, kProducts };  // entries of selective_checkpointing.save
@@ -178,12 +183,13 @@ struct StepCount {
 
 // How often something happens.
 struct Interval {
-  enum class Kind { kNever, kSteps, kPerEpoch };
+  enum class Kind { kNever, kSteps, kPerEpoch, kBest };
   Kind kind = Kind::kPerEpoch;
   StepCount step_count;   // of kSteps
   int64_t per_epoch = 1;  // of kPerEpoch: how many times
 
-  // It is due after every multiple of the result, at least 1; 0 for never.
+  // It is due after every multiple of the result, at least 1; 0 for never, and for what no number of steps says: kBest,
+  // after an evaluation that is the best so far.
   [[nodiscard]] int64_t steps(int64_t total_steps, int64_t steps_per_epoch) const;
 };
 
@@ -191,8 +197,9 @@ struct ScheduleSettings {
   double num_epochs = 1;
   std::optional<int64_t> max_steps;  // wins over num_epochs
   double learning_rate = 0;
-  LrScheduler lr_scheduler = LrScheduler::kCosine;
-  StepCount warmup;  // the learning rate rises from 0
+  LrScheduler lr_scheduler;
+  schedules::ScheduleOptions options;  // of the schedule, with those by default
+  StepCount warmup;                    // the learning rate rises
 };
 
 // An option of an optimizer; which there are, and in which bounds, its OptimizerDef says.
@@ -214,6 +221,21 @@ struct OptimizerSettings {
   double max_grad_norm = 1;  // 0: no clipping
 };
 
+// Which evaluation is the best, and what follows from that. transformers' meaning.
+struct BestSettings {
+  std::string metric = "loss";  // without "eval_"
+  bool greater_is_better = false;
+  bool is_kept = false;             // its checkpoint is not removed
+  bool is_loaded = false;           // its weights are those that the run ends with
+  std::optional<int64_t> patience;  // evaluations without a better one after which the run ends
+};
+
+// Steps in a row with a loss above the threshold after which the run ends.
+struct LossWatchdog {
+  double threshold = 0;
+  int64_t patience = 3;
+};
+
 // What a run leaves, and how it goes on. The end of a run always saves and, with rows for it, evaluates.
 struct OutputSettings {
   std::string output_dir = "./model-out";
@@ -224,6 +246,9 @@ struct OutputSettings {
   bool auto_resume_from_checkpoints = false;
   std::string resume_from_checkpoint;  // a folder; empty: none
   bool metrics = true;
+  bool tensorboard = false;  // event files in OUTPUT/runs
+  BestSettings best;
+  std::optional<LossWatchdog> loss_watchdog;
 };
 
 // Prompts that the model answers while it is trained.

@@ -25,7 +25,7 @@ TEST_CASE("what a config leaves out has axolotl's default") {
   CHECK(config.batches.micro_batch_size == 1);
   CHECK(config.batches.gradient_accumulation_steps == 1);
   CHECK(config.schedule.num_epochs == 1);
-  CHECK(config.schedule.lr_scheduler == LrScheduler::kCosine);
+  CHECK(config.schedule.lr_scheduler.name == "cosine");
   CHECK(config.optimizer.optimizer == Optimizer{"adamw"});
   CHECK(config.model.bf16);
   CHECK(config.optimizer.max_grad_norm == 1);
@@ -67,7 +67,7 @@ TEST_CASE("TRL's names mean the same as axolotl's") {
   CHECK_FALSE(config.data.datasets[0].type.given);
   CHECK(config.batches.micro_batch_size == 4);
   CHECK(config.schedule.num_epochs == 3);
-  CHECK(config.schedule.lr_scheduler == LrScheduler::kLinear);
+  CHECK(config.schedule.lr_scheduler.name == "linear");
   CHECK(config.batches.sequence_len == 1024);
   CHECK(config.data.rows.length_rules == LengthRules::kTrl);
   CHECK(config.data.evaluation_batches.rows == 2);
@@ -169,9 +169,11 @@ TEST_CASE("a wrong value says what was expected") {
         "[c.yml:6: lora_target_linear] expected true or false, got 'maybe'; write one of them");
   CHECK(error_of("bf16: sometimes\n") ==
         "[c.yml:6: bf16] expected auto, true or false, got 'sometimes'; write one of these");
-  CHECK(error_of("lr_scheduler: cosin\n") ==
-        "[c.yml:6: lr_scheduler] expected constant, constant_with_warmup, linear or cosine, got 'cosin'; did you mean "
-        "cosine?");
+  CHECK(
+      error_of("lr_scheduler: cosin\n") ==
+      "[c.yml:6: lr_scheduler] expected constant, constant_with_warmup, linear, cosine, cosine_with_restarts, "
+      "cosine_with_min_lr, cosine_warmup_with_min_lr, polynomial, inverse_sqrt, warmup_stable_decay, rex or one_cycle, "
+      "got 'cosin'; did you mean cosine?");
   CHECK(error_of("output_dir: [a]\n") == "[c.yml:6: output_dir] expected text, got a list of 1; write one value");
   CHECK(error_of("lora_target_modules: {a: b}\n") ==
         "[c.yml:6: lora_target_modules] expected a list, got a mapping; write `- value` lines or [a, b]");
@@ -245,11 +247,11 @@ TEST_CASE("no advice would train something else") {
 TEST_CASE("ignored keys are listed in one line, with what is done instead") {
   const LoadedConfig loaded =
       load("wandb_project: x\nflash_attention: true\ntf32: auto\nwandb_name: y\nliger_rope: true\n");
-  CHECK(
-      ignored_line(loaded) ==
-      "ignored: wandb_project, wandb_name (no experiment tracker is built in: metrics.jsonl has every step, "
-      "report.html shows the run); flash_attention, tf32, liger_rope (it concerns kernels of other trainers; here the "
-      "result is the same)");
+  CHECK(ignored_line(loaded) ==
+        "ignored: wandb_project, wandb_name (no experiment tracker is built in: metrics.jsonl has every step, "
+        "report.html shows the run, use_tensorboard writes event files); flash_attention, tf32, liger_rope (it "
+        "concerns kernels of other trainers; here the "
+        "result is the same)");
   CHECK(ignored_line(load()).empty());
 }
 

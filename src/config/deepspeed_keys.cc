@@ -59,7 +59,7 @@ constexpr ForeignKey kKeys[] = {
     {"scheduler.params.warmup_max_lr", kBecomes, "learning_rate"},
     {"scheduler.params.warmup_min_lr", kRefused, "a warmup starts at 0"},
     {"scheduler.params.warmup_min_ratio", kRefused, "a warmup starts at 0"},
-    {"scheduler.params.cos_min_ratio", kRefused, "a cosine ends at 0"},
+    {"scheduler.params.cos_min_ratio", kBecomes, "cosine_min_lr_ratio"},
     {"scheduler.params.warmup_type", kBecomes, "", kLinear},
     {"scheduler.params.total_num_steps", kIgnored, ""},
     {"scheduler.params.last_batch_iteration", kIgnored, ""},

@@ -72,7 +72,7 @@ void check_zero3(const LoadedConfig& loaded) {
   CHECK(config.optimizer.adam_beta2 == 0.95);
   CHECK(config.optimizer.adam_epsilon == 1e-6);
   CHECK(config.optimizer.weight_decay == 0.1);
-  CHECK(config.schedule.lr_scheduler == LrScheduler::kLinear);
+  CHECK(config.schedule.lr_scheduler.name == "linear");
   CHECK(config.schedule.warmup.of(100) == 7);
   CHECK(ignored_line(loaded) ==
         "ignored: deepspeed.zero_optimization.stage (on one rank there is nothing to shard); "
@@ -86,6 +86,14 @@ void check_zero3(const LoadedConfig& loaded) {
 std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys); }
 
 }  // namespace
+
+TEST_CASE("DeepSpeed's cosine ends at its least learning rate") {
+  const ScheduleSettings schedule =
+      load("deepspeed: {scheduler: {type: WarmupCosineLR, params: {cos_min_ratio: 0.1, warmup_num_steps: 3}}}\n")
+          .config.schedule;
+  CHECK(schedule.lr_scheduler.name == "cosine_with_min_lr");
+  CHECK(schedule.options.number("min_lr_rate") == 0.1);
+}
 
 TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a section") {
   const JsonFile file(kZero3);

@@ -42,7 +42,6 @@ constexpr std::string_view kFlags[] = {"average_tokens_across_devices",
                                        "gemma4_hybrid_attn_impl",
                                        "generation_do_sample",
                                        "gradio_share",
-                                       "greater_is_better",
                                        "hf_mlflow_log_artifacts",
                                        "hf_use_auth_token",
                                        "hub_always_push",
@@ -100,7 +99,6 @@ constexpr std::string_view kFlags[] = {"average_tokens_across_devices",
                                        "use_mlflow",
                                        "use_otel_metrics",
                                        "use_ray",
-                                       "use_tensorboard",
                                        "use_trackio",
                                        "use_wandb"};
 
@@ -198,7 +196,6 @@ constexpr std::string_view kTexts[] = {"axolotl_config_path",
                                        "log_level_replica",
                                        "logging_strategy",
                                        "lora_task_type",
-                                       "metric_for_best_model",
                                        "mlflow_experiment_name",
                                        "mlflow_run_name",
                                        "mlflow_tracking_uri",
@@ -228,7 +225,7 @@ constexpr std::string_view kTexts[] = {"axolotl_config_path",
                                        "wandb_run_id",
                                        "wandb_watch"};
 
-constexpr std::string_view kTextsOrLists[] = {"debug", "report_to"};
+constexpr std::string_view kTextsOrLists[] = {"debug"};
 
 constexpr std::string_view kLists[] = {"include_for_metrics", "label_names"};
 // TRL takes a mapping as JSON text, too.

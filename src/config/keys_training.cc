@@ -14,7 +14,19 @@ KeySection optimisation_section() {
           .least(0)
           .most(1e3)
           .required(),
-      key<&Spelled::lr_scheduler>("lr_scheduler", "how the learning rate falls").alias({"lr_scheduler_type"}),
+      key<&Spelled::lr_scheduler>("lr_scheduler", "how the learning rate falls (docs/schedules.md)")
+          .alias({"lr_scheduler_type"}),
+      key<&Spelled::lr_scheduler_kwargs>("lr_scheduler_kwargs", "options of the schedule (docs/schedules.md)"),
+      key<&Spelled::cosine_min_lr_ratio>("cosine_min_lr_ratio",
+                                         "of cosine and rex: the least learning rate, as a share of learning_rate")
+          .least(0)
+          .most(1),
+      key<&Spelled::cosine_constant_lr_ratio>(
+          "cosine_constant_lr_ratio",
+          "beside cosine_min_lr_ratio: the share of all steps after which the learning rate is the least")
+          .least(0)
+          .most(1),
+      key<&Spelled::lr_quadratic_warmup>("lr_quadratic_warmup", "of cosine: the learning rate rises by a parabola"),
       key<&Spelled::warmup_steps>("warmup_steps",
                                   "steps over which the learning rate rises; below 1 a share of all steps")
           .least(0)
@@ -61,13 +73,33 @@ KeySection output_section() {
           .above(0),
       key<&Spelled::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps").above(0),
       key<&Spelled::saves_per_epoch>("saves_per_epoch", "checkpoints per epoch").least(0),
-      key<&Spelled::save_strategy>("save_strategy", "when checkpoints are written; left out: every epoch"),
-      key<&Spelled::save_total_limit>("save_total_limit", "checkpoints that are kept").least(1),
+      key<&Spelled::save_strategy>("save_strategy",
+                                   "when checkpoints are written; best: after an evaluation that is the best so "
+                                   "far; left out: every epoch"),
+      key<&Spelled::save_total_limit>("save_total_limit",
+                                      "checkpoints that are kept; that of the best evaluation stays in any case, where "
+                                      "the keys below ask for it")
+          .least(1),
       key<&Spelled::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
       key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
       key<&Spelled::eval_on_start>("eval_on_start", "evaluate before the first step, too"),
       key<&Spelled::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
+      key<&Spelled::load_best_model_at_end>("load_best_model_at_end",
+                                            "end with the weights of the checkpoint whose evaluation was the best"),
+      key<&Spelled::metric_for_best_model>("metric_for_best_model",
+                                           "which number of an evaluation says so, `eval_` left out or not; left out: "
+                                           "loss"),
+      key<&Spelled::greater_is_better>("greater_is_better",
+                                       "whether a larger number is the better one; left out: unless the name ends in "
+                                       "loss"),
+      key<&Spelled::early_stopping_patience>("early_stopping_patience",
+                                             "evaluations in a row without a better one after which the run ends, with "
+                                             "the best weights unless load_best_model_at_end is false; 0 for never")
+          .least(0),
+      key<&Spelled::loss_watchdog_threshold>("loss_watchdog_threshold",
+                                             "end the run where the loss of steps in a row is above this"),
+      key<&Spelled::loss_watchdog_patience>("loss_watchdog_patience", "how many such steps; left out: 3").least(1),
       key<&Spelled::sample_every_steps>("sample_every_steps",
                                         "steps between answers to sample_prompts, which the end of a run always has")
           .least(1),
@@ -82,6 +114,8 @@ KeySection output_section() {
           "auto_resume_from_checkpoints", "go on from the last checkpoint of the run that last began in output_dir"),
       key<&Spelled::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),
       key<&Spelled::metrics>("metrics", "write metrics.jsonl"),
+      key<&Spelled::use_tensorboard>("use_tensorboard", "write event files for TensorBoard into OUTPUT/runs, too"),
+      key<&Spelled::report_to>("report_to", "TRL's: tensorboard is use_tensorboard; of others nothing is written"),
   };
   return section;
 }

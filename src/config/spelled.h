@@ -25,6 +25,7 @@ enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class LayerOffloading { kOff, kHost, kDisk };
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
+enum class SaveStrategy { kNo, kSteps, kEpoch, kBest };
 enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
 enum class SamplingStrategy { kRandom, kSequential, kGroupByLength };
 
@@ -61,6 +62,15 @@ struct MaxMemory {
 
 // A section in another program's words; what it says is merged into our keys before they are read.
 struct ForeignSection {};
+
+// lr_scheduler_kwargs: texts, as which options there are, and what they take, the schedule says.
+struct SchedulerArg {
+  std::string name, text;
+  std::string where;  // for messages
+};
+struct SchedulerArgs {
+  std::vector<SchedulerArg> items;
+};
 
 // axolotl's bnb_config_kwargs: the arguments of transformers' BitsAndBytesConfig.
 struct BnbConfig {
@@ -195,7 +205,10 @@ struct Spelled {
   Optimizer optimizer;
   OptimArgs optim_args;
   double learning_rate = 0;
-  LrScheduler lr_scheduler = LrScheduler::kCosine;
+  LrScheduler lr_scheduler;
+  SchedulerArgs lr_scheduler_kwargs;
+  std::optional<double> cosine_min_lr_ratio, cosine_constant_lr_ratio;
+  bool lr_quadratic_warmup = false;
   std::optional<double> warmup_steps;  // below 1 a share of all steps
   std::optional<double> warmup_ratio;
   double weight_decay = 0;
@@ -212,7 +225,7 @@ struct Spelled {
   double logging_steps = 1;
   std::optional<double> save_steps;
   std::optional<int64_t> saves_per_epoch;
-  std::optional<IntervalStrategy> save_strategy;
+  std::optional<SaveStrategy> save_strategy;
   std::optional<int64_t> save_total_limit;
   std::optional<double> eval_steps;
   std::optional<int64_t> evals_per_epoch;
@@ -224,6 +237,13 @@ struct Spelled {
   bool auto_resume_from_checkpoints = false;
   std::string resume_from_checkpoint;  // or a boolean
   bool metrics = true;
+  std::string metric_for_best_model;  // empty: loss
+  std::optional<bool> greater_is_better, load_best_model_at_end;
+  std::optional<int64_t> early_stopping_patience;
+  std::optional<double> loss_watchdog_threshold;
+  std::optional<int64_t> loss_watchdog_patience;
+  bool use_tensorboard = false;
+  std::vector<std::string> report_to;  // transformers' names of trackers
 
   // Machine
   std::string device = "auto";

@@ -100,20 +100,21 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"polora", {}, "PoLoRA is"},
                                            {"scao", {}, "SCAO is"}};
 
-constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler::kConstant},
-                                             {"constant_with_warmup", LrScheduler::kConstantWithWarmup},
-                                             {"linear", LrScheduler::kLinear},
-                                             {"cosine", LrScheduler::kCosine},
-                                             {"cosine_with_restarts", {}, "restarts are"},
-                                             {"cosine_with_min_lr", {}, "a least learning rate is"},
-                                             {"cosine_warmup_with_min_lr", {}, "a least learning rate is"},
+// Names of transformers and axolotl. Those that a schedule changes by other keys are in resolve_schedule.cc.
+constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler{"constant"}},
+                                             {"constant_with_warmup", LrScheduler{"constant_with_warmup"}},
+                                             {"linear", LrScheduler{"linear"}},
+                                             {"cosine", LrScheduler{"cosine"}},
+                                             {"cosine_with_restarts", LrScheduler{"cosine_with_restarts"}},
+                                             {"cosine_with_min_lr", LrScheduler{"cosine_with_min_lr"}},
+                                             {"cosine_warmup_with_min_lr", LrScheduler{"cosine_warmup_with_min_lr"}},
+                                             {"polynomial", LrScheduler{"polynomial"}},
+                                             {"inverse_sqrt", LrScheduler{"inverse_sqrt"}},
+                                             {"warmup_stable_decay", LrScheduler{"warmup_stable_decay"}},
+                                             {"rex", LrScheduler{"rex"}},
+                                             {"one_cycle", LrScheduler{"one_cycle"}},
                                              {"greedy", {}, "schedules by loss are"},
-                                             {"polynomial", {}, "the polynomial schedule is"},
-                                             {"inverse_sqrt", {}, "the inverse square root schedule is"},
                                              {"reduce_lr_on_plateau", {}, "schedules by evaluation loss are"},
-                                             {"warmup_stable_decay", {}, "warmup-stable-decay is"},
-                                             {"one_cycle", {}, "the one-cycle schedule is"},
-                                             {"rex", {}, "the REX schedule is"},
                                              {"log_sweep", {}, "the sweep is"}};
 
 constexpr Word<WeightType> kWeightTypes[] = {{"auto", WeightType::kAuto},
@@ -199,10 +200,12 @@ constexpr Word<TruncationMode> kTruncationModes[] = {{"keep_start", TruncationMo
 constexpr Word<TrainOnEos> kTrainOnEos[] = {
     {"turn", TrainOnEos::kTurn}, {"all", TrainOnEos::kAll}, {"last", TrainOnEos::kLast}, {"none", TrainOnEos::kNone}};
 
-constexpr Word<IntervalStrategy> kStrategies[] = {{"no", IntervalStrategy::kNo},
-                                                  {"steps", IntervalStrategy::kSteps},
-                                                  {"epoch", IntervalStrategy::kEpoch},
-                                                  {"best", {}, "keeping the best is"}};
+constexpr Word<IntervalStrategy> kStrategies[] = {
+    {"no", IntervalStrategy::kNo}, {"steps", IntervalStrategy::kSteps}, {"epoch", IntervalStrategy::kEpoch}};
+constexpr Word<SaveStrategy> kSaveStrategies[] = {{"no", SaveStrategy::kNo},
+                                                  {"steps", SaveStrategy::kSteps},
+                                                  {"epoch", SaveStrategy::kEpoch},
+                                                  {"best", SaveStrategy::kBest}};
 
 constexpr Word<PlanMode> kPlanModes[] = {{"auto", PlanMode::kAuto}, {"fixed", PlanMode::kFixed}};
 
@@ -257,6 +260,7 @@ std::span<const Word<ExcessLength>> words_of(ExcessLength) { return kExcessLengt
 std::span<const Word<TruncationMode>> words_of(TruncationMode) { return kTruncationModes; }
 std::span<const Word<TrainOnEos>> words_of(TrainOnEos) { return kTrainOnEos; }
 std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy) { return kStrategies; }
+std::span<const Word<SaveStrategy>> words_of(SaveStrategy) { return kSaveStrategies; }
 std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
 std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading) { return kActivationOffloadings; }
 std::span<const Word<LayerOffloading>> words_of(LayerOffloading) { return kLayerOffloadings; }

@@ -69,6 +69,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<TruncationMode>> words_of(TruncationMode);
 [[nodiscard]] std::span<const Word<TrainOnEos>> words_of(TrainOnEos);
 [[nodiscard]] std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy);
+[[nodiscard]] std::span<const Word<SaveStrategy>> words_of(SaveStrategy);
 [[nodiscard]] std::span<const Word<PlanMode>> words_of(PlanMode);
 [[nodiscard]] std::span<const Word<PackingStrategy>> words_of(PackingStrategy);
 [[nodiscard]] std::span<const Word<PackingScope>> words_of(PackingScope);
@@ -116,6 +117,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::vector<rewards::RewardEntry>& value);
 // A mapping, or transformers' "a=1,b=2"; values are numbers or truth values, in quotes or not.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, OptimArgs& value);
+// A mapping, also as JSON text, as TRL takes it.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SchedulerArgs& value);
 
 [[nodiscard]] std::string print_value(bool value);
 [[nodiscard]] std::string print_value(int64_t value);
@@ -129,6 +132,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
 [[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
 [[nodiscard]] inline std::string print_value(const OptimArgs&) { return ""; }
+[[nodiscard]] inline std::string print_value(const SchedulerArgs&) { return ""; }
 template <typename T>
 [[nodiscard]] std::string print_value(const std::vector<T>&) {
   return "";
@@ -149,6 +153,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
 [[nodiscard]] inline std::string type_of(const OptimArgs&) { return "mapping"; }
+[[nodiscard]] inline std::string type_of(const SchedulerArgs&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<int64_t>&) { return "list of integers"; }
 [[nodiscard]] inline std::string type_of(const std::vector<double>&) { return "list of numbers"; }
@@ -163,7 +168,7 @@ template <typename K, typename T>
 // Enumerations and optionals, from the above.
 
 template <typename E>
-concept Enumeration = std::is_enum_v<E> || std::is_same_v<E, Optimizer>;
+concept Enumeration = std::is_enum_v<E> || std::is_same_v<E, Optimizer> || std::is_same_v<E, LrScheduler>;
 
 template <Enumeration E>
 [[nodiscard]] std::string type_of(E value) {

@@ -246,6 +246,8 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   report["tokens_per_second"] =
       outcome.step_seconds_sum > 0 ? static_cast<double>(outcome.tokens) / outcome.step_seconds_sum : 0.0;
   report["steps"] = outcome.steps;
+  report["ended_early"] = outcome.ended_early.empty() ? ordered_json(nullptr) : ordered_json(outcome.ended_early);
+  report["weights_of_step"] = outcome.loaded_step > 0 ? outcome.loaded_step : outcome.first_step + outcome.steps;
   for (const OperationTime& time : time_by_operation(planned.training.graph, planned.plan.program, executor))
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
   report["loss"] = losses_json(record.losses());

@@ -104,6 +104,8 @@ TEST_CASE("a run's report has every field that scripts rely on") {
   CHECK(report["step"]["compute_stall_seconds"] >= 0);
   CHECK(report["tokens_per_second"] == doctest::Approx(576));
   CHECK(report["steps"] == 3);
+  CHECK(report["ended_early"].is_null());
+  CHECK(report["weights_of_step"] == 3);
 }
 
 TEST_CASE("a run's report has what its pictures need") {

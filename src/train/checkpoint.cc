@@ -48,6 +48,7 @@ Json to_json(const TrainingPosition& position) {
   json["run"] = to_json(position.run);
   json["settings"] = position.settings;
   json["base_model"] = position.base;
+  if (position.stopping) json["stopping"] = to_json(*position.stopping);
   return json;
 }
 
@@ -67,6 +68,7 @@ TrainingPosition position_from_json(const Json& json) {
   position.run = run_from_json(json.at("run"));
   position.settings = json.at("settings").get<RunSettings>();
   position.base = json.at("base_model").get<BaseIdentity>();
+  if (json.contains("stopping")) position.stopping = stopping_from_json(json["stopping"]);
   return position;
 }
 
@@ -122,28 +124,33 @@ void check_data(const std::string& path, const TrainingPosition& position, const
 }  // namespace
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, ValueStore& store) {
+                     const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
   Json json = to_json(position);
-  json["checksums"]["model"] = save_model(folder.path(), job, training, store);
+  json["checksums"]["model"] = save_model(folder.path(), job, training, store, facts);
   json["checksums"]["state"] = save_optimizer_state(folder.path() / kStateFile, training, store);
   json["xxh3"] = sum_of(json);
   write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");
   folder.publish();
 }
 
-void remove_old_checkpoints(const fs::path& output, const RunIdentity& run, int64_t limit) {
+void remove_old_checkpoints(const fs::path& output, const RunIdentity& run, int64_t limit, int64_t best) {
   if (limit == 0) return;
-  std::vector<fs::path> own;
+  std::vector<FoundCheckpoint> own;
   for (const FoundCheckpoint& found : find_checkpoints(output)) {
     try {
       const TrainingPosition position = read_checkpoint(found.folder).position;
-      if (run.holds(position.run, position.step)) own.push_back(found.folder);
+      if (run.holds(position.run, position.step)) own.push_back(found);
     } catch (const InputError&) {
       // What cannot be read is not known to be ours to remove.
     }
   }
-  for (size_t i = 0; i + static_cast<size_t>(limit) < own.size(); ++i) remove_folder(own[i]);
+  int64_t left = std::ssize(own);
+  for (size_t i = 0; i + 1 < own.size() && left > limit; ++i) {
+    if (own[i].step == best) continue;
+    remove_folder(own[i].folder);
+    --left;
+  }
 }
 
 std::vector<FoundCheckpoint> find_checkpoints(const fs::path& output) {
@@ -158,6 +165,19 @@ std::vector<FoundCheckpoint> find_checkpoints(const fs::path& output) {
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return result;
+}
+
+std::optional<CheckpointRecord> find_checkpoint(const fs::path& output, const RunIdentity& run, int64_t step) {
+  for (const FoundCheckpoint& found : find_checkpoints(output)) {
+    if (found.step != step) continue;
+    try {
+      CheckpointRecord record = read_checkpoint(found.folder);
+      if (run.holds(record.position.run, step)) return record;
+    } catch (const InputError&) {
+      // As if it were not there.
+    }
+  }
+  return {};
 }
 
 CheckpointRecord read_checkpoint(const fs::path& folder) {

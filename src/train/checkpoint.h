@@ -13,6 +13,7 @@
 #include "train/run_identity.h"
 #include "train/run_settings.h"
 #include "train/state.h"
+#include "train/stopping.h"
 
 namespace spillway::train {
 
@@ -30,8 +31,9 @@ struct TrainingPosition {
   std::optional<nlohmann::ordered_json> feed;  // StepFeed::state, of the step that was done last
   // Of the run.
   RunIdentity run;
-  BaseIdentity base;     // empty: not known
-  RunSettings settings;  // the same
+  BaseIdentity base;                      // empty: not known
+  RunSettings settings;                   // the same
+  std::optional<StoppingState> stopping;  // the same
 };
 
 // What a checkpoint's spillway_state.json says.
@@ -43,10 +45,12 @@ struct CheckpointRecord {
 
 // Writes OUTPUT/checkpoint-STEP atomically.
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, ValueStore& store);
+                     const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts = {});
 
-// Removes the oldest checkpoints of `run` beyond `limit` (0: none); those of other runs stay.
-void remove_old_checkpoints(const std::filesystem::path& output, const RunIdentity& run, int64_t limit);
+// Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
+// of the step `best`; those of other runs stay.
+void remove_old_checkpoints(const std::filesystem::path& output, const RunIdentity& run, int64_t limit,
+                            int64_t best = 0);
 
 // The checkpoints in a folder, by step; not those of other programs.
 struct FoundCheckpoint {
@@ -54,6 +58,10 @@ struct FoundCheckpoint {
   std::filesystem::path folder;
 };
 [[nodiscard]] std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& output);
+
+// The run's checkpoint of a step, where it is there and can be read.
+[[nodiscard]] std::optional<CheckpointRecord> find_checkpoint(const std::filesystem::path& output,
+                                                              const RunIdentity& run, int64_t step);
 
 // Throws InputError for what is none of ours, or damaged. Reads no tensors.
 [[nodiscard]] CheckpointRecord read_checkpoint(const std::filesystem::path& folder);

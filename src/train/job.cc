@@ -266,6 +266,17 @@ void check_output_dir(const config::Config& config) {
   if (config.preference && !config.preference->ref_model.empty()) check("ref_model", config.preference->ref_model);
 }
 
+// Of what the objective says before it has seen anything.
+void check_best_metric(const config::Config& config, const Objective& objective) {
+  const config::BestSettings& best = config.output.best;
+  const std::vector<std::string_view> keys = objective.metric_keys();
+  if (!best.is_kept || keys.empty() || std::find(keys.begin(), keys.end(), best.metric) != keys.end()) return;
+  const std::string_view near = nearest_name(best.metric, keys);
+  throw input_error("metric_for_best_model", "expected one of the evaluation's numbers ({}), got {}; {}",
+                    joined_names(keys), quote(best.metric),
+                    near.empty() ? "name one of them" : fmt::format("did you mean {}?", near));
+}
+
 }  // namespace
 
 Job make_job(const config::Config& said, const Machine& machine) {
@@ -294,6 +305,7 @@ Job make_job(const config::Config& said, const Machine& machine) {
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
+  check_best_metric(config, *job.graph.objective);
   const TextModel& text = text_of(*job.model, "base_model");
   if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
   job.samples = read_sample_prompts(job.config, text.vocab_size);

@@ -1,13 +1,42 @@
-// The README.md of a trained model or adapter.
+// The README.md of a trained model or adapter, as the Hugging Face hub reads one.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "train/job.h"
+#include "train/objectives/metrics.h"
+#include "train/run_settings.h"
+#include "train/stopping.h"
 
 namespace spillway::train {
 
-// Markdown with the front matter that the Hugging Face hub reads.
-[[nodiscard]] std::string model_card(const Job& job);
+// What a run has come to.
+struct TrainedFacts {
+  int64_t steps = 0, total_steps = 0;  // done, and those that were planned
+  double epochs = 0;
+  int64_t tokens = 0;          // seen, without padding
+  std::optional<double> loss;  // of the last step
+  int64_t evaluation_step = 0;
+  std::vector<Metric> evaluation;  // the last; empty: there was none
+  std::string metric;              // that tells the best evaluation
+  JudgedEvaluation best;
+  int64_t loaded_step = 0;  // of the checkpoint whose weights these are; 0: those of the last step
+  RunSettings settings;
+  struct TierPeak {
+    std::string name;
+    int64_t planned_bytes = 0, measured_bytes = 0;
+  };
+  std::vector<TierPeak> tiers;
+};
+
+// Markdown behind YAML.
+[[nodiscard]] std::string model_card(const Job& job, const TrainedFacts& facts);
+
+// Writes it, but not over a file that is no such card.
+void write_model_card(const std::filesystem::path& file, const Job& job, const TrainedFacts& facts);
 
 }  // namespace spillway::train

@@ -129,11 +129,21 @@ void add_optimizer(RunSettings& settings, const Job& job) {
     settings[spelled_name(option)] = config::print_value(job.graph.optimizer_options.real(option.name));
 }
 
+// Each option as it is, given or not.
+void add_schedule(RunSettings& settings, const config::ScheduleSettings& schedule) {
+  settings["lr_scheduler"] = schedule.lr_scheduler.name;
+  for (const schedules::ScheduleOption& option : schedules::find_schedule(schedule.lr_scheduler.name)->options) {
+    const std::optional<double> given = schedule.options.find(option.name);
+    const std::optional<double> value = given ? given : option.value;
+    settings[fmt::format("lr_scheduler_kwargs.{}", option.name)] = value ? schedules::print_option(option, *value) : "";
+  }
+}
+
 void add_optimisation(RunSettings& settings, const config::Config& config, int64_t total_steps) {
   settings["max_steps"] = config::print_value(total_steps);
   settings["warmup_steps"] = config::print_value(config.schedule.warmup.of(total_steps));
   settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
-  settings["lr_scheduler"] = config::print_value(config.schedule.lr_scheduler);
+  add_schedule(settings, config.schedule);
   settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
   settings["seed"] = config::print_value(config.seed);
 }

@@ -26,6 +26,8 @@ const std::set<std::string_view> kElsewhere = {
     "lora_alpha_pattern", "loraplus_lr_embedding",
     // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
     "optim_args", "adam_beta3", "adam_epsilon2",
+    // Likewise those of the schedule, which axolotl's keys change into another.
+    "lr_scheduler_kwargs", "cosine_min_lr_ratio", "cosine_constant_lr_ratio", "lr_quadratic_warmup",
     // Evaluation only.
     "eval_sample_packing", "eval_batch_size"};
 

@@ -98,6 +98,7 @@ class TrainingSession {
   void start_trace() { executor_.start_trace(); }
   void stop_trace() { executor_.stop_trace(); }
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
+  [[nodiscard]] const PlannedJob& planned() const { return planned_; }
 
  private:
   Executor& scoring();

@@ -249,11 +249,11 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
 }
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                      ValueStore& store) {
+                      ValueStore& store, const TrainedFacts& facts) {
   TensorSums sums =
       job.graph.model.lora ? save_adapter(folder, job, training, store) : save_full_model(folder, job, training, store);
   if (job.model->text()) save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
-  write_file(folder / "README.md", model_card(job));
+  write_model_card(folder / "README.md", job, facts);
   return sums;
 }
 

@@ -14,6 +14,7 @@
 #include "model/weights.h"
 #include "runtime/value_store.h"
 #include "train/job.h"
+#include "train/model_card.h"
 
 namespace spillway::train {
 
@@ -43,9 +44,10 @@ void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStor
                 const ValueStore::Visitor& use);
 
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
-// with the tokenizer's files and a model card, into a folder that exists. Returns the sums of the weights.
+// with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
+// the sums of the weights.
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                      ValueStore& store);
+                      ValueStore& store, const TrainedFacts& facts = {});
 
 // Masters, moments, (where there is no master) the trained weights themselves, and a reference that changes, bit for
 // bit. Each is one tensor of the weight's shape, called "<state>.<weight>" or as the weight, however the graph slices

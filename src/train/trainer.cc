@@ -37,6 +37,16 @@ std::optional<config::ReferenceSync> reference_sync(const config::Config& config
   return config.preference ? config.preference->sync : std::nullopt;
 }
 
+// A config that no file was read for may leave out those that the schedule has by default.
+schedules::ScheduleOptions schedule_options(const schedules::ScheduleDef& schedule,
+                                            const schedules::ScheduleOptions& given) {
+  schedules::ScheduleOptions options = schedules::defaults_of(schedule);
+  for (const schedules::ScheduleOption& option : schedule.options) {
+    if (const auto value = given.find(option.name)) options.set(option.name, *value);
+  }
+  return options;
+}
+
 // Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good. A norm that is
 // infinite clips every gradient to nothing, so that no step learns, or to NaN.
 void check_finite(const StepRecord& record) {
@@ -55,6 +65,9 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       data_(data),
       listeners_(std::move(listeners)),
       from_(std::move(start.checkpoint)),
+      schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
+      schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
+      stopping_(job.config.output),
       make_rounds_(std::move(make_rounds)),
       evaluation_rows_(job.graph.objective, session.training().graph.tokens()) {
   const bool has_rows = !data.stream && !job.online;
@@ -62,8 +75,8 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
   if (has_rows) job.graph.objective->check(data.training);
   length_ = find_length();
-  schedule_ = {job.config.schedule.lr_scheduler, job.config.schedule.learning_rate,
-               job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
+  check_intervals();
+  span_ = {job.config.schedule.learning_rate, job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
   if (data.stream) {
     position_.stream.emplace();
     position_.stream_identity = data::stream_identity(*data.stream);
@@ -88,6 +101,19 @@ void Trainer::go_on_from(const TrainingPosition& position) {
   position_.num_tokens = position.num_tokens;
   position_.stream = position.stream;
   position_.feed = position.feed;
+  if (position.stopping) stopping_.restore(*position.stopping);
+}
+
+// What the config alone does not say: how many steps a share or a part of an epoch is.
+void Trainer::check_intervals() const {
+  const config::OutputSettings& output = job_.config.output;
+  const int64_t save = output.save.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t evaluate = output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
+  if (!output.best.is_loaded || save == 0 || evaluate == 0 || save % evaluate == 0) return;
+  throw input_error("load_best_model_at_end",
+                    "expected checkpoints at steps of an evaluation, got one every {} steps and an evaluation every "
+                    "{}; set eval_steps, and save_steps to a multiple of it",
+                    save, evaluate);
 }
 
 TrainingLength Trainer::find_length() const {
@@ -173,7 +199,7 @@ StepRecord Trainer::train_step() {
   const StepTotals totals = feed_->totals();
   int64_t tokens = 0;
   sums_.clear();
-  const double learning_rate = schedule_.at(step);
+  const double learning_rate = schedule_.rate(span_, schedule_options_, step);
   session_.begin_step(learning_rate, step);
   double loss = 0;
   for (int64_t i = 0; i < totals.micro_batches; ++i) {
@@ -224,8 +250,12 @@ void Trainer::evaluate_rounds() {
 }
 
 void Trainer::tell_evaluation() {
-  if (!listeners_.evaluation) return;
   job_.graph.objective->metrics(sums_, metrics_);
+  facts_.evaluation_step = position_.step;
+  facts_.evaluation.assign(metrics_.begin(), metrics_.end());
+  // That before the first step says nothing about training: in transformers it does not count, either.
+  if (position_.step > 0) or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
+  if (!listeners_.evaluation) return;
   listeners_.evaluation({.step = position_.step, .epoch = epoch_at(position_.step), .metrics = metrics_});
 }
 
@@ -238,12 +268,50 @@ void Trainer::sample() {
 
 void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
-  save_checkpoint(job_.config.output.output_dir, position_, job_, session_.training(), session_.store());
+  stopping_.add_checkpoint(position_.step);
+  position_.stopping = stopping_.state();
+  save_checkpoint(job_.config.output.output_dir, position_, job_, session_.training(), session_.store(), facts());
   remove_old();
 }
 
 void Trainer::remove_old() const {
-  remove_old_checkpoints(job_.config.output.output_dir, position_.run, job_.config.output.save_total_limit.value_or(0));
+  const config::OutputSettings& output = job_.config.output;
+  const int64_t best = output.best.is_kept ? stopping_.state().best_saved.step : 0;
+  remove_old_checkpoints(output.output_dir, position_.run, output.save_total_limit.value_or(0), best);
+}
+
+TrainedFacts Trainer::facts() const {
+  TrainedFacts facts = facts_;
+  facts.steps = position_.step;
+  facts.total_steps = length_.total_steps;
+  facts.epochs = epoch_at(position_.step);
+  facts.tokens = position_.num_tokens;
+  facts.metric = stopping_.state().metric;
+  facts.best = stopping_.state().best;
+  facts.settings = position_.settings;
+  const std::array<int64_t, kTiers> measured = session_.measured_peak_bytes();
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const int64_t planned = session_.planned().plan.peaks[i].bytes;
+    if (planned > 0) facts.tiers.push_back({std::string(name_of(static_cast<Tier>(i))), planned, measured[i]});
+  }
+  return facts;
+}
+
+// A checkpoint that somebody has removed is no reason to lose what there is.
+void Trainer::load_best(TrainingOutcome& outcome) {
+  const int64_t step = stopping_.step_to_load(position_.step);
+  if (step == 0) return;
+  const std::string metric = stopping_.state().metric;
+  const std::optional<CheckpointRecord> record = find_checkpoint(job_.config.output.output_dir, position_.run, step);
+  if (!record) {
+    log_warning("the checkpoint of step {}, with the best {}, is not there any more; the last weights stay", step,
+                metric);
+    return;
+  }
+  train::load_checkpoint(*record, job_, session_.training(), session_.store());
+  outcome.loaded_step = facts_.loaded_step = step;
+  log_info("the weights are those of step {}: of the checkpoints it has the best {}, {:.6g}", step, metric,
+           stopping_.state().best_saved.value);
 }
 
 TrainingOutcome Trainer::run() {
@@ -252,6 +320,7 @@ TrainingOutcome Trainer::run() {
   feed_ = make_feed();
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
+  const bool saves_best = job_.config.output.save.kind == config::Interval::Kind::kBest;
   const int64_t sample_every = job_.config.samples.every_steps;
   const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
@@ -262,26 +331,31 @@ TrainingOutcome Trainer::run() {
   remove_old();  // what a process that was killed between a checkpoint and this has left
   outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
   if (job_.config.output.evaluates_first && position_.step == 0 && !outcome.interrupted) evaluate();
-  while (position_.step < length_.total_steps && !outcome.interrupted) {
+  while (position_.step < length_.total_steps && !outcome.interrupted && !stopping_.stops()) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
     seconds.push_back(record.step_seconds);
     outcome.step_seconds_sum += record.step_seconds;
     if (listeners_.step) listeners_.step(record);
     check_finite(record);
-    const bool last = position_.step == length_.total_steps;
+    facts_.loss = record.loss;
+    stopping_.add_loss(record.loss);
+    bool last = position_.step == length_.total_steps || stopping_.stops();
     if (last || (evaluate_every > 0 && position_.step % evaluate_every == 0)) evaluate();
+    last = last || stopping_.stops();
     if (last || (sample_every > 0 && position_.step % sample_every == 0)) sample();
     outcome.interrupted = !last && interrupt_requested();
-    if (outcome.interrupted || (save_every > 0 && position_.step % save_every == 0)) save();
+    const bool is_best = saves_best && stopping_.is_best(position_.step);
+    if (outcome.interrupted || is_best || (save_every > 0 && position_.step % save_every == 0)) save();
   }
   feed_.reset();  // a stream would go on reading while the model is written
   outcome.steps = position_.step - outcome.first_step;
   outcome.tokens = position_.num_tokens - tokens_before;
   outcome.median_step_seconds = median(std::move(seconds));
-  if (!outcome.interrupted) {
-    save_model(job_.config.output.output_dir, job_, session_.training(), session_.store());
-  }
+  if (outcome.interrupted) return outcome;
+  if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();
+  load_best(outcome);
+  save_model(job_.config.output.output_dir, job_, session_.training(), session_.store(), facts());
   return outcome;
 }
 

@@ -6,15 +6,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/batch.h"
+#include "schedules/schedule.h"
 #include "train/checkpoint.h"
-#include "train/lr_schedule.h"
 #include "train/online/rollout_feed.h"
 #include "train/run_start.h"
 #include "train/session.h"
 #include "train/step_feed.h"
+#include "train/stopping.h"
 #include "train/training_data.h"
 
 namespace spillway::train {
@@ -56,9 +58,11 @@ using MakeRounds = std::function<std::unique_ptr<RoundSource>(TrainingSession& s
 
 struct TrainingOutcome {
   bool interrupted = false;
-  int64_t steps = 0;       // done by this process
-  int64_t first_step = 0;  // done before it
-  int64_t tokens = 0;      // seen by this process
+  std::string ended_early;  // why, where the run ended before its last step and was not interrupted
+  int64_t loaded_step = 0;  // of the checkpoint whose weights are in output_dir; 0: those of the last step
+  int64_t steps = 0;        // done by this process
+  int64_t first_step = 0;   // done before it
+  int64_t tokens = 0;       // seen by this process
   double step_seconds_sum = 0;
   double median_step_seconds = 0;
 };
@@ -98,6 +102,9 @@ class Trainer {
   void save();
   void try_to_save();
   void remove_old() const;
+  void check_intervals() const;
+  void load_best(TrainingOutcome& outcome);
+  [[nodiscard]] TrainedFacts facts() const;
   [[nodiscard]] double epoch_at(int64_t step) const;
 
   const Job& job_;
@@ -105,7 +112,11 @@ class Trainer {
   const TrainingData& data_;
   TrainingListeners listeners_;
   TrainingLength length_;
-  LrSchedule schedule_;
+  const schedules::ScheduleDef& schedule_;
+  schedules::ScheduleOptions schedule_options_;
+  schedules::ScheduleSpan span_;
+  Stopping stopping_;
+  TrainedFacts facts_;  // that change as the run goes on
   TrainingPosition position_;
   std::optional<CheckpointRecord> from_;
   MakeRounds make_rounds_;

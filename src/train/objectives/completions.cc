@@ -100,6 +100,14 @@ void add_reward_metrics(const Observation& seen, double beta, size_t chosen, siz
   sums.add("rewards/margins", seen.mean([&](int64_t row) { return reward(chosen, row) - reward(rejected, row); }));
 }
 
+std::vector<std::string_view> completion_metric_keys(std::initializer_list<std::string_view> more) {
+  std::vector<std::string_view> keys = {
+      "loss",         "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins",
+      "logps/chosen", "logps/rejected", "logits/chosen",    "logits/rejected"};
+  keys.insert(keys.end(), more);
+  return keys;
+}
+
 void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums) {
   sums.add(key, seen.mean([&](int64_t row) { return seen.number(value, row); }));
 }

@@ -93,6 +93,8 @@ class CompletionScores {
 // Means over the rows of a micro-batch, as TRL's trainers name them: rewards/chosen, rewards/rejected,
 // rewards/accuracies, rewards/margins. A reward is `beta` times an observed value.
 void add_reward_metrics(const Observation& seen, double beta, size_t chosen, size_t rejected, MetricSums& sums);
+// The keys of these with the loss, those of logps and logits, and `more`.
+[[nodiscard]] std::vector<std::string_view> completion_metric_keys(std::initializer_list<std::string_view> more);
 // A mean over the rows of an observed value.
 void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums);
 // A mean over tokens: the rows' sums of observed values over the rows' numbers of tokens, columns of the batch.

@@ -117,6 +117,8 @@ class Objective {
   [[nodiscard]] virtual float scale(const StepTotals& step) const = 0;
   // Adds what a micro-batch shows. `loss` is that of a scale of one.
   virtual void observe(const Observation& seen, MetricSums& sums) const = 0;
+  // The keys that the metrics of an evaluation can have; empty where they are not known before one.
+  [[nodiscard]] virtual std::vector<std::string_view> metric_keys() const { return {}; }
   // Of the sums over a step, or over an evaluation; the loss first where it is among them.
   virtual void metrics(const MetricSums& sums, std::vector<Metric>& into) const { sums.means(into); }
 };

@@ -39,6 +39,7 @@ class Text final : public Objective {
     sums.add("loss", seen.loss / targets, targets);
     sums.add(kAccuracy, seen.number(0) / targets, targets);
   }
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override { return {"loss", "perplexity", kAccuracy}; }
   void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
     const double loss = sums.mean("loss");
     into.clear();

@@ -47,6 +47,9 @@ class Cpo final : public PairObjective {
              scores.sum(tokens.mean_logit, 1)}};
   }
 
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override {
+    return completion_metric_keys({"nll_loss"});
+  }
   void observe_rows(const Observation& seen, MetricSums& sums) const override {
     add_reward_metrics(seen, settings().beta, kChosenReward, kRejectedReward, sums);
     add_row_mean(seen, "logps/chosen", kChosen, sums);

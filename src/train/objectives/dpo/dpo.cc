@@ -74,6 +74,9 @@ class Dpo final : public PairObjective {
              scores.sum(tokens.is_likeliest, 0)}};
   }
 
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override {
+    return completion_metric_keys({"entropy", "mean_token_accuracy"});
+  }
   void observe_rows(const Observation& seen, MetricSums& sums) const override {
     add_reward_metrics(seen, settings().beta, kChosenRatio, kRejectedRatio, sums);
     add_row_mean(seen, "logps/chosen", kChosen, sums);

@@ -114,6 +114,9 @@ class Kto final : public PreferenceObjective {
     return loss;
   }
 
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override {
+    return completion_metric_keys({"kl", "entropy"});
+  }
   void observe_rows(const Observation& seen, MetricSums& sums) const override {
     sums.add("kl", has_kl_ ? seen.number(kKl) : 0);
     double rewards[2] = {};

@@ -53,6 +53,9 @@ class Orpo final : public PairObjective {
              scores.sum(tokens.mean_logit, 1, in_completion)}};
   }
 
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override {
+    return completion_metric_keys({"nll_loss", "log_odds_ratio", "log_odds_chosen"});
+  }
   void observe_rows(const Observation& seen, MetricSums& sums) const override {
     add_reward_metrics(seen, settings().beta, kChosen, kRejected, sums);
     add_row_mean(seen, "logps/chosen", kChosen, sums);

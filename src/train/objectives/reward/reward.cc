@@ -48,6 +48,9 @@ class Reward final : public PairObjective {
     return {pw::mul(builder, loss, scale), {chosen, rejected}};
   }
 
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override {
+    return {"loss", "min_reward", "mean_reward", "max_reward", "accuracy", "margin"};
+  }
   void observe_rows(const Observation& seen, MetricSums& sums) const override {
     const auto chosen = [&](int64_t row) { return seen.number(kChosen, row); };
     const auto rejected = [&](int64_t row) { return seen.number(kRejected, row); };

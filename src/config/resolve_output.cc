@@ -1,0 +1,203 @@
+// What happens after how many steps: checkpoints, evaluations, and what follows from an evaluation.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include "config/resolve.h"
+#include "config/values.h"
+
+namespace spillway::config {
+namespace {
+
+// The three keys of saving, and of evaluating.
+struct IntervalKeys {
+  std::string_view what;  // "save"
+  std::optional<double> steps;
+  std::optional<int64_t> per_epoch;
+  std::optional<SaveStrategy> strategy;
+  double steps_by_default;  // of the strategy `steps` without a number
+};
+
+void check_interval(const Resolution& r, const IntervalKeys& keys) {
+  const std::string steps_key = fmt::format("{}_steps", keys.what),
+                    strategy_key = fmt::format("{}_strategy", keys.what);
+  const std::string per_epoch_key = fmt::format("{}s_per_epoch", keys.what);
+  const bool has_steps = keys.steps.has_value(), has_per_epoch = keys.per_epoch.value_or(0) > 0;
+  r.exclude(steps_key, has_steps, per_epoch_key, has_per_epoch);
+  if (!keys.strategy || *keys.strategy == SaveStrategy::kSteps) return;
+  for (const auto& [key, is_set] : {std::pair{steps_key, has_steps}, {per_epoch_key, has_per_epoch}}) {
+    if (!is_set) continue;
+    throw input_error(r.where(strategy_key), "expected steps beside {}, got {}; remove one of them", key,
+                      print_value(*keys.strategy));
+  }
+}
+
+// Without any key it is every epoch, as in axolotl.
+Interval interval_of(const IntervalKeys& keys) {
+  using enum Interval::Kind;
+  if (keys.strategy == SaveStrategy::kNo || keys.per_epoch == 0) return {.kind = kNever};
+  if (keys.strategy == SaveStrategy::kBest) return {.kind = kBest};
+  if (keys.steps) return {.kind = kSteps, .step_count = StepCount::from_key(*keys.steps)};
+  if (keys.per_epoch) return {.kind = kPerEpoch, .per_epoch = *keys.per_epoch};
+  if (keys.strategy == SaveStrategy::kSteps)
+    return {.kind = kSteps, .step_count = StepCount::from_key(keys.steps_by_default)};
+  return {};
+}
+
+std::optional<SaveStrategy> as_save_strategy(std::optional<IntervalStrategy> strategy) {
+  if (!strategy) return {};
+  if (*strategy == IntervalStrategy::kNo) return SaveStrategy::kNo;
+  return *strategy == IntervalStrategy::kSteps ? SaveStrategy::kSteps : SaveStrategy::kEpoch;
+}
+
+void check_evaluation(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool no_rows = r.given("val_set_size") && keys.val_set_size == 0 && keys.test_datasets.empty();
+  const bool strategy = keys.eval_strategy && *keys.eval_strategy != IntervalStrategy::kNo;
+  if (no_rows && (keys.eval_steps || strategy)) {
+    throw input_error(r.where(keys.eval_steps ? "eval_steps" : "eval_strategy"),
+                      "expected rows to evaluate on, got val_set_size 0; set val_set_size or test_datasets");
+  }
+  r.exclude("val_set_size", keys.val_set_size > 0, "test_datasets", !keys.test_datasets.empty());
+  r.check_whole("val_set_size", keys.val_set_size);
+}
+
+// Whether every checkpoint stands where an evaluation was, as far as the config alone says it; the trainer, which knows
+// the steps of an epoch, checks the rest.
+bool is_multiple(const Interval& save, const Interval& evaluate) {
+  if (save.kind != evaluate.kind) return false;
+  if (save.kind == Interval::Kind::kPerEpoch) return evaluate.per_epoch % save.per_epoch == 0;
+  if (save.step_count.is_share != evaluate.step_count.is_share) return false;
+  const double times = save.step_count.value / evaluate.step_count.value;
+  constexpr double kRounding = 1e-9;
+  return std::abs(times - std::round(times)) <= kRounding * times && times >= 0.5;
+}
+
+// `key` is what asks for the best evaluation.
+void check_best(const Resolution& r, std::string_view key, const OutputSettings& output) {
+  using enum Interval::Kind;
+  if (r.keys.val_set_size == 0 && r.keys.test_datasets.empty())
+    throw input_error(r.where(key), "expected rows to evaluate on, got none; set val_set_size or test_datasets");
+  if (output.evaluate.kind == kNever)
+    throw input_error(r.where(key), "expected evaluations, got eval_strategy no; set eval_steps or evals_per_epoch");
+}
+
+void check_loaded(const Resolution& r, std::string_view key, const OutputSettings& output) {
+  using enum Interval::Kind;
+  if (output.save.kind == kNever)
+    throw input_error(r.where(key),
+                      "expected checkpoints to choose from, got save_strategy no; set save_steps or "
+                      "save_strategy: best");
+  if (output.save.kind != kBest && !is_multiple(output.save, output.evaluate))
+    throw input_error(r.where(key),
+                      "expected checkpoints at steps of an evaluation, got other steps; set eval_steps, and save_steps "
+                      "to a multiple of it (or evals_per_epoch to one of saves_per_epoch, or save_strategy: best)");
+}
+
+BestSettings resolve_best(const Resolution& r, const OutputSettings& output) {
+  const Spelled& keys = r.keys;
+  BestSettings best;
+  if (!keys.metric_for_best_model.empty()) best.metric = keys.metric_for_best_model;
+  constexpr std::string_view kPrefix = "eval_";
+  if (best.metric.starts_with(kPrefix)) best.metric.erase(0, kPrefix.size());
+  best.greater_is_better = keys.greater_is_better.value_or(!best.metric.ends_with("loss"));
+  if (keys.early_stopping_patience.value_or(0) > 0) best.patience = keys.early_stopping_patience;
+  // In axolotl, too, a run that stops early ends with the best weights.
+  best.is_loaded = keys.load_best_model_at_end.value_or(best.patience.has_value());
+  best.is_kept = best.is_loaded || best.patience || !keys.metric_for_best_model.empty() ||
+                 output.save.kind == Interval::Kind::kBest;
+  if (!best.is_kept) {
+    if (keys.greater_is_better) r.ignore("greater_is_better", "nothing asks for the best evaluation");
+    return best;
+  }
+  const std::string_view key = best.patience                         ? "early_stopping_patience"
+                               : best.is_loaded                      ? "load_best_model_at_end"
+                               : !keys.metric_for_best_model.empty() ? "metric_for_best_model"
+                                                                     : "save_strategy";
+  check_best(r, key, output);
+  if (best.is_loaded) check_loaded(r, key, output);
+  return best;
+}
+
+std::optional<LossWatchdog> resolve_watchdog(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (keys.loss_watchdog_threshold)
+    return LossWatchdog{*keys.loss_watchdog_threshold, keys.loss_watchdog_patience.value_or(LossWatchdog{}.patience)};
+  if (keys.loss_watchdog_patience) r.ignore("loss_watchdog_patience", "it belongs to loss_watchdog_threshold");
+  return {};
+}
+
+// transformers' names.
+constexpr std::array<std::string_view, 15> kTrackers = {"tensorboard", "none",     "all",     "azure_ml", "clearml",
+                                                        "codecarbon",  "comet_ml", "dagshub", "dvclive",  "flyte",
+                                                        "mlflow",      "neptune",  "swanlab", "trackio",  "wandb"};
+
+bool writes_event_files(const Resolution& r) {
+  bool tensorboard = r.keys.use_tensorboard;
+  std::vector<std::string_view> others;
+  for (const std::string& name : r.keys.report_to) {
+    if (std::find(kTrackers.begin(), kTrackers.end(), name) == kTrackers.end()) {
+      const std::string_view near = nearest_name(name, kTrackers);
+      throw input_error(r.where("report_to"),
+                        "expected tensorboard, none or another of transformers' trackers, got {}; {}", quote(name),
+                        near.empty() ? "write tensorboard" : fmt::format("did you mean {}?", near));
+    }
+    tensorboard = tensorboard || name == "tensorboard" || name == "all";
+    if (name != "tensorboard" && name != "all" && name != "none") others.emplace_back(name);
+  }
+  if (!others.empty())
+    r.note(
+        fmt::format("report_to: nothing is written for {}; metrics.jsonl has every step, report.html shows the run, "
+                    "tensorboard writes event files",
+                    fmt::join(others, ", ")));
+  return tensorboard;
+}
+
+}  // namespace
+
+OutputSettings resolve_output(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const IntervalKeys save{"save", keys.save_steps, keys.saves_per_epoch, keys.save_strategy, 500};
+  const IntervalKeys eval{"eval", keys.eval_steps, keys.evals_per_epoch, as_save_strategy(keys.eval_strategy),
+                          keys.logging_steps};
+  check_interval(r, save);
+  check_interval(r, eval);
+  r.check_whole("save_steps", keys.save_steps);
+  r.check_whole("eval_steps", keys.eval_steps);
+  r.check_whole("logging_steps", keys.logging_steps);
+  check_evaluation(r);
+  if (keys.output_dir.empty()) throw input_error(r.where("output_dir"), "expected a folder, got nothing; name one");
+
+  OutputSettings output{.output_dir = keys.output_dir,
+                        .logging_steps = std::max<int64_t>(1, static_cast<int64_t>(keys.logging_steps)),
+                        .save = interval_of(save),
+                        .evaluate = interval_of(eval),
+                        .evaluates_first = keys.eval_on_start,
+                        .save_total_limit = keys.save_total_limit,
+                        .auto_resume_from_checkpoints = keys.auto_resume_from_checkpoints,
+                        .resume_from_checkpoint = keys.resume_from_checkpoint,
+                        .metrics = keys.metrics,
+                        .tensorboard = writes_event_files(r)};
+  output.best = resolve_best(r, output);
+  output.loss_watchdog = resolve_watchdog(r);
+  if (keys.test_datasets.empty() && keys.val_set_size == 0) output.evaluate = {.kind = Interval::Kind::kNever};
+  // Written as a boolean it says whether to resume, not from where.
+  if (const auto resume = boolean_of(YamlNode::scalar(keys.resume_from_checkpoint))) {
+    output.auto_resume_from_checkpoints = output.auto_resume_from_checkpoints || *resume;
+    output.resume_from_checkpoint.clear();
+  }
+  return output;
+}
+
+SampleSettings resolve_samples(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (keys.sample_every_steps && keys.sample_prompts.empty())
+    throw input_error(r.where("sample_every_steps"), "expected prompts to answer, got none; set sample_prompts");
+  return {.every_steps = keys.sample_every_steps.value_or(0),
+          .prompts = keys.sample_prompts,
+          .max_new_tokens = keys.sample_max_new_tokens};
+}
+
+}  // namespace spillway::config

@@ -1,0 +1,169 @@
+// The steps of a run: how many, and at which rate. Which options a schedule has, it says itself (schedules/schedule.h).
+#include <algorithm>
+#include <cmath>
+
+#include "config/resolve.h"
+#include "config/values.h"
+
+namespace spillway::config {
+namespace {
+
+using schedules::OptionForm;
+using schedules::ScheduleDef;
+using schedules::ScheduleOption;
+
+StepCount warmup_of(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const double ratio = keys.warmup_ratio.value_or(0);
+  r.exclude("warmup_steps", keys.warmup_steps.value_or(0) > 0, "warmup_ratio", ratio > 0);
+  // The plain constant schedule of transformers knows no warmup.
+  if (!schedules::find_schedule(keys.lr_scheduler.name)->has_warmup) {
+    for (const char* key : {"warmup_steps", "warmup_ratio"}) r.ignore(key, "the constant schedule has no warmup");
+    return {};
+  }
+  r.check_whole("warmup_steps", keys.warmup_steps);
+  if (keys.warmup_steps.value_or(0) > 0) return StepCount::from_key(*keys.warmup_steps);
+  return {.value = ratio, .is_share = true};
+}
+
+// Axolotl's keys that make a schedule another one, with the precedence that they have there.
+struct Chosen {
+  std::string_view name;
+  std::optional<double> min_rate, constant_ratio;  // options of the schedule
+  bool takes_args = true;
+};
+
+void ignore_where(const Resolution& r, std::string_view key, bool is_set, std::string_view why) {
+  if (is_set && r.given(key)) r.ignore(key, why);
+}
+
+Chosen choose_cosine(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool has_least = keys.cosine_min_lr_ratio.value_or(0) > 0;
+  const bool has_constant = keys.cosine_constant_lr_ratio.value_or(0) > 0;
+  if (keys.lr_quadratic_warmup) {
+    ignore_where(r, "cosine_min_lr_ratio", has_least, "lr_quadratic_warmup wins over it");
+    ignore_where(r, "cosine_constant_lr_ratio", has_constant, "lr_quadratic_warmup wins over it");
+    return {.name = "cosine_quadratic_warmup", .takes_args = false};
+  }
+  ignore_where(r, "cosine_constant_lr_ratio", has_constant && !has_least, "it counts beside cosine_min_lr_ratio alone");
+  if (!has_least) return {.name = "cosine"};
+  if (!has_constant) return {.name = "cosine_with_min_lr", .min_rate = keys.cosine_min_lr_ratio, .takes_args = false};
+  return {.name = "cosine_then_constant",
+          .min_rate = keys.cosine_min_lr_ratio,
+          .constant_ratio = keys.cosine_constant_lr_ratio,
+          .takes_args = false};
+}
+
+Chosen choose(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (keys.lr_scheduler.name == "cosine") return choose_cosine(r);
+  constexpr std::string_view kCosineAlone = "the cosine schedule alone reads it";
+  ignore_where(r, "lr_quadratic_warmup", keys.lr_quadratic_warmup, kCosineAlone);
+  ignore_where(r, "cosine_constant_lr_ratio", keys.cosine_constant_lr_ratio.has_value(), kCosineAlone);
+  if (keys.lr_scheduler.name == "rex") return {.name = "rex", .min_rate = keys.cosine_min_lr_ratio};
+  ignore_where(r, "cosine_min_lr_ratio", keys.cosine_min_lr_ratio.has_value(), "cosine and rex alone read it");
+  return {.name = keys.lr_scheduler.name};
+}
+
+std::string expected_of(const ScheduleOption& option) {
+  if (option.form == OptionForm::kWord) return joined_names(option.words);
+  if (option.form == OptionForm::kFlag) return "true or false";
+  const Range range{.least = option.least, .most = option.most};
+  return (option.form == OptionForm::kInteger ? "an integer" : "a number") + range.text();
+}
+
+double value_of(const ScheduleOption& option, const SchedulerArg& arg) {
+  const auto fail = [&]() {
+    throw input_error(arg.where, "expected {}, got {}; change the value", expected_of(option), quote(arg.text));
+  };
+  if (option.form == OptionForm::kWord) {
+    const auto word = std::find(option.words.begin(), option.words.end(), arg.text);
+    if (word == option.words.end()) fail();
+    return static_cast<double>(word - option.words.begin());
+  }
+  const YamlNode node = YamlNode::scalar(arg.text);
+  if (option.form == OptionForm::kFlag) {
+    const std::optional<bool> flag = boolean_of(node);
+    if (!flag) fail();
+    return flag.value_or(false) ? 1 : 0;
+  }
+  const std::optional<double> number = number_of(node);
+  const bool is_whole = number && *number == std::floor(*number);
+  const bool fits = number && *number >= option.least && *number <= option.most;
+  if (!fits || (option.form == OptionForm::kInteger && !is_whole)) fail();
+  return number.value_or(0);
+}
+
+const ScheduleOption& option_of(const ScheduleDef& schedule, const SchedulerArg& arg) {
+  std::vector<std::string_view> names;
+  for (const ScheduleOption& option : schedule.options) {
+    if (option.name == arg.name) return option;
+    names.push_back(option.name);
+  }
+  if (names.empty())
+    throw input_error(arg.where, "expected no options beside lr_scheduler {}, got {}; remove it", schedule.name,
+                      quote(arg.name));
+  const std::string_view near = nearest_name(arg.name, names);
+  throw input_error(arg.where, "expected an option of lr_scheduler {} ({}), got {}; {}", schedule.name,
+                    joined_names(names), quote(arg.name),
+                    near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
+}
+
+schedules::ScheduleOptions options_of(const Resolution& r, const ScheduleDef& schedule, const Chosen& chosen) {
+  const SchedulerArgs& args = r.keys.lr_scheduler_kwargs;
+  schedules::ScheduleOptions options = schedules::defaults_of(schedule);
+  if (!chosen.takes_args) {
+    if (!args.items.empty())
+      throw input_error(args.items.front().where,
+                        "expected no options beside cosine_min_lr_ratio or lr_quadratic_warmup, got {}; remove it, or "
+                        "write lr_scheduler: cosine_with_min_lr",
+                        quote(args.items.front().name));
+  }
+  for (const SchedulerArg& arg : args.items) {
+    const ScheduleOption& option = option_of(schedule, arg);
+    const double value = value_of(option, arg);
+    if (option.name == "cycle_momentum" && value != 0)
+      throw NotYetError(
+          fmt::format("[{}] expected false, got true; a momentum that changes is not yet supported", arg.where));
+    options.set(option.name, value);
+  }
+  if (chosen.min_rate) options.set("min_lr_rate", *chosen.min_rate);
+  if (chosen.constant_ratio) options.set("constant_ratio", *chosen.constant_ratio);
+  for (const ScheduleOption& option : schedule.options) {
+    if (option.is_required && !options.find(option.name))
+      throw input_error(r.where("lr_scheduler_kwargs"),
+                        "expected {} beside lr_scheduler {}, got none; write "
+                        "lr_scheduler_kwargs: {{{}: ...}}",
+                        option.name, schedule.name, option.name);
+  }
+  const std::string conflict = schedule.conflict ? schedule.conflict(options, r.keys.learning_rate) : "";
+  if (!conflict.empty() && r.given("learning_rate"))
+    throw input_error(r.where("lr_scheduler_kwargs"),
+                      "expected {} beside lr_scheduler {}, got another; change the options", conflict, schedule.name);
+  return options;
+}
+
+}  // namespace
+
+ScheduleSettings resolve_schedule(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const Chosen chosen = choose(r);
+  const ScheduleDef& schedule = *schedules::find_schedule(chosen.name);
+  ScheduleSettings settings{.num_epochs = keys.num_epochs,
+                            .learning_rate = keys.learning_rate,
+                            .lr_scheduler = {schedule.name},
+                            .options = options_of(r, schedule, chosen),
+                            .warmup = warmup_of(r)};
+  if (keys.max_steps.value_or(0) > 0) settings.max_steps = keys.max_steps;
+  const auto& args = keys.lr_scheduler_kwargs.items;
+  const bool says_momentum =
+      std::any_of(args.begin(), args.end(), [](const auto& a) { return a.name == "cycle_momentum"; });
+  if (schedule.name == "one_cycle" && !says_momentum)
+    r.note(
+        "lr_scheduler one_cycle: the momentum stays as it is, where torch turns it against the learning rate by "
+        "default; lr_scheduler_kwargs: {cycle_momentum: false} is the same there");
+  return settings;
+}
+
+}  // namespace spillway::config

@@ -1,0 +1,142 @@
+// Keys of schedules, and of what follows from evaluations.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/support/config_error.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::error_of;
+using spillway::testing::load;
+
+namespace {
+
+ScheduleSettings schedule(std::string_view keys) { return load(keys).config.schedule; }
+
+}  // namespace
+
+TEST_CASE("a schedule takes the options that its library has, as a mapping or as JSON text") {
+  const ScheduleSettings restarts =
+      schedule("lr_scheduler: cosine_with_restarts\nlr_scheduler_kwargs: {num_cycles: 3}\n");
+  CHECK(restarts.lr_scheduler.name == "cosine_with_restarts");
+  CHECK(restarts.options.number("num_cycles") == 3);
+  CHECK(schedule("lr_scheduler: cosine_with_restarts\nlr_scheduler_kwargs: '{\"num_cycles\": 3}'\n").options ==
+        restarts.options);
+  CHECK(load("lr_scheduler_type: cosine_with_restarts\n", {{"lr_scheduler_kwargs.num_cycles", "3"}})
+            .config.schedule.options == restarts.options);
+  const ScheduleSettings stable =
+      schedule("lr_scheduler: warmup_stable_decay\nlr_scheduler_kwargs: {num_decay_steps: 10, decay_type: 1-sqrt}\n");
+  CHECK(stable.options.number("num_decay_steps") == 10);
+  CHECK(stable.options.number("decay_type") == 2);
+  CHECK(schedule("lr_scheduler_kwargs:\n").options.number("num_cycles") == 0.5);
+  CHECK(schedule("lr_scheduler: one_cycle\nlr_scheduler_kwargs: {three_phase: yes}\n").options.number("three_phase") ==
+        1);
+}
+
+TEST_CASE("options that a schedule does not take are refused") {
+  CHECK(error_of("lr_scheduler_kwargs: {num_cycle: 1}\n") ==
+        "[c.yml:6: lr_scheduler_kwargs.num_cycle] expected an option of lr_scheduler cosine (num_cycles), got "
+        "'num_cycle'; did you mean num_cycles?");
+  CHECK(error_of("lr_scheduler: linear\nlr_scheduler_kwargs: {a: 1}\n") ==
+        "[c.yml:7: lr_scheduler_kwargs.a] expected no options beside lr_scheduler linear, got 'a'; remove it");
+  CHECK(error_of("lr_scheduler_kwargs: {num_cycles: many}\n") ==
+        "[c.yml:6: lr_scheduler_kwargs.num_cycles] expected a number, got 'many'; change the value");
+  CHECK(error_of("lr_scheduler: inverse_sqrt\nlr_scheduler_kwargs: {timescale: 1.5}\n") ==
+        "[c.yml:7: lr_scheduler_kwargs.timescale] expected an integer of at least 1, got '1.5'; change the value");
+  CHECK(error_of("lr_scheduler: warmup_stable_decay\n") ==
+        "[lr_scheduler_kwargs] expected num_decay_steps beside lr_scheduler warmup_stable_decay, got none; write "
+        "lr_scheduler_kwargs: {num_decay_steps: ...}");
+  CHECK(error_of("lr_scheduler: warmup_stable_decay\nlr_scheduler_kwargs: {num_decay_steps: 1, decay_type: x}\n") ==
+        "[c.yml:7: lr_scheduler_kwargs.decay_type] expected linear, cosine or 1-sqrt, got 'x'; change the value");
+  CHECK(error_of("lr_scheduler: cosine_with_min_lr\n").find("expected one of min_lr and min_lr_rate beside") !=
+        std::string::npos);
+  CHECK(error_of("lr_scheduler: polynomial\nlr_scheduler_kwargs: {lr_end: 1}\n")
+            .find("expected lr_end below learning_rate beside lr_scheduler polynomial") != std::string::npos);
+  CHECK(error_of("lr_scheduler: one_cycle\nlr_scheduler_kwargs: {cycle_momentum: true}\n")
+            .find("a momentum that changes is not yet supported") != std::string::npos);
+  CHECK(error_of("lr_scheduler_kwargs: [1]\n").starts_with("[c.yml:6: lr_scheduler_kwargs] expected a mapping"));
+  CHECK(error_of("lr_scheduler_kwargs: {num_cycles: [1]}\n")
+            .starts_with("[c.yml:6: lr_scheduler_kwargs.num_cycles] expected a number or a word, got a list"));
+  CHECK(error_of("cosine_min_lr_ratio: 0.1\nlr_scheduler_kwargs: {num_cycles: 1}\n")
+            .starts_with("[c.yml:7: lr_scheduler_kwargs.num_cycles] expected no options beside cosine_min_lr_ratio"));
+  CHECK(error_of("cosine_min_lr_ratio: 1.5\n").starts_with("[c.yml:6: cosine_min_lr_ratio] expected a number"));
+  CHECK(error_of("lr_scheduler: greedy\n").find("not yet supported") != std::string::npos);
+  CHECK(error_of("lr_div_factor: 10\n").find("lr_scheduler_kwargs: {div_factor: 25}") != std::string::npos);
+}
+
+TEST_CASE("axolotl's keys change the cosine as they do there") {
+  const ScheduleSettings least = schedule("cosine_min_lr_ratio: 0.1\n");
+  CHECK(least.lr_scheduler.name == "cosine_with_min_lr");
+  CHECK(least.options.number("min_lr_rate") == 0.1);
+  const ScheduleSettings tail = schedule("cosine_min_lr_ratio: 0.1\ncosine_constant_lr_ratio: 0.8\n");
+  CHECK(tail.lr_scheduler.name == "cosine_then_constant");
+  CHECK(tail.options.number("constant_ratio") == 0.8);
+  CHECK(schedule("lr_quadratic_warmup: true\n").lr_scheduler.name == "cosine_quadratic_warmup");
+  CHECK(schedule("cosine_min_lr_ratio: 0\n").lr_scheduler.name == "cosine");
+  CHECK(schedule("lr_scheduler: rex\ncosine_min_lr_ratio: 0.2\n").options.number("min_lr_rate") == 0.2);
+  using Names = std::vector<std::string>;
+  CHECK(load("lr_scheduler: linear\ncosine_min_lr_ratio: 0.2\n").ignored == Names{"cosine_min_lr_ratio"});
+  CHECK(load("cosine_constant_lr_ratio: 0.2\n").ignored == Names{"cosine_constant_lr_ratio"});
+  CHECK(load("lr_quadratic_warmup: true\ncosine_min_lr_ratio: 0.2\n").ignored == Names{"cosine_min_lr_ratio"});
+}
+
+TEST_CASE("the best evaluation has transformers' defaults") {
+  const auto best = [](const std::string& keys) {
+    return load("val_set_size: 0.1\neval_steps: 5\nsave_steps: 10\n" + keys).config.output.best;
+  };
+  CHECK_FALSE(best("").is_kept);
+  const BestSettings loaded = best("load_best_model_at_end: true\n");
+  CHECK(loaded.metric == "loss");
+  CHECK_FALSE(loaded.greater_is_better);
+  CHECK((loaded.is_loaded && loaded.is_kept && !loaded.patience));
+  CHECK(best("metric_for_best_model: eval_rewards/margins\n").metric == "rewards/margins");
+  CHECK(best("metric_for_best_model: mean_token_accuracy\n").greater_is_better);
+  CHECK_FALSE(best("metric_for_best_model: eval_nll_loss\n").greater_is_better);
+  CHECK(best("metric_for_best_model: loss\ngreater_is_better: true\n").greater_is_better);
+  const BestSettings patient = best("early_stopping_patience: 3\n");
+  CHECK(patient.patience == 3);
+  CHECK(patient.is_loaded);
+  CHECK_FALSE(best("early_stopping_patience: 3\nload_best_model_at_end: false\n").is_loaded);
+  CHECK_FALSE(best("early_stopping_patience: 0\n").is_kept);
+  CHECK(load("loss_watchdog_threshold: 5\n").config.output.loss_watchdog->patience == 3);
+  CHECK(load("loss_watchdog_patience: 5\n").ignored == std::vector<std::string>{"loss_watchdog_patience"});
+}
+
+TEST_CASE("checkpoints to choose from have to stand at evaluations") {
+  const std::string asked = "load_best_model_at_end: true\n";
+  for (const char* keys : {"val_set_size: 0.1\n", "val_set_size: 0.1\nevals_per_epoch: 4\nsaves_per_epoch: 2\n",
+                           "val_set_size: 0.1\neval_steps: 0.1\nsave_steps: 0.3\n",
+                           "val_set_size: 0.1\neval_steps: 7\nsave_strategy: best\n"})
+    CHECK(error_of(asked + keys).empty());
+  for (const char* keys :
+       {"val_set_size: 0.1\neval_steps: 4\nsave_steps: 10\n", "val_set_size: 0.1\neval_steps: 4\n",
+        "val_set_size: 0.1\nevals_per_epoch: 3\nsaves_per_epoch: 2\n",
+        "val_set_size: 0.1\neval_steps: 0.1\nsave_steps: 10\n", "val_set_size: 0.1\neval_steps: 10\nsave_steps: 5\n"})
+    CHECK(error_of(asked + keys)
+              .starts_with("[c.yml:6: load_best_model_at_end] expected checkpoints at steps of an evaluation"));
+  CHECK(error_of(asked).starts_with("[c.yml:6: load_best_model_at_end] expected rows to evaluate on, got none"));
+  CHECK(error_of(asked + "val_set_size: 0.1\neval_strategy: no\n").find("expected evaluations, got") !=
+        std::string::npos);
+  CHECK(error_of(asked + "val_set_size: 0.1\nsave_strategy: no\n").find("expected checkpoints to choose from") !=
+        std::string::npos);
+  CHECK(error_of("save_strategy: best\n").find("[c.yml:6: save_strategy] expected rows to evaluate on") !=
+        std::string::npos);
+  CHECK(error_of("eval_strategy: best\n").starts_with("[c.yml:6: eval_strategy] expected no, steps or epoch"));
+}
+
+TEST_CASE("trackers: tensorboard writes files, of others a line says that nothing is written") {
+  const auto writes = [](std::string_view keys) { return load(keys).config.output.tensorboard; };
+  CHECK(writes("use_tensorboard: true\n"));
+  CHECK(writes("report_to: tensorboard\n"));
+  CHECK(writes("report_to: [wandb, tensorboard]\n"));
+  CHECK(writes("report_to: all\n"));
+  CHECK_FALSE(writes("report_to: none\n"));
+  CHECK_FALSE(writes("report_to:\n"));
+  const LoadedConfig others = load("report_to: [wandb]\n");
+  REQUIRE(others.notes.size() == 1);
+  CHECK(others.notes[0].starts_with("report_to: nothing is written for wandb; "));
+  CHECK(error_of("report_to: tensorbord\n") ==
+        "[c.yml:6: report_to] expected tensorboard, none or another of transformers' trackers, got 'tensorbord'; did "
+        "you mean tensorboard?");
+}

@@ -1,0 +1,51 @@
+#include "schedules/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace spillway::schedules {
+
+void ScheduleOptions::set(std::string_view name, double value) {
+  const auto found = std::find_if(items_.begin(), items_.end(), [&](const auto& item) { return item.first == name; });
+  if (found == items_.end()) {
+    items_.emplace_back(name, value);
+  } else {
+    found->second = value;
+  }
+}
+
+std::optional<double> ScheduleOptions::find(std::string_view name) const {
+  const auto found = std::find_if(items_.begin(), items_.end(), [&](const auto& item) { return item.first == name; });
+  return found == items_.end() ? std::nullopt : std::optional(found->second);
+}
+
+double ScheduleOptions::number(std::string_view name) const {
+  const std::optional<double> found = find(name);
+  SPILLWAY_CHECK(found, "a schedule reads the option {}, which it does not have", name);
+  return *found;
+}
+
+const ScheduleDef* find_schedule(std::string_view name) {
+  const std::span<const ScheduleDef> all = all_schedules();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const ScheduleDef& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+ScheduleOptions defaults_of(const ScheduleDef& schedule) {
+  ScheduleOptions options;
+  for (const ScheduleOption& option : schedule.options) {
+    if (option.value) options.set(option.name, *option.value);
+  }
+  return options;
+}
+
+std::string print_option(const ScheduleOption& option, double value) {
+  if (option.form == OptionForm::kWord) return std::string(option.words[static_cast<size_t>(value)]);
+  if (option.form == OptionForm::kFlag) return value == 0 ? "false" : "true";
+  return fmt::format("{}", value);
+}
+
+}  // namespace spillway::schedules
