@@ -1,10 +1,13 @@
 #include "hub/fetch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <system_error>
+#include <thread>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -39,13 +42,16 @@ void check_room(const FetchList& list) {
                         format_bytes(needed), shown_name(list.repository), format_bytes(free));
 }
 
-// A link that replaces one to another blob, or to none, in one step.
+// A link to the blob in the place of any other, in one step. Other threads and processes may do the same.
 void link_file(const fs::path& blob, const fs::path& file) {
   create_folders(file.parent_path());
   const fs::path target = blob.lexically_relative(file.parent_path());
   std::error_code error;
-  if (fs::is_symlink(file, error) && fs::read_symlink(file, error) == target) return;
-  const fs::path temporary = file.parent_path() / fmt::format(".{}.link", blob.filename().string());
+  fs::create_symlink(target, file, error);
+  if (!error || fs::read_symlink(file, error) == target) return;
+  const size_t thread = std::hash<std::thread::id>()(std::this_thread::get_id());
+  const fs::path temporary =
+      file.parent_path() / fmt::format(".{}.{}-{}", file.filename().string(), ::getpid(), thread);
   fs::remove(temporary, error);
   fs::create_symlink(target, temporary);
   fs::rename(temporary, file);
