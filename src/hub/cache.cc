@@ -62,6 +62,10 @@ std::string newest_snapshot(const fs::path& snapshots) {
   return newest;
 }
 
+fs::path absence_of(const fs::path& snapshot, std::string_view name) {
+  return snapshot.parent_path().parent_path() / ".no_exist" / snapshot.filename() / name;
+}
+
 void add_missing_weights(const fs::path& snapshot, std::vector<std::string>& missing) {
   const std::string single = "model.safetensors", index = single + ".index.json";
   if (is_file(snapshot / single)) return;
@@ -132,6 +136,19 @@ Repository repository_of(const fs::path& folder) {
           .revision = without_trailing_slash(folder).filename().string()};
 }
 
+bool is_known_absent(const fs::path& snapshot, std::string_view name) { return is_file(absence_of(snapshot, name)); }
+
+void note_absent(const fs::path& snapshot, std::string_view name) {
+  if (is_known_absent(snapshot, name)) return;
+  const fs::path path = absence_of(snapshot, name);
+  create_folders(path.parent_path());
+  write_file(path, "");
+}
+
+bool has_its_tokenizer(const fs::path& snapshot) {
+  return is_file(snapshot / "tokenizer.json") || is_known_absent(snapshot, "tokenizer.json");
+}
+
 std::vector<std::string> missing_files(const fs::path& snapshot, FolderUse use) {
   std::vector<std::string> missing;
   const auto need = [&](const char* name) {
@@ -144,6 +161,9 @@ std::vector<std::string> missing_files(const fs::path& snapshot, FolderUse use) 
     case FolderUse::kAdapter:
       need("adapter_config.json");
       need("adapter_model.safetensors");
+      break;
+    case FolderUse::kConfig:
+      need("config.json");
       break;
     case FolderUse::kModel:
       need("config.json");

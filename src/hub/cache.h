@@ -40,7 +40,15 @@ namespace spillway::hub {
 [[nodiscard]] Repository repository_of(const std::filesystem::path& folder);
 
 // What a folder is wanted for.
-enum class FolderUse { kModel, kTokenizer, kAdapter };
+enum class FolderUse { kModel, kConfig, kTokenizer, kAdapter };  // kConfig: of a model whose weights are not read
+
+// Whether it is written down that the snapshot's commit has no file of that name.
+[[nodiscard]] bool is_known_absent(const std::filesystem::path& snapshot, std::string_view name);
+// Writes that down.
+void note_absent(const std::filesystem::path& snapshot, std::string_view name);
+
+// Whether the snapshot has tokenizer.json, or is known to have none.
+[[nodiscard]] bool has_its_tokenizer(const std::filesystem::path& snapshot);
 
 // The names of files that the folder of a snapshot lacks for this use: its config, and its weights as safetensors, all
 // of those that an index names. A file whose blob is gone is missing, too. Which other files belong to a tokenizer,

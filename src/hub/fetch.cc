@@ -20,6 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What this program, and transformers, look for in a model's folder and do without.
+constexpr const char* kUsualFiles[] = {"adapter_config.json",    "added_tokens.json",       "chat_template.jinja",
+                                       "generation_config.json", "special_tokens_map.json", "tokenizer.json",
+                                       "tokenizer_config.json"};
+
 // Bytes of the file that are on the disk, whole or not.
 int64_t bytes_there(const fs::path& repository, const RemoteFile& file) {
   for (const std::string& name : {file.digest, file.digest + ".incomplete"}) {
@@ -85,6 +90,12 @@ FetchList list_fetch(const Repository& repository, const FetchOptions& options) 
     if (!is_there) list.missing_bytes += size;
     list.files.push_back({std::move(file), is_there});
   }
+  if (repository.kind == RepositoryKind::kModel) {
+    for (const char* name : kUsualFiles) {
+      const auto is_it = [&](const RemoteFile& file) { return file.path == name; };
+      if (std::none_of(listing.files.begin(), listing.files.end(), is_it)) list.absent.emplace_back(name);
+    }
+  }
   return list;
 }
 
@@ -103,6 +114,7 @@ void fetch(const FetchList& list, const FetchOptions& options) {
     const fs::path blobs = repository_folder(list.cache, list.repository) / "blobs";
     for (const auto& [path, etag] : etags) link_file(blobs / etag, list.snapshot / path);
   }
+  for (const std::string& name : list.absent) note_absent(list.snapshot, name);
   write_reference(list);
 }
 

@@ -38,15 +38,16 @@ struct FetchList {
   std::filesystem::path cache, snapshot;  // the snapshot's folder, which need not exist yet
   std::vector<ListedFile> files;
   int64_t bytes = 0, missing_bytes = 0;
+  std::vector<std::string> absent;  // of the usual files of a model, those that the commit does not have
 };
 
 // Asks the hub which files the revision has; nothing is written. Throws as list_repository() and select_files(), and
 // InputError where HF_HUB_OFFLINE forbids it.
 [[nodiscard]] FetchList list_fetch(const Repository& repository, const FetchOptions& options);
 
-// Fetches what is not there. Links in snapshots/ and the ref of the revision are made when all files are whole. Throws
-// as download_files(), and MachineError where the disk has too little room, before anything is downloaded. Processes
-// may do so at the same time.
+// Fetches what is not there. Links in snapshots/, notes of what is absent and the ref of the revision are made
+// when all files are whole. Throws as download_files(), and MachineError where the disk has too little room, before
+// anything is downloaded. Processes may do so at the same time.
 void fetch(const FetchList& list, const FetchOptions& options);
 
 }  // namespace spillway::hub

@@ -33,6 +33,8 @@ const std::vector<std::string> kOtherWeights = {"*.bin",  "*.pt",   "*.pth", "*.
 const std::vector<std::string> kData = {"*.json", "*.jsonl",   "*.json.*", "*.jsonl.*", "*.csv",   "*.csv.*",
                                         "*.tsv",  "*.parquet", "*.arrow",  "*.txt",     "*.txt.*", "README.md"};
 
+bool has_weights(FolderUse use) { return use == FolderUse::kModel || use == FolderUse::kAdapter; }
+
 // A folder is read at its top alone, but for further chat templates.
 bool belongs_to_model(const RemoteFile& file) {
   if (file.path.starts_with("additional_chat_templates/")) return matches(file.path, "*.jinja");
@@ -47,7 +49,7 @@ std::vector<RemoteFile> files_of_model(const Listing& listing, FolderUse use) {
     if (!belongs_to_model(file)) continue;
     const bool is_safetensors = file.path.ends_with(".safetensors");
     const bool is_usual = is_model_weights(file.path) || file.path == "adapter_model.safetensors" || !has_usual_names;
-    if (is_safetensors && (use == FolderUse::kTokenizer || !is_usual)) continue;
+    if (is_safetensors && (!has_weights(use) || !is_usual)) continue;
     if (file.path != "model.safetensors.index.json" && !is_safetensors && matches_one(file.path, kOtherWeights))
       continue;
     files.push_back(file);
@@ -90,7 +92,7 @@ std::vector<RemoteFile> select_files(const Repository& repository, const Listing
   std::vector<RemoteFile> files;
   if (include.empty() && repository.kind == RepositoryKind::kModel) {
     files = files_of_model(listing, use);
-    if (use != FolderUse::kTokenizer) check_weights(repository, listing, files);
+    if (has_weights(use)) check_weights(repository, listing, files);
   } else {
     const std::span<const std::string> patterns = include.empty() ? kData : include;
     std::copy_if(listing.files.begin(), listing.files.end(), std::back_inserter(files),

@@ -17,7 +17,7 @@ namespace spillway::hub {
 
 // The files that match one of `include`, or, where that is empty: of a data set its data files and README; of a model
 // what a folder is read for (safetensors once, not in other formats or cuts too, config, tokenizer, templates, README
-// and licence), of its tokenizer alone without weights. In the order of their names. Throws InputError where there are
+// and licence), without weights for uses that read none. In the order of their names. Throws InputError where there are
 // none, and where a model has no safetensors.
 [[nodiscard]] std::vector<RemoteFile> select_files(const Repository& repository, const Listing& listing,
                                                    std::span<const std::string> include, FolderUse use);
