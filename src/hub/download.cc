@@ -97,10 +97,12 @@ class Downloads {
     const auto is_over = [&] {
       return stop_ || std::all_of(blobs_.begin(), blobs_.end(), [](const Blob& blob) { return blob.is_done; });
     };
+    int64_t shown = 0;
     while (!is_over() && !interrupt_requested()) {
       changed_.wait_for(lock, kGlance);
       lock.unlock();
-      if (options_.on_progress) options_.on_progress(done_bytes_);
+      const int64_t before = std::exchange(shown, done_bytes_);
+      if (options_.on_progress && shown != before) options_.on_progress(shown);
       lock.lock();
     }
   }

@@ -38,7 +38,8 @@ bool has_weights(FolderUse use) { return use == FolderUse::kModel || use == Fold
 // A folder is read at its top alone, but for further chat templates.
 bool belongs_to_model(const RemoteFile& file) {
   if (file.path.starts_with("additional_chat_templates/")) return matches(file.path, "*.jinja");
-  return is_at_top(file.path) && (matches_one(file.path, kBesideWeights) || file.path.ends_with(".safetensors"));
+  return is_at_top(file.path) && !file.path.starts_with('.') &&
+         (matches_one(file.path, kBesideWeights) || file.path.ends_with(".safetensors"));
 }
 
 std::vector<RemoteFile> files_of_model(const Listing& listing, FolderUse use) {
