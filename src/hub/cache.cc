@@ -108,7 +108,7 @@ fs::path repository_folder(const fs::path& cache, const Repository& repository) 
 
 std::string cached_commit(const fs::path& cache, const Repository& repository) {
   const fs::path folder = repository_folder(cache, repository), snapshots = folder / "snapshots";
-  const std::string revision(repository.wanted_revision());
+  std::string revision(repository.wanted_revision());
   if (!is_revision(revision)) return {};
   if (is_file(folder / "refs" / revision)) {
     std::string commit = read_file(folder / "refs" / revision, kMaxReferenceBytes);

@@ -46,7 +46,7 @@ int64_t number_of(std::string_view text) {
 std::string token_of_environment() {
   constexpr int64_t kMaxTokenBytes = 4096;
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
-    if (const std::string token = trimmed(environment(name)); !token.empty()) return token;
+    if (std::string token = trimmed(environment(name)); !token.empty()) return token;
   }
   const std::string own = environment("HF_TOKEN_PATH");
   const fs::path path = own.empty() ? home_folder() / "token" : fs::path(own);
