@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "hub/digest.h"
 #include "hub/http.h"
 #include "hub/lookup.h"
@@ -14,7 +15,6 @@
 #include "io/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/source_folder.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "hub/cache.h"
 #include "hub/fetch.h"
 #include "hub/testing/fake_hub.h"
 #include "io/file.h"
 #include "tests/support/environment.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace spillway;
 using namespace spillway::testing;
