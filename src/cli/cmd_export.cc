@@ -62,7 +62,7 @@ int cmd_export(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway export", "Writes a GGUF file, as llama.cpp's converter does, for llama.cpp and Ollama.");
   line.model(options.model, "the model's folder");
-  line.option("--adapter FOLDER", options.adapter, "a PEFT adapter for it: --gguf merges it");
+  line.adapter(options.adapter, "a PEFT adapter for it, which --gguf merges");
   line.section("Exactly one of");
   line.option("--gguf FILE", options.gguf, "the model's file to write, which must not exist");
   line.option("--lora-gguf FILE", options.lora_gguf, "the adapter's alone, for llama.cpp's --lora");

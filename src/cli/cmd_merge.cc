@@ -17,7 +17,7 @@ int cmd_merge(std::span<const std::string> args) {
   bool json = false;
   CommandLine line("spillway merge", "Folds a LoRA adapter into its base and writes a complete model folder.");
   line.model(model, "the base's folder");
-  line.required("--adapter FOLDER", adapter, "the PEFT adapter folder");
+  line.required_adapter(adapter, "the PEFT adapter");
   line.required("--out FOLDER", out, "the folder to write: new, empty, or one that this command wrote");
   line.option(
       "--base WHICH", base,

@@ -118,7 +118,7 @@ int cmd_plan(std::span<const std::string> args) {
     arguments->overrides.push_back({"base_model", model.folder});
   }
   if (arguments->has("--check-config")) return check_keys(*arguments);
-  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
+  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain, HubNames::kCached);
 
   const std::string html = arguments->value("--html");
   std::vector<CommandInput> inputs = train::inputs_of(loaded.config);

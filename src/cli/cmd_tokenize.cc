@@ -120,7 +120,7 @@ void tokenize_text(const text::Tokenizer& tokenizer, const Options& options) {
 int cmd_tokenize(std::span<const std::string> args) {
   Options options;
   CommandLine line("spillway tokenize", "Shows the tokens of a text, as a model's tokenizer.json makes them.");
-  line.model(options.model, "the model folder, of which tokenizer.json is enough");
+  line.model(options.model, "the model folder, of which tokenizer.json is enough", hub::FolderUse::kTokenizer);
   line.section("Exactly one of");
   line.option("--text TEXT", options.text, "this text");
   line.option("--file FILE", options.file, "the text of a file");

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/fetching.h"
 #include "model/model_folder.h"
 
 namespace spillway {
@@ -41,9 +42,19 @@ void CommandLine::required(std::string_view what, std::string& value, std::strin
   list(what, help);
 }
 
-void CommandLine::model(std::string& value, std::string_view help) {
-  required("MODEL", value, fmt::format("{}, or a GGUF file", help));
-  model_ = &value;
+void CommandLine::model(std::string& value, std::string_view help, hub::FolderUse use) {
+  required("MODEL", value, fmt::format("{}, a GGUF file, or a name of the Hugging Face hub", help));
+  named_.push_back({&value, "MODEL", use});
+}
+
+void CommandLine::adapter(std::string& value, std::string_view help) {
+  option("--adapter FOLDER", value, fmt::format("{}: a folder, or a name of the hub", help));
+  named_.push_back({&value, "--adapter", hub::FolderUse::kAdapter});
+}
+
+void CommandLine::required_adapter(std::string& value, std::string_view help) {
+  required("--adapter FOLDER", value, fmt::format("{}: a folder, or a name of the hub", help));
+  named_.push_back({&value, "--adapter", hub::FolderUse::kAdapter});
 }
 
 void CommandLine::option(std::string_view what, std::string& value, std::string_view help) {
@@ -64,6 +75,14 @@ void CommandLine::option(std::string_view what, int64_t& value, std::string_view
 void CommandLine::option(std::string_view what, double& value, std::string_view help, double least, double most) {
   app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
+}
+
+void CommandLine::options(std::string_view what, std::vector<std::string>& values, std::string_view help) {
+  app_->add_option(name_of(what), values)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  list(what, help);
 }
 
 void CommandLine::flag(std::string_view what, bool& value, std::string_view help) {
@@ -107,7 +126,7 @@ bool CommandLine::parse(std::span<const std::string> args) {
     throw input_error(app_->get_name(), "expected arguments as in `{} --help`, got: {}; correct them", app_->get_name(),
                       error.what());
   }
-  if (model_ != nullptr) *model_ = model_folder(*model_, "MODEL");
+  for (const Named& one : named_) *one.value = model_folder(*one.value, one.where, one.use, fetching_lookup());
   return true;
 }
 

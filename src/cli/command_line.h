@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/help_page.h"
+#include "hub/lookup.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
 class App;
@@ -35,12 +36,18 @@ class CommandLine {
 
   // "--out FOLDER": the option and what stands for its value; a name without dashes is a positional argument.
   void required(std::string_view what, std::string& value, std::string_view help);
-  // The required MODEL: a folder, or a GGUF file, which parse() replaces by a folder (model/model_folder.h).
-  void model(std::string& value, std::string_view help);
+  // The required MODEL: a folder, a GGUF file or a name of the hub; parse() replaces the latter by a folder
+  // (model/model_folder.h), and fetches what is not on this machine.
+  void model(std::string& value, std::string_view help, hub::FolderUse use = hub::FolderUse::kModel);
+  // --adapter FOLDER: a folder or a name of the hub, in the same way.
+  void adapter(std::string& value, std::string_view help);
+  void required_adapter(std::string& value, std::string_view help);
   void option(std::string_view what, std::string& value, std::string_view help);
   void option(std::string_view what, uint64_t& value, std::string_view help);
   void option(std::string_view what, int64_t& value, std::string_view help, int64_t least, int64_t most);
   void option(std::string_view what, double& value, std::string_view help, double least, double most);
+  // An option that may be given several times.
+  void options(std::string_view what, std::vector<std::string>& values, std::string_view help);
   void flag(std::string_view what, bool& value, std::string_view help);
 
   // The user has to give exactly one of these options, which are there already.
@@ -59,7 +66,12 @@ class CommandLine {
 
   std::unique_ptr<CLI::App> app_;
   HelpPage help_;
-  std::string* model_ = nullptr;
+  struct Named {
+    std::string* value;
+    std::string_view where;
+    hub::FolderUse use;
+  };
+  std::vector<Named> named_;  // what stands for folders
 };
 
 }  // namespace spillway

@@ -16,6 +16,7 @@
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
 #include "cli/cmd_export.h"
+#include "cli/cmd_fetch.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
 #include "cli/cmd_merge.h"
@@ -45,6 +46,7 @@ constexpr Command kCommands[] = {
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
     {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
+    {"fetch", "a model or a data set of the Hugging Face hub", cmd_fetch},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
 };

@@ -71,7 +71,8 @@ TEST_CASE("help lists options below their titles, with their defaults, in one co
   CHECK(
       out.starts_with("usage: spillway generate MODEL (--prompt TEXT | --messages FILE.json | --lines FILE.jsonl) "
                       "[OPTION\n       ...]\n\n"));
-  CHECK(out.find("\n  MODEL                   the model folder, or a GGUF file\n") != std::string::npos);
+  CHECK(out.find("\n  MODEL                   the model folder, a GGUF file, or a name of the Hugging Face hub\n") !=
+        std::string::npos);
   CHECK(out.find("\nExactly one of\n  --prompt TEXT           the text to continue\n") != std::string::npos);
   CHECK(out.find("\nSampling\n  --max-new-tokens N      stop after so many (default 256)\n") != std::string::npos);
 }
@@ -119,9 +120,10 @@ TEST_CASE("JSON that is nested too deep is an error of one line, wherever it sta
   const std::string model = folder.path().string();
   const std::string list = write("list.json", "", ""), rows = write("rows.jsonl", "", "\n");
   const std::string object = write("object.json", R"({"machine": )", "}");
-  for (const auto& args : {std::vector{"tokenize", model.c_str(), "--messages", list.c_str()},
-                           {"tokenize", model.c_str(), "--json-lines", "--lines", rows.c_str()},
-                           {"plan", "examples/quickstart.yml", "--machine", object.c_str()}}) {
+  for (const auto& args :
+       {std::vector{"tokenize", model.c_str(), "--messages", list.c_str()},
+        {"tokenize", model.c_str(), "--json-lines", "--lines", rows.c_str()},
+        {"plan", "examples/quickstart.yml", "--base_model", model.c_str(), "--machine", object.c_str()}}) {
     const Captured captured = run({args.begin(), args.end()});
     CAPTURE(captured.err);
     CHECK(captured.status == 2);

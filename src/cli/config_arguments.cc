@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/fetching.h"
 #include "cli/help_page.h"
 #include "config/help.h"
 #include "train/model_folders.h"
@@ -126,9 +127,12 @@ void apply_isa_flag(const ConfigArguments& arguments) {
   if (arguments.has(kIsaFlag.name)) cpu::limit_isa(arguments.value(kIsaFlag.name));
 }
 
-config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use) {
+config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use, HubNames names) {
   config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use);
-  train::use_model_folders(loaded.config);
+  const hub::Lookup lookup = names == HubNames::kFetched ? fetching_lookup() : hub::Lookup{};
+  const bool reads_weights = use == config::ConfigUse::kTrain && names == HubNames::kFetched;
+  train::use_model_folders(loaded.config, reads_weights ? hub::FolderUse::kModel : hub::FolderUse::kConfig, lookup);
+  train::fetch_data_sets(loaded.config, lookup);
   log_notes(loaded);
   return loaded;
 }

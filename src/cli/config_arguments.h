@@ -54,8 +54,15 @@ struct ConfigArguments {
 // Obeys --isa, where it was given. Throws InputError. REQUIRES: no kernel has run.
 void apply_isa_flag(const ConfigArguments& arguments);
 
+// Where the models and data sets are that a config names as on the hub.
+enum class HubNames {
+  kFetched,  // fetched where this machine does not have them
+  kCached,   // on this machine, of models at least config.json; nobody is asked
+};
+
 // Loads the config that the arguments name, and says on standard error which of its keys are ignored.
-[[nodiscard]] config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use);
+[[nodiscard]] config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use,
+                                               HubNames names = HubNames::kFetched);
 
 // The keys that are ignored in one line, and a line for each key that was taken to mean something else.
 void log_notes(const config::LoadedConfig& loaded);

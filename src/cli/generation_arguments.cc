@@ -10,7 +10,7 @@ namespace spillway {
 
 void ModelArguments::add_to(CommandLine& line) {
   line.model(model, "the model folder");
-  line.option("--adapter FOLDER", adapter, "a PEFT adapter for it");
+  line.adapter(adapter, "a PEFT adapter for it");
   line.option("--device NAME", device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
   line.option(
       "--memory.device SIZE", memory,

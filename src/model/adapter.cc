@@ -14,6 +14,7 @@
 #include "base/json_field.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "hub/cache.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "model/path_pattern.h"
@@ -340,6 +341,11 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"use_dora", false},
       {"use_rslora", lora.rslora},
   };
+  // A snapshot of the hub goes by the model's name there, and its commit.
+  if (const hub::Repository known = hub::repository_of(base_model); !known.id.empty()) {
+    json["base_model_name_or_path"] = known.id;
+    json["revision"] = known.revision;
+  }
   const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
   if (!lora.ranks.empty()) json["rank_pattern"] = patterns_of(lora.ranks, targets);
   if (!lora.alphas.empty()) json["alpha_pattern"] = patterns_of(lora.alphas, targets);

@@ -58,8 +58,9 @@ void remove_older(const fs::path& models, const CacheName& name) {
 
 }  // namespace
 
-std::string model_folder(const std::string& named, std::string_view where) {
-  if (!is_gguf(named)) return named;
+std::string model_folder(const std::string& named, std::string_view where, hub::FolderUse use,
+                         const hub::Lookup& lookup) {
+  if (!is_gguf(named)) return hub::folder_of(named, where, use, lookup);
   const fs::path cache = cache_folder();
   if (cache.empty()) {
     throw input_error(where,

@@ -1,16 +1,21 @@
-// GGUF files where a model is named: everything that reads models reads Hugging Face folders, so a file becomes one,
-// once, in the user's cache.
+// What a user may name where a model or an adapter is wanted: everything that reads models reads Hugging Face folders,
+// so anything else becomes one.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "hub/lookup.h"
+
 namespace spillway {
 
-// `named` as it is, unless it is a GGUF file: then the folder that an import in bf16 makes of it, in models/ of the
-// cache folder, made now or when the file was first named as it is (by its path, size and time of change). A folder of
-// the file as it was before is removed. `where` (a config key or MODEL) is named in errors: InputError for a file that
-// cannot be imported, and where there is no cache folder. Processes may do so at the same time.
-[[nodiscard]] std::string model_folder(const std::string& named, std::string_view where);
+// `named` as it is where it is a folder, or nothing. Of a GGUF file the folder that an import in bf16 makes of it, in
+// models/ of the cache folder, made now or when the file was first named as it is (by its path, size and time of
+// change); a folder of the file as it was before is removed. Of a name of the Hugging Face hub its snapshot in the
+// cache of the hub's libraries (hub/lookup.h). `where` (a config key or MODEL) is named in errors: InputError for a
+// file that cannot be imported, where there is no cache folder, and as hub::folder_of(). Processes may do so at the
+// same time.
+[[nodiscard]] std::string model_folder(const std::string& named, std::string_view where,
+                                       hub::FolderUse use = hub::FolderUse::kModel, const hub::Lookup& lookup = {});
 
 }  // namespace spillway

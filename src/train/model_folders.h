@@ -1,12 +1,17 @@
-// The models that a config names, as folders.
+// The models and data sets that a config names, as folders.
 #pragma once
 
 #include "config/config.h"
+#include "hub/lookup.h"
 
 namespace spillway::train {
 
-// Puts folders in place of GGUF files (model/model_folder.h). Throws InputError at the key of a file that cannot be
-// imported.
-void use_model_folders(config::Config& config);
+// Puts folders in place of GGUF files and names of the hub (model/model_folder.h). `use`: what base_model and ref_model
+// are wanted for. Throws InputError at the key of a file that cannot be imported, or a name that has no folder.
+void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lookup& lookup = {});
+
+// Fetches the data sets that are named as on the hub and not on this machine, where `lookup` allows it. Names stay:
+// data/files/hub_cache.h finds their files.
+void fetch_data_sets(const config::Config& config, const hub::Lookup& lookup);
 
 }  // namespace spillway::train

@@ -92,7 +92,7 @@ class NearestSearch {
   [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
     try {
       config::Config config = config::load_changed(loaded_.source, overrides).config;
-      use_model_folders(config);
+      use_model_folders(config, hub::FolderUse::kConfig);
       return make_job(config, machine_);
     } catch (const InputError&) {
       return {};  // a key beside it does not go with it

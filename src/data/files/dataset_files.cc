@@ -18,9 +18,17 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+bool has_format(const std::string& path) { return format_named(path) || format_of(path); }
+
+// Whether the path is the name of a data set on the hub.
+bool is_on_hub(const DatasetConfig& config) {
+  return is_hub_name(config.path) && !has_format(config.path) && !is_there(config.path);
+}
+
 // A file by its name or by a pattern, in the dataset's folder or else by itself.
 std::vector<fs::path> named_files(const DatasetConfig& config, const std::string& name) {
-  for (const fs::path& folder : {fs::path(config.path), fs::path()}) {
+  for (const fs::path& folder :
+       {is_on_hub(config) ? hub_snapshot(config.path, config.revision) : fs::path(config.path), fs::path()}) {
     if (is_there(folder / name)) return {folder / name};
     if (!has_wildcards(name)) continue;
     auto files = match_files(folder, name);
@@ -57,10 +65,15 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_vie
     if (!files.empty()) return files;
     throw input_error(config.path, "expected a pattern that matches files, got none of them; correct it");
   }
-  if (is_hub_name(config.path) && !format_of(path)) return hub_files(config.path, config.name, config.revision, split);
+  if (is_on_hub(config)) return hub_files(config.path, config.name, config.revision, split);
   throw input_error(config.path,
                     "expected a local file or folder, got no such path; data sets elsewhere are to be "
                     "downloaded first");
+}
+
+std::optional<hub::Repository> missing_data_set(const DatasetConfig& config) {
+  if (!is_on_hub(config)) return {};
+  return missing_on_hub(config.path, config.revision);
 }
 
 std::vector<fs::path> dataset_files(const DatasetConfig& config) {

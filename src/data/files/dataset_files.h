@@ -9,6 +9,7 @@
 
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
+#include "hub/repository.h"
 
 namespace spillway::data {
 
@@ -17,6 +18,9 @@ namespace spillway::data {
 // `tatsu-lab/alpaca` (hub_cache.h). Local files only. Throws InputError where there are none, saying where they were
 // looked for and how to get them.
 [[nodiscard]] std::vector<std::filesystem::path> dataset_files(const DatasetConfig& config, std::string_view split);
+
+// The data set of the hub that `config.path` names, where it is no path, and no cache of this machine has it.
+[[nodiscard]] std::optional<hub::Repository> missing_data_set(const DatasetConfig& config);
 
 // Those of all splits that `config.split` names.
 [[nodiscard]] std::vector<std::filesystem::path> dataset_files(const DatasetConfig& config);

@@ -295,7 +295,7 @@ TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
   const Folder home;
   const std::string older = getenv("HF_HOME") != nullptr ? getenv("HF_HOME") : "";
   setenv("HF_HOME", home.path().c_str(), 1);
-  CHECK(error_of(dataset("someone/rows")).find("hf download --repo-type dataset someone/rows") != std::string::npos);
+  CHECK(error_of(dataset("someone/rows")).find("spillway fetch someone/rows --dataset") != std::string::npos);
   home.write("hub/datasets--someone--rows/refs/main", "abc\n");
   home.write("hub/datasets--someone--rows/snapshots/abc/train.jsonl", numbered(0, 2));
   home.write("hub/datasets--someone--rows/snapshots/old/train.jsonl", numbered(5, 6));

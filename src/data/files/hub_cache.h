@@ -2,8 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
+
+#include "hub/repository.h"
 
 namespace spillway::data {
 
@@ -13,6 +16,12 @@ namespace spillway::data {
 // neither has it, saying where it was looked for and how to get it.
 [[nodiscard]] std::vector<std::filesystem::path> hub_files(std::string_view path, std::string_view name,
                                                            std::string_view revision, std::string_view split);
+
+// The folder of its snapshot; empty where the cache has none.
+[[nodiscard]] std::filesystem::path hub_snapshot(std::string_view path, std::string_view revision);
+
+// What is to be fetched where neither has it.
+[[nodiscard]] std::optional<hub::Repository> missing_on_hub(std::string_view path, std::string_view revision);
 
 // Whether `path` is spelled like the name of a data set rather than that of a file.
 [[nodiscard]] bool is_hub_name(std::string_view path);

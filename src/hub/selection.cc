@@ -1,0 +1,116 @@
+#include "hub/selection.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace spillway::hub {
+namespace {
+
+bool matches_one(std::string_view path, std::span<const std::string> patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& one) { return matches(path, one); });
+}
+
+bool is_at_top(std::string_view path) { return path.find('/') == std::string_view::npos; }
+
+// "model.safetensors" or "model-00001-of-00002.safetensors".
+bool is_model_weights(std::string_view path) {
+  return path == "model.safetensors" ||
+         matches(path, "model-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors");
+}
+
+const std::vector<std::string> kBesideWeights = {"*.json",  "*.jinja", "*.model",  "tokenizer*", "vocab*",
+                                                 "merges*", "README*", "LICENSE*", "NOTICE*"};
+const std::vector<std::string> kOtherWeights = {"*.bin",  "*.pt",   "*.pth", "*.msgpack",   "*.h5",
+                                                "*.onnx", "*.gguf", "*.ot",  "*.index.json"};
+const std::vector<std::string> kData = {"*.json", "*.jsonl",   "*.json.*", "*.jsonl.*", "*.csv",   "*.csv.*",
+                                        "*.tsv",  "*.parquet", "*.arrow",  "*.txt",     "*.txt.*", "README.md"};
+
+bool has_weights(FolderUse use) { return use == FolderUse::kModel || use == FolderUse::kAdapter; }
+
+// A folder is read at its top alone, but for further chat templates.
+bool belongs_to_model(const RemoteFile& file) {
+  if (file.path.starts_with("additional_chat_templates/")) return matches(file.path, "*.jinja");
+  return is_at_top(file.path) && !file.path.starts_with('.') &&
+         (matches_one(file.path, kBesideWeights) || file.path.ends_with(".safetensors"));
+}
+
+std::vector<RemoteFile> files_of_model(const Listing& listing, FolderUse use) {
+  const auto is_named_so = [](const RemoteFile& file) { return is_model_weights(file.path); };
+  const bool has_usual_names = std::any_of(listing.files.begin(), listing.files.end(), is_named_so);
+  std::vector<RemoteFile> files;
+  for (const RemoteFile& file : listing.files) {
+    if (!belongs_to_model(file)) continue;
+    const bool is_safetensors = file.path.ends_with(".safetensors");
+    const bool is_usual = is_model_weights(file.path) || file.path == "adapter_model.safetensors" || !has_usual_names;
+    if (is_safetensors && (!has_weights(use) || !is_usual)) continue;
+    if (file.path != "model.safetensors.index.json" && !is_safetensors && matches_one(file.path, kOtherWeights))
+      continue;
+    files.push_back(file);
+  }
+  return files;
+}
+
+void check_weights(const Repository& repository, const Listing& listing, const std::vector<RemoteFile>& files) {
+  const auto is_weights = [](const RemoteFile& file) { return file.path.ends_with(".safetensors"); };
+  if (std::any_of(files.begin(), files.end(), is_weights)) return;
+  std::vector<std::string> others;
+  for (const RemoteFile& file : listing.files) {
+    if (matches_one(file.path, kOtherWeights) && !file.path.ends_with(".json")) others.push_back(file.path);
+  }
+  constexpr size_t kShown = 8;
+  const bool is_gguf =
+      std::any_of(others.begin(), others.end(), [](const auto& name) { return name.ends_with(".gguf"); });
+  throw input_error(
+      shown_name(repository), "expected weights as safetensors, got {}{}; {}",
+      others.empty()
+          ? "none"
+          : fmt::format("{}",
+                        fmt::join(others.begin(),
+                                  others.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, others.size())), ", ")),
+      others.size() > kShown ? fmt::format(" and {} more", others.size() - kShown) : "",
+      is_gguf ? fmt::format("fetch one of these ({} --include NAME) and name its file, or choose a model that has them",
+                            fetch_command(repository))
+              : "choose a model that has them, or convert it with transformers (save_pretrained)");
+}
+
+}  // namespace
+
+bool matches(std::string_view path, const std::string& pattern) {
+  return ::fnmatch((pattern.ends_with('/') ? pattern + "*" : pattern).c_str(), std::string(path).c_str(),
+                   FNM_NOESCAPE) == 0;
+}
+
+std::vector<RemoteFile> select_files(const Repository& repository, const Listing& listing,
+                                     std::span<const std::string> include, FolderUse use) {
+  std::vector<RemoteFile> files;
+  if (include.empty() && repository.kind == RepositoryKind::kModel) {
+    files = files_of_model(listing, use);
+    if (has_weights(use)) check_weights(repository, listing, files);
+  } else {
+    const std::span<const std::string> patterns = include.empty() ? kData : include;
+    std::copy_if(listing.files.begin(), listing.files.end(), std::back_inserter(files),
+                 [&](const RemoteFile& file) { return matches_one(file.path, patterns); });
+  }
+  for (const RemoteFile& file : files) {
+    if (!is_inner_path(file.path))
+      throw input_error(shown_name(repository), "expected names of files in a folder, got {}; do not use this {}",
+                        quote(file.path), repository.noun());
+  }
+  if (files.empty())
+    throw input_error(shown_name(repository), "expected files {}, got none among the {} of the {}; {}",
+                      include.empty() ? "of data or a model" : fmt::format("like {}", fmt::join(include, ", ")),
+                      listing.files.size(), repository.noun(),
+                      include.empty() ? "name some with --include" : "correct --include");
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return files;
+}
+
+}  // namespace spillway::hub

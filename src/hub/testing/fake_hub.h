@@ -1,0 +1,79 @@
+// A hub on this machine: what huggingface.co answers to downloads, with files of its own and faults on demand. Large
+// files (LFS) lie on a second server, which stands for the hub's store elsewhere.
+#pragma once
+
+#include <httplib.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace spillway::testing {
+
+struct FakeFile {
+  std::string content;
+  bool is_large = false;
+};
+
+struct FakeRepository {
+  std::string commit = "0123456789abcdef0123456789abcdef01234567";
+  std::map<std::string, FakeFile> files;
+};
+
+// A request as it came.
+struct Seen {
+  bool at_store = false;
+  std::string method, path, token, range;
+};
+
+// What to answer instead of what is right.
+struct Fault {
+  int status = 0;  // 0: the right one
+  std::map<std::string, std::string> headers{};
+  int64_t cut_after = -1;  // bytes of the body, then the connection ends
+  bool ignores_range = false, wrong_bytes = false, longer = false;
+};
+
+class FakeHub {
+ public:
+  FakeHub();
+  ~FakeHub();
+  FakeHub(FakeHub&&) = delete;
+
+  [[nodiscard]] std::string endpoint() const;
+  // By "models/org/name" or "datasets/org/name". Before the first request.
+  std::map<std::string, FakeRepository> repositories;
+  // Asked for each request, in turn; must not call back.
+  void set_fault(std::function<std::optional<Fault>(const Seen&)> fault);
+  [[nodiscard]] std::vector<Seen> seen();
+  void forget_seen();
+
+ private:
+  struct Side {
+    httplib::Server server;
+    int port = 0;
+    std::thread thread;
+  };
+
+  void start(Side& side, bool is_store);
+  void answer(const httplib::Request& request, httplib::Response& response, bool is_store);
+  void answer_listing(const std::string& path, httplib::Response& response);
+  void answer_file(const httplib::Request& request, httplib::Response& response, bool is_store, const Fault& fault);
+
+  std::mutex mutex_;
+  std::function<std::optional<Fault>(const Seen&)> fault_;
+  std::vector<Seen> seen_;
+  Side hub_, store_;
+};
+
+// In lower-case hexadecimal digits.
+[[nodiscard]] std::string sha256_of(const std::string& bytes);
+[[nodiscard]] std::string git_blob_of(const std::string& bytes);
+
+}  // namespace spillway::testing

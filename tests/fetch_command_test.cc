@@ -1,0 +1,220 @@
+// `spillway fetch`, and names of the hub where folders are named, as a user runs them.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "hub/testing/fake_hub.h"
+#include "io/file.h"
+#include "tests/support/chat_model.h"
+#include "tests/support/environment.h"
+#include "tests/support/process.h"
+#include "tests/support/source_folder.h"
+#include "tests/support/working_folder.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Args = std::vector<std::string>;
+
+namespace {
+
+const Args kFew = {"--prompt", "abc", "--max-new-tokens", "4", "--temperature", "0", "--json"};
+
+// A hub that has the model org/chat, an adapter for it and rows; and an empty cache.
+class Room : public WorkingFolder {
+ public:
+  Room() {
+    fs::create_directories("model");
+    write_chat_model("model");
+    add("models/org/chat", "model");
+    std::string rows;
+    for (int i = 0; i < 8; ++i)
+      rows += R"({"text": "some text to train on"})"
+              "\n";
+    hub.repositories["datasets/org/rows"].files = {{"data/train-0.jsonl", {rows, true}}, {"README.md", {"# rows"}}};
+    write("c.yml",
+          "base_model: org/chat\ndatasets: [{path: org/rows, type: completion}]\nsequence_len: 32\n"
+          "micro_batch_size: 2\nmax_steps: 2\nlearning_rate: 1e-3\nadapter: lora\nlora_r: 4\nlora_alpha: 8\n"
+          "lora_target_linear: true\noutput_dir: out\n");
+  }
+
+  // The folder's files as a repository, weights in LFS.
+  void add(const std::string& name, const fs::path& folder) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string file = entry.path().filename().string();
+      if (entry.is_regular_file() && !file.starts_with("."))
+        hub.repositories[name].files[file] = {read_file(entry.path(), 1 << 24), file.ends_with(".safetensors")};
+    }
+  }
+  [[nodiscard]] fs::path snapshot(const std::string& name = "models--org--chat") const {
+    return fs::current_path() / "hf/hub" / name / "snapshots" / hub.repositories.at("models/org/chat").commit;
+  }
+
+  FakeHub hub;
+  Environment environment{{{"HF_HOME", (fs::current_path() / "hf").string()},
+                           {"HF_ENDPOINT", hub.endpoint()},
+                           {"HF_TOKEN", "hf_secret"},
+                           {"HF_HUB_CACHE", {}},
+                           {"HUGGINGFACE_HUB_CACHE", {}},
+                           {"HF_HUB_OFFLINE", {}},
+                           {"TRANSFORMERS_OFFLINE", {}}}};
+};
+
+Args with(Args args, const Args& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+std::string text_of(const Finished& run) {
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  return json::parse(run.out)["text"];
+}
+
+}  // namespace
+
+TEST_CASE("what was fetched answers by its name as its folder does, without a network") {
+  const Room room;
+  const Finished dry = run_spillway({"fetch", "org/chat", "--dry-run"});
+  CHECK(dry.status == 0);
+  CHECK(dry.out.find("model.safetensors\n") != std::string::npos);
+  CHECK(dry.out.find("to fetch into " + room.snapshot().string()) != std::string::npos);
+  CHECK_FALSE(fs::exists("hf"));
+  const Finished fetched = run_spillway({"fetch", "org/chat"});
+  CAPTURE(fetched.err);
+  CHECK(fetched.status == 0);
+  CHECK(fetched.out == room.snapshot().string() + "\n");
+  CHECK(fetched.err.find("of org/chat (commit 01234567) from http://127.0.0.1:") != std::string::npos);
+  const json again = json::parse(run_spillway({"fetch", "org/chat@main", "--json"}).out);
+  CHECK(again["bytes_fetched"] == 0);
+  CHECK(again["folder"] == room.snapshot().string());
+  const Environment offline{{{"HF_HUB_OFFLINE", "1"}, {"HF_ENDPOINT", "http://127.0.0.1:9"}}};
+  const std::string expected = text_of(run_spillway(with({"generate", "model"}, kFew)));
+  CHECK(text_of(run_spillway(with({"generate", "org/chat"}, kFew))) == expected);
+  CHECK(text_of(run_spillway(with({"generate", "org/chat@main"}, kFew))) == expected);
+  CHECK(run_spillway({"merge", "org/chat", "--adapter", "org/none", "--out", "merged"})
+            .err.find("[--adapter] expected a folder, or a name of the hub") == 0);
+}
+
+TEST_CASE("a name that is not on this machine is fetched by the command that needs it, a tokenizer without weights") {
+  Room room;
+  const Finished tokens = run_spillway({"tokenize", "org/chat", "--text", "abc"});
+  CAPTURE(tokens.err);
+  CHECK(tokens.status == 0);
+  CHECK(tokens.err.find("fetching org/chat (") != std::string::npos);
+  CHECK_FALSE(fs::exists(room.snapshot() / "model.safetensors"));
+  const std::string expected = text_of(run_spillway(with({"generate", "model"}, kFew)));
+  CHECK(text_of(run_spillway(with({"generate", "org/chat"}, kFew))) == expected);
+  room.hub.forget_seen();
+  CHECK(text_of(run_spillway(with({"generate", "org/chat"}, kFew))) == expected);
+  CHECK(room.hub.seen().empty());  // the cache has it all
+}
+
+TEST_CASE(
+    "a config trains on a model, rows and an adapter of the hub, and its adapter names the model as the hub does") {
+  Room room;
+  const Finished planned = run_spillway({"plan", "c.yml"});
+  CHECK(planned.status == 2);
+  CHECK(planned.err.find("fetch it with `spillway fetch org/chat`") != std::string::npos);
+  CHECK(room.hub.seen().empty());
+  const Finished trained = run_spillway({"train", "c.yml"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.status == 0);
+  CHECK(trained.err.find("fetching org/chat (") != std::string::npos);
+  CHECK(trained.err.find("fetching org/rows (") != std::string::npos);
+  const json adapter = json::parse(read_file("out/adapter_config.json", 1 << 16));
+  CHECK(adapter["base_model_name_or_path"] == "org/chat");
+  CHECK(adapter["revision"] == room.hub.repositories["models/org/chat"].commit);
+  CHECK(room.read("out/README.md").find("base_model: org/chat\n") != std::string::npos);
+
+  room.add("models/org/lora", "out");
+  const Args by_folder = {"generate", "model", "--adapter", "out"},
+             by_name = {"generate", "org/chat", "--adapter", "org/lora"};
+  CHECK(text_of(run_spillway(with(by_name, kFew))) == text_of(run_spillway(with(by_folder, kFew))));
+  const Finished more = run_spillway({"train", "c.yml", "--lora_model_dir", "org/lora", "--output_dir", "more"});
+  CAPTURE(more.err);
+  CHECK(more.status == 0);
+  CHECK(run_spillway({"merge", "org/chat", "--adapter", "org/lora", "--out", "merged"}).status == 0);
+  for (const char* file : {"tokenizer.json", "chat_template.jinja", "tokenizer_config.json", "model.safetensors"})
+    CHECK_MESSAGE(fs::is_regular_file(fs::symlink_status(fs::path("merged") / file)), file);
+  CHECK(run_spillway({"plan", "c.yml"}).status == 0);
+}
+
+TEST_CASE("a config plans with a model of which the cache has no weights, and prepares rows with it") {
+  const Room room;
+  const Finished prepared = run_spillway({"preprocess", "c.yml", "--out", "rows"});
+  CAPTURE(prepared.err);
+  CHECK(prepared.status == 0);
+  CHECK_FALSE(fs::exists(room.snapshot() / "model.safetensors"));
+  CHECK(run_spillway({"plan", "c.yml"}).status == 0);
+}
+
+TEST_CASE("patterns name the files of a data set") {
+  Room room;
+  room.hub.repositories["datasets/org/rows"].files["data/more.jsonl"] = {"{}\n"};
+  const Finished fetched =
+      run_spillway({"fetch", "org/rows", "--dataset", "--include", "*/more*", "--include", "README.md"});
+  CAPTURE(fetched.err);
+  CHECK(fetched.status == 0);
+  const fs::path folder = room.snapshot("datasets--org--rows");
+  CHECK(fs::exists(folder / "data/more.jsonl"));
+  CHECK(fs::exists(folder / "README.md"));
+  CHECK_FALSE(fs::exists(folder / "data/train-0.jsonl"));
+}
+
+TEST_CASE("what goes wrong with a fetch is said in a line, and nothing is left in its place") {
+  Room room;
+  const auto check = [&](const Args& args, int status, const std::string& text) {
+    const Finished run = run_spillway(args);
+    CAPTURE(run.err);
+    CHECK(run.status == status);
+    CHECK(run.err.find(text) != std::string::npos);
+    CHECK_FALSE(fs::exists(room.snapshot()));
+  };
+  check({"fetch", "org/none"}, 2, "[org/none] expected a model of http://127.0.0.1:");
+  check({"fetch", "org/chat", "--revision", "none"}, 2, "got none called 'none'");
+  check({"fetch", "../chat"}, 2, "[ID] expected a name of the hub");
+  check({"fetch", "org/chat@a", "--revision", "b"}, 2, "expected one revision, got 'a' and 'b'");
+  check({"fetch", "org/chat", "--include", "*.none"}, 2, "correct --include");
+  check(with({"generate", "org/none"}, kFew), 2, "expected a model of http://127.0.0.1:");
+  room.hub.set_fault([](const Seen& seen) -> std::optional<Fault> {
+    if (!seen.path.ends_with(".safetensors")) return {};
+    return Fault{.wrong_bytes = true};
+  });
+  check({"fetch", "org/chat"}, 3, "got others twice");
+  {
+    const Environment offline{{{"HF_HUB_OFFLINE", "1"}}};
+    check({"fetch", "org/chat"}, 2, "got HF_HUB_OFFLINE; unset it");
+    check(with({"generate", "org/chat"}, kFew), 2, "unset HF_HUB_OFFLINE, fetch it with `spillway fetch org/chat`");
+  }
+  const Environment nobody{{{"HF_ENDPOINT", "http://127.0.0.1:9"}}};
+  check({"fetch", "org/chat"}, 3, "see to the network and try again");
+  const Environment wrong{{{"HF_ENDPOINT", "hub.example"}}};
+  check({"fetch", "org/chat"}, 2, "[HF_ENDPOINT] expected an address");
+}
+
+TEST_CASE("a fetch that is killed goes on where it was") {
+  Room room;
+  const std::string weights = room.hub.repositories["models/org/chat"].files["model.safetensors"].content;
+  room.hub.set_fault([&](const Seen& seen) -> std::optional<Fault> {
+    if (!seen.at_store) return {};
+    return seen.range.empty() ? Fault{.cut_after = 5000} : Fault{.status = 503, .headers = {{"Retry-After", "100"}}};
+  });
+  {
+    const Process fetch({"fetch", "org/chat"});
+    const fs::path left = fs::path("hf/hub/models--org--chat/blobs") / (sha256_of(weights) + ".incomplete");
+    std::error_code none;
+    for (int i = 0; i < 2000 && (fs::file_size(left, none) != 5000 || none); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK(fs::file_size(left) == 5000);
+  }  // killed
+  CHECK_FALSE(fs::exists(room.snapshot()));
+  room.hub.set_fault({});
+  room.hub.forget_seen();
+  CHECK(run_spillway({"fetch", "org/chat"}).status == 0);
+  CHECK(read_file(room.snapshot() / "model.safetensors", 1 << 24) == weights);
+  for (const Seen& seen : room.hub.seen()) {
+    if (seen.at_store) CHECK(seen.range == "bytes=5000-");
+  }
+}
