@@ -28,7 +28,7 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
   float* d_scores = pieces.take(kRowTile * kColumnTile);
 
   Tile tile = make_tile(job, item, true);
-  const int64_t token = item.sequence.token;
+  const int64_t token = item.sequence.token, key = item.sequence.key;
   for (int64_t h = 0; h < heads; ++h) {
     const int64_t into = h * kRowTile * args.head_size;
     pack_rows(tile, job.query(token + item.row, item.head + h), queries + into);
@@ -36,11 +36,12 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
   }
   std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
 
-  for (tile.column = job.first_key_tile(item.row); tile.column < item.row_end; tile.column += kColumnTile) {
-    tile.columns = std::min(kColumnTile, item.row_end - tile.column);
-    pack_tokens(tile, job.key(token + tile.column, item.kv_head), keys);
-    pack_tokens(tile, job.value(token + tile.column, item.kv_head), values);
-    pack_features(tile, job.key(token + tile.column, item.kv_head), key_features);
+  const int64_t key_end = job.key_end(item.sequence, item.row_end);
+  for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
+    tile.columns = std::min(kColumnTile, key_end - tile.column);
+    pack_tokens(tile, job.key(key + tile.column, item.kv_head), keys);
+    pack_tokens(tile, job.value(key + tile.column, item.kv_head), values);
+    pack_features(tile, job.key(key + tile.column, item.kv_head), key_features);
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t into = h * kRowTile * args.head_size;
       multiply_scores(tile, queries + into, keys, scores);
@@ -81,7 +82,8 @@ void add_transposed(const Tile& tile, const float* weights, const float* feature
                            tile.format};
   for (int64_t query = 0; query < tile.columns; query += height) {
     const int64_t count = std::min(height, tile.columns - query);
-    const int64_t seen = std::clamp<int64_t>(tile.column + query + count - tile.row, 0, tile.rows);
+    const int64_t last = tile.column + query + count;
+    const int64_t seen = tile.mask.is_causal ? std::clamp<int64_t>(last - tile.row, 0, tile.rows) : tile.rows;
     if (seen == 0) continue;
     kernels.pack(source, {query, count, height, 0, seen}, panel);
     const TileLeft left{panel, sizeof(float), height * static_cast<int64_t>(sizeof(float))};
@@ -130,9 +132,9 @@ struct KeyTile {
         scores(pieces.take(rows * kColumnTile)),
         d_scores(pieces.take(rows * kColumnTile)) {}
 
-  void read(const Job& job, const Tile& tile, int64_t token, int64_t kv_head) const {
-    pack_rows(tile, job.key(token + tile.row, kv_head), keys);
-    pack_rows(tile, job.value(token + tile.row, kv_head), values);
+  void read(const Job& job, const Tile& tile, int64_t first_key, int64_t kv_head) const {
+    pack_rows(tile, job.key(first_key + tile.row, kv_head), keys);
+    pack_rows(tile, job.value(first_key + tile.row, kv_head), values);
   }
 
   // Fills scores with probabilities and d_scores with the gradients of scores, and adds what dk and dv get of them.
@@ -150,7 +152,7 @@ struct KeyTile {
 
 void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Item& item, Pieces pieces) {
   const AttentionArgs& args = job.args;
-  const int64_t width = padded_head(args.head_size), token = item.sequence.token;
+  const int64_t width = padded_head(args.head_size), token = item.sequence.token, first_key = item.sequence.key;
   const KeyTile keys(kRowTile, args.head_size, pieces);
   const QueryTile queries(args.head_size, pieces);
   float* key_sums = pieces.take(kRowTile * width);
@@ -159,17 +161,17 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
   std::fill_n(value_sums, kRowTile * width, 0.0f);
 
   Tile tile = make_tile(job, item, false);
-  keys.read(job, tile, token, item.kv_head);
+  keys.read(job, tile, first_key, item.kv_head);
   const int64_t last_query = tile.mask.end(item.row_end - 1);
   for (int64_t head = item.head; head < item.head_end; ++head) {
-    for (tile.column = item.row / kColumnTile * kColumnTile; tile.column < last_query; tile.column += kColumnTile) {
+    for (tile.column = job.first_query_tile(item.row); tile.column < last_query; tile.column += kColumnTile) {
       tile.columns = std::min(kColumnTile, last_query - tile.column);
       queries.read(job, grad, delta, tile, token, head);
       keys.add(tile, args.scale, queries, key_sums, value_sums);
     }
   }
-  write_rows(tile, key_sums, job.view(grad.dk, args.k_stride, token + item.row, item.kv_head));
-  write_rows(tile, value_sums, job.view(grad.dv, args.v_stride, token + item.row, item.kv_head));
+  write_rows(tile, key_sums, job.view(grad.dk, args.k_stride, first_key + item.row, item.kv_head));
+  write_rows(tile, value_sums, job.view(grad.dv, args.v_stride, first_key + item.row, item.kv_head));
 }
 
 // dq, dk and dv of a key head of one sequence. Tiles of keys have as many rows as the tiles that dq sums over elsewhere
@@ -177,31 +179,33 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
 void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Sequence& sequence,
                         int64_t kv_head, Pieces pieces) {
   const AttentionArgs& args = job.args;
-  const int64_t width = padded_head(args.head_size), token = sequence.token, floats = sequence.length * width;
+  const int64_t width = padded_head(args.head_size), token = sequence.token, first_key = sequence.key;
+  const int64_t query_floats = sequence.length * width, key_floats = sequence.keys * width;
   const KeyTile keys(kColumnTile, args.head_size, pieces);
   const QueryTile queries(args.head_size, pieces);
   float* key_features = pieces.take(kColumnTile * width);
   float* panel = pieces.take(kColumnTile * MatmulKernels::kMaxRows);
-  float* query_sums = pieces.take(floats);
-  float* key_sums = pieces.take(floats);
-  float* value_sums = pieces.take(floats);
-  std::fill_n(key_sums, floats, 0.0f);
-  std::fill_n(value_sums, floats, 0.0f);
+  float* query_sums = pieces.take(query_floats);
+  float* key_sums = pieces.take(key_floats);
+  float* value_sums = pieces.take(key_floats);
+  std::fill_n(key_sums, key_floats, 0.0f);
+  std::fill_n(value_sums, key_floats, 0.0f);
 
-  const Item whole{.sequence = sequence, .row = 0, .row_end = sequence.length};
+  const Item queries_of_all{.sequence = sequence, .row = 0, .row_end = sequence.length};
+  const Item keys_of_all{.sequence = sequence, .row = 0, .row_end = sequence.keys};
   for (int64_t head = kv_head * job.group(); head < (kv_head + 1) * job.group(); ++head) {
-    std::fill_n(query_sums, floats, 0.0f);
-    for (int64_t row = 0; row < sequence.length; row += kColumnTile) {
-      Item item = whole;
+    std::fill_n(query_sums, query_floats, 0.0f);
+    for (int64_t row = 0; row < sequence.keys; row += kColumnTile) {
+      Item item = keys_of_all;
       item.row = row;
-      item.row_end = std::min(sequence.length, row + kColumnTile);
+      item.row_end = std::min(sequence.keys, row + kColumnTile);
       Tile tile = make_tile(job, item, false);
-      keys.read(job, tile, token, kv_head);
+      keys.read(job, tile, first_key, kv_head);
       Tile as_columns = tile;
       as_columns.columns = tile.rows;
-      pack_features(as_columns, job.key(token + row, kv_head), key_features);
+      pack_features(as_columns, job.key(first_key + row, kv_head), key_features);
       const int64_t last_query = tile.mask.end(item.row_end - 1);
-      for (tile.column = row; tile.column < last_query; tile.column += kColumnTile) {
+      for (tile.column = job.first_query_tile(row); tile.column < last_query; tile.column += kColumnTile) {
         tile.columns = std::min(kColumnTile, last_query - tile.column);
         queries.read(job, grad, delta, tile, token, head);
         keys.add(tile, args.scale, queries, key_sums + row * width, value_sums + row * width);
@@ -209,10 +213,10 @@ void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const flo
         add_transposed(tile, keys.d_scores, key_features, panel, query_sums + tile.column * width);
       }
     }
-    write_rows(make_tile(job, whole, true), query_sums, job.view(grad.dq, args.q_stride, token, head));
+    write_rows(make_tile(job, queries_of_all, true), query_sums, job.view(grad.dq, args.q_stride, token, head));
   }
-  write_rows(make_tile(job, whole, false), key_sums, job.view(grad.dk, args.k_stride, token, kv_head));
-  write_rows(make_tile(job, whole, false), value_sums, job.view(grad.dv, args.v_stride, token, kv_head));
+  write_rows(make_tile(job, keys_of_all, false), key_sums, job.view(grad.dk, args.k_stride, first_key, kv_head));
+  write_rows(make_tile(job, keys_of_all, false), value_sums, job.view(grad.dv, args.v_stride, first_key, kv_head));
 }
 
 // delta[token, head] = sum over the head of d_o * o.
@@ -234,20 +238,21 @@ void compute_delta(const AttentionArgs& args, const void* d_o, float* delta, Thr
 
 namespace spillway::cpu {
 
-int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads, int64_t head_size,
-                                           int threads) {
-  const int64_t sums = threads * attention::max_sequence_floats(tokens, head_size);
+int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t key_tokens, int64_t heads, int64_t kv_heads,
+                                           int64_t head_size, int threads) {
+  const int64_t sums = threads * attention::max_sequence_floats(tokens, key_tokens, head_size);
   return attention_workspace_bytes(tokens, heads, kv_heads, head_size, threads) +
          sums * static_cast<int64_t>(sizeof(float));
 }
 
 BackwardItems backward_items(const AttentionArgs& args, int threads) {
   constexpr int64_t kItemsPerThread = 4;  // so that threads end at about the same time
-  int64_t longest = 0;
-  for (int64_t i = 0; i < args.sequences; ++i)
-    longest = std::max<int64_t>(longest, args.seq_offsets[i + 1] - args.seq_offsets[i]);
-  const bool is_short = attention::sequence_floats(longest, args.head_size) <=
-                        attention::max_sequence_floats(args.tokens, args.head_size);
+  int64_t floats = 0;
+  for (int64_t i = 0; i < args.sequences; ++i) {
+    const attention::Sequence sequence = attention::sequence_at(args, i);
+    floats = std::max(floats, attention::sequence_floats(sequence.length, sequence.keys, args.head_size));
+  }
+  const bool is_short = floats <= attention::max_sequence_floats(args.tokens, args.key_rows(), args.head_size);
   const bool suffice = args.sequences * args.kv_heads >= kItemsPerThread * threads;
   return is_short && suffice ? BackwardItems::kSequences : BackwardItems::kTiles;
 }
@@ -258,20 +263,20 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
   attention::check(kernels, args, workspace);
   float* delta = reinterpret_cast<float*>(workspace);
   float* scratch = delta + attention::shared_floats(args.tokens, args.heads);
-  const int64_t floats =
-      attention::thread_floats(args.head_size) + attention::max_sequence_floats(args.tokens, args.head_size);
+  const int64_t floats = attention::thread_floats(args.head_size) +
+                         attention::max_sequence_floats(args.tokens, args.key_rows(), args.head_size);
   const auto pieces = [&](int thread) { return attention::Pieces(scratch + thread * floats, floats); };
   attention::compute_delta(args, grad.d_o, delta, pool);
 
   const attention::Job job{kernels, attention::format_of(args, path), args};
   if (items == BackwardItems::kSequences) {
     for_each(pool, args.sequences * args.kv_heads, [&](int64_t index, int thread) {
-      const int32_t* offsets = args.seq_offsets + index / args.kv_heads;
-      const attention::Sequence sequence{offsets[0], offsets[1] - offsets[0], offsets[0], 0};
+      const attention::Sequence sequence = attention::sequence_at(args, index / args.kv_heads);
       attention::sequence_grad_item(job, grad, delta, sequence, index % args.kv_heads, pieces(thread));
     });
   } else {
-    const attention::Items query_items(job, std::min(job.group(), attention::kItemHeads)), key_items(job, job.group());
+    const attention::Items query_items(job, true, std::min(job.group(), attention::kItemHeads));
+    const attention::Items key_items(job, false, job.group());
     const int64_t query_count = query_items.count(), key_count = key_items.count();
     for_each(pool, query_count + key_count, [&](int64_t index, int thread) {
       if (index < key_count) {
@@ -281,9 +286,11 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
       }
     });
   }
-  attention::clear_rest(args, grad.dq, args.q_stride, args.heads * args.head_size);
-  attention::clear_rest(args, grad.dk, args.k_stride, args.kv_heads * args.head_size);
-  attention::clear_rest(args, grad.dv, args.v_stride, args.kv_heads * args.head_size);
+  const int64_t used = args.seq_offsets[args.sequences], used_keys = args.offsets_of_keys()[args.sequences];
+  const int64_t width = args.heads * args.head_size, key_width = args.kv_heads * args.head_size;
+  attention::clear_rows(args.dtype, grad.dq, args.q_stride, width, used, args.tokens);
+  attention::clear_rows(args.dtype, grad.dk, args.k_stride, key_width, used_keys, args.key_rows());
+  attention::clear_rows(args.dtype, grad.dv, args.v_stride, key_width, used_keys, args.key_rows());
 }
 
 void attention_backward(const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool) {

@@ -29,8 +29,9 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
   std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
   std::fill_n(states, kItemHeads * kRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
 
-  for (tile.column = job.first_key_tile(item.row); tile.column < item.row_end; tile.column += kColumnTile) {
-    tile.columns = std::min(kColumnTile, item.row_end - tile.column);
+  const int64_t key_end = job.key_end(item.sequence, item.row_end);
+  for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
+    tile.columns = std::min(kColumnTile, key_end - tile.column);
     pack_tokens(tile, job.key(item.sequence.key + tile.column, item.kv_head), keys);
     pack_features(tile, job.value(item.sequence.key + tile.column, item.kv_head), values);
     for (int64_t h = 0; h < heads; ++h) {
@@ -48,9 +49,10 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
   for (int64_t h = 0; h < heads; ++h) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const SoftmaxState& state = states[h * kRowTile + row];
-      scale_row(sums + (h * kRowTile + row) * width, width, 1 / state.sum);
-      if (args.lse != nullptr)
-        args.lse[(token + row) * args.heads + item.head + h] = state.maximum + std::log(state.sum);
+      const bool sees_any = state.sum > 0;  // or its sequence has no keys
+      scale_row(sums + (h * kRowTile + row) * width, width, sees_any ? 1 / state.sum : 0);
+      if (args.lse == nullptr) continue;
+      args.lse[(token + row) * args.heads + item.head + h] = sees_any ? state.maximum + std::log(state.sum) : 0;
     }
     write_rows(tile, sums + h * kRowTile * width, job.output(args.o, token, item.head + h));
   }
@@ -70,16 +72,16 @@ void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const A
                             std::byte* workspace, ThreadPool& pool) {
   attention::check(kernels, args, workspace);
   const attention::Job job{kernels, attention::format_of(args, path), args};
-  const attention::Items items(job, std::min(job.group(), attention::kItemHeads));
+  const attention::Items items(job, true, std::min(job.group(), attention::kItemHeads));
   float* scratch = reinterpret_cast<float*>(workspace) + attention::shared_floats(args.tokens, args.heads);
   const int64_t floats = attention::thread_floats(args.head_size);
   for_each(pool, items.count(), [&](int64_t index, int thread) {
     attention::forward_item(job, items[index], attention::Pieces(scratch + thread * floats, floats));
   });
   if (args.cache.own != nullptr) return;
-  attention::clear_rest(args, args.o, args.heads * args.head_size, args.heads * args.head_size);
-  const int64_t used = args.seq_offsets[args.sequences] * args.heads;
-  std::fill_n(args.lse + used, args.tokens * args.heads - used, 0.0f);
+  const int64_t used = args.seq_offsets[args.sequences], width = args.heads * args.head_size;
+  attention::clear_rows(args.dtype, args.o, width, width, used, args.tokens);
+  std::fill_n(args.lse + used * args.heads, (args.tokens - used) * args.heads, 0.0f);
 }
 
 Bf16Path bf16_path_of(const AttentionArgs& args) {

@@ -19,10 +19,13 @@ int64_t thread_floats(int64_t head_size) {
   return align_up(std::max(query_item, sequence_item), 16);
 }
 
-int64_t sequence_floats(int64_t length, int64_t head_size) { return 3 * align_up(length * padded_head(head_size), 16); }
+int64_t sequence_floats(int64_t queries, int64_t keys, int64_t head_size) {
+  const int64_t width = padded_head(head_size);
+  return align_up(queries * width, 16) + 2 * align_up(keys * width, 16);
+}
 
-int64_t max_sequence_floats(int64_t tokens, int64_t head_size) {
-  return std::min(sequence_floats(tokens, head_size), kMaxSequenceFloats);
+int64_t max_sequence_floats(int64_t tokens, int64_t key_tokens, int64_t head_size) {
+  return std::min(sequence_floats(tokens, key_tokens, head_size), kMaxSequenceFloats);
 }
 
 void pack_rows(const Tile& tile, const HeadView& view, float* out) {
@@ -90,7 +93,7 @@ void write_rows(const Tile& tile, const float* sums, const HeadView& out) {
 int64_t Items::count() const {
   int64_t tiles = 0;
   for_each_sequence(job_.args, [&](const Sequence& sequence) {
-    tiles += div_ceil(sequence.length, kRowTile);
+    tiles += div_ceil(rows_of(sequence), kRowTile);
     return true;
   });
   return tiles * per_tile();
@@ -100,14 +103,14 @@ Item Items::operator[](int64_t index) const {
   int64_t tile = index / per_tile();
   Item item;
   for_each_sequence(job_.args, [&](const Sequence& sequence) {
-    const int64_t tiles = div_ceil(sequence.length, kRowTile);
+    const int64_t rows = rows_of(sequence), tiles = div_ceil(rows, kRowTile);
     if (tile >= tiles) {
       tile -= tiles;
       return true;
     }
     item.sequence = sequence;
     item.row = sequence.past + (tiles - 1 - tile) * kRowTile;
-    item.row_end = std::min(sequence.end(), item.row + kRowTile);
+    item.row_end = std::min(sequence.past + rows, item.row + kRowTile);
     return false;
   });
   item.kv_head = index % per_tile() / chunks_;
@@ -120,7 +123,8 @@ Item Items::operator[](int64_t index) const {
 Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
   return {.kernels = job.kernels,
           .format = job.format,
-          .mask = {rows_are_queries, job.args.window, item.sequence.end()},
+          .mask = {rows_are_queries, job.args.is_causal, job.args.window,
+                   rows_are_queries ? item.sequence.keys : item.sequence.end()},
           .head_size = job.args.head_size,
           .row = item.row,
           .rows = item.row_end - item.row,
@@ -128,10 +132,10 @@ Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
           .columns = 0};
 }
 
-void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t columns) {
-  for (int64_t token = args.seq_offsets[args.sequences]; token < args.tokens; ++token) {
-    std::memset(static_cast<char*>(data) + token * stride * size_of(args.dtype), 0,
-                static_cast<size_t>(columns * size_of(args.dtype)));
+void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end) {
+  for (int64_t row = first; row < end; ++row) {
+    std::memset(static_cast<char*>(data) + row * stride * size_of(dtype), 0,
+                static_cast<size_t>(columns * size_of(dtype)));
   }
 }
 
@@ -146,6 +150,11 @@ void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::b
   SPILLWAY_CHECK(
       args.cache.own != nullptr || (args.seq_offsets[0] == 0 && args.seq_offsets[args.sequences] <= args.tokens),
       "sequences up to {} of {}", args.seq_offsets[args.sequences], args.tokens);
+  SPILLWAY_CHECK(args.is_causal ? args.key_offsets == nullptr : args.window == 0 && args.cache.own == nullptr,
+                 "attention without a mask that has a window of {}", args.window);
+  SPILLWAY_CHECK(
+      args.key_offsets == nullptr || (args.key_offsets[0] == 0 && args.key_offsets[args.sequences] <= args.key_tokens),
+      "keys of {} rows", args.key_tokens);
   SPILLWAY_CHECK(kRowTile % kernels.rows == 0 && kScoreGranule % kernels.columns == 0, "tiles of {} x {}", kernels.rows,
                  kernels.columns);
   SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");
