@@ -39,7 +39,7 @@ namespace {
 
 using namespace spillway;
 
-constexpr int64_t kClip = 8192, kText = 512;  // patches and text of a video
+constexpr int64_t kClip = 8192, kTextRows = 512;  // patches and text of a video
 constexpr int64_t kTokens = 16384, kWidth = 2048, kHeadSize = 64, kParameters = 32 << 20;
 
 class Buffer {
@@ -68,7 +68,7 @@ void fill(const Value& value, std::byte* data, uint64_t stream) {
     if (type.dtype == DType::kI32) {
       reinterpret_cast<int32_t*>(data)[i] = type.shape[0] == 5 ? static_cast<int32_t>(i * 512)
                                             : type.shape[0] == 2
-                                                ? static_cast<int32_t>(i * (value.name == "text" ? kText : kClip))
+                                                ? static_cast<int32_t>(i * (value.name == "text" ? kTextRows : kClip))
                                             : type.shape[0] == 1 ? 1
                                                                  : static_cast<int32_t>(random.below(32));
     }
@@ -157,7 +157,7 @@ void attend(Builder& b, DType dtype) {
 enum class Sees : uint8_t { kEarlier, kAll, kText };
 void attend_in_video(Builder& b, DType dtype, Sees sees) {
   constexpr int64_t kHeads = 4, kSize = 128;
-  const ValueType type{dtype, {kClip, kHeads * kSize}, kTokenAxis}, text{dtype, {kText, kHeads * kSize}};
+  const ValueType type{dtype, {kClip, kHeads * kSize}, kTokenAxis}, text{dtype, {kTextRows, kHeads * kSize}};
   const ValueId q = b.input("q", type, ValueKind::kTrainableWeight);
   const ValueId k = b.input("k", sees == Sees::kText ? text : type, ValueKind::kTrainableWeight);
   const ValueId v = b.input("v", sees == Sees::kText ? text : type, ValueKind::kTrainableWeight);
