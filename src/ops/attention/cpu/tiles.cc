@@ -9,7 +9,7 @@ constexpr int64_t kWordBytes = sizeof(float);
 
 }  // namespace
 
-// The most of what the items of both passes take.
+// The most of what the items of both passes take. An item of keys takes less than one of queries.
 int64_t thread_floats(int64_t head_size) {
   const int64_t width = padded_head(head_size);
   const int64_t query_item =
@@ -93,7 +93,7 @@ void write_rows(const Tile& tile, const float* sums, const HeadView& out) {
 int64_t Items::count() const {
   int64_t tiles = 0;
   for_each_sequence(job_.args, [&](const Sequence& sequence) {
-    tiles += div_ceil(rows_of(sequence), kRowTile);
+    tiles += div_ceil(rows_of(sequence), rows_per_item_);
     return true;
   });
   return tiles * per_tile();
@@ -103,14 +103,14 @@ Item Items::operator[](int64_t index) const {
   int64_t tile = index / per_tile();
   Item item;
   for_each_sequence(job_.args, [&](const Sequence& sequence) {
-    const int64_t rows = rows_of(sequence), tiles = div_ceil(rows, kRowTile);
+    const int64_t rows = rows_of(sequence), tiles = div_ceil(rows, rows_per_item_);
     if (tile >= tiles) {
       tile -= tiles;
       return true;
     }
     item.sequence = sequence;
-    item.row = sequence.past + (tiles - 1 - tile) * kRowTile;
-    item.row_end = std::min(sequence.past + rows, item.row + kRowTile);
+    item.row = sequence.past + (tiles - 1 - tile) * rows_per_item_;
+    item.row_end = std::min(sequence.past + rows, item.row + rows_per_item_);
     return false;
   });
   item.kv_head = index % per_tile() / chunks_;
@@ -118,6 +118,15 @@ Item Items::operator[](int64_t index) const {
   item.head = first + index % chunks_ * heads_per_item_;
   item.head_end = std::min(first + job_.group(), item.head + heads_per_item_);
   return item;
+}
+
+Items items_of_queries(const Job& job) {
+  const int64_t heads = std::min(job.group(), kItemHeads);
+  return {job, true, heads, job.args.is_causal ? kRowTile : kItemHeads / heads * kRowTile};
+}
+
+Items items_of_keys(const Job& job) {
+  return {job, false, job.group(), job.args.is_causal ? kRowTile : kKeyItemTiles * kRowTile};
 }
 
 Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {

@@ -16,7 +16,8 @@ namespace spillway::cpu::attention {
 
 constexpr int64_t kRowTile = 84;      // a multiple of every kernel's rows
 constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
-constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values
+constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values, times tiles of their rows
+constexpr int64_t kKeyItemTiles = 2;  // tiles of keys that share one packing of queries
 constexpr int64_t kMaxSequenceFloats = 1 << 18;
 
 [[nodiscard]] inline int64_t padded_head(int64_t head_size) { return align_up(head_size, MatmulKernels::kMaxColumns); }
@@ -212,10 +213,11 @@ struct Item {
 // keys, come first.
 class Items {
  public:
-  Items(const Job& job, bool rows_are_queries, int64_t heads_per_item)
+  Items(const Job& job, bool rows_are_queries, int64_t heads_per_item, int64_t rows_per_item)
       : job_(job),
         rows_are_queries_(rows_are_queries),
         heads_per_item_(heads_per_item),
+        rows_per_item_(rows_per_item),
         chunks_(div_ceil(job.group(), heads_per_item)) {}
 
   [[nodiscard]] int64_t count() const;
@@ -229,8 +231,26 @@ class Items {
 
   const Job& job_;
   bool rows_are_queries_;
-  int64_t heads_per_item_, chunks_;
+  int64_t heads_per_item_, rows_per_item_, chunks_;
 };
+
+// Those of queries. Where every tile of a sequence's queries sees the same keys, several of a head share their packing
+// as heads of a group do.
+[[nodiscard]] Items items_of_queries(const Job& job);
+// Those of keys, with all heads of a group.
+[[nodiscard]] Items items_of_keys(const Job& job);
+
+// Calls body(slot, head) for each head of an item of queries and each tile of its rows, which `tile` becomes.
+template <typename Body>
+void for_each_slot(const Item& item, Tile& tile, const Body& body) {
+  int64_t slot = 0;
+  for (int64_t head = item.head; head < item.head_end; ++head) {
+    for (tile.row = item.row; tile.row < item.row_end; tile.row += kRowTile, ++slot) {
+      tile.rows = std::min(kRowTile, item.row_end - tile.row);
+      body(slot, head);
+    }
+  }
+}
 
 // The rows of an item, with no columns yet.
 [[nodiscard]] Tile make_tile(const Job& job, const Item& item, bool rows_are_queries);
