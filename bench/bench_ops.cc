@@ -39,6 +39,7 @@ namespace {
 
 using namespace spillway;
 
+constexpr int64_t kClip = 8192, kTextRows = 512;  // patches and text of a video
 constexpr int64_t kTokens = 16384, kWidth = 2048, kHeadSize = 64, kParameters = 32 << 20;
 
 class Buffer {
@@ -52,9 +53,11 @@ class Buffer {
   std::vector<std::byte> memory_;
 };
 
-// Plausible content: small reals, ids below 32, offsets of four sequences, a step of 1.
+// Plausible content: small reals, ids below 32, offsets of four sequences or of one, a step of 1.
 // Optimizer state is not below zero: roots are drawn of some.
-void fill(const ValueType& type, ValueKind kind, std::byte* data, uint64_t stream) {
+void fill(const Value& value, std::byte* data, uint64_t stream) {
+  const ValueType& type = value.type;
+  const ValueKind kind = value.kind;
   RandomStream random(1, stream);
   for (int64_t i = 0; i < type.shape.elems(); ++i) {
     const float real = random.uniform() - (kind == ValueKind::kOptimizerState ? 0.0f : 0.5f);
@@ -63,7 +66,9 @@ void fill(const ValueType& type, ValueKind kind, std::byte* data, uint64_t strea
     if (type.dtype == DType::kBF16) reinterpret_cast<bf16*>(data)[i] = to_bf16(real);
     if (type.dtype == DType::kI64) reinterpret_cast<int64_t*>(data)[i] = 1;
     if (type.dtype == DType::kI32) {
-      reinterpret_cast<int32_t*>(data)[i] = type.shape[0] == 5   ? static_cast<int32_t>(i * 512)
+      reinterpret_cast<int32_t*>(data)[i] = type.shape[0] == 5 ? static_cast<int32_t>(i * 512)
+                                            : type.shape[0] == 2
+                                                ? static_cast<int32_t>(i * (value.name == "text" ? kTextRows : kClip))
                                             : type.shape[0] == 1 ? 1
                                                                  : static_cast<int32_t>(random.below(32));
     }
@@ -106,7 +111,7 @@ class Timed {
   TensorView view(ValueId id) {
     const ValueType& type = graph_.value(id).type;
     buffers_.push_back(std::make_unique<Buffer>(type.bytes()));
-    fill(type, graph_.value(id).kind, buffers_.back()->data(), static_cast<uint64_t>(id));
+    fill(graph_.value(id), buffers_.back()->data(), static_cast<uint64_t>(id));
     return {buffers_.back()->data(), type.dtype, type.shape};
   }
   TensorView output(const Operation& op, size_t which) {
@@ -141,6 +146,30 @@ void attend(Builder& b, DType dtype) {
   const ValueId o = ops::attention(b, q, k, v, offsets, {9, 3, kHeadSize, 0, 0.125});
   const ValueId head = b.input("head", {dtype, {32, 9 * kHeadSize}}, ValueKind::kFrozenWeight);
   const ValueId labels = b.input("labels", {DType::kI32, {kStream}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
+  const ValueId loss = ops::linear_cross_entropy(b, o, head, labels, scale, ops::LossGradients::kInput).loss;
+  std::vector<WeightGradient> gradients = {{.weight = q, .dtype = dtype}};
+  append_backward(b, loss, gradients, ops::add);
+}
+
+// One sequence of 8,192 tokens, four heads of 128: causal, as a language model has it, without a mask, as a video model
+// has it, or over the 512 rows of a text.
+enum class Sees : uint8_t { kEarlier, kAll, kText };
+void attend_in_video(Builder& b, DType dtype, Sees sees) {
+  constexpr int64_t kHeads = 4, kSize = 128;
+  const ValueType type{dtype, {kClip, kHeads * kSize}, kTokenAxis}, text{dtype, {kTextRows, kHeads * kSize}};
+  const ValueId q = b.input("q", type, ValueKind::kTrainableWeight);
+  const ValueId k = b.input("k", sees == Sees::kText ? text : type, ValueKind::kTrainableWeight);
+  const ValueId v = b.input("v", sees == Sees::kText ? text : type, ValueKind::kTrainableWeight);
+  const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
+  const ops::AttentionOptions options{
+      .heads = kHeads, .kv_heads = kHeads, .head_size = kSize, .scale = 0.088, .causal = sees == Sees::kEarlier};
+  const ValueId o =
+      sees == Sees::kText
+          ? ops::cross_attention(b, q, k, v, offsets, b.input("text", {DType::kI32, {2}}, ValueKind::kBatch), options)
+          : ops::attention(b, q, k, v, offsets, options);
+  const ValueId head = b.input("head", {dtype, {32, kHeads * kSize}}, ValueKind::kFrozenWeight);
+  const ValueId labels = b.input("labels", {DType::kI32, {kClip}, kTokenAxis}, ValueKind::kBatch);
   const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
   const ValueId loss = ops::linear_cross_entropy(b, o, head, labels, scale, ops::LossGradients::kInput).loss;
   std::vector<WeightGradient> gradients = {{.weight = q, .dtype = dtype}};
@@ -235,6 +264,15 @@ std::vector<Case> all_cases() {
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     for (const char* op : {"attention", "attention_grad"}) {
       cases.push_back({fmt::format("{} {}", op, name_of(dtype)), [=](Builder& b) { attend(b, dtype); }, op});
+    }
+  }
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const char* op : {"attention", "attention_grad"}) {
+      for (const auto& [what, sees] :
+           {std::pair("8192 causal", Sees::kEarlier), std::pair("8192", Sees::kAll), std::pair("text", Sees::kText)}) {
+        const auto build = [=, s = sees](Builder& b) { attend_in_video(b, dtype, s); };
+        cases.push_back({fmt::format("{} {} {}", op, what, name_of(dtype)), build, op});
+      }
     }
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {

@@ -68,7 +68,9 @@ struct OperandCase {
   ValueType type;
   Numbers numbers;
   bool differentiate = true;
-  bool at_most_rows = false;  // numbers above the tokens of a run become that number: offsets into a shorter stream
+  // Numbers above a run's rows of an axis become that number: offsets into a shorter stream.
+  bool at_most_rows = false;
+  AxisId rows_of = kTokenAxis;
 };
 
 // The second axis of a case.

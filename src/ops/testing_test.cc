@@ -333,7 +333,8 @@ struct CaseGraph {
 Numbers numbers_for(const OperandCase& operand, const Rows& rows) {
   Numbers numbers = operand.numbers;
   for (double& number : numbers) {
-    if (operand.at_most_rows) number = std::min(number, static_cast<double>(rows[0]));
+    if (operand.at_most_rows)
+      number = std::min(number, static_cast<double>(rows[static_cast<size_t>(operand.rows_of)]));
   }
   return numbers;
 }

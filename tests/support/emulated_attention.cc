@@ -24,14 +24,15 @@ LeftOut for_each_sequence(const LibraryAttention& attention, const AttentionArgs
   const auto* kv_offsets = reinterpret_cast<const int64_t*>(workspace + layout.kv_offsets);
   const auto* lse_offsets = reinterpret_cast<const int64_t*>(workspace + layout.lse_offsets);
   const auto* lengths = reinterpret_cast<const int32_t*>(workspace + layout.lengths);
-  std::vector<std::byte> memory(
-      static_cast<size_t>(cpu::attention_backward_workspace_bytes(
-          attention.longest, attention.heads, attention.kv_heads, attention.head_size, kernel.threads->threads())) +
-      64);
+  const auto* key_lengths = reinterpret_cast<const int32_t*>(workspace + layout.key_lengths);
+  std::vector<std::byte> memory(static_cast<size_t>(cpu::attention_backward_workspace_bytes(
+                                    attention.longest, attention.longest_keys, attention.heads, attention.kv_heads,
+                                    attention.head_size, kernel.threads->threads())) +
+                                64);
   std::byte* const scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   for (int64_t i = 0; i < attention.sequences; ++i) {
     if (lengths[i] == 0) continue;
-    const std::array<int32_t, 2> whole = {0, lengths[i]};
+    const std::array<int32_t, 2> whole = {0, lengths[i]}, keys = {0, key_lengths[i]};
     const int64_t q_at = q_offsets[i], kv_at = kv_offsets[i];
     compute(cpu::AttentionArgs{.tokens = lengths[i],
                                .heads = attention.heads,
@@ -39,6 +40,9 @@ LeftOut for_each_sequence(const LibraryAttention& attention, const AttentionArgs
                                .head_size = attention.head_size,
                                .seq_offsets = whole.data(),
                                .sequences = 1,
+                               .is_causal = attention.is_causal,
+                               .key_offsets = attention.key_tokens > 0 ? keys.data() : nullptr,
+                               .key_tokens = key_lengths[i],
                                .scale = attention.scale,
                                .window = attention.window,
                                .dtype = DType::kBF16,

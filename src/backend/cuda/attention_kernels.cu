@@ -18,49 +18,81 @@ struct KeyRange {
   [[nodiscard]] __device__ bool is_empty() const { return first > last; }
 };
 
+// What sees what, where there is no cache. Row i sees the keys from first_key[i] to i, or to last_key[i] where
+// attention is not causal; then the rows from first_row[j] to last_row[j] see key j. ~first_key[i] and ~first_row[j]
+// say the same of what is left out. None of them falls from one element to the next.
+struct Ranges {
+  const int32_t *first_key = nullptr, *last_key = nullptr, *first_row = nullptr, *last_row = nullptr;
+};
+__device__ inline int without_mark(int first) { return first < 0 ? ~first : first; }
+
+// Whether one of a tile's rows is not left out: the same for all threads, of which every one must ask.
+template <int kRows, typename HasRow>
+__device__ bool has_any(int first_row, const HasRow& has_row) {
+  bool found = false;
+  for (int row = lane_index(); row < kRows; row += kWarp) found = found || has_row(first_row + row);
+  return __ballot_sync(kAllLanes, found) != 0;
+}
+
 template <typename T>
 struct Problem {
-  int tokens, heads, kv_heads, head_size, window;
+  int tokens, key_tokens, heads, kv_heads, head_size, window;
   float scale;
   const T *q, *k, *v;
-  // Row i sees the keys from first_key[i] to i; ~first_key[i] says the same of a row that is left out. Null where there
-  // is a cache.
-  const int32_t* first_key;
+  Ranges ranges;
   CachedKeys cache;
 
   [[nodiscard]] __device__ int64_t q_pitch() const { return int64_t{heads} * head_size; }
   [[nodiscard]] __device__ int64_t k_pitch() const { return int64_t{kv_heads} * head_size; }
   [[nodiscard]] __device__ int kv_head(int head) const { return head / (heads / kv_heads); }
-  [[nodiscard]] __device__ int last_key(int row) const { return first_key == nullptr ? cache.own[row] : row; }
+  [[nodiscard]] __device__ bool has_cache() const { return ranges.first_key == nullptr; }
+  [[nodiscard]] __device__ int last_key(int row) const {
+    if (has_cache()) return cache.own[row];
+    return ranges.last_key == nullptr ? row : ranges.last_key[row];
+  }
   // Never falls from one row to the next of a segment.
   [[nodiscard]] __device__ int first_key_of(int row) const {
-    if (first_key != nullptr) return first_key[row] < 0 ? ~first_key[row] : first_key[row];
+    if (!has_cache()) return without_mark(ranges.first_key[row]);
     return window > 0 ? std::max(cache.first[row], last_key(row) - window + 1) : cache.first[row];
   }
   // Rows [row, the result) of a tile that ends at `end` walk over their keys together: all, but on a cache only those
   // of one sequence, whose rows of the cache may be anywhere.
   [[nodiscard]] __device__ int segment_end(int row, int end) const {
-    if (first_key != nullptr) return end;
+    if (!has_cache()) return end;
     int next = row + 1;
     while (next < end && cache.first[next] == cache.first[row]) ++next;
     return next;
   }
   // A row of a tile that is past the last token is left out, too.
   [[nodiscard]] __device__ bool has(int row) const {
-    return row < tokens && (first_key == nullptr || first_key[row] >= 0);
+    return row < tokens && (has_cache() || ranges.first_key[row] >= 0);
   }
-  // Whether some row of a tile is not left out: the same for all threads, of which every one must ask.
-  template <int kRows>
-  [[nodiscard]] __device__ bool has_any(int first_row) const {
-    bool found = false;
-    for (int row = lane_index(); row < kRows; row += kWarp) found = found || has(first_row + row);
-    return __ballot_sync(kAllLanes, found) != 0;
+  // The same of a key; not of a cache's.
+  [[nodiscard]] __device__ bool has_key(int key) const {
+    return key < key_tokens && (ranges.first_row == nullptr ? ranges.first_key : ranges.first_row)[key] >= 0;
+  }
+  // The first row that sees a key or one after it, and where the rows end that see it or one before it.
+  [[nodiscard]] __device__ int first_row_of(int key) const {
+    return ranges.first_row == nullptr ? key : without_mark(ranges.first_row[key]);
+  }
+  [[nodiscard]] __device__ int row_end_of(int key) const {
+    return ranges.first_row == nullptr ? tokens : ranges.last_row[key] + 1;
   }
   // Nothing for a row that is left out.
   [[nodiscard]] __device__ KeyRange keys_of(int row) const {
     return has(row) ? KeyRange{first_key_of(row), last_key(row)} : KeyRange{0, -1};
   }
 };
+
+// The sequence of a token: offsets[sequence] <= token < offsets[sequence + 1]. REQUIRES: it is before the last offset.
+__device__ inline int sequence_of(int token, const int32_t* offsets, int sequences) {
+  int low = 0, high = sequences;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (offsets[middle] <= token ? low : high) = middle;
+  }
+  return low;
+}
 
 // A thread for each token.
 constexpr int kRowThreads = 256;
@@ -72,14 +104,33 @@ __global__ void __launch_bounds__(kRowThreads) first_key_kernel(const int32_t* o
     first_key[token] = token + 1;  // nothing
     return;
   }
-  int low = 0, high = sequences;  // offsets[low] <= token < offsets[high]
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (offsets[middle] <= token ? low : high) = middle;
-  }
+  const int low = sequence_of(token, offsets, sequences);
   const int first = window > 0 ? std::max(offsets[low], token - window + 1) : offsets[low];
   const bool is_out = low < left_out.sequences && offsets[low + 1] - offsets[low] <= left_out.longest;
   first_key[token] = is_out ? ~first : first;
+}
+
+// Which elements of the other stream each one of a stream goes with: all of its sequence. A thread for each.
+struct Pairing {
+  const int32_t *offsets, *other_offsets;
+  int sequences, count;
+  int longest, longest_of_others, left_out;  // see LeftOut
+};
+__global__ void __launch_bounds__(kRowThreads) pair_kernel(Pairing pairing, int32_t* first, int32_t* last) {
+  const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
+  if (i >= pairing.count) return;
+  if (i >= pairing.offsets[pairing.sequences]) {
+    first[i] = pairing.other_offsets[pairing.sequences];  // nothing
+    last[i] = first[i] - 1;
+    return;
+  }
+  const int sequence = sequence_of(i, pairing.offsets, pairing.sequences);
+  const int begin = pairing.other_offsets[sequence], end = pairing.other_offsets[sequence + 1];
+  const int own = pairing.offsets[sequence + 1] - pairing.offsets[sequence];
+  const bool is_out =
+      sequence < pairing.left_out && own <= pairing.longest && begin < end && end - begin <= pairing.longest_of_others;
+  first[i] = is_out ? ~begin : begin;
+  last[i] = end - 1;
 }
 
 // delta = sum over a head of d_o * o: a warp for each row of [tokens * heads].
@@ -172,7 +223,7 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
   const int head = static_cast<int>(blockIdx.x) % p.heads, tiles = div_ceil(p.tokens, kRows);
   const int first = (tiles - 1 - static_cast<int>(blockIdx.x) / p.heads) * kRows;
   const int rows = std::min(kRows, p.tokens - first);
-  if (!p.template has_any<kRows>(first)) return;
+  if (!has_any<kRows>(first, [&](int row) { return p.has(row); })) return;
   const int64_t q_at = first * p.q_pitch() + head * p.head_size;
   load_tile(p.q + q_at, p.q_pitch(), rows, p.head_size, queries);
 
@@ -247,13 +298,13 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
   const int head = static_cast<int>(blockIdx.x) % p.heads, tiles = div_ceil(p.tokens, kRows);
   const int first = (tiles - 1 - static_cast<int>(blockIdx.x) / p.heads) * kRows;
   const int rows = std::min(kRows, p.tokens - first);
-  if (!p.template has_any<kRows>(first)) return;
+  if (!has_any<kRows>(first, [&](int row) { return p.has(row); })) return;
   const int64_t q_at = first * p.q_pitch() + head * p.head_size;
   load_tile(p.q + q_at, p.q_pitch(), rows, p.head_size, queries);
   load_tile(grad.d_o + q_at, p.q_pitch(), rows, p.head_size, d_outputs);
 
   Features<typename Sizes::Rows> sums = {};
-  const int end = first + rows;
+  const int end = p.last_key(first + rows - 1) + 1;
   for (int key = p.first_key_of(first) / kRows * kRows; key < end; key += kRows) {
     __syncthreads();
     const int64_t at = key * p.k_pitch() + p.kv_head(head) * p.head_size;
@@ -293,18 +344,18 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
   const auto weights = shared.take<typename Sizes::Weights>(), gradients = shared.take<typename Sizes::Weights>();
   const int kv_head = static_cast<int>(blockIdx.x) % p.kv_heads, group = p.heads / p.kv_heads;
   const int first = static_cast<int>(blockIdx.x) / p.kv_heads * kRows;
-  const int rows = std::min(kRows, p.tokens - first);
-  if (!p.template has_any<kRows>(first)) return;
+  const int rows = std::min(kRows, p.key_tokens - first), query_end = p.row_end_of(first + rows - 1);
+  if (!has_any<kRows>(first, [&](int row) { return p.has_key(row); })) return;
   const int64_t k_at = first * p.k_pitch() + kv_head * p.head_size;
   load_tile(p.k + k_at, p.k_pitch(), rows, p.head_size, keys);
   load_tile(p.v + k_at, p.k_pitch(), rows, p.head_size, values);
 
   Features<typename Sizes::Rows> dk = {}, dv = {};
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    for (int query = first; query < p.tokens && p.first_key_of(query) < first + rows; query += kRows) {
+    for (int query = p.first_row_of(first); query < query_end && p.first_key_of(query) < first + rows; query += kRows) {
       __syncthreads();
       const int64_t at = query * p.q_pitch() + head * p.head_size;
-      const int count = std::min(kRows, p.tokens - query);
+      const int count = std::min(kRows, query_end - query);
       load_tile(p.q + at, p.q_pitch(), count, p.head_size, queries);
       load_tile(grad.d_o + at, p.q_pitch(), count, p.head_size, d_outputs);
       __syncthreads();
@@ -328,7 +379,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
       dk.add_product(gradients, queries);
     }
   }
-  const auto has_row = [&](int row) { return p.has(first + row); };
+  const auto has_row = [&](int row) { return p.has_key(first + row); };
   dk.store_to(grad.dk + k_at, p.k_pitch(), p.head_size, has_row);
   dv.store_to(grad.dv + k_at, p.k_pitch(), p.head_size, has_row);
 }
@@ -350,8 +401,9 @@ void with_head(const AttentionArgs& args, const Function& f) {
 }
 
 template <typename T>
-Problem<T> problem_of(const AttentionArgs& args, const int32_t* first_key, const CachedKeys& cache) {
+Problem<T> problem_of(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache) {
   return {.tokens = narrow<int>(args.tokens),
+          .key_tokens = narrow<int>(key_tokens),
           .heads = narrow<int>(args.heads),
           .kv_heads = narrow<int>(args.kv_heads),
           .head_size = narrow<int>(args.head_size),
@@ -360,23 +412,53 @@ Problem<T> problem_of(const AttentionArgs& args, const int32_t* first_key, const
           .q = static_cast<const T*>(args.q),
           .k = static_cast<const T*>(args.k),
           .v = static_cast<const T*>(args.v),
-          .first_key = first_key,
+          .ranges = ranges,
           .cache = cache};
 }
 
-void forward(const AttentionArgs& args, const int32_t* first_key, const CachedKeys& cache, void* stream) {
+void forward(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache,
+             void* stream) {
   with_head(args, [&]<typename T>(auto head, T*) {
     using Sizes = Forward<head>;
     launch(forward_kernel<head, T>,
            {div_ceil(args.tokens, Sizes::kRows) * args.heads, kTileThreads, Sizes::kSharedBytes}, stream,
-           problem_of<T>(args, first_key, cache), static_cast<T*>(args.o), args.lse);
+           problem_of<T>(args, key_tokens, ranges, cache), static_cast<T*>(args.o), args.lse);
   });
 }
 
-void find_first_keys(const AttentionArgs& args, const Sequences& sequences, int32_t* first_key, void* stream) {
-  launch(first_key_kernel, {div_ceil(args.tokens, kRowThreads), kRowThreads}, stream, sequences.offsets,
-         narrow<int>(sequences.count), sequences.left_out, narrow<int>(args.tokens), narrow<int>(args.window),
-         first_key);
+int64_t key_tokens_of(const AttentionArgs& args, const Sequences& sequences) {
+  return sequences.key_offsets == nullptr ? args.tokens : sequences.key_tokens;
+}
+
+// `by_key`: the ranges of rows that see a key, which the forward pass has no need of.
+Ranges find_ranges(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, bool by_key,
+                   void* stream) {
+  const int64_t key_tokens = key_tokens_of(args, sequences);
+  const AttentionWorkspace layout(args.tokens, args.heads, args.is_causal, key_tokens);
+  const auto at = [&](int64_t offset) { return reinterpret_cast<int32_t*>(workspace + offset); };
+  const int count = narrow<int>(sequences.count);
+  const LeftOut& out = sequences.left_out;
+  const Grid rows{div_ceil(args.tokens, kRowThreads), kRowThreads},
+      keys{div_ceil(key_tokens, kRowThreads), kRowThreads};
+  if (args.is_causal) {
+    launch(first_key_kernel, rows, stream, sequences.offsets, count, out, narrow<int>(args.tokens),
+           narrow<int>(args.window), at(0));
+    return {.first_key = at(0)};
+  }
+  const Pairing of_rows{
+      sequences.offsets, sequences.offsets_of_keys(), count, narrow<int>(args.tokens), out.longest, out.longest_keys,
+      out.sequences};
+  launch(pair_kernel, rows, stream, of_rows, at(0), at(layout.last_key));
+  if (!by_key) return {.first_key = at(0), .last_key = at(layout.last_key)};
+  const Pairing of_keys{sequences.offsets_of_keys(),
+                        sequences.offsets,
+                        count,
+                        narrow<int>(key_tokens),
+                        out.longest_keys,
+                        out.longest,
+                        out.sequences};
+  launch(pair_kernel, keys, stream, of_keys, at(layout.first_row), at(layout.last_row));
+  return {at(0), at(layout.last_key), at(layout.first_row), at(layout.last_row)};
 }
 
 }  // namespace
@@ -388,24 +470,24 @@ void expect_head_fits(int64_t head_size) {
 }
 
 void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {
-  auto* first_key = reinterpret_cast<int32_t*>(workspace);
-  find_first_keys(args, sequences, first_key, stream);
-  forward(args, first_key, {}, stream);
+  forward(args, key_tokens_of(args, sequences), find_ranges(args, sequences, workspace, false, stream), {}, stream);
 }
 
 void attention_on_cache(const AttentionArgs& args, const CachedKeys& cache, void* stream) {
-  forward(args, nullptr, cache, stream);
+  forward(args, 0, {}, cache, stream);
 }
 
 void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {
   const AttentionArgs& forward = args.forward;
-  auto* first_key = reinterpret_cast<int32_t*>(workspace);
-  auto* delta = reinterpret_cast<float*>(workspace + AttentionWorkspace(forward.tokens, forward.heads).delta);
-  find_first_keys(forward, sequences, first_key, stream);
+  const int64_t key_tokens = key_tokens_of(forward, sequences);
+  const AttentionWorkspace layout(forward.tokens, forward.heads, forward.is_causal, key_tokens);
+  auto* delta = reinterpret_cast<float*>(workspace + layout.delta);
+  const Ranges ranges = find_ranges(forward, sequences, workspace, true, stream);
   with_head(forward, [&]<typename T>(auto head, T*) {
     using Sizes = Backward<head>;
     const int64_t rows = forward.tokens * forward.heads, tiles = div_ceil(forward.tokens, Sizes::kRows);
-    const Problem<T> problem = problem_of<T>(forward, first_key, {});
+    const int64_t key_tiles = div_ceil(key_tokens, Sizes::kRows);
+    const Problem<T> problem = problem_of<T>(forward, key_tokens, ranges, {});
     launch(delta_kernel<T>, {div_ceil(rows, kRowThreads / kWarp), kRowThreads}, stream, problem,
            static_cast<const T*>(forward.o), static_cast<const T*>(args.d_o), delta);
     const GradProblem<T> grad{.forward = problem,
@@ -416,7 +498,7 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
                               .dk = static_cast<T*>(args.dk),
                               .dv = static_cast<T*>(args.dv)};
     launch(query_grad_kernel<head, T>, {tiles * forward.heads, kTileThreads, Sizes::kSharedBytes}, stream, grad);
-    launch(key_grad_kernel<head, T>, {tiles * forward.kv_heads, kTileThreads, Sizes::kSharedBytes}, stream, grad);
+    launch(key_grad_kernel<head, T>, {key_tiles * forward.kv_heads, kTileThreads, Sizes::kSharedBytes}, stream, grad);
   });
 }
 

@@ -1,5 +1,5 @@
-// Our own attention on the GPU, forward and backward: causal, packed sequences, grouped heads, sliding windows; and
-// cached attention.
+// Our own attention on the GPU, forward and backward: causal or not, packed sequences, of themselves or of another
+// stream, grouped heads, sliding windows; and cached attention.
 //
 // Scores exist only as tiles (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023). All arithmetic is f32, in
 // one fixed order: equal inputs give equal bits, forward and backward.
@@ -22,7 +22,8 @@ void expect_head_fits(int64_t head_size);
 struct AttentionArgs {
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
   float scale = 1;
-  int64_t window = 0;  // a query sees the last `window` keys, itself included; 0: all
+  int64_t window = 0;     // a query sees the last `window` keys, itself included; 0: all
+  bool is_causal = true;  // a query sees the keys up to its own; false: all of its sequence, and no window
   DType dtype = DType::kF32;
   const void* q = nullptr;  // [T, H * S]
   const void* k = nullptr;  // [keys, K * S]
@@ -31,17 +32,23 @@ struct AttentionArgs {
   float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
 };
 
-// The first `sequences`, those longer than `longest` excepted: another library has them.
+// The first `sequences`, those with more queries than `longest` or keys than `longest_keys` excepted, and those that
+// have none of either: another library has them.
 struct LeftOut {
-  int32_t sequences = 0, longest = 0;
+  int32_t sequences = 0, longest = 0, longest_keys = 0;
 };
 
-// Keys are those of the same tokens. i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get
-// zeros; those of sequences that are left out keep what they have.
+// i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get zeros; those of sequences that are
+// left out keep what they have.
 struct Sequences {
   const int32_t* offsets = nullptr;
   int64_t count = 0;
+  // Where keys are of another stream, which has key_tokens: its offsets. Null: keys are those of the same tokens.
+  const int32_t* key_offsets = nullptr;
+  int64_t key_tokens = 0;
   LeftOut left_out = {};
+
+  [[nodiscard]] const int32_t* offsets_of_keys() const { return key_offsets == nullptr ? offsets : key_offsets; }
 };
 
 // The gradients, from what the forward pass read and wrote. dq may take o's place.
@@ -49,16 +56,26 @@ struct AttentionGradArgs {
   AttentionArgs forward;
   const void* d_o = nullptr;  // [T, H * S]
   void* dq = nullptr;         // [T, H * S]
-  void* dk = nullptr;         // [T, K * S]
-  void* dv = nullptr;         // [T, K * S]
+  void* dk = nullptr;         // as k
+  void* dv = nullptr;         // as v
 };
 
-// The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H].
+// The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H]. Where
+// attention is not causal, i32 [T] more, the last key of each row, and i32 [key tokens] twice, the first and the last
+// row that sees each key.
 struct AttentionWorkspace {
-  int64_t delta, bytes;
-  AttentionWorkspace(int64_t tokens, int64_t heads)
-      : delta(align_up(tokens * int64_t{sizeof(int32_t)}, 256)),
-        bytes(align_up(delta + tokens * heads * int64_t{sizeof(float)}, 256)) {}
+  int64_t delta, last_key, first_row, last_row, bytes;
+  AttentionWorkspace(int64_t tokens, int64_t heads, bool is_causal, int64_t key_tokens)
+      : delta(after(0, tokens)),
+        last_key(after(delta, tokens * heads)),
+        first_row(after(last_key, is_causal ? 0 : tokens)),
+        last_row(after(first_row, is_causal ? 0 : key_tokens)),
+        bytes(after(last_row, is_causal ? 0 : key_tokens)) {}
+
+ private:
+  static int64_t after(int64_t offset, int64_t words) {
+    return align_up(offset + words * int64_t{sizeof(int32_t)}, 256);
+  }
 };
 
 // REQUIRES, of all three: head_size is at most kMaxAttentionHead; else they throw as expect_head_fits() does.

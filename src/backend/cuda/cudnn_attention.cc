@@ -28,7 +28,22 @@ using Tensor = std::shared_ptr<Tensor_attributes>;
 constexpr size_t kOldestVersion = 91002;
 
 // Names of the operands of both graphs.
-enum Operand : int64_t { kQOffsets = 1, kKvOffsets, kLseOffsets, kLengths, kQ, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
+enum Operand : int64_t {
+  kQOffsets = 1,
+  kKvOffsets,
+  kLseOffsets,
+  kLengths,
+  kKeyLengths,
+  kQ,
+  kK,
+  kV,
+  kO,
+  kLse,
+  kDo,
+  kDq,
+  kDk,
+  kDv
+};
 
 // The frontend throws std::runtime_error where the library lacks a function or says no for reasons of its own.
 template <typename Call>
@@ -96,7 +111,8 @@ class GraphMaker {
     q_offsets_ = index(kQOffsets, count, fe::DataType_t::INT64);
     kv_offsets_ = index(kKvOffsets, count, fe::DataType_t::INT64);
     lse_offsets_ = index(kLseOffsets, count, fe::DataType_t::INT64);
-    lengths_ = index(kLengths, count - 1, fe::DataType_t::INT32);
+    lengths_ = key_lengths_ = index(kLengths, count - 1, fe::DataType_t::INT32);
+    if (attention.key_tokens > 0) key_lengths_ = index(kKeyLengths, count - 1, fe::DataType_t::INT32);
   }
 
   void make_forward() {
@@ -132,7 +148,8 @@ class GraphMaker {
   Tensor_attributes& describe(Tensor_attributes& tensor, Operand id) {
     const bool is_kv = id == kK || id == kV || id == kDk || id == kDv, is_lse = id == kLse;
     const int64_t heads = is_kv ? attention_.kv_heads : attention_.heads;
-    const int64_t size = is_lse ? 1 : attention_.head_size, longest = attention_.longest;
+    const int64_t size = is_lse ? 1 : attention_.head_size;
+    const int64_t longest = is_kv ? attention_.longest_keys : attention_.longest;
     return tensor.set_uid(id)
         .set_dim({attention_.sequences, heads, longest, size})
         .set_stride({longest * heads * size, size, heads * size, 1})
@@ -146,17 +163,17 @@ class GraphMaker {
     options.set_attn_scale(attention_.scale)
         .set_padding_mask(true)
         .set_seq_len_q(lengths_)
-        .set_seq_len_kv(lengths_)
+        .set_seq_len_kv(key_lengths_)
         .set_max_total_seq_len_q(attention_.tokens)
-        .set_max_total_seq_len_kv(attention_.tokens)
-        .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-        .set_diagonal_band_right_bound(0);
+        .set_max_total_seq_len_kv(attention_.key_rows());
+    if (!attention_.is_causal) return;
+    options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
     if (attention_.window > 0) options.set_diagonal_band_left_bound(narrow<int>(attention_.window));
   }
 
   fe::graph::Graph& graph_;
   const LibraryAttention& attention_;
-  Tensor q_offsets_, kv_offsets_, lse_offsets_, lengths_;
+  Tensor q_offsets_, kv_offsets_, lse_offsets_, lengths_, key_lengths_;
 };
 
 // What its engine may use of a plan's workspace.
@@ -282,6 +299,7 @@ void CudnnAttention::execute(const LibraryAttention& attention, std::unordered_m
   operands[kKvOffsets] = workspace + layout.kv_offsets;
   operands[kLseOffsets] = workspace + layout.lse_offsets;
   operands[kLengths] = workspace + layout.lengths;
+  if (attention.key_tokens > 0) operands[kKeyLengths] = workspace + layout.key_lengths;
   const std::lock_guard lock(mutex_);
   with_machine_errors([&] {
     check(fe::detail::set_stream(handle_->handle, static_cast<cudaStream_t>(stream)), "a stream");

@@ -1,4 +1,5 @@
-// Attention by cuDNN 9: packed sequences, causal, grouped heads, sliding windows, forward and backward, in bf16.
+// Attention by cuDNN 9: packed sequences, causal or not, keys of another stream, grouped heads, sliding windows,
+// forward and backward, in bf16.
 //
 // https://docs.nvidia.com/deeplearning/cudnn/frontend/latest/operations/Attention.html
 #pragma once

@@ -40,20 +40,31 @@ LibraryAttention llama_8b(int64_t window, bool is_backward) {
   return library_attention(attributes(128, window), DType::kBF16, 4096, is_backward);
 }
 
+// Of Wan 2.1 1.3B: a clip of 480 x 832 x 77 frames, all of which every patch sees, or its text.
+LibraryAttention wan(bool sees_text, bool is_backward) {
+  Attributes of_wan = {{"heads", int64_t{12}},         {"kv_heads", int64_t{12}}, {"head_size", int64_t{128}},
+                       {"sliding_window", int64_t{0}}, {"scale", 0.0884},         {"tokens", int64_t{31200}},
+                       {"sequence_len", int64_t{0}},   {"causal", int64_t{0}},    {"key_sequence_len", int64_t{512}}};
+  if (sees_text) of_wan.add("key_tokens", int64_t{512});
+  return library_attention(of_wan, DType::kBF16, 1, is_backward);
+}
+
 }  // namespace
 
 TEST_CASE("cuDNN takes packed attention on an H200 and is content with the workspace that plans grant") {
   const std::string version = CudnnAttention::find_version();  // the build took its headers from beside it
   CAPTURE(version);
+  CHECK(llama_8b(0, false).sequences == 32);
   for (const bool is_backward : {false, true}) {
-    for (const int64_t window : {0, 512}) {
-      CAPTURE(is_backward);
-      CAPTURE(window);
-      const LibraryAttention attention = llama_8b(window, is_backward);
-      CHECK(attention.sequences == 32);
+    CAPTURE(is_backward);
+    for (const LibraryAttention& attention :
+         {llama_8b(0, is_backward), llama_8b(512, is_backward), wan(false, is_backward), wan(true, is_backward)}) {
+      CAPTURE(attention.window);
+      CAPTURE(attention.is_causal);
+      CAPTURE(attention.key_tokens);
       const CudnnAttention::Engine engine = CudnnAttention::find_engine(attention, 9, 0, kH200);
       // The graph is right and has engines; to compile them takes the driver's library.
-      if (engine.problem.find("RUNTIME_PREREQUISITE_MISSING") != std::string::npos && !has_gpu()) return;
+      if (engine.problem.find("RUNTIME_PREREQUISITE_MISSING") != std::string::npos && !has_gpu()) continue;
       // Versions before 9.25 keep all scores of a deterministic backward: for sequences of 2,048 more than is granted.
       if (is_backward && major_minor(version) < std::pair(9, 25)) {
         CHECK(engine.name.empty());
@@ -73,4 +84,6 @@ TEST_CASE("a library has no part in attention that it has no engines for") {
   CHECK(library_attention(attributes(512, 0), DType::kBF16, 16, false).sequences == 0);
   CHECK(library_attention(attributes(64, 0), DType::kBF16, 16, false).sequences == 16);
   CHECK(LibraryWorkspace(library_attention(attributes(128, 0), DType::kF32, 16, true)).bytes == 0);
+  CHECK(wan(false, false).longest_keys == 31200);
+  CHECK(wan(true, false).longest_keys == 512);
 }

@@ -8,8 +8,10 @@
 
 namespace spillway::ops {
 
-// `tokens`: of the longest stream; what a library plans for.
+// `tokens`: of the longest stream; what a library plans for, with "key_tokens" where keys are of another stream.
 [[nodiscard]] Attributes to_attributes(const AttentionOptions& options, int64_t tokens);
+// Whether a token sees no later ones.
+[[nodiscard]] inline bool is_causal(const Attributes& attributes) { return attributes.integer_or("causal", 1) != 0; }
 // Throws InputError where the heads do not divide or a size is out of range.
 void expect_attention_sizes(std::string_view op, const Attributes& attributes);
 

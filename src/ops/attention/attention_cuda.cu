@@ -14,8 +14,13 @@ cuda::AttentionArgs attention_args(const KernelArgs& args, const TensorView& o, 
   return result;
 }
 
-cuda::Sequences sequences_of(const KernelArgs& args) {
-  return {.offsets = args.inputs[3].as<int32_t>(), .count = args.inputs[3].shape[0] - 1};
+cuda::Sequences sequences_of(const KernelArgs& args, size_t key_offsets) {
+  cuda::Sequences sequences{.offsets = args.inputs[3].as<int32_t>(), .count = args.inputs[3].shape[0] - 1};
+  if (args.inputs.size() > key_offsets) {
+    sequences.key_offsets = args.inputs[key_offsets].as<int32_t>();
+    sequences.key_tokens = args.inputs[1].shape[0];
+  }
+  return sequences;
 }
 
 cuda::LibraryAttention library_part(const KernelArgs& args, bool is_backward) {
@@ -23,7 +28,7 @@ cuda::LibraryAttention library_part(const KernelArgs& args, bool is_backward) {
 }
 
 std::byte* library_workspace(const KernelArgs& args, const cuda::LibraryAttention& library) {
-  return args.workspace + cuda::AttentionWorkspace(library.tokens, library.heads).bytes;
+  return args.workspace + cuda::own_workspace(library).bytes;
 }
 
 }  // namespace
@@ -31,7 +36,7 @@ std::byte* library_workspace(const KernelArgs& args, const cuda::LibraryAttentio
 void attention_cuda(const KernelArgs& args) {
   const cuda::AttentionArgs forward = attention_args(args, args.outputs[0], args.outputs[1]);
   const cuda::LibraryAttention library = library_part(args, false);
-  cuda::Sequences sequences = sequences_of(args);
+  cuda::Sequences sequences = sequences_of(args, kKeyOffsets);
   sequences.left_out = cuda::attend(library, forward, sequences, library_workspace(args, library), args);
   cuda::attention_forward(forward, sequences, args.workspace, args.stream);
 }
@@ -43,7 +48,7 @@ void attention_grad_cuda(const KernelArgs& args) {
                                .dk = args.outputs[1].data,
                                .dv = args.outputs[2].data};
   const cuda::LibraryAttention library = library_part(args, true);
-  cuda::Sequences sequences = sequences_of(args);
+  cuda::Sequences sequences = sequences_of(args, kKeyOffsetsOfGrad);
   sequences.left_out = cuda::attend_backward(library, grad, sequences, library_workspace(args, library), args);
   cuda::attention_backward(grad, sequences, args.workspace, args.stream);
 }

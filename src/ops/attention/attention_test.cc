@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/testing.h"
@@ -13,16 +14,18 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// Row by row and head by head, as the definition reads.
+// Row by row and head by head, as the definition reads. Keys are of another stream where there are offsets of it.
 Numbers reference_attention(const std::vector<Numbers>& in, const ops::AttentionOptions& options) {
   const int64_t heads = options.heads, kv_heads = options.kv_heads, size = options.head_size;
   const int64_t tokens = static_cast<int64_t>(in[0].size()) / (heads * size);
+  const Numbers& key_offsets = in.size() > 4 ? in[4] : in[3];
   Numbers out(in[0].size(), 0.0);
   for (int64_t token = 0; token < tokens; ++token) {
-    int64_t begin = 0;
-    for (const double offset : in[3]) {
-      if (offset <= static_cast<double>(token)) begin = static_cast<int64_t>(offset);
-    }
+    size_t next = 1;  // the offset after the token's sequence
+    while (next < in[3].size() && in[3][next] <= static_cast<double>(token)) ++next;
+    if (next == in[3].size()) break;
+    auto begin = static_cast<int64_t>(key_offsets[next - 1]);
+    const int64_t last = options.causal ? token : static_cast<int64_t>(key_offsets[next]) - 1;
     if (options.sliding_window > 0) begin = std::max(begin, token - options.sliding_window + 1);
     for (int64_t head = 0; head < heads; ++head) {
       const int64_t kv = head * kv_heads / heads;
@@ -31,13 +34,13 @@ Numbers reference_attention(const std::vector<Numbers>& in, const ops::Attention
       };
       Numbers weights;
       double total = 0;
-      for (int64_t key = begin; key <= token; ++key) {
+      for (int64_t key = begin; key <= last; ++key) {
         double score = 0;
         for (int64_t i = 0; i < size; ++i) score += at(0, token, head, heads, i) * at(1, key, kv, kv_heads, i);
         weights.push_back(std::exp(score * options.scale));
         total += weights.back();
       }
-      for (int64_t key = begin; key <= token; ++key) {
+      for (int64_t key = begin; key <= last; ++key) {
         for (int64_t i = 0; i < size; ++i) {
           out[static_cast<size_t>((token * heads + head) * size + i)] +=
               weights[static_cast<size_t>(key - begin)] / total * at(2, key, kv, kv_heads, i);
@@ -63,6 +66,26 @@ OperationCase attention_case(int64_t tokens, Numbers offsets, const ops::Attenti
     test.tolerance = 4e-3;             // probabilities are rounded, too, where products take pairs of bf16
     test.gradient_tolerance = 1.5e-2;  // its own o, rounded, is part of the gradient
   }
+  return test;
+}
+
+// Queries of the case that attention_case() makes over keys along another axis.
+OperationCase cross_case(int64_t tokens, Numbers offsets, int64_t keys, Numbers key_offsets,
+                         ops::AttentionOptions options, DType dtype) {
+  options.causal = false;
+  OperationCase test = attention_case(tokens, std::move(offsets), options, dtype);
+  const int64_t width = options.kv_heads * options.head_size;
+  test.gradient_tolerance *= 5;  // of a single key the gradient is what sums leave that cancel
+  test.rows = keys;
+  for (const size_t i : {1, 2}) {
+    test.inputs[i] = {{dtype, {keys, width}, kRowAxis},
+                      random_numbers(keys * width, 10 + i, 3.0 - static_cast<double>(i))};
+  }
+  const auto count = static_cast<int64_t>(key_offsets.size());
+  test.inputs.push_back({{DType::kI32, {count}}, std::move(key_offsets), false, true, kRowAxis});
+  test.build = [=](Builder& b, const std::vector<ValueId>& in) {
+    return ops::cross_attention(b, in[0], in[1], in[2], in[3], in[4], options);
+  };
   return test;
 }
 
@@ -98,6 +121,82 @@ TEST_CASE("attention is shared between a library and our own kernels: short sequ
   check_operation(attention_case(40, offsets, options, DType::kBF16));
   options.sliding_window = 3;
   check_operation(attention_case(40, {0, 40}, options, DType::kBF16));
+}
+
+TEST_CASE("attention without a mask and its gradient agree with float64: packed sequences, grouped heads, tiles") {
+  ops::AttentionOptions options{.heads = 2, .kv_heads = 1, .head_size = 4, .scale = 0.5, .causal = false};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    CAPTURE(name_of(dtype));
+    check_operation(attention_case(7, {0, 3, 7, 7, 7}, options, dtype));
+    check_operation(attention_case(9, {0, 4, 7}, options, dtype));  // tokens of no sequence
+  }
+  options.heads = 1;
+  check_operation(attention_case(140, {0, 10, 140, 140}, options, DType::kF32));
+}
+
+TEST_CASE("cross attention and its gradient agree with float64: shorter keys, longer ones, none, and keys of nobody") {
+  const ops::AttentionOptions options{.heads = 2, .kv_heads = 2, .head_size = 4, .scale = 0.5};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    CAPTURE(name_of(dtype));
+    check_operation(cross_case(7, {0, 3, 7, 7}, 12, {0, 4, 12, 12}, options, dtype));
+    check_operation(cross_case(9, {0, 4, 4, 8}, 7, {0, 0, 3, 6}, options, dtype));
+  }
+  const ops::AttentionOptions one{.heads = 1, .kv_heads = 1, .head_size = 4, .scale = 0.5};
+  check_operation(cross_case(140, {0, 20, 140}, 9, {0, 4, 9}, one, DType::kF32));
+  check_operation(cross_case(9, {0, 4, 9}, 140, {0, 20, 140}, one, DType::kF32));
+  const ops::AttentionOptions grouped{.heads = 4, .kv_heads = 2, .head_size = 72, .scale = 0.1};
+  check_operation(cross_case(5, {0, 2, 5}, 7, {0, 3, 7}, grouped, DType::kF32));
+}
+
+TEST_CASE("a library takes part in attention without a mask and in cross attention") {
+  ops::AttentionOptions options{
+      .heads = 2, .kv_heads = 1, .head_size = 16, .scale = 0.25, .sequence_len = 8, .causal = false};
+  check_operation(attention_case(20, {0, 5, 8, 20, 20}, options, DType::kBF16));
+  options.key_sequence_len = 6;  // sequence 1 has more keys, sequence 2 more queries, sequences 0 and 4 none
+  check_operation(cross_case(30, {0, 4, 10, 20, 22, 30}, 22, {0, 0, 8, 12, 17, 22}, options, DType::kBF16));
+  options.kv_heads = 2;
+  check_operation(cross_case(16, {0, 8, 8, 16}, 12, {0, 4, 8, 12}, options, DType::kBF16));
+}
+
+TEST_CASE("attention without a mask costs twice what causal attention does, and cross attention what it sees") {
+  Graph graph{.axes = {{"tokens", 64}}};
+  Builder b(graph);
+  const ValueId q = b.input("q", {DType::kF32, {64, 8}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId k = b.input("k", {DType::kF32, {24, 8}}, ValueKind::kBatch);
+  const ValueId offsets = b.input("offsets", {DType::kI32, {4}}, ValueKind::kBatch);
+  ops::AttentionOptions options{.heads = 2, .kv_heads = 2, .head_size = 4, .sequence_len = 32};
+  (void)ops::attention(b, q, q, q, offsets, options);
+  options.causal = false;
+  (void)ops::attention(b, q, q, q, offsets, options);
+  (void)ops::cross_attention(b, q, k, k, offsets, offsets, options);
+  options.key_sequence_len = 8;
+  (void)ops::cross_attention(b, q, k, k, offsets, offsets, options);
+  const double causal = 4.0 * 64 * 16 * 8;
+  CHECK(cost_of(graph, 0).flops == causal);
+  CHECK(cost_of(graph, 1).flops == 2 * causal);
+  CHECK(cost_of(graph, 2).flops == 4.0 * 64 * 24 * 8);
+  CHECK(cost_of(graph, 3).flops == 4.0 * 64 * 8 * 8);
+}
+
+TEST_CASE("attention refuses windows without a mask, and keys of another stream under one") {
+  Graph graph{.axes = {{"tokens", 4}, {"text", 6}}};
+  Builder b(graph);
+  const ValueId q = b.input("q", {DType::kF32, {4, 8}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId k = b.input("k", {DType::kF32, {6, 8}, kRowAxis}, ValueKind::kBatch);
+  const ValueId offsets = b.input("offsets", {DType::kI32, {3}}, ValueKind::kBatch);
+  const ValueId fewer = b.input("fewer", {DType::kI32, {2}}, ValueKind::kBatch);
+  ops::AttentionOptions options{.heads = 2, .kv_heads = 2, .head_size = 4};
+  CHECK_THROWS_WITH(
+      (void)ops::cross_attention(b, q, k, k, offsets, offsets, options),
+      "[attention] expected keys of the same tokens where attention is causal, got others; set causal to false");
+  options.causal = false;
+  CHECK_THROWS_WITH((void)ops::cross_attention(b, q, k, k, offsets, fewer, options),
+                    "[attention] expected key_offsets as i32[3], got i32[2]; cast it or check the model's sizes");
+  CHECK_THROWS_WITH((void)ops::cross_attention(b, q, k, q, offsets, offsets, options),
+                    "[attention] expected v as f32[6:1, 8], got f32[4t, 8]; cast it or check the model's sizes");
+  options.sliding_window = 3;
+  CHECK_THROWS_WITH((void)ops::attention(b, q, q, q, offsets, options),
+                    "[attention] expected no sliding window where attention is not causal, got 3; set it to 0");
 }
 
 TEST_CASE("attention refuses heads that do not divide and tensors of another width") {

@@ -22,6 +22,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "cached_attention";
   const ValueType &q = *inputs[0], &k = *inputs[1];
   expect_attention_sizes(kName, attributes);
+  if (!is_causal(attributes))
+    throw input_error(kName, "expected causal attention, got none; a cache has no later keys");
   const int64_t size = attributes.integer("head_size");
   expect_real(kName, "q", q);
   expect_rank(kName, "q", q, 2);

@@ -1,9 +1,14 @@
 // The operands of a kernel of attention, for the CPU's passes and for the GPU's, whose structs have the same names.
 #pragma once
 
+#include <cstddef>
+
 #include "backend/kernel.h"
 
 namespace spillway::ops {
+
+// The input, of attention and of its gradient, that is there where keys are of another stream: that stream's offsets.
+constexpr size_t kKeyOffsets = 4, kKeyOffsetsOfGrad = 7;
 
 // Inputs 0 to 2 are q, k and v. What else a pass wants is left as it is: where sequences begin, outputs, strides.
 template <typename Args>
@@ -16,6 +21,7 @@ Args attention_operands(const KernelArgs& args) {
   result.head_size = args.attributes.integer("head_size");
   result.scale = static_cast<float>(args.attributes.real("scale"));
   result.window = args.attributes.integer("sliding_window");
+  result.is_causal = args.attributes.integer_or("causal", 1) != 0;
   result.dtype = q.dtype;
   result.q = q.data;
   result.k = args.inputs[1].data;

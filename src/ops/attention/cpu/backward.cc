@@ -17,7 +17,7 @@ namespace {
 void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Item& item,
                      Pieces pieces) {
   const AttentionArgs& args = job.args;
-  const int64_t width = padded_head(args.head_size), heads = item.head_end - item.head;
+  const int64_t width = padded_head(args.head_size);
   float* queries = pieces.take(kItemHeads * kRowTile * args.head_size);
   float* d_outputs = pieces.take(kItemHeads * kRowTile * args.head_size);
   float* sums = pieces.take(kItemHeads * kRowTile * width);
@@ -28,35 +28,35 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
   float* d_scores = pieces.take(kRowTile * kColumnTile);
 
   Tile tile = make_tile(job, item, true);
-  const int64_t token = item.sequence.token;
-  for (int64_t h = 0; h < heads; ++h) {
-    const int64_t into = h * kRowTile * args.head_size;
-    pack_rows(tile, job.query(token + item.row, item.head + h), queries + into);
-    pack_rows(tile, job.output(grad.d_o, token + item.row, item.head + h), d_outputs + into);
-  }
+  const int64_t token = item.sequence.token, key = item.sequence.key;
+  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
+    const int64_t into = slot * kRowTile * args.head_size;
+    pack_rows(tile, job.query(token + tile.row, head), queries + into);
+    pack_rows(tile, job.output(grad.d_o, token + tile.row, head), d_outputs + into);
+  });
   std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
 
-  for (tile.column = job.first_key_tile(item.row); tile.column < item.row_end; tile.column += kColumnTile) {
-    tile.columns = std::min(kColumnTile, item.row_end - tile.column);
-    pack_tokens(tile, job.key(token + tile.column, item.kv_head), keys);
-    pack_tokens(tile, job.value(token + tile.column, item.kv_head), values);
-    pack_features(tile, job.key(token + tile.column, item.kv_head), key_features);
-    for (int64_t h = 0; h < heads; ++h) {
-      const int64_t into = h * kRowTile * args.head_size;
+  const int64_t key_end = job.key_end(item.sequence, item.row_end);
+  for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
+    tile.columns = std::min(kColumnTile, key_end - tile.column);
+    pack_tokens(tile, job.key(key + tile.column, item.kv_head), keys);
+    pack_tokens(tile, job.value(key + tile.column, item.kv_head), values);
+    pack_features(tile, job.key(key + tile.column, item.kv_head), key_features);
+    for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
+      const int64_t into = slot * kRowTile * args.head_size;
       multiply_scores(tile, queries + into, keys, scores);
       multiply_scores(tile, d_outputs + into, values, d_scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
-        const int64_t at = (token + item.row + row) * args.heads + item.head + h;
+        const int64_t at = (token + tile.row + row) * args.heads + head;
         softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scale, args.lse[at],
                          delta[at], tile.format);
       });
-      add_weighted(tile, d_scores, key_features, sums + h * kRowTile * width);
-    }
+      add_weighted(tile, d_scores, key_features, sums + slot * kRowTile * width);
+    });
   }
-  for (int64_t h = 0; h < heads; ++h) {
-    const HeadView out = job.view(grad.dq, args.q_stride, token + item.row, item.head + h);
-    write_rows(tile, sums + h * kRowTile * width, out);
-  }
+  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
+    write_rows(tile, sums + slot * kRowTile * width, job.view(grad.dq, args.q_stride, token + tile.row, head));
+  });
 }
 
 // What is not seen has no score; where the tile is read the other way around, it counts as zero.
@@ -81,7 +81,8 @@ void add_transposed(const Tile& tile, const float* weights, const float* feature
                            tile.format};
   for (int64_t query = 0; query < tile.columns; query += height) {
     const int64_t count = std::min(height, tile.columns - query);
-    const int64_t seen = std::clamp<int64_t>(tile.column + query + count - tile.row, 0, tile.rows);
+    const int64_t last = tile.column + query + count;
+    const int64_t seen = tile.mask.is_causal ? std::clamp<int64_t>(last - tile.row, 0, tile.rows) : tile.rows;
     if (seen == 0) continue;
     kernels.pack(source, {query, count, height, 0, seen}, panel);
     const TileLeft left{panel, sizeof(float), height * static_cast<int64_t>(sizeof(float))};
@@ -120,25 +121,29 @@ struct QueryTile {
   }
 };
 
-// A tile of keys: its panels, the last one padded, and the scores of a tile of queries with their gradients.
+// Tiles of `rows` keys each: their panels, the last one padded, and the scores of a tile of queries with their
+// gradients.
 struct KeyTile {
+  int64_t tile_floats;
   float *keys, *values, *scores, *d_scores;
 
-  KeyTile(int64_t rows, int64_t head_size, Pieces& pieces)
-      : keys(pieces.take((rows + MatmulKernels::kMaxRows) * head_size)),
-        values(pieces.take((rows + MatmulKernels::kMaxRows) * head_size)),
+  KeyTile(int64_t rows, int64_t tiles, int64_t head_size, Pieces& pieces)
+      : tile_floats(rows * head_size),
+        keys(pieces.take((rows * tiles + MatmulKernels::kMaxRows) * head_size)),
+        values(pieces.take((rows * tiles + MatmulKernels::kMaxRows) * head_size)),
         scores(pieces.take(rows * kColumnTile)),
         d_scores(pieces.take(rows * kColumnTile)) {}
 
-  void read(const Job& job, const Tile& tile, int64_t token, int64_t kv_head) const {
-    pack_rows(tile, job.key(token + tile.row, kv_head), keys);
-    pack_rows(tile, job.value(token + tile.row, kv_head), values);
+  void read(const Job& job, const Tile& tile, int64_t first_key, int64_t kv_head, int64_t slot) const {
+    pack_rows(tile, job.key(first_key + tile.row, kv_head), keys + slot * tile_floats);
+    pack_rows(tile, job.value(first_key + tile.row, kv_head), values + slot * tile_floats);
   }
 
   // Fills scores with probabilities and d_scores with the gradients of scores, and adds what dk and dv get of them.
-  void add(const Tile& tile, float scale, const QueryTile& queries, float* key_sums, float* value_sums) const {
-    multiply_scores(tile, keys, queries.queries, scores);
-    multiply_scores(tile, values, queries.d_outputs, d_scores);
+  void add(const Tile& tile, int64_t slot, float scale, const QueryTile& queries, float* key_sums,
+           float* value_sums) const {
+    multiply_scores(tile, keys + slot * tile_floats, queries.queries, scores);
+    multiply_scores(tile, values + slot * tile_floats, queries.d_outputs, d_scores);
     for_each_row(tile, [&](int64_t row, const RowSpan& span) {
       softmax_grad_columns(scores + row * kColumnTile, d_scores + row * kColumnTile, span, scale, queries.lse,
                            queries.delta, tile.format);
@@ -150,26 +155,35 @@ struct KeyTile {
 
 void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Item& item, Pieces pieces) {
   const AttentionArgs& args = job.args;
-  const int64_t width = padded_head(args.head_size), token = item.sequence.token;
-  const KeyTile keys(kRowTile, args.head_size, pieces);
+  const int64_t width = padded_head(args.head_size), token = item.sequence.token, first_key = item.sequence.key;
+  const KeyTile keys(kRowTile, kKeyItemTiles, args.head_size, pieces);
   const QueryTile queries(args.head_size, pieces);
-  float* key_sums = pieces.take(kRowTile * width);
-  float* value_sums = pieces.take(kRowTile * width);
-  std::fill_n(key_sums, kRowTile * width, 0.0f);
-  std::fill_n(value_sums, kRowTile * width, 0.0f);
+  constexpr int64_t kRows = kKeyItemTiles * kRowTile;
+  float* key_sums = pieces.take(kRows * width);
+  float* value_sums = pieces.take(kRows * width);
+  std::fill_n(key_sums, kRows * width, 0.0f);
+  std::fill_n(value_sums, kRows * width, 0.0f);
 
   Tile tile = make_tile(job, item, false);
-  keys.read(job, tile, token, item.kv_head);
+  // All heads go to the same sums, so that tiles of rows are what slots are for.
+  const Item rows{.head = 0, .head_end = 1, .row = item.row, .row_end = item.row_end};
+  for_each_slot(rows, tile, [&](int64_t slot, int64_t) { keys.read(job, tile, first_key, item.kv_head, slot); });
   const int64_t last_query = tile.mask.end(item.row_end - 1);
   for (int64_t head = item.head; head < item.head_end; ++head) {
-    for (tile.column = item.row / kColumnTile * kColumnTile; tile.column < last_query; tile.column += kColumnTile) {
+    for (tile.column = job.first_query_tile(item.row); tile.column < last_query; tile.column += kColumnTile) {
       tile.columns = std::min(kColumnTile, last_query - tile.column);
       queries.read(job, grad, delta, tile, token, head);
-      keys.add(tile, args.scale, queries, key_sums, value_sums);
+      for_each_slot(rows, tile, [&](int64_t slot, int64_t) {
+        const int64_t at = slot * kRowTile * width;
+        keys.add(tile, slot, args.scale, queries, key_sums + at, value_sums + at);
+      });
     }
   }
-  write_rows(tile, key_sums, job.view(grad.dk, args.k_stride, token + item.row, item.kv_head));
-  write_rows(tile, value_sums, job.view(grad.dv, args.v_stride, token + item.row, item.kv_head));
+  for_each_slot(rows, tile, [&](int64_t slot, int64_t) {
+    const int64_t at = slot * kRowTile * width, key = first_key + tile.row;
+    write_rows(tile, key_sums + at, job.view(grad.dk, args.k_stride, key, item.kv_head));
+    write_rows(tile, value_sums + at, job.view(grad.dv, args.v_stride, key, item.kv_head));
+  });
 }
 
 // dq, dk and dv of a key head of one sequence. Tiles of keys have as many rows as the tiles that dq sums over elsewhere
@@ -177,42 +191,44 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
 void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Sequence& sequence,
                         int64_t kv_head, Pieces pieces) {
   const AttentionArgs& args = job.args;
-  const int64_t width = padded_head(args.head_size), token = sequence.token, floats = sequence.length * width;
-  const KeyTile keys(kColumnTile, args.head_size, pieces);
+  const int64_t width = padded_head(args.head_size), token = sequence.token, first_key = sequence.key;
+  const int64_t query_floats = sequence.length * width, key_floats = sequence.keys * width;
+  const KeyTile keys(kColumnTile, 1, args.head_size, pieces);
   const QueryTile queries(args.head_size, pieces);
   float* key_features = pieces.take(kColumnTile * width);
   float* panel = pieces.take(kColumnTile * MatmulKernels::kMaxRows);
-  float* query_sums = pieces.take(floats);
-  float* key_sums = pieces.take(floats);
-  float* value_sums = pieces.take(floats);
-  std::fill_n(key_sums, floats, 0.0f);
-  std::fill_n(value_sums, floats, 0.0f);
+  float* query_sums = pieces.take(query_floats);
+  float* key_sums = pieces.take(key_floats);
+  float* value_sums = pieces.take(key_floats);
+  std::fill_n(key_sums, key_floats, 0.0f);
+  std::fill_n(value_sums, key_floats, 0.0f);
 
-  const Item whole{.sequence = sequence, .row = 0, .row_end = sequence.length};
+  const Item queries_of_all{.sequence = sequence, .row = 0, .row_end = sequence.length};
+  const Item keys_of_all{.sequence = sequence, .row = 0, .row_end = sequence.keys};
   for (int64_t head = kv_head * job.group(); head < (kv_head + 1) * job.group(); ++head) {
-    std::fill_n(query_sums, floats, 0.0f);
-    for (int64_t row = 0; row < sequence.length; row += kColumnTile) {
-      Item item = whole;
+    std::fill_n(query_sums, query_floats, 0.0f);
+    for (int64_t row = 0; row < sequence.keys; row += kColumnTile) {
+      Item item = keys_of_all;
       item.row = row;
-      item.row_end = std::min(sequence.length, row + kColumnTile);
+      item.row_end = std::min(sequence.keys, row + kColumnTile);
       Tile tile = make_tile(job, item, false);
-      keys.read(job, tile, token, kv_head);
+      keys.read(job, tile, first_key, kv_head, 0);
       Tile as_columns = tile;
       as_columns.columns = tile.rows;
-      pack_features(as_columns, job.key(token + row, kv_head), key_features);
+      pack_features(as_columns, job.key(first_key + row, kv_head), key_features);
       const int64_t last_query = tile.mask.end(item.row_end - 1);
-      for (tile.column = row; tile.column < last_query; tile.column += kColumnTile) {
+      for (tile.column = job.first_query_tile(row); tile.column < last_query; tile.column += kColumnTile) {
         tile.columns = std::min(kColumnTile, last_query - tile.column);
         queries.read(job, grad, delta, tile, token, head);
-        keys.add(tile, args.scale, queries, key_sums + row * width, value_sums + row * width);
+        keys.add(tile, 0, args.scale, queries, key_sums + row * width, value_sums + row * width);
         clear_unseen(tile, keys.d_scores);
         add_transposed(tile, keys.d_scores, key_features, panel, query_sums + tile.column * width);
       }
     }
-    write_rows(make_tile(job, whole, true), query_sums, job.view(grad.dq, args.q_stride, token, head));
+    write_rows(make_tile(job, queries_of_all, true), query_sums, job.view(grad.dq, args.q_stride, token, head));
   }
-  write_rows(make_tile(job, whole, false), key_sums, job.view(grad.dk, args.k_stride, token, kv_head));
-  write_rows(make_tile(job, whole, false), value_sums, job.view(grad.dv, args.v_stride, token, kv_head));
+  write_rows(make_tile(job, keys_of_all, false), key_sums, job.view(grad.dk, args.k_stride, first_key, kv_head));
+  write_rows(make_tile(job, keys_of_all, false), value_sums, job.view(grad.dv, args.v_stride, first_key, kv_head));
 }
 
 // delta[token, head] = sum over the head of d_o * o.
@@ -234,20 +250,21 @@ void compute_delta(const AttentionArgs& args, const void* d_o, float* delta, Thr
 
 namespace spillway::cpu {
 
-int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads, int64_t head_size,
-                                           int threads) {
-  const int64_t sums = threads * attention::max_sequence_floats(tokens, head_size);
+int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t key_tokens, int64_t heads, int64_t kv_heads,
+                                           int64_t head_size, int threads) {
+  const int64_t sums = threads * attention::max_sequence_floats(tokens, key_tokens, head_size);
   return attention_workspace_bytes(tokens, heads, kv_heads, head_size, threads) +
          sums * static_cast<int64_t>(sizeof(float));
 }
 
 BackwardItems backward_items(const AttentionArgs& args, int threads) {
   constexpr int64_t kItemsPerThread = 4;  // so that threads end at about the same time
-  int64_t longest = 0;
-  for (int64_t i = 0; i < args.sequences; ++i)
-    longest = std::max<int64_t>(longest, args.seq_offsets[i + 1] - args.seq_offsets[i]);
-  const bool is_short = attention::sequence_floats(longest, args.head_size) <=
-                        attention::max_sequence_floats(args.tokens, args.head_size);
+  int64_t floats = 0;
+  for (int64_t i = 0; i < args.sequences; ++i) {
+    const attention::Sequence sequence = attention::sequence_at(args, i);
+    floats = std::max(floats, attention::sequence_floats(sequence.length, sequence.keys, args.head_size));
+  }
+  const bool is_short = floats <= attention::max_sequence_floats(args.tokens, args.key_rows(), args.head_size);
   const bool suffice = args.sequences * args.kv_heads >= kItemsPerThread * threads;
   return is_short && suffice ? BackwardItems::kSequences : BackwardItems::kTiles;
 }
@@ -258,20 +275,19 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
   attention::check(kernels, args, workspace);
   float* delta = reinterpret_cast<float*>(workspace);
   float* scratch = delta + attention::shared_floats(args.tokens, args.heads);
-  const int64_t floats =
-      attention::thread_floats(args.head_size) + attention::max_sequence_floats(args.tokens, args.head_size);
+  const int64_t floats = attention::thread_floats(args.head_size) +
+                         attention::max_sequence_floats(args.tokens, args.key_rows(), args.head_size);
   const auto pieces = [&](int thread) { return attention::Pieces(scratch + thread * floats, floats); };
   attention::compute_delta(args, grad.d_o, delta, pool);
 
   const attention::Job job{kernels, attention::format_of(args, path), args};
   if (items == BackwardItems::kSequences) {
     for_each(pool, args.sequences * args.kv_heads, [&](int64_t index, int thread) {
-      const int32_t* offsets = args.seq_offsets + index / args.kv_heads;
-      const attention::Sequence sequence{offsets[0], offsets[1] - offsets[0], offsets[0], 0};
+      const attention::Sequence sequence = attention::sequence_at(args, index / args.kv_heads);
       attention::sequence_grad_item(job, grad, delta, sequence, index % args.kv_heads, pieces(thread));
     });
   } else {
-    const attention::Items query_items(job, std::min(job.group(), attention::kItemHeads)), key_items(job, job.group());
+    const attention::Items query_items = attention::items_of_queries(job), key_items = attention::items_of_keys(job);
     const int64_t query_count = query_items.count(), key_count = key_items.count();
     for_each(pool, query_count + key_count, [&](int64_t index, int thread) {
       if (index < key_count) {
@@ -281,9 +297,11 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
       }
     });
   }
-  attention::clear_rest(args, grad.dq, args.q_stride, args.heads * args.head_size);
-  attention::clear_rest(args, grad.dk, args.k_stride, args.kv_heads * args.head_size);
-  attention::clear_rest(args, grad.dv, args.v_stride, args.kv_heads * args.head_size);
+  const int64_t used = args.seq_offsets[args.sequences], used_keys = args.offsets_of_keys()[args.sequences];
+  const int64_t width = args.heads * args.head_size, key_width = args.kv_heads * args.head_size;
+  attention::clear_rows(args.dtype, grad.dq, args.q_stride, width, used, args.tokens);
+  attention::clear_rows(args.dtype, grad.dk, args.k_stride, key_width, used_keys, args.key_rows());
+  attention::clear_rows(args.dtype, grad.dv, args.v_stride, key_width, used_keys, args.key_rows());
 }
 
 void attention_backward(const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool) {

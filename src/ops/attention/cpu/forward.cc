@@ -13,7 +13,7 @@ namespace {
 
 void forward_item(const Job& job, const Item& item, Pieces pieces) {
   const AttentionArgs& args = job.args;
-  const int64_t width = padded_head(args.head_size), heads = item.head_end - item.head;
+  const int64_t width = padded_head(args.head_size);
   float* queries = pieces.take(kItemHeads * kRowTile * args.head_size);
   float* sums = pieces.take(kItemHeads * kRowTile * width);
   float* keys = pieces.take(kColumnTile * args.head_size);
@@ -22,38 +22,40 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
   auto* states = reinterpret_cast<SoftmaxState*>(pieces.take(2 * kItemHeads * kRowTile));
 
   Tile tile = make_tile(job, item, true);
-  const int64_t token = item.sequence.token_of(item.row);
-  for (int64_t h = 0; h < heads; ++h) {
-    pack_rows(tile, job.query(token, item.head + h), queries + h * kRowTile * args.head_size);
-  }
+  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
+    pack_rows(tile, job.query(item.sequence.token_of(tile.row), head), queries + slot * kRowTile * args.head_size);
+  });
   std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
   std::fill_n(states, kItemHeads * kRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
 
-  for (tile.column = job.first_key_tile(item.row); tile.column < item.row_end; tile.column += kColumnTile) {
-    tile.columns = std::min(kColumnTile, item.row_end - tile.column);
+  const int64_t key_end = job.key_end(item.sequence, item.row_end);
+  for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
+    tile.columns = std::min(kColumnTile, key_end - tile.column);
     pack_tokens(tile, job.key(item.sequence.key + tile.column, item.kv_head), keys);
     pack_features(tile, job.value(item.sequence.key + tile.column, item.kv_head), values);
-    for (int64_t h = 0; h < heads; ++h) {
-      float* head_sums = sums + h * kRowTile * width;
-      multiply_scores(tile, queries + h * kRowTile * args.head_size, keys, scores);
+    for_each_slot(item, tile, [&](int64_t slot, int64_t) {
+      float* slot_sums = sums + slot * kRowTile * width;
+      multiply_scores(tile, queries + slot * kRowTile * args.head_size, keys, scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const float factor =
-            softmax_row(scores + row * kColumnTile, span, args.scale, tile.format, states[h * kRowTile + row]);
-        if (factor != 1) scale_row(head_sums + row * width, width, factor);
+            softmax_row(scores + row * kColumnTile, span, args.scale, tile.format, states[slot * kRowTile + row]);
+        if (factor != 1) scale_row(slot_sums + row * width, width, factor);
       });
-      add_weighted(tile, scores, values, head_sums);
-    }
+      add_weighted(tile, scores, values, slot_sums);
+    });
   }
 
-  for (int64_t h = 0; h < heads; ++h) {
+  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
+    const int64_t token = item.sequence.token_of(tile.row);
     for (int64_t row = 0; row < tile.rows; ++row) {
-      const SoftmaxState& state = states[h * kRowTile + row];
-      scale_row(sums + (h * kRowTile + row) * width, width, 1 / state.sum);
-      if (args.lse != nullptr)
-        args.lse[(token + row) * args.heads + item.head + h] = state.maximum + std::log(state.sum);
+      const SoftmaxState& state = states[slot * kRowTile + row];
+      const bool sees_any = state.sum > 0;  // or its sequence has no keys
+      scale_row(sums + (slot * kRowTile + row) * width, width, sees_any ? 1 / state.sum : 0);
+      if (args.lse == nullptr) continue;
+      args.lse[(token + row) * args.heads + head] = sees_any ? state.maximum + std::log(state.sum) : 0;
     }
-    write_rows(tile, sums + h * kRowTile * width, job.output(args.o, token, item.head + h));
-  }
+    write_rows(tile, sums + slot * kRowTile * width, job.output(args.o, token, head));
+  });
 }
 
 }  // namespace
@@ -70,16 +72,16 @@ void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const A
                             std::byte* workspace, ThreadPool& pool) {
   attention::check(kernels, args, workspace);
   const attention::Job job{kernels, attention::format_of(args, path), args};
-  const attention::Items items(job, std::min(job.group(), attention::kItemHeads));
+  const attention::Items items = attention::items_of_queries(job);
   float* scratch = reinterpret_cast<float*>(workspace) + attention::shared_floats(args.tokens, args.heads);
   const int64_t floats = attention::thread_floats(args.head_size);
   for_each(pool, items.count(), [&](int64_t index, int thread) {
     attention::forward_item(job, items[index], attention::Pieces(scratch + thread * floats, floats));
   });
   if (args.cache.own != nullptr) return;
-  attention::clear_rest(args, args.o, args.heads * args.head_size, args.heads * args.head_size);
-  const int64_t used = args.seq_offsets[args.sequences] * args.heads;
-  std::fill_n(args.lse + used, args.tokens * args.heads - used, 0.0f);
+  const int64_t used = args.seq_offsets[args.sequences], width = args.heads * args.head_size;
+  attention::clear_rows(args.dtype, args.o, width, width, used, args.tokens);
+  std::fill_n(args.lse + used * args.heads, (args.tokens - used) * args.heads, 0.0f);
 }
 
 Bf16Path bf16_path_of(const AttentionArgs& args) {

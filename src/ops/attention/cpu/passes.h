@@ -1,11 +1,13 @@
-// Causal attention over a flat stream of sequences, forward and backward, or forward over a cache of keys, in tiles
-// that never hold a whole score matrix (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023).
+// Attention over a flat stream of sequences, causal or not, of keys of the same tokens or of another stream, forward
+// and backward, or forward over a cache of keys, in tiles that never hold a whole score matrix (Dao et al.,
+// "FlashAttention", 2022; "FlashAttention-2", 2023).
 //
 // Query heads share key heads in groups (heads / kv_heads); sequences never see each other. Data is f32 or bf16; sums,
 // softmax and its gradient are f32. Where products take pairs of bf16 (Bf16Path::kNativeDot), probabilities and the
 // gradients of scores are rounded to bf16 before they are multiplied; the sums of a row's probabilities are not.
-// Nothing is allocated. A row's bits depend on its own sequence up to the row and on nothing else: neither on threads
-// nor on the rest of the stream. Gradients are summed in a fixed order.
+// Nothing is allocated. A row's bits depend on its own sequence up to the row (all of it, and its keys, where nothing
+// is masked) and on nothing else: neither on threads nor on the rest of the stream. Gradients are summed in a fixed
+// order.
 #pragma once
 
 #include <cstddef>
@@ -33,15 +35,23 @@ struct AttentionArgs {
   int64_t sequences = 0;
   // Instead of these, where k and v are a cache: see CachedKeys.
   CachedKeys cache;
+  bool is_causal = true;  // a query sees the keys up to its own; false: all of its sequence
+  // Where k and v are of another stream: its sequences, as many, over at most key_tokens rows; null: of the same
+  // tokens. REQUIRES: not causal then, and no window where it is not causal.
+  const int32_t* key_offsets = nullptr;
+  int64_t key_tokens = 0;
   float scale = 1;     // of the scores, usually 1 / sqrt(S)
   int64_t window = 0;  // a query sees the last `window` keys, itself included; 0: all
   DType dtype = DType::kF32;
   const void* q = nullptr;  // [T, H * S]
-  const void* k = nullptr;  // [T, K * S], or of a cache [rows, K * S]
+  const void* k = nullptr;  // [T, K * S], or of a cache or another stream [rows, K * S]
   const void* v = nullptr;  // the same
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   void* o = nullptr;     // [T, H * S], stride H * S
   float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
+
+  [[nodiscard]] const int32_t* offsets_of_keys() const { return key_offsets == nullptr ? seq_offsets : key_offsets; }
+  [[nodiscard]] int64_t key_rows() const { return key_offsets == nullptr ? tokens : key_tokens; }
 };
 
 // The inputs and results of the forward pass (o and lse are read; no cache), and the gradients, with the strides of q,
@@ -50,15 +60,15 @@ struct AttentionGradArgs {
   AttentionArgs forward;
   const void* d_o = nullptr;  // [T, H * S], stride H * S
   void* dq = nullptr;         // [T, H * S]
-  void* dk = nullptr;         // [T, K * S]
-  void* dv = nullptr;         // [T, K * S]
+  void* dk = nullptr;         // as k
+  void* dv = nullptr;         // as v
 };
 
-// Bytes of workspace for up to `tokens` tokens. Pure, and the same on every CPU.
+// Bytes of workspace for up to `tokens` tokens, and keys of up to `key_tokens`. Pure, and the same on every CPU.
 [[nodiscard]] int64_t attention_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads, int64_t head_size,
                                                 int threads);
-[[nodiscard]] int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t heads, int64_t kv_heads,
-                                                         int64_t head_size, int threads);
+[[nodiscard]] int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t key_tokens, int64_t heads,
+                                                         int64_t kv_heads, int64_t head_size, int threads);
 
 // REQUIRES: workspace is 64-byte aligned; heads is a multiple of kv_heads.
 void attention_forward(const AttentionArgs& args, std::byte* workspace, ThreadPool& pool);

@@ -44,6 +44,11 @@ struct Setting {
   int64_t tokens, heads, kv_heads, head_size;
   int64_t window = 0;
   DType dtype = DType::kF32;
+  bool is_causal = true;
+  std::vector<int32_t> key_offsets = {};  // where keys are of another stream
+  int64_t key_tokens = 0;
+
+  [[nodiscard]] int64_t key_rows() const { return key_offsets.empty() ? tokens : key_tokens; }
 };
 
 // The ways in which the best kernels of this CPU multiply.
@@ -64,13 +69,13 @@ struct Attention {
   explicit Attention(const Setting& s)
       : setting(s),
         q(s.tokens, s.heads * s.head_size, s.dtype, 1),
-        k(s.tokens, s.kv_heads * s.head_size, s.dtype, 2),
-        v(s.tokens, s.kv_heads * s.head_size, s.dtype, 3),
+        k(s.key_rows(), s.kv_heads * s.head_size, s.dtype, 2),
+        v(s.key_rows(), s.kv_heads * s.head_size, s.dtype, 3),
         d_o(s.tokens, s.heads * s.head_size, s.dtype, 4),
         o(s.tokens, s.heads * s.head_size, s.dtype, 0, kNan),
         dq(s.tokens, s.heads * s.head_size, s.dtype, 0, kNan),
-        dk(s.tokens, s.kv_heads * s.head_size, s.dtype, 0, kNan),
-        dv(s.tokens, s.kv_heads * s.head_size, s.dtype, 0, kNan),
+        dk(s.key_rows(), s.kv_heads * s.head_size, s.dtype, 0, kNan),
+        dv(s.key_rows(), s.kv_heads * s.head_size, s.dtype, 0, kNan),
         lse(s.tokens, s.heads, DType::kF32, 0, kNan) {}
 
   void run(const MatmulKernels& kernels, int threads, Bf16Path path = Bf16Path::kWidenToF32,
@@ -83,6 +88,9 @@ struct Attention {
     args.head_size = setting.head_size;
     args.seq_offsets = setting.offsets.data();
     args.sequences = static_cast<int64_t>(setting.offsets.size()) - 1;
+    args.is_causal = setting.is_causal;
+    args.key_offsets = setting.key_offsets.empty() ? nullptr : setting.key_offsets.data();
+    args.key_tokens = setting.key_tokens;
     args.scale = scale();
     args.window = setting.window;
     args.dtype = setting.dtype;
@@ -101,7 +109,7 @@ struct Attention {
     ThreadPool pool(threads);
     constexpr size_t kGuard = 256;
     const auto bytes = static_cast<size_t>(attention_backward_workspace_bytes(
-        setting.tokens, setting.heads, setting.kv_heads, setting.head_size, threads));
+        setting.tokens, setting.key_rows(), setting.heads, setting.kv_heads, setting.head_size, threads));
     std::vector<std::byte> memory(bytes + 2 * kGuard, std::byte{0xFF});
     std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
     attention_forward_with(kernels, path, args, workspace, pool);
@@ -126,7 +134,9 @@ struct Reference {
         lse(static_cast<size_t>(a.lse.rows * a.lse.columns)) {
     const Setting& s = a.setting;
     for (size_t i = 0; i + 1 < s.offsets.size(); ++i) {
-      for (int64_t head = 0; head < s.heads; ++head) add_head(a, s.offsets[i], s.offsets[i + 1], head);
+      const std::vector<int32_t>& keys = s.key_offsets.empty() ? s.offsets : s.key_offsets;
+      for (int64_t head = 0; head < s.heads; ++head)
+        add_head(a, s.offsets[i], s.offsets[i + 1], keys[i], keys[i + 1], head);
     }
   }
 
@@ -135,14 +145,15 @@ struct Reference {
  private:
   static size_t size(const Tensor& t) { return static_cast<size_t>(t.rows * t.columns); }
 
-  void add_head(const Attention& a, int64_t begin, int64_t end, int64_t head) {
+  void add_head(const Attention& a, int64_t begin, int64_t end, int64_t key_begin, int64_t key_end, int64_t head) {
     const Setting& s = a.setting;
     const int64_t n = s.head_size, kv = head / (s.heads / s.kv_heads);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = s.window > 0 ? std::max(begin, i - s.window + 1) : begin;
+      const int64_t first = s.window > 0 ? std::max(begin, i - s.window + 1) : key_begin;
+      const int64_t last = s.is_causal ? i : key_end - 1;
       std::vector<double> p, d_p;
       double sum = 0, delta = 0;
-      for (int64_t j = first; j <= i; ++j) {
+      for (int64_t j = first; j <= last; ++j) {
         double score = 0, grad = 0;
         for (int64_t c = 0; c < n; ++c) {
           score += a.q.at(i, head * n + c) * a.k.at(j, kv * n + c);
@@ -156,8 +167,8 @@ struct Reference {
         p[j] /= sum;
         delta += p[j] * d_p[j];
       }
-      lse[static_cast<size_t>(i * s.heads + head)] = std::log(sum);
-      for (int64_t j = first; j <= i; ++j) {
+      lse[static_cast<size_t>(i * s.heads + head)] = last < first ? 0 : std::log(sum);
+      for (int64_t j = first; j <= last; ++j) {
         const double weight = p[static_cast<size_t>(j - first)];
         const double d_score = weight * (d_p[static_cast<size_t>(j - first)] - delta) * a.scale();
         for (int64_t c = 0; c < n; ++c) {
@@ -224,6 +235,21 @@ TEST_CASE("a sliding window hides what lies before it") {
   }
 }
 
+TEST_CASE("attention without a mask agrees with float64, of its own keys and of another stream's") {
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    for (const Way& way : ways()) {
+      if (way.path == Bf16Path::kNativeDot && kernels->bf16 == nullptr) continue;
+      Setting setting{.offsets = {0, 1, 6, 191}, .tokens = 191, .heads = 2, .kv_heads = 1, .head_size = 40};
+      setting.is_causal = false;
+      setting.dtype = way.dtype;
+      check_attention(setting, *kernels, 2, way.path);
+      setting.key_offsets = {0, 140, 140, 230};
+      setting.key_tokens = 235;
+      check_attention(setting, *kernels, 2, way.path);
+    }
+  }
+}
+
 TEST_CASE("whether threads take sequences or tiles does not change a bit of attention's gradient") {
   const auto check = [](const Setting& setting, const MatmulKernels& kernels, Bf16Path path) {
     Attention tiles(setting), sequences(setting);
@@ -248,6 +274,13 @@ TEST_CASE("whether threads take sequences or tiles does not change a bit of atte
         setting.offsets = {0, 128, 257};
         check(setting, *kernels, way.path);
       }
+      Setting setting{.offsets = {0, 1, 1, 134, 345}, .tokens = 350, .heads = 6, .kv_heads = 2, .head_size = 24};
+      setting.dtype = way.dtype;
+      setting.is_causal = false;
+      check(setting, *kernels, way.path);
+      setting.key_offsets = {0, 30, 31, 31, 300};
+      setting.key_tokens = 310;
+      check(setting, *kernels, way.path);
     }
   }
 }

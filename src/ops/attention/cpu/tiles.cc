@@ -9,7 +9,7 @@ constexpr int64_t kWordBytes = sizeof(float);
 
 }  // namespace
 
-// The most of what the items of both passes take.
+// The most of what the items of both passes take. An item of keys takes less than one of queries.
 int64_t thread_floats(int64_t head_size) {
   const int64_t width = padded_head(head_size);
   const int64_t query_item =
@@ -19,10 +19,13 @@ int64_t thread_floats(int64_t head_size) {
   return align_up(std::max(query_item, sequence_item), 16);
 }
 
-int64_t sequence_floats(int64_t length, int64_t head_size) { return 3 * align_up(length * padded_head(head_size), 16); }
+int64_t sequence_floats(int64_t queries, int64_t keys, int64_t head_size) {
+  const int64_t width = padded_head(head_size);
+  return align_up(queries * width, 16) + 2 * align_up(keys * width, 16);
+}
 
-int64_t max_sequence_floats(int64_t tokens, int64_t head_size) {
-  return std::min(sequence_floats(tokens, head_size), kMaxSequenceFloats);
+int64_t max_sequence_floats(int64_t tokens, int64_t key_tokens, int64_t head_size) {
+  return std::min(sequence_floats(tokens, key_tokens, head_size), kMaxSequenceFloats);
 }
 
 void pack_rows(const Tile& tile, const HeadView& view, float* out) {
@@ -90,7 +93,7 @@ void write_rows(const Tile& tile, const float* sums, const HeadView& out) {
 int64_t Items::count() const {
   int64_t tiles = 0;
   for_each_sequence(job_.args, [&](const Sequence& sequence) {
-    tiles += div_ceil(sequence.length, kRowTile);
+    tiles += div_ceil(rows_of(sequence), rows_per_item_);
     return true;
   });
   return tiles * per_tile();
@@ -100,14 +103,14 @@ Item Items::operator[](int64_t index) const {
   int64_t tile = index / per_tile();
   Item item;
   for_each_sequence(job_.args, [&](const Sequence& sequence) {
-    const int64_t tiles = div_ceil(sequence.length, kRowTile);
+    const int64_t rows = rows_of(sequence), tiles = div_ceil(rows, rows_per_item_);
     if (tile >= tiles) {
       tile -= tiles;
       return true;
     }
     item.sequence = sequence;
-    item.row = sequence.past + (tiles - 1 - tile) * kRowTile;
-    item.row_end = std::min(sequence.end(), item.row + kRowTile);
+    item.row = sequence.past + (tiles - 1 - tile) * rows_per_item_;
+    item.row_end = std::min(sequence.past + rows, item.row + rows_per_item_);
     return false;
   });
   item.kv_head = index % per_tile() / chunks_;
@@ -117,10 +120,20 @@ Item Items::operator[](int64_t index) const {
   return item;
 }
 
+Items items_of_queries(const Job& job) {
+  const int64_t heads = std::min(job.group(), kItemHeads);
+  return {job, true, heads, job.args.is_causal ? kRowTile : kItemHeads / heads * kRowTile};
+}
+
+Items items_of_keys(const Job& job) {
+  return {job, false, job.group(), job.args.is_causal ? kRowTile : kKeyItemTiles * kRowTile};
+}
+
 Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
   return {.kernels = job.kernels,
           .format = job.format,
-          .mask = {rows_are_queries, job.args.window, item.sequence.end()},
+          .mask = {rows_are_queries, job.args.is_causal, job.args.window,
+                   rows_are_queries ? item.sequence.keys : item.sequence.end()},
           .head_size = job.args.head_size,
           .row = item.row,
           .rows = item.row_end - item.row,
@@ -128,10 +141,10 @@ Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
           .columns = 0};
 }
 
-void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t columns) {
-  for (int64_t token = args.seq_offsets[args.sequences]; token < args.tokens; ++token) {
-    std::memset(static_cast<char*>(data) + token * stride * size_of(args.dtype), 0,
-                static_cast<size_t>(columns * size_of(args.dtype)));
+void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end) {
+  for (int64_t row = first; row < end; ++row) {
+    std::memset(static_cast<char*>(data) + row * stride * size_of(dtype), 0,
+                static_cast<size_t>(columns * size_of(dtype)));
   }
 }
 
@@ -146,6 +159,11 @@ void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::b
   SPILLWAY_CHECK(
       args.cache.own != nullptr || (args.seq_offsets[0] == 0 && args.seq_offsets[args.sequences] <= args.tokens),
       "sequences up to {} of {}", args.seq_offsets[args.sequences], args.tokens);
+  SPILLWAY_CHECK(args.is_causal ? args.key_offsets == nullptr : args.window == 0 && args.cache.own == nullptr,
+                 "attention without a mask that has a window of {}", args.window);
+  SPILLWAY_CHECK(
+      args.key_offsets == nullptr || (args.key_offsets[0] == 0 && args.key_offsets[args.sequences] <= args.key_tokens),
+      "keys of {} rows", args.key_tokens);
   SPILLWAY_CHECK(kRowTile % kernels.rows == 0 && kScoreGranule % kernels.columns == 0, "tiles of {} x {}", kernels.rows,
                  kernels.columns);
   SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");

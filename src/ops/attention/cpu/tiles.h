@@ -16,7 +16,8 @@ namespace spillway::cpu::attention {
 
 constexpr int64_t kRowTile = 84;      // a multiple of every kernel's rows
 constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
-constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values
+constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values, times tiles of their rows
+constexpr int64_t kKeyItemTiles = 2;  // tiles of keys that share one packing of queries
 constexpr int64_t kMaxSequenceFloats = 1 << 18;
 
 [[nodiscard]] inline int64_t padded_head(int64_t head_size) { return align_up(head_size, MatmulKernels::kMaxColumns); }
@@ -25,8 +26,8 @@ constexpr int64_t kMaxSequenceFloats = 1 << 18;
 [[nodiscard]] inline int64_t shared_floats(int64_t tokens, int64_t heads) { return align_up(tokens * heads, 16); }
 [[nodiscard]] int64_t thread_floats(int64_t head_size);
 // The backward pass has more for each thread: the sums of a sequence's dq, dk and dv, where they are not too many.
-[[nodiscard]] int64_t sequence_floats(int64_t length, int64_t head_size);
-[[nodiscard]] int64_t max_sequence_floats(int64_t tokens, int64_t head_size);
+[[nodiscard]] int64_t sequence_floats(int64_t queries, int64_t keys, int64_t head_size);
+[[nodiscard]] int64_t max_sequence_floats(int64_t tokens, int64_t key_tokens, int64_t head_size);
 
 // Hands out consecutive pieces of a thread's workspace.
 class Pieces {
@@ -44,23 +45,29 @@ class Pieces {
 };
 
 // Neighbouring tokens of the stream that are queries of one sequence. Rows and columns of tiles count from that
-// sequence's start: the queries are [past, past + length), and key i is row key + i of k and v.
+// sequence's start: the queries are [past, past + length), and key i < keys is row key + i of k and v.
 struct Sequence {
   int64_t token = 0, length = 0;
-  int64_t key = 0, past = 0;
+  int64_t key = 0, keys = 0;
+  int64_t past = 0;
 
   // Where the query of a row stands in the stream.
   [[nodiscard]] int64_t token_of(int64_t row) const { return token + row - past; }
   [[nodiscard]] int64_t end() const { return past + length; }
 };
 
+// Sequence `s` of a stream; not of a cache.
+[[nodiscard]] inline Sequence sequence_at(const AttentionArgs& args, int64_t s) {
+  const int32_t *tokens = args.seq_offsets + s, *keys = args.offsets_of_keys() + s;
+  return {.token = tokens[0], .length = tokens[1] - tokens[0], .key = keys[0], .keys = keys[1] - keys[0]};
+}
+
 // Calls visit(sequence) until it returns false.
 template <typename Visit>
 void for_each_sequence(const AttentionArgs& args, const Visit& visit) {
   if (args.cache.own == nullptr) {
     for (int64_t s = 0; s < args.sequences; ++s) {
-      const int64_t begin = args.seq_offsets[s];
-      if (!visit(Sequence{begin, args.seq_offsets[s + 1] - begin, begin, 0})) return;
+      if (!visit(sequence_at(args, s))) return;
     }
     return;
   }
@@ -68,7 +75,8 @@ void for_each_sequence(const AttentionArgs& args, const Visit& visit) {
   for (int64_t begin = 0, end = 0; begin < args.tokens; begin = end) {
     for (end = begin + 1; end < args.tokens && first[end] == first[begin] && own[end] == own[end - 1] + 1; ++end) {
     }
-    if (!visit(Sequence{begin, end - begin, first[begin], own[begin] - first[begin]})) return;
+    const int64_t past = own[begin] - first[begin], length = end - begin;
+    if (!visit(Sequence{begin, length, first[begin], past + length, past})) return;
   }
 }
 
@@ -79,19 +87,21 @@ struct HeadView {
   int64_t stride;
 };
 
-// Which columns of a tile a row sees. Queries as rows see keys up to their own; keys as rows are seen by queries from
-// their own on. Positions count from the start of the sequence.
+// Which columns of a tile a row sees, of all columns of its sequence. Where it is causal, queries as rows see keys up
+// to their own; keys as rows are seen by queries from their own on. Positions count from the start of the sequence.
 struct Mask {
-  bool rows_are_queries;
-  int64_t window, length;
+  bool rows_are_queries, is_causal;
+  int64_t window, all;
 
   [[nodiscard]] int64_t begin(int64_t row) const {
+    if (!is_causal) return 0;
     if (!rows_are_queries) return row;
     return window > 0 ? std::max<int64_t>(0, row - window + 1) : 0;
   }
   [[nodiscard]] int64_t end(int64_t row) const {
+    if (!is_causal) return all;
     if (rows_are_queries) return row + 1;
-    return window > 0 ? std::min(length, row + window) : length;
+    return window > 0 ? std::min(all, row + window) : all;
   }
 };
 
@@ -183,6 +193,14 @@ struct Job {
     const int64_t first = args.window > 0 ? std::max<int64_t>(0, query - args.window + 1) : 0;
     return first / kColumnTile * kColumnTile;
   }
+  // Where the keys end that queries of a sequence before `query_end` see.
+  [[nodiscard]] int64_t key_end(const Sequence& sequence, int64_t query_end) const {
+    return args.is_causal ? query_end : sequence.keys;
+  }
+  // Tiles of queries that see a key, or one after it, begin here.
+  [[nodiscard]] int64_t first_query_tile(int64_t key) const {
+    return args.is_causal ? key / kColumnTile * kColumnTile : 0;
+  }
 };
 
 // A tile of rows of one sequence, of heads [head, head_end) of one key head.
@@ -191,27 +209,54 @@ struct Item {
   int64_t kv_head = 0, head = 0, head_end = 0, row = 0, row_end = 0;
 };
 
-// Items of all sequences; within a sequence, later tiles, which see more keys, come first.
+// Items of all sequences, whose rows are queries or keys; within a sequence, later tiles, which as queries see more
+// keys, come first.
 class Items {
  public:
-  Items(const Job& job, int64_t heads_per_item)
-      : job_(job), heads_per_item_(heads_per_item), chunks_(div_ceil(job.group(), heads_per_item)) {}
+  Items(const Job& job, bool rows_are_queries, int64_t heads_per_item, int64_t rows_per_item)
+      : job_(job),
+        rows_are_queries_(rows_are_queries),
+        heads_per_item_(heads_per_item),
+        rows_per_item_(rows_per_item),
+        chunks_(div_ceil(job.group(), heads_per_item)) {}
 
   [[nodiscard]] int64_t count() const;
   [[nodiscard]] Item operator[](int64_t index) const;
 
  private:
   [[nodiscard]] int64_t per_tile() const { return job_.args.kv_heads * chunks_; }
+  [[nodiscard]] int64_t rows_of(const Sequence& sequence) const {
+    return rows_are_queries_ ? sequence.length : sequence.keys;
+  }
 
   const Job& job_;
-  int64_t heads_per_item_, chunks_;
+  bool rows_are_queries_;
+  int64_t heads_per_item_, rows_per_item_, chunks_;
 };
+
+// Those of queries. Where every tile of a sequence's queries sees the same keys, several of a head share their packing
+// as heads of a group do.
+[[nodiscard]] Items items_of_queries(const Job& job);
+// Those of keys, with all heads of a group.
+[[nodiscard]] Items items_of_keys(const Job& job);
+
+// Calls body(slot, head) for each head of an item of queries and each tile of its rows, which `tile` becomes.
+template <typename Body>
+void for_each_slot(const Item& item, Tile& tile, const Body& body) {
+  int64_t slot = 0;
+  for (int64_t head = item.head; head < item.head_end; ++head) {
+    for (tile.row = item.row; tile.row < item.row_end; tile.row += kRowTile, ++slot) {
+      tile.rows = std::min(kRowTile, item.row_end - tile.row);
+      body(slot, head);
+    }
+  }
+}
 
 // The rows of an item, with no columns yet.
 [[nodiscard]] Tile make_tile(const Job& job, const Item& item, bool rows_are_queries);
 
-// Zeros in the rows of tokens that belong to no sequence.
-void clear_rest(const AttentionArgs& args, void* data, int64_t stride, int64_t columns);
+// Zeros in the rows from `first` to `end`: of tokens that belong to no sequence.
+void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end);
 
 // Pairs of bf16 where the data are bf16 and the path says so.
 [[nodiscard]] PanelFormat format_of(const AttentionArgs& args, Bf16Path path);
