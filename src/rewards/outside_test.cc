@@ -145,7 +145,8 @@ TEST_CASE("a request larger than a pipe and a child that writes before it reads 
 TEST_CASE("a child that stops reading is no broken pipe, and its answer counts") {
   RewardInput input = two_completions();
   input.completions[0] = std::string(1'000'000, 'x');
-  CHECK(evaluate({shell("head -c 1 >/dev/null; exec <&-; echo '[1, 1]'; sleep 1")}, input)[0].rewards == Rewards{1.0, 1.0});
+  CHECK(evaluate({shell("head -c 1 >/dev/null; exec <&-; echo '[1, 1]'; sleep 1")}, input)[0].rewards ==
+        Rewards{1.0, 1.0});
 }
 
 TEST_CASE("lines that are too long end the reading") {
