@@ -1,7 +1,7 @@
 // A folder for a while, removed with all it holds.
 #pragma once
 
-#include <stdlib.h>
+#include <cstdlib>
 
 #include <filesystem>
 #include <stdexcept>

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,7 +14,6 @@
 #include "tests/support/captured.h"
 
 using namespace spillway;
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -140,7 +140,7 @@ void FakeHub::answer_file(const httplib::Request& request, httplib::Response& re
   if (fault.longer) content += "more";
   if (fault.ignores_range) const_cast<httplib::Request&>(request).ranges.clear();
   const size_t size = content.size();
-  if (fault.cut_after < 0) return response.set_content(std::move(content), "application/octet-stream");
+  if (fault.cut_after < 0) return response.set_content(content, "application/octet-stream");
   response.set_content_provider(size, "application/octet-stream",
                                 [content = std::move(content), cut = static_cast<size_t>(fault.cut_after)](
                                     size_t offset, size_t length, httplib::DataSink& sink) {
