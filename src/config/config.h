@@ -76,7 +76,7 @@ struct AdapterSettings {
   int64_t r = 0;
   double alpha = 0;
   double dropout = 0;
-  bool rslora = false;
+  bool rslora = false, dora = false;
   TargetModules target_modules;  // empty, without target_linear: q_proj and v_proj, or those of model_dir
   bool target_linear = false;    // all linear modules but the head
   std::vector<PatternNumber> rank_pattern, alpha_pattern;  // of several that match the first counts

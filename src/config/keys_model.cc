@@ -52,6 +52,8 @@ KeySection adapter_section() {
           "saved with it: embed_tokens, lm_head, norm, ..."),
       key<&Spelled::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
       key<&Spelled::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
+      key<&Spelled::peft_use_dora>("peft_use_dora", "DoRA: the norms of the rows of adapted weights are trained, too")
+          .alias({"use_dora"}),
       key<&Spelled::lora_rank_pattern>(
           "lora_rank_pattern",
           "another lora_r for the modules whose paths end in a pattern: {q_proj: 32, 'layers.[0-3].mlp.up_proj': 4}")

@@ -12,7 +12,7 @@ namespace {
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
        {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-        "peft_use_rslora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern",
+        "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern",
         "peft_init_lora_weights", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
@@ -22,11 +22,12 @@ void ignore_adapter_keys(const Resolution& r) {
 void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
   if (!adapter.model_dir.empty()) {
-    for (const char* key : {"lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
+    for (const char* key : {"peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
                             "peft_layers_pattern", "peft_init_lora_weights"})
       r.ignore(key, "lora_model_dir says it");
     return;
   }
+  adapter.dora = keys.peft_use_dora;
   adapter.rank_pattern = keys.lora_rank_pattern;
   for (const PatternNumber& rank : adapter.rank_pattern) {
     if (rank.number != std::floor(rank.number))

@@ -122,7 +122,7 @@ struct Spelled {
   bool lora_target_linear = false;
   std::vector<std::string> lora_modules_to_save;
   std::string lora_model_dir;
-  bool peft_use_rslora = false;
+  bool peft_use_rslora = false, peft_use_dora = false;
   std::vector<PatternNumber> lora_rank_pattern, lora_alpha_pattern;
   std::vector<int64_t> peft_layers_to_transform;
   std::vector<std::string> peft_layers_pattern;

@@ -23,8 +23,7 @@ namespace spillway {
 namespace {
 
 // Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
-constexpr std::array<std::string_view, 10> kUnsupported = {"use_dora",
-                                                           "use_qalora",
+constexpr std::array<std::string_view, 9> kUnsupported = {"use_qalora",
                                                            "lora_bias",
                                                            "fan_in_fan_out",
                                                            "target_parameters",
@@ -272,6 +271,7 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   lora.alpha = json["lora_alpha"].real_or(8, 0, 1e9);
   lora.dropout = json["lora_dropout"].real_or(0, 0, 1);
   lora.rslora = json["use_rslora"].boolean_or(false);
+  lora.dora = json["use_dora"].boolean_or(false);
   if (const JsonField layers = json["layers_to_transform"]; !layers.is_null()) {
     for (const int64_t layer : layers.integers(0, kMaxRank)) lora.layers_to_transform.insert(layer);
   }
@@ -338,7 +338,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"r", lora.r},
       {"target_modules", target_names(parameters, lora)},
       {"task_type", task_of(parameters)},
-      {"use_dora", false},
+      {"use_dora", lora.dora},
       {"use_rslora", lora.rslora},
   };
   // A snapshot of the hub goes by the model's name there, and its commit.

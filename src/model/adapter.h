@@ -39,7 +39,7 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
                        uint64_t seed);
 
 // Reads the text of an adapter_config.json, its target_modules only where they are a list, not a pattern. `where` names
-// it in errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
+// it in errors. Throws InputError for adapters of another kind (trained biases, repeated layers, ...).
 [[nodiscard]] LoraOptions parse_adapter_config(std::string_view json, std::string_view where);
 
 // Reads FOLDER/adapter_config.json; the layers are those that the tensors beside it are for.

@@ -70,7 +70,9 @@ TEST_CASE("an adapter folder of PEFT is read") {
   CHECK(lora.alpha == 8);
   CHECK(!lora.rslora);
   CHECK(lora.target_modules.size() == 6);
+  CHECK(!lora.dora);
   CHECK(read_adapter_options(kGolden / "llama2/adapter_rslora").rslora);
+  CHECK(read_adapter_options(kGolden / "llama2/adapter_dora").dora);
 }
 
 TEST_CASE("modules to save are found by the ends of their paths, and untie the head") {

@@ -69,4 +69,10 @@ std::string lora_name(std::string_view path, char factor) {
   return fmt::format("{}{}.lora_{}.weight", kAdapterPrefix, path, factor);
 }
 
+std::string magnitude_name(std::string_view path) {
+  return fmt::format("{}{}.lora_magnitude_vector", kAdapterPrefix, path);
+}
+
+std::string row_squares_name(std::string_view weight) { return fmt::format("{}.row_squares", weight); }
+
 }  // namespace spillway

@@ -17,6 +17,7 @@ struct LoraOptions {
   int64_t r = 0;
   double alpha = 0;
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
+  bool dora = false;    // DoRA: rows of the adapted weight have norms that are trained
   double dropout = 0;   // of the adapter's input
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
@@ -59,5 +60,11 @@ inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 
 // "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
 [[nodiscard]] std::string lora_name(std::string_view path, char factor);
+
+// "base_model.model.<path>.lora_magnitude_vector"
+[[nodiscard]] std::string magnitude_name(std::string_view path);
+
+// Of the squared norms of a weight's rows, in the table of parameters.
+[[nodiscard]] std::string row_squares_name(std::string_view weight);
 
 }  // namespace spillway

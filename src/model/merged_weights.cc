@@ -1,8 +1,10 @@
 #include "model/merged_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "base/error.h"
 #include "model/adapter.h"
 #include "model/quantised/base_format.h"
+#include "model/row_squares.h"
 #include "model/weights.h"
 #include "text/tokenizer.h"
 
@@ -42,6 +45,23 @@ void add_product(std::vector<float>& weight, const Parameter& factor_a, const Pa
                .addend_dtype = DType::kF32,
                .addend_stride = in},
               static_cast<std::byte*>(workspace), pool);
+}
+
+// Gives rows the norms that DoRA has trained.
+void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const SafetensorsFolder& adapter) {
+  const int64_t rows = magnitude.shape[0], columns = std::ssize(weight) / rows;
+  std::vector<float> norms(static_cast<size_t>(rows));
+  adapter.read(magnitude.name, DType::kF32, norms.data());
+  RowSquares sums(rows, columns);
+  sums.add(weight);
+  const std::vector<float> squares = sums.result();
+  for (int64_t row = 0; row < rows; ++row) {
+    const float square = squares[static_cast<size_t>(row)];
+    if (square == 0) continue;  // zeros, whatever they are multiplied by
+    const float factor = norms[static_cast<size_t>(row)] / std::sqrt(square);
+    for (float& value : std::span(weight).subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns)))
+      value *= factor;
+  }
 }
 
 // What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
@@ -88,7 +108,7 @@ void quantise_and_decode(const Parameter& p, std::vector<float>& values, ThreadP
         ends[part] += bytes;
       },
       pool);
-  p.storage->decode(p.spec(), parts, values.data());
+  p.storage->decode(p.spec(), parts, 0, p.shape[0], values.data());
 }
 
 std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
@@ -119,7 +139,9 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
   if (p.storage->is_coded() && !p.is_stored_as_used()) quantise_and_decode(p, values, pool);
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
-  if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);
+  if (!a || p.role != ParameterRole::kLinear) return values;
+  add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);
+  if (lora.dora) scale_rows(values, *parameters.find(magnitude_name(p.module)), adapter);
   return values;
 }
 

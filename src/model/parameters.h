@@ -26,6 +26,8 @@ enum class ParameterRole : uint8_t {
   kBias,       // b [out_features]
   kLoraA,      // [r, in_features]
   kLoraB,      // [out_features, r]
+  kMagnitude,  // [out_features], DoRA's: what the rows' norms become
+  kRowSquares,  // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
   kConstant,   // computed from the config
 };
 

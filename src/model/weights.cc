@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "io/convert.h"
 #include "model/adapter.h"
+#include "model/row_squares.h"
 
 namespace spillway {
 namespace {
@@ -173,7 +174,7 @@ StoredWeight::StoredWeight(const SafetensorsFolder& folder, const Parameter& p)
     parts.push_back(view);
   }
   decoded_.resize(static_cast<size_t>(stored_elems_));
-  storage.decode(stored, parts, decoded_.data());
+  storage.decode(stored, parts, 0, stored.shape[0], decoded_.data());
 }
 
 void StoredWeight::compute_mean() {
@@ -239,6 +240,9 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
   for (const Parameter& p : parameters) {
     if (p.trained) continue;
     if (p.is_of_model()) load_weight(folder, p, store, pool);
+    // Behind its weight in the table.
+    if (p.role == ParameterRole::kRowSquares)
+      load_row_squares(p, *parameters.find(p.name.substr(0, p.name.rfind('.'))), store);
     if (p.role != ParameterRole::kConstant) continue;
     store.write(p.value(), [&](const TensorView& piece, int64_t first) {
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());

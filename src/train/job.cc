@@ -105,7 +105,7 @@ std::string adapter_text(const TrainingGraphOptions& options) {
   if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
   const std::string base =
       options.model.linear_storage ? fmt::format(" over {}", options.model.linear_storage->storage->name()) : "";
-  return fmt::format("LoRA r={}, {}{}", lora.r, targets, base);
+  return fmt::format("{} r={}, {}{}", lora.dora ? "DoRA" : "LoRA", lora.r, targets, base);
 }
 
 std::string make_title(const Job& job, const Machine& machine) {

@@ -50,7 +50,7 @@ void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTab
 }
 
 LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
-  LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
+  LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dora = adapter.dora, .dropout = adapter.dropout};
   const config::TargetModules& targets = adapter.target_modules;
   if (!targets.pattern.empty()) {
     lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");

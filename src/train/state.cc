@@ -1,6 +1,7 @@
 #include "train/state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -138,13 +139,29 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
   });
 }
 
-// As PEFT initialises a factor, and transformers a score.
+// The norms of the rows of a module's weight, beside a B of zeros.
+std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& magnitude, ValueStore& store) {
+  std::vector<float> norms;
+  const Parameter* squares = parameters.find(row_squares_name(magnitude.module + ".weight"));
+  store.read(squares->value(), [&](const TensorView& piece, int64_t) {
+    for (int64_t i = 0; i < piece.elems(); ++i) norms.push_back(std::sqrt(piece.as<float>()[i]));
+  });
+  return norms;
+}
+
+// As PEFT initialises a factor and a magnitude, and transformers a score.
 void initialise(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
   const Parameter& p = training.parameter_of(t);
   const auto seed = static_cast<uint64_t>(job.config.seed);
+  std::vector<float> norms;
+  if (p.role == ParameterRole::kMagnitude) norms = row_norms(training.model.parameters, p, store);
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
     const std::span<float> values(piece.as<float>(), static_cast<size_t>(piece.elems()));
     if (p.role == ParameterRole::kLoraB) return clear(piece, first);
+    if (p.role == ParameterRole::kMagnitude) {
+      std::copy_n(norms.begin() + first, values.size(), values.begin());
+      return;
+    }
     if (p.is_score()) return initialise_normal(values, first, p, p.start_deviation, seed);
     if (!job.graph.model.lora->gaussian) return initialise_lora_a(values, first, p, seed);
     initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
