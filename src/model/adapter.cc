@@ -330,7 +330,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"bias", "none"},
       {"fan_in_fan_out", false},
       {"inference_mode", true},
-      {"init_lora_weights", lora.gaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
+      {"init_lora_weights", lora.start == LoraStart::kGaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
       {"lora_alpha", lora.alpha},
       {"lora_dropout", lora.dropout},
       {"modules_to_save", nullptr},

@@ -154,7 +154,7 @@ TEST_CASE("adapters of another kind are refused") {
   SUBCASE("kind") {
     CHECK(error_with("peft_type", "IA3").find("expected peft_type LORA, got 'IA3'") != std::string::npos);
   }
-  SUBCASE("DoRA") { CHECK(error_with("use_dora", true).find("got one with use_dora") != std::string::npos); }
+  SUBCASE("QALoRA") { CHECK(error_with("use_qalora", true).find("got one with use_qalora") != std::string::npos); }
   SUBCASE("biases") { CHECK(error_with("bias", "all").find("got 'all'") != std::string::npos); }
   SUBCASE("base") {
     CHECK(error_with("init_lora_weights", "pissa_niter_4").find("got init_lora_weights 'pissa") != std::string::npos);

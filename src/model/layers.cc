@@ -45,6 +45,7 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
   w.source.storage = in_files_.of(layer.module);
   if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(layer.module) : w.source.storage;
+  w.loads_with_adapter = is_adapted(layer) && options_.lora->starts_from_weights();
   const Parameter added = add(std::move(w));  // a copy: the table grows
   if (is_adapted(layer) && options_.lora->dora) return decomposed_linear(layer, added, x, residual);
   ValueId update = kNone;
@@ -130,10 +131,17 @@ ValueId Layers::magnitude_over_norm(const Parameter& w, const Adapter& adapter) 
 ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
   const bool is_a = role == ParameterRole::kLoraA;
   const int64_t r = options_.lora->rank_of(layer.module);
+  const Shape shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r};
+  if (options_.lora->changes_base()) {
+    (void)add({.name = start_name(layer.module, is_a ? 'A' : 'B'),
+               .module = layer.module,
+               .role = ParameterRole::kLoraStart,
+               .shape = shape});
+  }
   return add({.name = lora_name(layer.module, is_a ? 'A' : 'B'),
               .module = layer.module,
               .role = role,
-              .shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r},
+              .shape = shape,
               .dtype = options_.dtype,
               .trained = true})
       .value();

@@ -239,10 +239,11 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
   std::optional<ThreadPool> pool;  // made for the first weight that is encoded
   for (const Parameter& p : parameters) {
     if (p.trained) continue;
-    if (p.is_of_model()) load_weight(folder, p, store, pool);
-    // Behind its weight in the table.
-    if (p.role == ParameterRole::kRowSquares)
-      load_row_squares(p, *parameters.find(p.name.substr(0, p.name.rfind('.'))), store);
+    if (p.is_of_model() && !p.loads_with_adapter) load_weight(folder, p, store, pool);
+    if (p.role == ParameterRole::kRowSquares) {  // behind its weight in the table
+      const Parameter& weight = *parameters.find(p.name.substr(0, p.name.rfind('.')));
+      if (!weight.loads_with_adapter) load_row_squares(p, weight, store);
+    }
     if (p.role != ParameterRole::kConstant) continue;
     store.write(p.value(), [&](const TensorView& piece, int64_t first) {
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());

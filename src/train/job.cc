@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/verify.h"
 #include "model/adapter.h"
+#include "train/adapter_start.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
 #include "train/objectives/preference.h"
@@ -303,6 +304,7 @@ Job make_job(const config::Config& said, const Machine& machine) {
     if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
   }
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
+  if (job.graph.model.lora) check_adapter_start(parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   check_best_metric(config, *job.graph.objective);

@@ -15,6 +15,8 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
+  if (lora.starts_from_weights() && job.config.adapter)
+    settings["peft_init_lora_weights"] = config::print_value(job.config.adapter->init);
   settings["peft_use_dora"] = config::print_value(lora.dora);
   for (const auto& [module, alpha] : lora.alphas) settings["lora_alpha of " + module] = config::print_value(alpha);
   settings["loraplus_lr_ratio"] = config::print_value(job.graph.loraplus_lr_ratio);

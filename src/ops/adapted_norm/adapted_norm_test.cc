@@ -99,7 +99,7 @@ TEST_CASE("norms with an adapter refuse operands of other shapes") {
   const auto value = [&](const char* name, const ValueType& type) { return b.input(name, type, ValueKind::kBatch); };
   const ValueId squares = value("squares", {DType::kF32, {6}}), factor = value("b", {DType::kBF16, {6, 2}});
   CHECK_THROWS_WITH((void)ops::adapted_norm(b, squares, value("turned", {DType::kF32, {6, 2}}), factor, 1),
-                    "[adapted_norm] expected overlap as f32[2, 6], got f32[6, 2]; check the model's sizes");
+                    "[adapted_norm] expected overlap as f32[2, 6], got f32[6, 2]; cast it or check the model's sizes");
   CHECK_THROWS_WITH((void)ops::adapted_norm(b, value("fewer", {DType::kF32, {5}}), squares, factor, 1),
-                    "[adapted_norm] expected squares as f32[6], got f32[5]; check the model's sizes");
+                    "[adapted_norm] expected squares as f32[6], got f32[5]; cast it or check the model's sizes");
 }

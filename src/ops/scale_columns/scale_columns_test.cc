@@ -98,7 +98,7 @@ TEST_CASE("columns refuse factors of another number or dtype") {
   const ValueId fewer = b.input("fewer", {DType::kF32, {5}}, ValueKind::kBatch);
   const ValueId halves = b.input("halves", {DType::kBF16, {6}}, ValueKind::kBatch);
   CHECK_THROWS_WITH((void)ops::scale_columns(b, x, fewer),
-                    "[scale_columns] expected factor as f32[6], got f32[5]; check the model's sizes");
+                    "[scale_columns] expected factor as f32[6], got f32[5]; cast it or check the model's sizes");
   CHECK_THROWS_WITH((void)ops::scale_columns(b, x, halves),
-                    "[scale_columns] expected factor as f32[6], got bf16[6]; check the model's sizes");
+                    "[scale_columns] expected factor as f32[6], got bf16[6]; cast it or check the model's sizes");
 }
