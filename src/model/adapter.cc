@@ -132,13 +132,6 @@ nlohmann::ordered_json patterns_of(const std::map<std::string, Number, std::less
   return result;
 }
 
-// A stable number for a name (FNV-1a), to key its random stream by.
-uint64_t hash_of(std::string_view name) {
-  uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return hash;
-}
-
 // The modules of all linear layers.
 std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
   std::vector<std::string_view> result;
@@ -246,16 +239,22 @@ ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::file
   return model;
 }
 
+uint64_t random_stream_of(std::string_view name) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed) {
   const float bound = 1.0f / std::sqrt(static_cast<float>(factor.shape[1]));
-  RandomStream random(seed, hash_of(factor.module), static_cast<uint64_t>(first_elem));
+  RandomStream random(seed, random_stream_of(factor.module), static_cast<uint64_t>(first_elem));
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 
 void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
                        uint64_t seed) {
   constexpr double kTwoPi = 6.283185307179586;
-  RandomStream random(seed, hash_of(parameter.module), 2 * static_cast<uint64_t>(first_elem));
+  RandomStream random(seed, random_stream_of(parameter.module), 2 * static_cast<uint64_t>(first_elem));
   for (float& value : values) {
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random.uniform())));  // Box and Muller, 1958
     value = static_cast<float>(deviation * radius * std::cos(kTwoPi * random.uniform()));

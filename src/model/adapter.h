@@ -30,6 +30,9 @@ namespace spillway {
 // The same for an adapter in a folder, whose embedding may besides have more rows than the model's files.
 [[nodiscard]] ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder);
 
+// A stable number for a name (FNV-1a), to key its random stream by.
+[[nodiscard]] uint64_t random_stream_of(std::string_view name);
+
 // Fills elements [first_elem, first_elem + a.size()) of A as PEFT initialises it, uniform in +-1/sqrt(in_features); B
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone. REQUIRES: kLoraA.
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);

@@ -232,7 +232,7 @@ TEST_CASE("ranks, scales and layers are written as PEFT's patterns: brief where 
   LoraOptions lora{.r = 4, .alpha = 8, .target_modules = {"q_proj", "up_proj"}};
   lora.ranks = {{"model.layers.0.self_attn.q_proj", 2}, {"model.layers.1.self_attn.q_proj", 2}};
   lora.alphas = {{"model.layers.1.mlp.up_proj", 3}};
-  lora.gaussian = true;
+  lora.start = LoraStart::kGaussian;
   const auto json_of = [&] { return nlohmann::json::parse(adapter_config_json(parameters_of(*model), lora, "base")); };
   nlohmann::json json = json_of();
   CHECK(json["rank_pattern"] == nlohmann::json{{"q_proj", 2}});

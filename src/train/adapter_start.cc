@@ -8,8 +8,8 @@
 
 #include "backend/cpu/matmul.h"
 #include "base/error.h"
-#include "base/naming_key.h"
 #include "io/convert.h"
+#include "model/adapter.h"
 #include "model/decomposition.h"
 #include "model/encoded_weight.h"
 #include "model/low_rank_product.h"
@@ -61,7 +61,7 @@ class StartLoader {
     if (lora_.start == LoraStart::kOlora) return orthogonal_factors(elements, rows, columns, r);
     if (!lora_.start_iterations) return singular_factors(elements, rows, columns, r, scale_of(weight));
     return randomised_singular_factors(elements, rows, columns, r, scale_of(weight), *lora_.start_iterations,
-                                       static_cast<uint64_t>(job_.config.seed), naming_key(weight.module));
+                                       static_cast<uint64_t>(job_.config.seed), random_stream_of(weight.module));
   }
 
   // The elements become what the codes stand for. PEFT's factors are without the scale.

@@ -296,8 +296,10 @@ Job make_job(const config::Config& said, const Machine& machine) {
   job.graph = {.model = model_options(config.model, config.batches, sequences_per_row, std::move(lora)),
                .optimizer = optimizer,
                .optimizer_options = optimizer_options(*optimizer, config.optimizer),
+               .masters = config.model.masters,
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
+  if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
   if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
   for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), config.model.unfrozen_parameters)) {
     job.graph.model.unfrozen.insert(name);

@@ -127,6 +127,10 @@ void add_batches(RunSettings& settings, const config::Config& config) {
 
 // Each option as it is, given or not.
 void add_optimizer(RunSettings& settings, const Job& job) {
+  if (!job.graph.masters) {
+    settings["bf16"] = "full";
+    settings["optim_args.bf16_stochastic_round"] = config::print_value(job.graph.rounding_seed.has_value());
+  }
   settings["optimizer"] = config::print_value(job.config.optimizer.optimizer);
   for (const ops::OptimizerOption& option : job.graph.optimizer->options)
     settings[spelled_name(option)] = config::print_value(job.graph.optimizer_options.real(option.name));

@@ -111,6 +111,8 @@ void append_tensor(Writer& writer, const std::string& name, ValueStore& store, c
               [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); });
 }
 
+constexpr int64_t kScratchElems = int64_t{1} << 14;
+
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
 
 // The norms of the rows of a module's weight, beside a B of zeros.
@@ -129,16 +131,27 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
   const auto seed = static_cast<uint64_t>(job.config.seed);
   std::vector<float> norms;
   if (p.role == ParameterRole::kMagnitude) norms = row_norms(training.model.parameters, p, store);
-  write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
-    const std::span<float> values(piece.as<float>(), static_cast<size_t>(piece.elems()));
-    if (p.role == ParameterRole::kLoraB) return clear(piece, first);
-    if (p.role == ParameterRole::kMagnitude) {
+  const auto fill = [&](std::span<float> values, int64_t first) {
+    if (p.role == ParameterRole::kLoraB) {
+      std::fill(values.begin(), values.end(), 0.0F);
+    } else if (p.role == ParameterRole::kMagnitude) {
       std::copy_n(norms.begin() + first, values.size(), values.begin());
-      return;
+    } else if (p.is_score()) {
+      initialise_normal(values, first, p, p.start_deviation, seed);
+    } else if (job.graph.model.lora->start != LoraStart::kGaussian) {
+      initialise_lora_a(values, first, p, seed);
+    } else {
+      initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
     }
-    if (p.is_score()) return initialise_normal(values, first, p, p.start_deviation, seed);
-    if (job.graph.model.lora->start != LoraStart::kGaussian) return initialise_lora_a(values, first, p, seed);
-    initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
+  };
+  write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
+    std::vector<float> values(static_cast<size_t>(std::min(kScratchElems, piece.elems())));
+    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
+      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+      fill({values.data(), static_cast<size_t>(count)}, first + done);
+      convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
+                     count);
+    }
   });
 }
 
@@ -241,7 +254,6 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
 
 void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
                  const ValueStore::Visitor& fill) {
-  constexpr int64_t kScratchElems = int64_t{1} << 14;
   const Parameter& p = training.parameter_of(t);
   const StateTensor master = master_tensor(training, t);
   if (master.parts.empty()) {

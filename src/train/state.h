@@ -39,8 +39,8 @@ class InitialState {
   std::unique_ptr<SafetensorsFolder> adapter_, other_reference_;
 };
 
-// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in f32, and a working copy
-// beside that gets what they round to. `where` names their source in errors.
+// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in the dtype that it is
+// given, and a working copy beside a master gets what they round to. `where` names their source in errors.
 void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
                  const ValueStore::Visitor& fill);
 

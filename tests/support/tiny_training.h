@@ -84,6 +84,8 @@ struct TinySetup {
   LinearStorage in_files = {};  // how the model's files have the linear layers
   std::optional<LinearStorage> linear_storage = {};
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
+  bool masters = true;  // of bf16 weights
+  std::optional<int64_t> rounding_seed = {};
 };
 
 inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.device : cpu_device(); }
@@ -109,6 +111,8 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   job.graph.optimizer = setup.optimizer;
   job.graph.optimizer_options =
       ops::options_of(*setup.optimizer, {{"weight_decay", 0.01}, {"momentum", 0.9}, {"min_8bit_size", 256}});
+  job.graph.masters = setup.masters;
+  job.graph.rounding_seed = setup.rounding_seed;
   job.graph.accumulates = setup.accumulates;
   if (setup.activations) job.policy = saved_policy(*setup.activations);
   job.budget.device = setup.device_budget;
