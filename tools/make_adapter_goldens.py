@@ -11,7 +11,9 @@ Numbers are computed as tools/make_model_goldens.py computes them, of models tha
     NAME/golden_CASE.safetensors    the adapter after training
 
 Cases: `dora`, use_dora with magnitudes that are not the norms; `dora_nf4`, the same beside linear layers that bitsandbytes
-has quantised to NF4 in f32.
+has quantised to NF4 in f32. Of adapters that start as a part of their weights there is no folder, and no final adapter, since
+signs are free: `pissa`, `pissa_dora`, `olora`; `loftq`, whose start peft computes on a GPU alone: its formula on bitsandbytes'
+codes.
 """
 
 import argparse
@@ -25,6 +27,8 @@ from safetensors.torch import save_file
 
 DORA = ["llama2", "llama_bias", "qwen3"]
 DORA_NF4 = ["llama2"]
+STARTS = {"pissa": {"init_lora_weights": "pissa"}, "pissa_dora": {"init_lora_weights": "pissa", "use_dora": True},
+          "olora": {"init_lora_weights": "olora"}, "loftq": {}}
 
 
 def load_nf4(folder):
@@ -75,6 +79,35 @@ def goldens(folder, case, load, batches):
     print(f"{folder.name:14} {case:10} loss {check['loss']:.6f} grad {check['grad_norm']:.4f}  {curve['loss'][0]:.4f} -> {curve['loss'][-1]:.4f}")
 
 
+def start_as_loftq(adapted):
+    """peft/utils/loftq_utils.py, loftq_init, with one iteration."""
+    import bitsandbytes.functional as F
+    for module in adapted.modules():
+        if not isinstance(module, peft.tuners.lora.Linear):
+            continue
+        base, r = module.get_base_layer().weight, module.r["default"]
+        codes, state = F.quantize_4bit(base.data, blocksize=64, quant_type="nf4", compress_statistics=False)
+        quantised = F.dequantize_4bit(codes, state)
+        u, s, vh = torch.linalg.svd(base.data - quantised, full_matrices=False)
+        module.lora_B["default"].weight.data = u[:, :r] @ torch.diag(s[:r].sqrt())
+        module.lora_A["default"].weight.data = torch.diag(s[:r].sqrt()) @ vh[:r]
+        base.data = quantised
+
+
+def start_goldens(folder, case, batches):
+    adapted = peft.get_peft_model(models.load(folder), peft.LoraConfig(
+        r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM", **STARTS[case])).eval()
+    if case == "loftq":
+        start_as_loftq(adapted)
+    check, _ = models.check_values(adapted, batches["check"])
+    del check["grad_norms"]
+    curve, _ = models.train(adapted, batches["train"], learning_rate=1e-2)
+    del curve["final"]
+    merged = {n: models.digest(torch.zeros(()), t) for n, t in adapted.merge_and_unload().state_dict().items()}
+    (folder / f"golden_{case}.json").write_text(models.compact({"check": check, "curve": curve, "merged": merged}))
+    print(f"{folder.name:14} {case:10} loss {check['loss']:.6f} grad {check['grad_norm']:.4f}  {curve['loss'][0]:.4f} -> {curve['loss'][-1]:.4f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -89,6 +122,8 @@ def main():
         goldens(out / name, "dora", models.load, batches)
     for name in DORA_NF4:
         goldens(out / name, "dora_nf4", load_nf4, batches)
+    for case in STARTS:
+        start_goldens(out / "llama2", case, batches)
 
 
 if __name__ == "__main__":

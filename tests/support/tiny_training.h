@@ -74,6 +74,7 @@ inline std::vector<FlatBatch> all_micro_batches() {
 
 struct TinySetup {
   std::string adapter;  // a folder below the model's; empty: full fine-tuning
+  std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
   std::optional<Treatment> activations = Treatment::kKeep;
   DType dtype = DType::kF32;
   double dropout = 0;  // of the adapter
@@ -107,6 +108,10 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
     options.lora = read_adapter_options(model / setup.adapter);
     options.lora->dropout = setup.dropout;
     job.model = fit_to_adapter(job.model, *options.lora, model / setup.adapter);
+    if (setup.start) {
+      options.lora->start = *setup.start;
+      job.config.adapter->model_dir.clear();
+    }
   }
   job.graph.optimizer = setup.optimizer;
   job.graph.optimizer_options =
