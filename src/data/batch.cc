@@ -74,6 +74,12 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
   return pack(rows, pack_options);
 }
 
+template <typename T>
+std::vector<T>& values_of(std::vector<MicroBatch::Named<T>>& columns, std::string_view name) {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const auto& one) { return one.name == name; });
+  return found != columns.end() ? found->values : columns.emplace_back(MicroBatch::Named<T>{name, {}}).values;
+}
+
 }  // namespace
 
 void MicroBatch::reserve(int64_t tokens) {
@@ -84,13 +90,13 @@ void MicroBatch::reserve(int64_t tokens) {
 void MicroBatch::clear() {
   for (auto* list : {&ids, &labels, &positions, &seq_offsets}) list->clear();
   for (Numbers& one : numbers) one.values.clear();
+  for (Indices& one : indices) one.values.clear();
   targets = rows = 0;
 }
 
-std::vector<float>& MicroBatch::column(std::string_view name) {
-  const auto found = std::find_if(numbers.begin(), numbers.end(), [&](const Numbers& one) { return one.name == name; });
-  return found != numbers.end() ? found->values : numbers.emplace_back(Numbers{name, {}}).values;
-}
+std::vector<float>& MicroBatch::column(std::string_view name) { return values_of(numbers, name); }
+
+std::vector<int32_t>& MicroBatch::index_column(std::string_view name) { return values_of(indices, name); }
 
 void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces) {
   batch.clear();

@@ -102,7 +102,7 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     const std::span<const data::Piece> pieces = plan.micro_batch(i);
     const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, pieces, {});
-    for (const data::MicroBatch& stream : streams) tokens += std::ssize(stream.ids);
+    for (const data::MicroBatch& stream : streams) tokens += stream.tokens();
     const auto scores = session.score(BatchStreams(streams).list());
     for (size_t column = 0; column < scores.size(); ++column) {
       for (size_t row = 0; row < pieces.size(); ++row) {

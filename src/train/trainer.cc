@@ -204,7 +204,7 @@ StepRecord Trainer::train_step() {
   double loss = 0;
   for (int64_t i = 0; i < totals.micro_batches; ++i) {
     const std::span<const data::MicroBatch> streams = or_save([&] { return feed_->micro_batch(i); });
-    tokens += std::ssize(streams[0].ids);
+    tokens += streams[0].tokens();
     loss += micro_step(streams, totals, i);
   }
   feed_->add_metrics(sums_);
