@@ -38,10 +38,10 @@ struct ClipShape {
 
 // What is known of a row without its values.
 struct ClipHeader {
-  ClipShape latents;                       // with the frames that num_latent_t leaves
-  int64_t text_rows = 0;                   // as stored
-  int64_t image_rows = 0;                  // of clip_feature; 0: the row has none
-  bool is_normalised = false;              // latents need no mean and deviation
+  ClipShape latents;           // with the frames that num_latent_t leaves
+  int64_t text_rows = 0;       // as stored
+  int64_t image_rows = 0;      // of clip_feature; 0: the row has none
+  bool is_normalised = false;  // latents need no mean and deviation
   bool has_noise = false, has_timestep = false;
 };
 

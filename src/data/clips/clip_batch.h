@@ -14,12 +14,12 @@
 namespace spillway::data {
 
 // Columns of a MicroBatch of clips: numbers. T: patches of all clips, pt ph pw: elements of a patch.
-inline constexpr std::string_view kPatches = "patches";  // [T, in_channels pt ph pw]: channel, frame, row, column
-inline constexpr std::string_view kFlowTarget = "target";             // [T, pt ph pw channels]: frame, row, column, channel
-inline constexpr std::string_view kClipText = "text";                 // [clips text_len, text_width]
+inline constexpr std::string_view kPatches = "patches";    // [T, in_channels pt ph pw]: channel, frame, row, column
+inline constexpr std::string_view kFlowTarget = "target";  // [T, pt ph pw channels]: frame, row, column, channel
+inline constexpr std::string_view kClipText = "text";      // [clips text_len, text_width]
 inline constexpr std::string_view kTimestepEmbedding = "timestep_embedding";  // [clips, timestep_size]
-inline constexpr std::string_view kSigma = "sigma";                   // [clips]
-inline constexpr std::string_view kClipImage = "image";               // [image rows, image_width], for models with images
+inline constexpr std::string_view kSigma = "sigma";                           // [clips]
+inline constexpr std::string_view kClipImage = "image";  // [image rows, image_width], for models with images
 // Indices: where each clip's rows begin, and the end.
 inline constexpr std::string_view kTextOffsets = "text_offsets", kImageOffsets = "image_offsets";  // [clips + 1]
 

@@ -21,7 +21,8 @@ class ClipRows {
  public:
   // Each dataset's `path` is a file, a pattern, or a folder in which files lie at any depth; files come in the order of
   // their paths. `skip`, `shards` and `weight` choose and repeat rows as they do elsewhere (dataset_records.h). `key`
-  // names the datasets' config key where there are no rows. `num_latent_t`: frames that are kept, from the first; 0: all.
+  // names the datasets' config key where there are no rows. `num_latent_t`: frames that are kept, from the first; 0:
+  // all.
   ClipRows(const std::vector<DatasetConfig>& datasets, const ClipDemands& demands, std::string_view key,
            int64_t num_latent_t = 0);
   ~ClipRows();

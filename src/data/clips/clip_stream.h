@@ -33,11 +33,11 @@ using ClipTurns = std::function<std::optional<ClipTurn>()>;
 
 class ClipStream {
  public:
-  // At most `in_flight` samples are held: those that wait, and the one that is being prepared. Memory is that many times
-  // the largest sample, and what ClipRows::read() takes. REQUIRES: check_flow_options() has passed; in_flight >= 1.
-  // Throws MachineError where the system refuses a thread.
+  // At most `in_flight` samples are held: those that wait, and the one that is being prepared. Memory is that many
+  // times the largest sample, and what ClipRows::read() takes. REQUIRES: check_flow_options() has passed; in_flight
+  // >= 1. Throws MachineError where the system refuses a thread.
   ClipStream(std::shared_ptr<const ClipRows> rows, FlowOptions options, ClipTurns turns, int64_t in_flight);
-  // Done when the tensor that is being read is.
+  // Done when the sample that is being prepared is.
   ~ClipStream();
   ClipStream(ClipStream&&) = delete;
 
