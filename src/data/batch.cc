@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/math.h"
-#include "base/random.h"
+#include "data/shuffled.h"
 
 namespace spillway::data {
 namespace {
@@ -14,15 +13,6 @@ namespace {
 // Streams of random numbers, so that shuffles of different purpose are independent.
 constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E73000000, kValidationStream = 0x76616C,
                    kBeforePackingStream = 0x7061636B;
-
-// 0, 1, ..., n - 1 in random order (Fisher and Yates).
-std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream) {
-  std::vector<int64_t> items(static_cast<size_t>(n));
-  std::iota(items.begin(), items.end(), 0);
-  RandomStream random(seed, stream);
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(narrow<uint32_t>(i))]);
-  return items;
-}
 
 // Rows that were left whole for a strategy that splits them are cut where they do not go through it.
 Lines one_row_a_line(const RowTable& rows, int64_t capacity) {

@@ -20,6 +20,7 @@ struct FlowOptions {
   double min_timestep = 0, max_timestep = 1000;  // both are in the range
   double training_cfg_rate = 0;                  // the share of texts that become zeros
   int64_t text_len = 512;
+  int64_t num_latent_t = 0;  // frames that ClipRows is to keep; 0: all
   uint64_t seed = 42;
   std::vector<float> latents_mean, latents_std;  // a channel each; empty: latents are taken as they are
 };

@@ -19,7 +19,8 @@ struct ClipSample {
   std::vector<float> latents, noise;  // of that shape, in normalised units
   float timestep = 0, sigma = 0;
   bool text_dropped = false;
-  int64_t text_rows = 0;    // of text_len those that are not padding; 0 where the text is dropped
+  int64_t text_len = 0;     // rows of text
+  int64_t text_rows = 0;    // of those the ones that are not padding; 0 where the text is dropped
   std::vector<float> text;  // [text_len, text_width]: padded with zeros, or cut; all zeros where it is dropped
   int64_t image_rows = 0;
   std::vector<float> image;        // [image_rows, image_width], or empty

@@ -37,7 +37,7 @@ class ClipStream {
   // times the largest sample, and what ClipRows::read() takes. REQUIRES: check_flow_options() has passed; in_flight
   // >= 1. Throws MachineError where the system refuses a thread.
   ClipStream(std::shared_ptr<const ClipRows> rows, FlowOptions options, ClipTurns turns, int64_t in_flight);
-  // Done when the tensor that is being read is.
+  // Done when the sample that is being prepared is.
   ~ClipStream();
   ClipStream(ClipStream&&) = delete;
 
