@@ -1,5 +1,5 @@
-// Adapters that start as a part of their weights, beside peft: what they train, what is saved of them, and where the weights
-// without that part live.
+// Adapters that start as a part of their weights, beside peft: what they train, what is saved of them, and where the
+// weights without that part live.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -38,10 +38,8 @@ std::vector<StartCase> start_cases() {
 }
 
 TinySetup setup_of(const StartCase& c, DType dtype = DType::kF32) {
-  return {.adapter = c.dora ? "adapter_dora" : "adapter",
-          .start = c.start,
-          .dtype = dtype,
-          .linear_storage = c.storage};
+  return {
+      .adapter = c.dora ? "adapter_dora" : "adapter", .start = c.start, .dtype = dtype, .linear_storage = c.storage};
 }
 
 const std::filesystem::path kModel = kGoldenModels / "llama2";
@@ -97,7 +95,8 @@ TEST_CASE("adapters that start as a part of their weights follow peft, and merge
   }
 }
 
-TEST_CASE("what is saved of them is a plain adapter of the base as it is, of twice the rank, that goes on where they are") {
+TEST_CASE(
+    "what is saved of them is a plain adapter of the base as it is, of twice the rank, that goes on where they are") {
   for (const StartCase& c : start_cases()) {
     CAPTURE(c.name);
     TinyTraining training(kModel, setup_of(c));

@@ -363,7 +363,8 @@ TEST_CASE("weights without masters and their moments leave for every tier and co
   }
 }
 
-TEST_CASE("without masters a weight is 2 bytes with two moments of 2, and a run goes on from its state to the last bit") {
+TEST_CASE(
+    "without masters a weight is 2 bytes with two moments of 2, and a run goes on from its state to the last bit") {
   const TinySetup setup{
       .dtype = DType::kBF16, .accumulates = false, .threads = 1, .masters = false, .rounding_seed = 3};
   const TemporaryFolder folder;

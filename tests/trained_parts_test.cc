@@ -101,10 +101,9 @@ TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A
 
 TEST_CASE("fresh magnitudes are the norms of rows, so that DoRA begins as LoRA does, and rows keep them") {
   const auto training = [](bool dora, const std::optional<LinearStorage>& storage) {
-    train::Job job = tiny_job(kGoldenModels / "qwen3", {.adapter = "adapter",
-                                                        .dtype = DType::kBF16,
-                                                        .accumulates = false,
-                                                        .linear_storage = storage});
+    train::Job job =
+        tiny_job(kGoldenModels / "qwen3",
+                 {.adapter = "adapter", .dtype = DType::kBF16, .accumulates = false, .linear_storage = storage});
     job.graph.model.lora->dora = dora;
     job.config.adapter->model_dir.clear();
     return TinyTraining(std::move(job), 1);

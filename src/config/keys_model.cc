@@ -66,14 +66,15 @@ KeySection adapter_section() {
           .most(1e6),
       key<&Spelled::peft_layers_pattern>("peft_layers_pattern",
                                          "what the list of layers is called in paths; left out: anything"),
-      key<&Spelled::peft_init_lora_weights>(
-          "peft_init_lora_weights",
-          "what the adapter starts as: A as PEFT's uniform numbers or normal ones, beside a B of zeros; or as the weight's "
-          "largest singular vectors, its QR factors, or what quantising loses of it")
+      key<&Spelled::peft_init_lora_weights>("peft_init_lora_weights",
+                                            "what the adapter starts as: A as PEFT's uniform numbers or normal ones, "
+                                            "beside a B of zeros; or as the weight's "
+                                            "largest singular vectors, its QR factors, or what quantising loses of it")
           .alias({"init_lora_weights"}),
-      key<&Spelled::loftq_bits>("peft.loftq_config.loftq_bits",
-                                "the adapter starts as loftq; where the base is not quantised otherwise, adapted layers are "
-                                "in so many bits, 4 or 8")
+      key<&Spelled::loftq_bits>(
+          "peft.loftq_config.loftq_bits",
+          "the adapter starts as loftq; where the base is not quantised otherwise, adapted layers are "
+          "in so many bits, 4 or 8")
           .least(4)
           .most(8),
       key<&Spelled::loraplus_lr_ratio>("loraplus_lr_ratio",

@@ -12,8 +12,9 @@ namespace {
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
        {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-        "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern",
-        "peft_init_lora_weights", "peft.loftq_config.loftq_bits", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
+        "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
+        "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits", "loraplus_lr_ratio",
+        "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
 }
@@ -75,8 +76,8 @@ ModelSettings resolve_model(const Resolution& r) {
   if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse) {
     throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
   }
-  ModelSettings model{.base_model = r.keys.base_model, .bf16 = r.keys.bf16 != Bf16::kFalse,
-                      .masters = r.keys.bf16 != Bf16::kFull};
+  ModelSettings model{
+      .base_model = r.keys.base_model, .bf16 = r.keys.bf16 != Bf16::kFalse, .masters = r.keys.bf16 != Bf16::kFull};
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

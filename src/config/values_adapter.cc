@@ -63,6 +63,6 @@ std::string print_value(const LoraInit& value) {
   return print_word(value);
 }
 
-std::string type_of(const LoraInit& value) { return words_type(value) + " or pissa_niter_N"; }
+std::string type_of(const LoraInit& value) { return words_type(value) + ", or pissa_niter_N"; }
 
 }  // namespace spillway::config

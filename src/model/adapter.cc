@@ -24,15 +24,10 @@ namespace spillway {
 namespace {
 
 // Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
-constexpr std::array<std::string_view, 9> kUnsupported = {"use_qalora",
-                                                           "lora_bias",
-                                                           "fan_in_fan_out",
-                                                           "target_parameters",
-                                                           "layer_replication",
-                                                           "trainable_token_indices",
-                                                           "use_bdlora",
-                                                           "ensure_weight_tying",
-                                                           "alora_invocation_tokens"};
+constexpr std::array<std::string_view, 9> kUnsupported = {
+    "use_qalora",        "lora_bias",           "fan_in_fan_out",
+    "target_parameters", "layer_replication",   "trainable_token_indices",
+    "use_bdlora",        "ensure_weight_tying", "alora_invocation_tokens"};
 // Values of init_lora_weights (as prefixes) with which PEFT takes a part out of the base weights before it trains.
 constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
@@ -355,7 +350,8 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"bias", "none"},
       {"fan_in_fan_out", false},
       {"inference_mode", true},
-      {"init_lora_weights", lora.start == LoraStart::kGaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
+      {"init_lora_weights",
+       lora.start == LoraStart::kGaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
       {"lora_alpha", lora.alpha},
       {"lora_dropout", lora.dropout},
       {"modules_to_save", nullptr},

@@ -43,9 +43,7 @@ std::vector<double> squares_of_singular_values(const std::vector<float>& w, cons
   const int64_t n = std::min(s.rows, s.columns), depth = std::max(s.rows, s.columns);
   std::vector<double> gram(static_cast<size_t>(n * n));
   const auto g = [&](int64_t i, int64_t j) -> double& { return gram[static_cast<size_t>(i * n + j)]; };
-  const auto element = [&](int64_t i, int64_t k) {
-    return wide ? at(w, i * s.columns + k) : at(w, k * s.columns + i);
-  };
+  const auto element = [&](int64_t i, int64_t k) { return wide ? at(w, i * s.columns + k) : at(w, k * s.columns + i); };
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j)
       for (int64_t k = 0; k < depth; ++k) g(i, j) += element(i, k) * element(j, k);

@@ -89,8 +89,8 @@ ValueId Layers::product_of_factors(const Adapter& adapter) {
                      {.transpose_b = true, .alpha = adapter.scale});
 }
 
-// DoRA (Liu et al., 2024) as PEFT computes it: residual + k (W + s B A) x + b, with k = m / |W + s B A| by row, whose norms
-// are constants to gradients. With dropout, (k - 1) W takes what is dropped, too, and W alone all of x.
+// DoRA (Liu et al., 2024) as PEFT computes it: residual + k (W + s B A) x + b, with k = m / |W + s B A| by row, whose
+// norms are constants to gradients. With dropout, (k - 1) W takes what is dropped, too, and W alone all of x.
 ValueId Layers::decomposed_linear(const LinearLayer& layer, const Parameter& w, ValueId x, ValueId residual) {
   if (options_.adapter_is_off) {
     const ValueId bias = bias_of(layer), y = product(w, x);
@@ -111,8 +111,8 @@ ValueId Layers::decomposed_linear(const LinearLayer& layer, const Parameter& w, 
   return residual == kNone ? y : ops::add(builder_, y, residual);
 }
 
-// f32 [out_features]. W + s B A is never made: its rows' norms follow from those of W, which do not change, and products
-// of r rows.
+// f32 [out_features]. W + s B A is never made: its rows' norms follow from those of W, which do not change, and
+// products of r rows.
 ValueId Layers::magnitude_over_norm(const Parameter& w, const Adapter& adapter) {
   const Shape rows = {w.shape[0]};
   const ValueId magnitude = add({.name = magnitude_name(w.module),
@@ -124,8 +124,7 @@ ValueId Layers::magnitude_over_norm(const Parameter& w, const Adapter& adapter) 
   const ValueId squares =
       add({.name = row_squares_name(w.name), .module = w.module, .role = ParameterRole::kRowSquares, .shape = rows})
           .value();
-  const ValueId of_a =
-      ops::matmul(builder_, adapter.a, adapter.a, {.transpose_b = true, .out_dtype = DType::kF32});
+  const ValueId of_a = ops::matmul(builder_, adapter.a, adapter.a, {.transpose_b = true, .out_dtype = DType::kF32});
   const ValueId half = ops::matmul(builder_, of_a, adapter.b, {.transpose_b = true, .alpha = adapter.scale / 2});
   const ValueId overlap = product(w, adapter.a, {.addend = half, .out_dtype = DType::kF32});
   const ValueId norm = ops::adapted_norm(builder_, squares, overlap, adapter.b, adapter.scale);

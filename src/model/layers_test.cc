@@ -43,15 +43,14 @@ Numbers transposed(const Numbers& a, int64_t columns) {
 
 }  // namespace
 
-// As peft 0.21 has it (tuners/lora/variants.py): the base's own result takes all of the input, what DoRA adds to it what is
-// left of the input.
+// As peft 0.21 has it (tuners/lora/variants.py): the base's own result takes all of the input, what DoRA adds to it
+// what is left of the input.
 TEST_CASE("DoRA with dropout agrees with float64, and so does the gradient of its magnitudes") {
   Graph graph;
   Builder b(graph);
   b.add_axis("tokens", kTokens);
-  const ModelOptions options{
-      .tokens = kTokens,
-      .lora = LoraOptions{.r = kRank, .alpha = kScale * kRank, .dora = true, .dropout = 0.4}};
+  const ModelOptions options{.tokens = kTokens,
+                             .lora = LoraOptions{.r = kRank, .alpha = kScale * kRank, .dora = true, .dropout = 0.4}};
   Layers layers(b, options);
   const ValueId seed = layers.declare_dropout();
   const ValueType in{DType::kF32, {kTokens, kIn}, kTokenAxis}, out{DType::kF32, {kTokens, kOut}, kTokenAxis};

@@ -87,7 +87,9 @@ std::string magnitude_name(std::string_view path) {
   return fmt::format("{}{}.lora_magnitude_vector", kAdapterPrefix, path);
 }
 
-std::string start_name(std::string_view path, char factor) { return fmt::format("start.{}.lora_{}.weight", path, factor); }
+std::string start_name(std::string_view path, char factor) {
+  return fmt::format("start.{}.lora_{}.weight", path, factor);
+}
 
 std::string row_squares_name(std::string_view weight) { return fmt::format("{}.row_squares", weight); }
 

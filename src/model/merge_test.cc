@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <utility>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/temporary_folder.h"
 #include "io/file.h"

@@ -50,8 +50,7 @@ void add_decoded(const Parameter& weight, ValueStore& store, RowSquares& squares
 
 }  // namespace
 
-RowSquares::RowSquares(int64_t rows, int64_t columns)
-    : columns_(columns), sums_(static_cast<size_t>(rows * kSums)) {}
+RowSquares::RowSquares(int64_t rows, int64_t columns) : columns_(columns), sums_(static_cast<size_t>(rows * kSums)) {}
 
 void RowSquares::add(std::span<const float> elements) {
   while (!elements.empty()) {

@@ -1,5 +1,5 @@
-// The squared norms of a weight's rows, as training sees it: what DoRA's norms begin with. They do not change, so they are
-// a frozen value of the job that is computed when the weight is loaded.
+// The squared norms of a weight's rows, as training sees it: what DoRA's norms begin with. They do not change, so they
+// are a frozen value of the job that is computed when the weight is loaded.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Adapters that start as a part of their weights: PiSSA and OLoRA, whose base is then without it, and LoftQ, whose base is
-// quantised. One weight at a time.
+// Adapters that start as a part of their weights: PiSSA and OLoRA, whose base is then without it, and LoftQ, whose base
+// is quantised. One weight at a time.
 #pragma once
 
 #include "io/safetensors.h"
@@ -16,8 +16,8 @@ void check_adapter_start(const ParameterTable& parameters, const LoraOptions& lo
 // Whether load_adapter_starts fills this trained weight: a factor or a magnitude.
 [[nodiscard]] bool loads_with_weight(const ParameterTable& parameters, const Parameter& trained);
 
-// Fills the weights that load with their adapter, its factors and magnitudes, what these started as, and copies of them.
-// As PEFT 0.21 starts them (tuners/lora/layer.py); there are none in jobs with other starts. Throws InputError.
+// Fills the weights that load with their adapter, its factors and magnitudes, what these started as, and copies of
+// them. As PEFT 0.21 starts them (tuners/lora/layer.py); there are none in jobs with other starts. Throws InputError.
 void load_adapter_starts(const Job& job, const TrainingGraph& training, const SafetensorsFolder& base,
                          ValueStore& store);
 

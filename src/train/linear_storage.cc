@@ -52,12 +52,14 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
         "not trained");
   }
   if (config.adapter && config.adapter->init.start == config::LoraStart::kLoftq && has_codes) {
-    throw input_error("peft_init_lora_weights",
-                      "expected a model whose files hold its weights, of which loftq takes what quantising loses, got {}; "
-                      "name the model before it was quantised",
-                      coded->source.storage->name());
+    throw input_error(
+        "peft_init_lora_weights",
+        "expected a model whose files hold its weights, of which loftq takes what quantising loses, got {}; "
+        "name the model before it was quantised",
+        coded->source.storage->name());
   }
-  if (config.adapter && config.adapter->loftq_bits) return loftq_storage(*config.adapter->loftq_bits, parameters, dtype);
+  if (config.adapter && config.adapter->loftq_bits)
+    return loftq_storage(*config.adapter->loftq_bits, parameters, dtype);
   if (!config.quantisation) return {};
   const bool eight_bits = config.quantisation->coding == WeightCoding::kInt8;
   if (has_codes) {

@@ -75,7 +75,11 @@ void name_first_of_lists(const ParameterTable& parameters, std::set<std::string,
 }
 
 LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
-  LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dora = adapter.dora, .dropout = adapter.dropout};
+  LoraOptions lora{.r = adapter.r,
+                   .alpha = adapter.alpha,
+                   .rslora = adapter.rslora,
+                   .dora = adapter.dora,
+                   .dropout = adapter.dropout};
   const config::TargetModules& targets = adapter.target_modules;
   if (!targets.pattern.empty()) {
     lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");

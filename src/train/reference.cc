@@ -54,8 +54,7 @@ ModelOptions policy_at_first(const config::Config& config, const Model& model, M
     if (p.trained) options.copies.insert(p.name);
   }
   // Beside a B of zeros the adapter is nothing.
-  options.adapter_is_off =
-      config.adapter && config.adapter->model_dir.empty() && !options.lora->starts_from_weights();
+  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty() && !options.lora->starts_from_weights();
   return options;
 }
 

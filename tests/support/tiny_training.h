@@ -73,7 +73,7 @@ inline std::vector<FlatBatch> all_micro_batches() {
 }
 
 struct TinySetup {
-  std::string adapter;  // a folder below the model's; empty: full fine-tuning
+  std::string adapter;                  // a folder below the model's; empty: full fine-tuning
   std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
   std::optional<Treatment> activations = Treatment::kKeep;
   DType dtype = DType::kF32;

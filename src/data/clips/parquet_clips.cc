@@ -79,15 +79,17 @@ class ParquetClips : public ClipFile {
       const bool is_needed = i == kLatentsTensor || i == kTextTensor || has(bytes) || has(shape);
       for (const std::string& name : {bytes, shape}) {
         if (is_needed && !has(name))
-          throw input_error(path_.string(), "expected a column {}, got none; make the file by FastVideo's preprocessing",
-                            name);
+          throw input_error(path_.string(),
+                            "expected a column {}, got none; make the file by FastVideo's preprocessing", name);
       }
     }
   }
 
   [[nodiscard]] const fs::path& path() const override { return path_; }
   [[nodiscard]] const TensorNames& names() const override { return kNames; }
-  [[nodiscard]] std::string where(int64_t row) const override { return fmt::format("{}, row {}", path_.string(), row + 1); }
+  [[nodiscard]] std::string where(int64_t row) const override {
+    return fmt::format("{}, row {}", path_.string(), row + 1);
+  }
 
   [[nodiscard]] std::vector<RowHeader> headers() const override {
     const std::vector<std::string> columns = small_columns();

@@ -36,8 +36,8 @@ Numbers norms_of(const Sizes& s, const Numbers& w, const Numbers& a, const Numbe
 
 Numbers squares_of(const Sizes& s, const Numbers& w) {
   Numbers result;
-  for (const double norm : norms_of(s, w, Numbers(static_cast<size_t>(s.rank * s.in)),
-                                    Numbers(static_cast<size_t>(s.out * s.rank)), 0))
+  for (const double norm :
+       norms_of(s, w, Numbers(static_cast<size_t>(s.rank * s.in)), Numbers(static_cast<size_t>(s.out * s.rank)), 0))
     result.push_back(norm * norm);
   return result;
 }
@@ -67,7 +67,8 @@ TEST_CASE("the norms of rows with an adapter agree with float64, and do not make
     for (const Sizes& s : {Sizes{7, 40, 3}, Sizes{130, 33, 16}, Sizes{300, 8, 1}}) {
       CAPTURE(s.out);
       CAPTURE(name_of(dtype));
-      const Numbers w = rounded(random_numbers(s.out * s.in, 1), dtype), a = rounded(random_numbers(s.rank * s.in, 2), dtype),
+      const Numbers w = rounded(random_numbers(s.out * s.in, 1), dtype),
+                    a = rounded(random_numbers(s.rank * s.in, 2), dtype),
                     b = rounded(random_numbers(s.out * s.rank, 3), dtype);
       const NormGraph test(s, 1.7, dtype);
       const Run run(test.graph,

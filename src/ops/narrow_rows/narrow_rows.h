@@ -12,11 +12,11 @@ namespace spillway::ops {
 // The slice of a bf16 tensor in f32. Not differentiable, like what follows.
 [[nodiscard]] ValueId widen_rows(Builder& builder, ValueId x, const RowSlice& rows);
 
-// Which of the two neighbours in bf16 a number becomes: the nearer with the larger probability, so that the mean of many
-// is the number. The choice depends on these, the step and the place of the element in the whole tensor alone.
+// Which of the two neighbours in bf16 a number becomes: the nearer with the larger probability, so that the mean of
+// many is the number. The choice depends on these, the step and the place of the element in the whole tensor alone.
 struct StochasticRounding {
   int64_t seed = 0;
-  int64_t stream = 0;     // another for each tensor
+  int64_t stream = 0;    // another for each tensor
   ValueId step = kNone;  // i32 [1]
 };
 

@@ -1,4 +1,5 @@
-// Updates of weights that are bf16 without an f32 master, by any optimizer: in f32, a slice at a time, and rounded once.
+// Updates of weights that are bf16 without an f32 master, by any optimizer: in f32, a slice at a time, and rounded
+// once.
 #pragma once
 
 #include <optional>

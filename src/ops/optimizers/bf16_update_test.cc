@@ -123,8 +123,7 @@ TEST_CASE("every optimizer updates bf16 weights, and slices and either rounding 
     CAPTURE(optimizer->name);
     const Shape shape{6, 256};
     const OptimizerOptions options = options_of(*optimizer, {{"min_8bit_size", 256}, {"momentum", 0.9}});
-    UpdateOfBf16 update{
-        .optimizer = optimizer, .options = options, .shape = shape, .rate = 0x1p-6, .slices = {{0, 6}}};
+    UpdateOfBf16 update{.optimizer = optimizer, .options = options, .shape = shape, .rate = 0x1p-6, .slices = {{0, 6}}};
     const StateSchema schema = bf16_states(optimizer->states(options, {shape}));
     Trained from{rounded(random_numbers(6 * 256, 1), DType::kBF16), {}};
     for (const StateSpec& spec : schema.values)

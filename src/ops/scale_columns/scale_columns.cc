@@ -69,9 +69,9 @@ void vjp(VjpContext& context) {
   const bool wants_x = context.wants(kOfX), wants_factor = context.wants(kOfFactor);
   if (wants_x || wants_factor) {
     const ValueId addend = wants_factor ? context.take_addend(kOfFactor) : kNone;
-    const std::vector<ValueId> gradients = builder.append(
-        kScaleColumnsGrad, {context.input(kOfX), context.input(kOfFactor), dy, addend},
-        {{"shift", context.attributes().real("shift")}, {"wants_factor", int64_t{wants_factor}}});
+    const std::vector<ValueId> gradients =
+        builder.append(kScaleColumnsGrad, {context.input(kOfX), context.input(kOfFactor), dy, addend},
+                       {{"shift", context.attributes().real("shift")}, {"wants_factor", int64_t{wants_factor}}});
     if (wants_x) context.add(kOfX, gradients[0]);
     if (wants_factor) context.add(kOfFactor, gradients[1]);
   }

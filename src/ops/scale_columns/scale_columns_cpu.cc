@@ -25,7 +25,9 @@ struct Columns {
   HWY_INLINE void row(const T* x, const T* addend, T* out) const {
     int64_t i = 0;
     for (; i + lanes() <= width; i += lanes())
-      store(at(load(x + i), [&](const auto* from) HWY_ATTR { return load(from + i); }, addend), out + i);
+      store(at(
+                load(x + i), [&](const auto* from) HWY_ATTR { return load(from + i); }, addend),
+            out + i);
     if (i == width) return;
     const int64_t rest = width - i;
     const auto some = [&](const auto* from) HWY_ATTR { return load_some(from + i, rest); };

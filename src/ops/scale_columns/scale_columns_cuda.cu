@@ -1,6 +1,6 @@
 // Bound by memory. Forward: x, and the addend where there is one, are read and the result is written (4 or 6 bytes per
-// element in bf16). Backward: x and dy are read and dx is written (6 bytes), the factor's gradient comes out of the same
-// pass. Not yet measured.
+// element in bf16). Backward: x and dy are read and dx is written (6 bytes), the factor's gradient comes out of the
+// same pass. Not yet measured.
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
 #include "ops/scale_columns/operands.h"
@@ -69,8 +69,8 @@ void scale_columns_cuda(const KernelArgs& args) {
     with_real(bias.data == nullptr ? DType::kF32 : bias.dtype, [&]<typename Bias>(Bias*) {
       const int threads = cuda::threads_for(div_ceil(width, cuda::kVector<T, Bias>));
       cuda::launch(scale_columns_kernel<T, Bias>, {x.shape[0], threads}, args.stream, x.as<T>(),
-                   args.inputs[kFactor].as<float>(), static_cast<float>(args.attributes.real("shift")),
-                   bias.as<Bias>(), args.inputs[kAddend].as<T>(), out.as<T>(), width);
+                   args.inputs[kFactor].as<float>(), static_cast<float>(args.attributes.real("shift")), bias.as<Bias>(),
+                   args.inputs[kAddend].as<T>(), out.as<T>(), width);
     });
   });
 }
