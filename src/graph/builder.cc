@@ -62,15 +62,6 @@ void Builder::update(ValueId value, ValueId next) {
   graph_.value(next).kind = graph_.value(value).kind;
 }
 
-ValueId Builder::part_from(ValueId value) {
-  for (auto id = static_cast<ValueId>(graph_.values.size() - 1); id > value; --id) {
-    if (graph_.value(id).updates != value) continue;
-    graph_.value(id).updates = kNone;
-    return id;
-  }
-  report_bug(__FILE__, __LINE__, "part_from", "a value without a next version");
-}
-
 AxisId Builder::add_axis(std::string name, int64_t capacity) {
   const auto known =
       std::find_if(graph_.axes.begin(), graph_.axes.end(), [&](const Axis& axis) { return axis.name == name; });

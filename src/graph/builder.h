@@ -39,9 +39,6 @@ class Builder {
 
   // Declares `next` the next version of the persistent value `value`: it takes its place.
   void update(ValueId value, ValueId next);
-  // The next version of a value of the graph's own, which is then no version any more, but a value beside it. REQUIRES:
-  // update() has been told of one.
-  ValueId part_from(ValueId value);
   void result(ValueId value) { graph_.results.push_back(value); }
 
   // Of a name that is there already: goes on with that block.
