@@ -51,7 +51,7 @@ TEST_CASE("rows are widened and narrowed to the nearest, all others stay, in pla
   const Shape shape{7, 13};
   const Numbers x = rounded(random_numbers(91, 1), DType::kBF16);
   for (const ops::RowSlice& rows :
-       {ops::RowSlice{0, 7}, ops::RowSlice{2, 3}, ops::RowSlice{6, 1}, ops::RowSlice{3, 0}}) {
+       {ops::RowSlice{0, 7}, ops::RowSlice{2, 3}, ops::RowSlice{6, 1}}) {
     const Numbers values = random_numbers(rows.count * 13, 2);
     const auto first = static_cast<size_t>(rows.first * 13), count = values.size();
     Numbers expected = x;

@@ -86,13 +86,14 @@ struct UpdateOfBf16 {
   }
 };
 
-// Equal, or where f32 was computed in another order, neighbours in bf16.
+// Equal, or where f32 was computed in another order, neighbours in bf16; or what is left of weights that a step has
+// nearly taken away.
 size_t count_unequal(const Numbers& got, const Numbers& want) {
   size_t unequal = 0;
   REQUIRE(got.size() == want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     unequal += got[i] != want[i];
-    CHECK(std::abs(got[i] - want[i]) <= 0x1p-7 * std::abs(want[i]) + 1e-38);
+    CHECK(std::abs(got[i] - want[i]) <= 0x1p-7 * std::abs(want[i]) + 1e-8);
   }
   return unequal;
 }
