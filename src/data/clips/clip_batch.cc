@@ -60,8 +60,7 @@ void add_patches(std::vector<float>& column, const ClipSample& sample, const Pat
         }
       }
     };
-    each_line(sample.shape.channels,
-              [&](size_t i) { return rest * sample.latents[i] + sigma * sample.noise[i]; });
+    each_line(sample.shape.channels, [&](size_t i) { return rest * sample.latents[i] + sigma * sample.noise[i]; });
     each_line(further, [&](size_t i) { return sample.first_frame[i]; });
   });
 }

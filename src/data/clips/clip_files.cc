@@ -58,10 +58,12 @@ std::vector<fs::path> clip_files(const DatasetConfig& config) {
   } else if (has_wildcards(config.path)) {
     files = match_files(config.path);
   } else {
-    throw input_error(config.path, "expected a folder or a file with rows of video latents, got no such path; correct it");
+    throw input_error(config.path,
+                      "expected a folder or a file with rows of video latents, got no such path; correct it");
   }
   if (files.empty())
-    throw input_error(config.path, "expected files *.parquet or *.safetensors, got none; correct the path, or make "
+    throw input_error(config.path,
+                      "expected files *.parquet or *.safetensors, got none; correct the path, or make "
                       "latents and text embeddings first (docs/data/clips.md)");
   return files;
 }

@@ -47,8 +47,8 @@ struct ClipRows::State {
   ClipDemands demands;
   int64_t num_latent_t = 0;
   std::vector<std::unique_ptr<ClipFile>> files;
-  std::vector<RowPlace> rows;     // each once
-  std::vector<size_t> order;      // of them, with those that a weight repeats
+  std::vector<RowPlace> rows;  // each once
+  std::vector<size_t> order;   // of them, with those that a weight repeats
   std::string checksum;
 
   void add_dataset(const DatasetConfig& config);

@@ -136,8 +136,10 @@ class RowCheck {
 };
 
 [[noreturn]] void fail_value(std::string_view name, std::string_view where, int64_t element) {
-  throw input_error(where, "expected finite values in {}, got NaN, infinity or more than f32 holds at element {}; "
-                    "correct the row or leave it out", name, element);
+  throw input_error(where,
+                    "expected finite values in {}, got NaN, infinity or more than f32 holds at element {}; "
+                    "correct the row or leave it out",
+                    name, element);
 }
 
 }  // namespace
@@ -194,9 +196,7 @@ std::vector<float> to_floats(std::span<const std::byte> bytes, StoredType type, 
       values[i] = static_cast<float>(value);
     }
   } else {
-    const DType dtype = type == StoredType::kF16    ? DType::kF16
-                        : type == StoredType::kBF16 ? DType::kBF16
-                                                    : DType::kF32;
+    const DType dtype = type == StoredType::kF16 ? DType::kF16 : type == StoredType::kBF16 ? DType::kBF16 : DType::kF32;
     convert_floats(bytes.data(), dtype, values.data(), DType::kF32, elems);
   }
   check_finite(values, name, where);  // a conversion makes no finite number of one that is none

@@ -17,10 +17,8 @@ namespace fs = std::filesystem;
 constexpr TensorNames kNames = {kLatents, kTextEmbedding, kClipFeature, kFirstFrame, kNoise};
 
 std::optional<StoredType> type_named(std::string_view name) {
-  constexpr std::pair<std::string_view, StoredType> kTypes[] = {{"F32", StoredType::kF32},
-                                                                {"F16", StoredType::kF16},
-                                                                {"BF16", StoredType::kBF16},
-                                                                {"F64", StoredType::kF64}};
+  constexpr std::pair<std::string_view, StoredType> kTypes[] = {
+      {"F32", StoredType::kF32}, {"F16", StoredType::kF16}, {"BF16", StoredType::kBF16}, {"F64", StoredType::kF64}};
   for (const auto& [known, type] : kTypes) {
     if (name == known) return type;
   }
@@ -99,7 +97,8 @@ class SafetensorsClip : public ClipFile {
     if (found == file.metadata().end()) return false;
     if (found->second == kNormalised) return true;
     if (found->second == "raw") return false;
-    throw input_error(path_.string(), "expected \"normalized\" or \"raw\" as the metadata of latents, got {}; correct it",
+    throw input_error(path_.string(),
+                      "expected \"normalized\" or \"raw\" as the metadata of latents, got {}; correct it",
                       quote(found->second));
   }
 

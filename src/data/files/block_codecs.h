@@ -1,5 +1,5 @@
-// Snappy and LZ4 blocks, unpacked a buffer at a time. Their libraries unpack a block at once, into memory for all of it,
-// and blocks of Parquet may have gigabytes.
+// Snappy and LZ4 blocks, unpacked a buffer at a time. Their libraries unpack a block at once, into memory for all of
+// it, and blocks of Parquet may have gigabytes.
 //
 // Formats: https://github.com/google/snappy/blob/main/format_description.txt,
 // https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md.

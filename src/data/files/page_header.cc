@@ -150,8 +150,8 @@ std::optional<PageHeader> parse_page_header(std::span<const std::byte> bytes, st
   Cursor cursor(bytes, where);
   try {
     PageHeader header = read_header(cursor);
-    for (const int64_t size : {header.bytes, header.unpacked_bytes, header.values, header.definition_bytes,
-                               header.repetition_bytes}) {
+    for (const int64_t size :
+         {header.bytes, header.unpacked_bytes, header.values, header.definition_bytes, header.repetition_bytes}) {
       if (size < 0 || size > INT32_MAX) cursor.fail("a size that is no 31 bits");
     }
     if (header.definition_bytes + header.repetition_bytes > header.bytes) cursor.fail("levels larger than the page");

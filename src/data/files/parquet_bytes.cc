@@ -14,9 +14,9 @@ namespace spillway::data {
 namespace {
 
 constexpr size_t kCursors = 16;
-constexpr int64_t kMaxLevelBytes = int64_t{64} << 20;   // of the levels, or indices, of a page
+constexpr int64_t kMaxLevelBytes = int64_t{64} << 20;                            // of the levels, or indices, of a page
 constexpr int64_t kFirstHeaderBytes = 512, kMaxHeaderBytes = int64_t{64} << 20;  // statistics may repeat two values
-constexpr int64_t kDictionary = -1;                     // in the place of a page's number
+constexpr int64_t kDictionary = -1;                                              // in the place of a page's number
 constexpr int32_t kNull = -1;
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view expected, std::string_view got) {
@@ -172,10 +172,9 @@ void ParquetBytes::find_entries(const Chunk& chunk, Page& page, const std::share
   if (chunk.column->max_definition > 0) {
     const bool is_v2 = header.type == static_cast<int64_t>(PageType::kDataV2);
     if (!is_v2 && header.definition_encoding != kRle) fail(path_, "levels as run lengths", "another encoding");
-    PageStream stream =
-        is_v2 ? PageStream(file, page.offset + header.repetition_bytes, header.definition_bytes, PageCodec::kNone,
-                           header.definition_bytes)
-              : PageStream(file, page.offset, header.bytes, chunk.column->codec, header.unpacked_bytes);
+    PageStream stream = is_v2 ? PageStream(file, page.offset + header.repetition_bytes, header.definition_bytes,
+                                           PageCodec::kNone, header.definition_bytes)
+                              : PageStream(file, page.offset, header.bytes, chunk.column->codec, header.unpacked_bytes);
     const int64_t bytes = is_v2 ? header.definition_bytes : stream.read_number();
     levels = unpack_run_lengths(read_some(stream, bytes, path_), 1, header.values, path_.string());
   }
@@ -204,14 +203,16 @@ void ParquetBytes::read_value(const Chunk& chunk, int64_t page_number, int64_t v
   std::unique_ptr<PageCursor> cursor = cursors_.take(&chunk, page_number, value);
   if (!cursor) {
     const Page& page = page_number == kDictionary ? *chunk.dictionary : chunk.pages[static_cast<size_t>(page_number)];
-    cursor = std::make_unique<PageCursor>(
-        PageCursor{.chunk = &chunk,
-                   .page = page_number,
-                   .stream = std::make_unique<PageStream>(values_of(chunk, page, file)),
-                   .value = 0});
+    cursor =
+        std::make_unique<PageCursor>(PageCursor{.chunk = &chunk,
+                                                .page = page_number,
+                                                .stream = std::make_unique<PageStream>(values_of(chunk, page, file)),
+                                                .value = 0});
   }
   PageStream& stream = *cursor->stream;
-  const auto next_bytes = [&] { return chunk.column->fixed_bytes > 0 ? chunk.column->fixed_bytes : int64_t{stream.read_number()}; };
+  const auto next_bytes = [&] {
+    return chunk.column->fixed_bytes > 0 ? chunk.column->fixed_bytes : int64_t{stream.read_number()};
+  };
   for (; cursor->value < value; ++cursor->value) stream.skip(next_bytes());
   const int64_t bytes = next_bytes();
   if (bytes > stream.left())

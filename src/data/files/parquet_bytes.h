@@ -1,9 +1,9 @@
 // Columns of bytes of a Parquet file, value by value, in any order, in bounded memory.
 //
-// A value may have megabytes and a page gigabytes: pyarrow puts all values of a row group into one page, its dictionary,
-// unless it is told otherwise. So no page is held: it is unpacked as a stream up to the value. Pages that do not have
-// the value cost nothing but their headers; what comes before it in its own page is unpacked and thrown away, unless
-// the page is stored as it is. Some such streams are kept for values further on.
+// A value may have megabytes and a page gigabytes: pyarrow puts all values of a row group into one page, its
+// dictionary, unless it is told otherwise. So no page is held: it is unpacked as a stream up to the value. Pages that
+// do not have the value cost nothing but their headers; what comes before it in its own page is unpacked and thrown
+// away, unless the page is stored as it is. Some such streams are kept for values further on.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct PageCursor {
   int64_t value = 0;  // that comes next
 };
 
-// Cursors of many files that wait to be used again: the 16 used last, each with an open file, its buffers and the window
-// of its decompressor (pyarrow's Zstandard: 0.5 MiB at its usual level). Any thread.
+// Cursors of many files that wait to be used again: the 16 used last, each with an open file, its buffers and the
+// window of its decompressor (pyarrow's Zstandard: 0.5 MiB at its usual level). Any thread.
 class PageCursors {
  public:
   // The one nearest before `value`; null where there is none.
@@ -67,8 +67,7 @@ class ParquetBytes {
   [[nodiscard]] Chunk& opened(size_t group, size_t column) const;
   void find_pages(Chunk& chunk, const ReadFile& file, int64_t rows) const;
   void find_entries(const Chunk& chunk, Page& page, const std::shared_ptr<const ReadFile>& file) const;
-  [[nodiscard]] PageStream values_of(const Chunk& chunk, const Page& page,
-                                     std::shared_ptr<const ReadFile> file) const;
+  [[nodiscard]] PageStream values_of(const Chunk& chunk, const Page& page, std::shared_ptr<const ReadFile> file) const;
   void read_value(const Chunk& chunk, int64_t page, int64_t value, const std::shared_ptr<const ReadFile>& file,
                   const Room& room) const;
 
