@@ -174,7 +174,7 @@ def make(folder, name):
                 p.copy_(torch.randn(p.shape, generator=generator) * 0.1)
     write_lora(folder / "lora", model)
     golden["lora"] = train(model, rows, mean, std, preconditions)
-    save_file({n: p.detach().contiguous() for n, p in get_peft_model_state_dict(model).items()},
+    save_file({f"transformer.{n}": p.detach().contiguous() for n, p in get_peft_model_state_dict(model).items()},
               folder / "golden_lora.safetensors")
 
     model = load()
@@ -183,7 +183,8 @@ def make(folder, name):
     noise = torch.randn(shape, generator=generator)
     text, negative = torch.randn(4, config["text_dim"], generator=generator), torch.zeros(1, config["text_dim"])
     latents = sample(model, rows[0], text, negative, noise)
-    save_file({"noise": noise, "text_embedding": text, "negative_embedding": negative, "latents": latents},
+    images = {name: rows[0][name] for name in ("clip_feature", "first_frame_latent") if name in rows[0]}
+    save_file({"noise": noise, "text_embedding": text, "negative_embedding": negative, "latents": latents, **images},
               folder / "sample.safetensors")
     (folder / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(name, golden["full"]["losses"][0], golden["full"]["losses"][-1], golden["lora"]["losses"][-1])

@@ -11,19 +11,37 @@ namespace spillway::config {
 namespace {
 
 // What means tokens or chat, beside the keys of `rl`.
-constexpr std::string_view kTextKeys[] = {
-    "max_length",           "sample_packing",         "packing",           "eval_sample_packing", "chat_template",
-    "chat_template_jinja",  "chat_template_kwargs",   "eot_tokens",        "train_on_inputs",     "special_tokens",
-    "tokenizer_config",     "completion_only_loss",   "assistant_only_loss", "rl",                "reward_model",
-    "process_reward_model", "pretraining_dataset",    "streaming",         "group_by_length",     "sample_prompts",
-    "dataset_prepared_path", "dataset_exact_deduplication", "load_in_4bit", "load_in_8bit",       "ref_model"};
+constexpr std::string_view kTextKeys[] = {"max_length",
+                                          "sample_packing",
+                                          "packing",
+                                          "eval_sample_packing",
+                                          "chat_template",
+                                          "chat_template_jinja",
+                                          "chat_template_kwargs",
+                                          "eot_tokens",
+                                          "train_on_inputs",
+                                          "special_tokens",
+                                          "tokenizer_config",
+                                          "completion_only_loss",
+                                          "assistant_only_loss",
+                                          "rl",
+                                          "reward_model",
+                                          "process_reward_model",
+                                          "pretraining_dataset",
+                                          "streaming",
+                                          "group_by_length",
+                                          "sample_prompts",
+                                          "dataset_prepared_path",
+                                          "dataset_exact_deduplication",
+                                          "load_in_4bit",
+                                          "load_in_8bit",
+                                          "ref_model"};
 
 bool is_given(const LoadedConfig& loaded, std::string_view key) { return loaded.given.find(key) != loaded.given.end(); }
 
 void add_datasets(LoadedConfig& loaded) {
   const std::string where = loaded.given.find("data_path")->second;
-  if (is_given(loaded, "datasets"))
-    throw input_error(where, "expected datasets or data_path, got both; remove one");
+  if (is_given(loaded, "datasets")) throw input_error(where, "expected datasets or data_path, got both; remove one");
   std::string_view rest = loaded.keys.video.data_path;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
@@ -79,8 +97,7 @@ void take_fastvideo_keys(LoadedConfig& loaded) {
   if (video.enable_gradient_checkpointing_type == VideoCheckpointing::kFull &&
       !is_given(loaded, "gradient_checkpointing")) {
     loaded.keys.gradient_checkpointing = Checkpointing::kOn;
-    loaded.given.emplace("gradient_checkpointing",
-                         loaded.given.find("enable_gradient_checkpointing_type")->second);
+    loaded.given.emplace("gradient_checkpointing", loaded.given.find("enable_gradient_checkpointing_type")->second);
   }
 }
 

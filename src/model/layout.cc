@@ -136,8 +136,8 @@ std::map<std::string, std::string> diffusers_lora_metadata(const ParameterTable&
 std::string diffusers_lora_config(const SafetensorsFile& file) {
   const auto found = file.metadata().find(kMetadataKey);
   if (found == file.metadata().end()) return "";
-  const auto said = parse_json<nlohmann::ordered_json>(
-      found->second, fmt::format("{}: {}", file.path().string(), kMetadataKey));
+  const auto said =
+      parse_json<nlohmann::ordered_json>(found->second, fmt::format("{}: {}", file.path().string(), kMetadataKey));
   nlohmann::ordered_json config = nlohmann::ordered_json::object();
   if (!said.is_object()) return "{}";
   for (const auto& [key, value] : said.items()) {

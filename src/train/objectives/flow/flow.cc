@@ -40,9 +40,8 @@ class Flow final : public Objective {
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ValueId sigma = in.column(data::kSigma);
     const ValueId weights = preconditions_ ? pw::square(builder, sigma) : pw::affine(builder, sigma, 0, 1);
-    const ops::SequenceErrors errors =
-        ops::mean_squared_error(builder, in.model().hidden, in.column(data::kFlowTarget),
-                                pw::mul(builder, weights, scale), in.sequence_offsets());
+    const ops::SequenceErrors errors = ops::mean_squared_error(builder, in.model().hidden, in.column(data::kFlowTarget),
+                                                               pw::mul(builder, weights, scale), in.sequence_offsets());
     return {errors.loss, {errors.of_each}};
   }
 
