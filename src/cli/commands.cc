@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_chat.h"
+#include "cli/cmd_completion.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
 #include "cli/cmd_export.h"
@@ -49,6 +50,7 @@ constexpr Command kCommands[] = {
     {"fetch", "a model or a data set of the Hugging Face hub", cmd_fetch},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
+    {"completion", "a script with which a shell completes these commands", cmd_completion},
 };
 
 constexpr std::string_view kVersion = SPILLWAY_VERSION;
@@ -107,6 +109,14 @@ int fail(std::string_view message, int status) {
 }  // namespace
 
 std::span<const Command> commands() { return kCommands; }
+
+HelpPage help_of(const Command& command) {
+  const HelpReader reader;
+  const std::vector<std::string> help = {"--help"};
+  static_cast<void>(command.run(help));
+  SPILLWAY_CHECK(reader.page(), "{} --help shows no page", command.name);
+  return *reader.page();
+}
 
 int run_command_line(std::span<const std::string> args) {
   try {
