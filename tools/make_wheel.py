@@ -23,6 +23,8 @@ NAME = "spillway-train"
 SUMMARY = "Fine-tunes language models in less memory than they seem to need: a planner, a trainer, no Python inside"
 # What every Linux with that glibc has: the C library's parts, and of gcc's what PEP 600's policies count on.
 SYSTEM = re.compile(r"^(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+)|linux-vdso)\.so")
+# GLIBCXX_3.4.N up to which a manylinux policy counts on libstdc++, and the policy's glibc.
+LIBSTDCXX = [(24, (2, 28)), (29, (2, 34)), (30, (2, 35)), (32, (2, 38)), (33, (2, 39)), (10**6, (2, 42))]
 MODULE = '''"""Runs the program that this package brings: `python -m spillway_train ARGUMENT...`."""
 
 import os
@@ -73,11 +75,14 @@ def needed_libraries(path):
 
 
 def glibc_of(paths):
-    """The newest version of glibc that any of the files wants, as two numbers."""
+    """The least glibc of a system with all that the files want of the C and the C++ library, as two numbers."""
     newest = (2, 17)  # pip knows no older tag of this kind
     for path in paths:
-        for version in re.findall(r"GLIBC_(\d+)\.(\d+)", output_of("objdump", "-p", str(path))):
-            newest = max(newest, (int(version[0]), int(version[1])))
+        wanted = output_of("objdump", "-p", str(path))
+        for major, minor in re.findall(r"\bGLIBC_(\d+)\.(\d+)", wanted):
+            newest = max(newest, (int(major), int(minor)))
+        for version in re.findall(r"\bGLIBCXX_3\.4\.(\d+)", wanted):
+            newest = max(newest, next(glibc for limit, glibc in LIBSTDCXX if int(version) <= limit))
     return newest
 
 
