@@ -28,6 +28,7 @@
 #include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
+#include "cli/cmd_watch.h"
 #include "cli/help_page.h"
 #include "io/file_error.h"
 
@@ -36,6 +37,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"train", "train what a config says", cmd_train},
+    {"watch", "the report of a run, in a browser, while it goes on", cmd_watch},
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},

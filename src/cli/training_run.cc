@@ -20,6 +20,7 @@
 #include "plan/plan_json.h"
 #include "report/calibration.h"
 #include "report/event_file.h"
+#include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/metrics.h"
 #include "report/report_html.h"
@@ -65,11 +66,12 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
-              std::unique_ptr<rewards::RewardFunctions> functions, const Machine& machine, Device& device,
-              Progress& progress)
+              std::unique_ptr<rewards::RewardFunctions> functions, const config::ConfigSource& source,
+              const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         data_(data),
+        source_(source),
         machine_(machine),
         device_(device),
         progress_(progress),
@@ -108,6 +110,7 @@ class TrainingRun {
     if (job_.config.output.tensorboard)
       events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
+    show_report();
     const train::TrainingOutcome outcome = trainer_.run();
     sync_lines();
     write_report(outcome);
@@ -182,6 +185,7 @@ class TrainingRun {
   void on_step(const StepRecord& r) {
     session_.stop_trace();
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
+    record_.add_step(r);
     for (const train::Metric& metric : r.metrics)
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
     if (is_full(r)) calibration_.add_step(session_.executor().lanes());
@@ -204,6 +208,34 @@ class TrainingRun {
                       .tokens_per_second = r.tokens_per_second,
                       .tiers = tier_memory_},
                      now_seconds());
+    if (r.step < r.total_steps) show_report();
+  }
+
+  // Writes the page of the run so far, where that is due. It waits for no disk, and where it cannot be written the run
+  // goes on.
+  void show_report() {
+    const double begin = now_seconds();
+    if (!live_.is_due(begin)) return;
+    try {
+      const nlohmann::ordered_json report =
+          run_report(planned_, machine_, session_.executor(), record_.so_far(), record_, peak_rss_bytes(), facts("running"));
+      replace_file(output_ / "report.html", report_html(report));
+      live_.wrote(begin, now_seconds());
+    } catch (const std::runtime_error& error) {
+      log_warning("{}; the report is written when the run ends", error.what());
+      live_.give_up();
+    }
+  }
+
+  [[nodiscard]] RunFacts facts(std::string_view state) const {
+    RunFacts facts{.state = state,
+                   .started = identity_.started,
+                   .step = trainer_.step(),
+                   .total_steps = trainer_.length().total_steps,
+                   .config = source_.text};
+    if (cpu_share_) facts.cpu_share = cpu_share_->value();
+    for (const config::ConfigOverride& one : source_.overrides) facts.overrides.emplace_back(one.key, one.value);
+    return facts;
   }
 
   // Under the tags that transformers writes.
@@ -306,7 +338,8 @@ class TrainingRun {
     peak_rss_ = peak_rss_bytes();
     record_.set_measured_peaks(session_.measured_peak_bytes());
     const nlohmann::ordered_json report =
-        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
+        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_,
+                   facts(outcome.interrupted ? "interrupted" : "done"));
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
   }
@@ -338,6 +371,7 @@ class TrainingRun {
   const train::Job& job_;
   const train::PlannedJob& planned_;
   train::TrainingData& data_;
+  const config::ConfigSource& source_;
   const Machine& machine_;
   const Device& device_;
   Progress& progress_;
@@ -354,6 +388,7 @@ class TrainingRun {
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
+  LiveReportPace live_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_;
   std::unique_ptr<EventFile> events_;
@@ -362,11 +397,13 @@ class TrainingRun {
 }  // namespace
 
 int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
-                 train::RunStart start, const Machine& machine, Device& device, Progress& progress) {
+                 train::RunStart start, const config::ConfigSource& source, const Machine& machine, Device& device,
+                 Progress& progress) {
   // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
   std::unique_ptr<rewards::RewardFunctions> functions;
   if (job.config.rewards) functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards);
-  return TrainingRun(job, planned, data, std::move(start), std::move(functions), machine, device, progress).run();
+  return TrainingRun(job, planned, data, std::move(start), std::move(functions), source, machine, device, progress)
+      .run();
 }
 
 }  // namespace spillway
