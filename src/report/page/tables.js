@@ -35,7 +35,7 @@ function drawNumbers() {
     const off = step.median_seconds / step.predicted_seconds - 1;
     const word = Math.abs(off) < 0.0005 ? "exactly as" : `${formatShare(Math.abs(off))} ${off > 0 ? "longer" : "shorter"} than`;
     boxes.push(number("step, median", value, unit,
-      [word, `predicted (${formatSeconds(step.predicted_seconds)})`, ...(step.differs_because ?? []).map((reason) => `because ${reason}`)]));
+      [word, `predicted (${formatSeconds(step.predicted_seconds)})`]));
     const share = step.median_seconds > 0 ? step.compute_stall_seconds / step.median_seconds : 0;
     const [wait, waitUnit] = formatSeconds(step.compute_stall_seconds).split(" ");
     boxes.push(number("compute waits", wait, waitUnit, [`${formatShare(share)} of a step,`, "for other lanes"]));
@@ -54,6 +54,8 @@ function drawNumbers() {
   }
   const numbers = document.getElementById("numbers");
   numbers.style.setProperty("--columns", boxes.length > 6 ? Math.ceil(boxes.length / 2) : boxes.length);
+  const reasons = step.differs_because ?? [];
+  if (reasons.length) boxes.push(element("p", { class: "note" }, `Why steps took another time than predicted: ${reasons.join("; ")}.`));
   numbers.replaceChildren(...boxes);
 }
 
