@@ -173,6 +173,7 @@ class TrainingRun {
                   record_.begin_step(session_.executor().lanes());
                   session_.start_trace();
                   calibration_.begin_step(session_.executor().lanes());
+                  begin_step_in_bar();
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
@@ -202,12 +203,12 @@ class TrainingRun {
       metrics_->write(line);
     }
     if (events_) write_events(r);
-    progress_.update({.step = r.step,
-                      .total_steps = r.total_steps,
-                      .loss = r.loss,
-                      .tokens_per_second = r.tokens_per_second,
-                      .tiers = tier_memory_},
-                     now_seconds());
+    bar_ = {.step = r.step,
+            .total_steps = r.total_steps,
+            .loss = r.loss,
+            .tokens_per_second = r.tokens_per_second,
+            .tiers = tier_memory_};
+    progress_.update(bar_, now_seconds());
     if (r.step < r.total_steps) show_report();
   }
 
@@ -217,8 +218,8 @@ class TrainingRun {
     const double begin = now_seconds();
     if (!live_.is_due(begin)) return;
     try {
-      const nlohmann::ordered_json report =
-          run_report(planned_, machine_, session_.executor(), record_.so_far(), record_, peak_rss_bytes(), facts("running"));
+      const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), record_.so_far(),
+                                                       record_, peak_rss_bytes(), facts("running"));
       replace_file(output_ / "report.html", report_html(report));
       live_.wrote(begin, now_seconds());
     } catch (const std::runtime_error& error) {
@@ -236,6 +237,15 @@ class TrainingRun {
     if (cpu_share_) facts.cpu_share = cpu_share_->value();
     for (const config::ConfigOverride& one : source_.overrides) facts.overrides.emplace_back(one.key, one.value);
     return facts;
+  }
+
+  // With what steps took so far, or else what was predicted.
+  void begin_step_in_bar() {
+    if (bar_.total_steps == 0)
+      bar_ = {.step = trainer_.step(), .total_steps = trainer_.length().total_steps, .tiers = tier_memory_};
+    const double so_far = record_.so_far().median_step_seconds;
+    const double predicted = planned_.plan.simulation.step_seconds(planned_.context.accumulation);
+    progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
   }
 
   // Under the tags that transformers writes.
@@ -337,9 +347,8 @@ class TrainingRun {
   void write_report(const train::TrainingOutcome& outcome) {
     peak_rss_ = peak_rss_bytes();
     record_.set_measured_peaks(session_.measured_peak_bytes());
-    const nlohmann::ordered_json report =
-        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_,
-                   facts(outcome.interrupted ? "interrupted" : "done"));
+    const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), outcome, record_,
+                                                     peak_rss_, facts(outcome.interrupted ? "interrupted" : "done"));
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
   }
@@ -389,6 +398,7 @@ class TrainingRun {
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
   LiveReportPace live_;
+  ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_;
   std::unique_ptr<EventFile> events_;

@@ -17,7 +17,10 @@ class LiveReportPace {
   // One was written from `begin` to `end`.
   void wrote(double begin, double end);
   // None is due any more: what cannot be written now is left to the end of the run.
-  void give_up() { next_ = kNever; has_written_ = true; }
+  void give_up() {
+    next_ = kNever;
+    has_written_ = true;
+  }
 
  private:
   static constexpr double kNever = 1e300;
