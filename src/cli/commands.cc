@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_chat.h"
+#include "cli/cmd_completion.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
 #include "cli/cmd_export.h"
@@ -28,6 +29,7 @@
 #include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
+#include "cli/cmd_watch.h"
 #include "cli/help_page.h"
 #include "io/file_error.h"
 
@@ -36,6 +38,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"train", "train what a config says", cmd_train},
+    {"watch", "the report of a run, in a browser, while it goes on", cmd_watch},
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
@@ -51,6 +54,7 @@ constexpr Command kCommands[] = {
     {"fetch", "a model or a data set of the Hugging Face hub", cmd_fetch},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
+    {"completion", "a script with which a shell completes these commands", cmd_completion},
 };
 
 constexpr std::string_view kVersion = SPILLWAY_VERSION;
@@ -109,6 +113,14 @@ int fail(std::string_view message, int status) {
 }  // namespace
 
 std::span<const Command> commands() { return kCommands; }
+
+HelpPage help_of(const Command& command) {
+  const HelpReader reader;
+  const std::vector<std::string> help = {"--help"};
+  static_cast<void>(command.run(help));
+  SPILLWAY_CHECK(reader.page(), "{} --help shows no page", command.name);
+  return *reader.page();
+}
 
 int run_command_line(std::span<const std::string> args) {
   try {

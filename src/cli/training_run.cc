@@ -20,6 +20,7 @@
 #include "plan/plan_json.h"
 #include "report/calibration.h"
 #include "report/event_file.h"
+#include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/metrics.h"
 #include "report/report_html.h"
@@ -66,11 +67,12 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
-              std::unique_ptr<rewards::RewardFunctions> functions, const Machine& machine, Device& device,
-              Progress& progress)
+              std::unique_ptr<rewards::RewardFunctions> functions, const config::ConfigSource& source,
+              const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         data_(data),
+        source_(source),
         machine_(machine),
         device_(device),
         progress_(progress),
@@ -111,6 +113,7 @@ class TrainingRun {
     if (job_.config.output.tensorboard)
       events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
+    show_report();
     const train::TrainingOutcome outcome = trainer_.run();
     sync_lines();
     write_report(outcome);
@@ -173,6 +176,7 @@ class TrainingRun {
                   record_.begin_step(session_.executor().lanes());
                   session_.start_trace();
                   calibration_.begin_step(session_.executor().lanes());
+                  begin_step_in_bar();
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
@@ -188,6 +192,7 @@ class TrainingRun {
   void on_step(const StepRecord& r) {
     session_.stop_trace();
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
+    record_.add_step(r);
     for (const train::Metric& metric : r.metrics)
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
     if (is_full(r)) calibration_.add_step(session_.executor().lanes());
@@ -205,12 +210,49 @@ class TrainingRun {
       metrics_->write(line);
     }
     if (events_) write_events(r);
-    progress_.update({.step = r.step,
-                      .total_steps = r.total_steps,
-                      .loss = r.loss,
-                      .tokens_per_second = r.tokens_per_second,
-                      .tiers = tier_memory_},
-                     now_seconds());
+    bar_ = {.step = r.step,
+            .total_steps = r.total_steps,
+            .loss = r.loss,
+            .tokens_per_second = r.tokens_per_second,
+            .tiers = tier_memory_};
+    progress_.update(bar_, now_seconds());
+    if (r.step < r.total_steps) show_report();
+  }
+
+  // Writes the page of the run so far, where that is due. It waits for no disk, and where it cannot be written the run
+  // goes on.
+  void show_report() {
+    const double begin = now_seconds();
+    if (!live_.is_due(begin)) return;
+    try {
+      const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), record_.so_far(),
+                                                       record_, peak_rss_bytes(), facts("running"));
+      replace_file(output_ / "report.html", report_html(report));
+      live_.wrote(begin, now_seconds());
+    } catch (const std::runtime_error& error) {
+      log_warning("{}; the report is written when the run ends", error.what());
+      live_.give_up();
+    }
+  }
+
+  [[nodiscard]] RunFacts facts(std::string_view state) const {
+    RunFacts facts{.state = state,
+                   .started = identity_.started,
+                   .step = trainer_.step(),
+                   .total_steps = trainer_.length().total_steps,
+                   .config = source_.text};
+    if (cpu_share_) facts.cpu_share = cpu_share_->value();
+    for (const config::ConfigOverride& one : source_.overrides) facts.overrides.emplace_back(one.key, one.value);
+    return facts;
+  }
+
+  // With what steps took so far, or else what was predicted.
+  void begin_step_in_bar() {
+    if (bar_.total_steps == 0)
+      bar_ = {.step = trainer_.step(), .total_steps = trainer_.length().total_steps, .tiers = tier_memory_};
+    const double so_far = record_.so_far().median_step_seconds;
+    const double predicted = planned_.plan.simulation.step_seconds(planned_.context.accumulation);
+    progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
   }
 
   // Of the time since the line before, in GiB, under FastVideo's names.
@@ -328,8 +370,8 @@ class TrainingRun {
   void write_report(const train::TrainingOutcome& outcome) {
     peak_rss_ = peak_rss_bytes();
     record_.set_measured_peaks(session_.measured_peak_bytes());
-    const nlohmann::ordered_json report =
-        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
+    const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), outcome, record_,
+                                                     peak_rss_, facts(outcome.interrupted ? "interrupted" : "done"));
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
   }
@@ -361,6 +403,7 @@ class TrainingRun {
   const train::Job& job_;
   const train::PlannedJob& planned_;
   train::TrainingData& data_;
+  const config::ConfigSource& source_;
   const Machine& machine_;
   const Device& device_;
   Progress& progress_;
@@ -377,6 +420,8 @@ class TrainingRun {
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
+  LiveReportPace live_;
+  ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_, samples_;
   std::unique_ptr<EventFile> events_;
@@ -385,11 +430,13 @@ class TrainingRun {
 }  // namespace
 
 int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
-                 train::RunStart start, const Machine& machine, Device& device, Progress& progress) {
+                 train::RunStart start, const config::ConfigSource& source, const Machine& machine, Device& device,
+                 Progress& progress) {
   // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
   std::unique_ptr<rewards::RewardFunctions> functions;
   if (job.config.rewards) functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards);
-  return TrainingRun(job, planned, data, std::move(start), std::move(functions), machine, device, progress).run();
+  return TrainingRun(job, planned, data, std::move(start), std::move(functions), source, machine, device, progress)
+      .run();
 }
 
 }  // namespace spillway

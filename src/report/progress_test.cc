@@ -108,6 +108,17 @@ TEST_CASE("a tier without a budget shows what it takes alone") {
         " 50% [############            ]  weights 1.0/2.0 MiB  device 380.0 MiB");
 }
 
+TEST_CASE("the bar moves within a step, by what it may take, and never to its end") {
+  ProgressState state{.total_steps = 2, .running_seconds = 6, .expected_seconds = 12};
+  CHECK(bar(state, 80) == " 25% [##########                              ]  step 0/2, 6 s into the next");
+  state.running_seconds = 100;
+  CHECK(bar(state, 80).starts_with(" 47% ["));
+  state.step = 1;
+  state.loss = 2;
+  state.tokens_per_second = 10;
+  CHECK(bar(state, 120).find("step 1/2, 100 s into the next  loss 2.0000") != std::string::npos);
+}
+
 TEST_CASE("a terminal gets one line that is drawn again") {
   const int controller = posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(controller >= 0);
