@@ -20,6 +20,7 @@
 #include "cli/cmd_fetch.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
+#include "cli/cmd_make_example.h"
 #include "cli/cmd_merge.h"
 #include "cli/cmd_plan.h"
 #include "cli/cmd_preprocess.h"
@@ -47,6 +48,7 @@ constexpr Command kCommands[] = {
     {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
+    {"make-example", "a model and data to try things with", cmd_make_example},
     {"sample", "a clip of a video transformer", cmd_sample},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
     {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},

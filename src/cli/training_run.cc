@@ -20,6 +20,7 @@
 #include "plan/plan_json.h"
 #include "report/calibration.h"
 #include "report/event_file.h"
+#include "report/gif.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/metrics.h"
@@ -30,6 +31,7 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/base_identity.h"
+#include "train/clips/pixels.h"
 #include "train/clips/sample_lines.h"
 #include "train/known_scores.h"
 #include "train/online/completion_lines.h"
@@ -106,6 +108,7 @@ class TrainingRun {
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     if (job_.config.online && job_.config.online->log_completions)
       completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
+    if (job_.clips) pixels_ = train::read_pixels(job_.config.model.base_model);
     if (job_.clips && job_.config.video.log_samples)
       samples_ = std::make_unique<StepLines>(output_ / "samples.jsonl", trainer_.step());
     if (job_.config.output.metrics)
@@ -185,6 +188,7 @@ class TrainingRun {
             .sample = job_.config.video.log_samples
                           ? [this](const train::SampleSeen& sample) { samples_->write(train::sample_line(sample)); }
                           : std::function<void(const train::SampleSeen&)>(),
+            .clips = [this](const train::ClipsRecord& record) { on_clips(record); },
             .before_checkpoint = [this] { sync_lines(); },
             .packing = packing_progress(progress_)};
   }
@@ -360,6 +364,19 @@ class TrainingRun {
     if (is_shown(r.step)) add_completions(r);
   }
 
+  // In the report, where latents are pixels. Of a model with a VAE there is nothing to look at.
+  void on_clips(const train::ClipsRecord& r) {
+    if (!pixels_) return;
+    for (const train::SampledClip& clip : r.clips) {
+      const data::ClipShape& shape = clip.shape;
+      const Animation animation = pixels_of(pixels_->of(clip.latents, shape), shape.frames, shape.height, shape.width);
+      record_.add_sample({.step = r.step,
+                          .prompt = clip.prompt,
+                          .text = r.are_originals ? "data" : "",
+                          .pictures = {data_url(gif_of(strip_of(animation))), data_url(gif_of(animation))}});
+    }
+  }
+
   void on_samples(const train::SampleRecord& r) {
     for (const train::SampleAnswer& answer : r.answers) {
       record_.add_sample({r.step, answer.prompt, answer.text});
@@ -424,6 +441,7 @@ class TrainingRun {
   ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_, samples_;
+  std::optional<train::Pixels> pixels_;  // of a model whose latents are some
   std::unique_ptr<EventFile> events_;
 };
 

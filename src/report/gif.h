@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spillway {
@@ -20,6 +21,9 @@ struct Animation {
                                   int64_t scale = 1);
 // All frames side by side as one, with `gap` white columns between them.
 [[nodiscard]] Animation strip_of(const Animation& animation, int64_t gap = 2);
+
+// What a page shows without another file: "data:image/gif;base64,...".
+[[nodiscard]] std::string data_url(std::string_view gif);
 
 // The bytes of a GIF that repeats for ever, in 252 colours (6 of red, 7 of green, 6 of blue). REQUIRES: 1 to 65535
 // pixels each way, and a frame.

@@ -296,7 +296,8 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
     report["samples"].push_back({{"step", sample.step},
                                  {"prompt", sample.prompt},
                                  {"text", sample.text},
-                                 {"reward", sample.reward ? ordered_json(*sample.reward) : ordered_json(nullptr)}});
+                                 {"reward", sample.reward ? ordered_json(*sample.reward) : ordered_json(nullptr)},
+                                 {"pictures", sample.pictures}});
   if (const GenerationTotals& made = record.generation(); made.rounds > 0) {
     ordered_json& generation = report["generation"];
     generation["rounds"] = made.rounds;

@@ -44,7 +44,8 @@ class RunningMedian {
 struct SamplePoint {
   int64_t step = 0;
   std::string prompt, text;
-  std::optional<double> reward{};  // of a completion that was trained on
+  std::optional<double> reward{};       // of a completion that was trained on
+  std::vector<std::string> pictures{};  // of a clip: URLs that hold them
 };
 
 // What the rounds of online reinforcement learning took.

@@ -170,8 +170,9 @@ function drawSamples() {
   const hasRewards = report.samples.some((sample) => sample.reward !== null);
   const reward = (sample) => hasRewards ? [element("td", {}, sample.reward === null ? "" : sample.reward.toFixed(3))] : [];
   const rows = prompts.flatMap((prompt) => report.samples.filter((sample) => sample.prompt === prompt).map((sample, i) =>
-    element("tr", {}, element("td", { class: "text" }, i ? "" : prompt), element("td", {}, formatNumber(sample.step)),
-      ...reward(sample), element("td", { class: "text" }, sample.text))));
+    element("tr", {}, element("td", { class: "text" }, i ? "" : prompt), element("td", {}, sample.pictures.length && sample.text ? sample.text : formatNumber(sample.step)),
+      ...reward(sample), element("td", { class: "text" }, sample.pictures.length ? "" : sample.text,
+        ...sample.pictures.map((src) => element("img", { src, alt: `${prompt}, step ${sample.step}` }))))));
   const head = ["prompt", "step", ...(hasRewards ? ["reward"] : []), "answer"];
   document.querySelector("#samples .scroll").replaceChildren(table(head, rows));
   document.getElementById("samples").hidden = false;
