@@ -145,8 +145,8 @@ TEST_CASE("a shift moves timesteps, not how often each entry of the table comes"
 }
 
 TEST_CASE("only timesteps of the range are drawn, in the scheme's proportions") {
-  FlowOptions options{.weighting_scheme = WeightingScheme::kLogitNormal, .flow_shift = 1, .min_timestep = 300,
-                      .max_timestep = 400};
+  FlowOptions options{
+      .weighting_scheme = WeightingScheme::kLogitNormal, .flow_shift = 1, .min_timestep = 300, .max_timestep = 400};
   const std::vector<double> timesteps = timesteps_of(options);
   CHECK(*std::min_element(timesteps.begin(), timesteps.end()) == 300);
   CHECK(*std::max_element(timesteps.begin(), timesteps.end()) == 400);

@@ -22,9 +22,7 @@ using Json = nlohmann::json;
 const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/clips";
 constexpr bool kHasArrow = SPILLWAY_HAS_ARROW;
 
-ClipDemands text_demands() {
-  return {.channels = 2, .patch = {1, 2, 2}, .max_positions = 64, .text_width = 3};
-}
+ClipDemands text_demands() { return {.channels = 2, .patch = {1, 2, 2}, .max_positions = 64, .text_width = 3}; }
 ClipDemands image_demands() {
   ClipDemands demands = text_demands();
   demands.image_width = 5;
@@ -75,7 +73,8 @@ Tensors usual_row() { return {{"latents", zeros({2, 3, 4, 6}, 1)}, {"text_embedd
 
 void write_row(const fs::path& path, const Tensors& tensors, const std::string& latents = "") {
   std::vector<TensorSpec> specs;
-  for (const auto& [name, tensor] : tensors) specs.push_back({.name = name, .dtype = DType::kF32, .shape = tensor.shape});
+  for (const auto& [name, tensor] : tensors)
+    specs.push_back({.name = name, .dtype = DType::kF32, .shape = tensor.shape});
   std::map<std::string, std::string> metadata = default_metadata();
   if (!latents.empty()) metadata["latents"] = latents;
   SafetensorsWriter writer(path, specs, metadata);
@@ -128,11 +127,11 @@ TEST_CASE("files of a video dataset come in the order of their paths, without Fa
   if (!kHasArrow) return;
   const ClipRows rows({dataset(kGolden / "text")}, text_demands(), "datasets");
   std::string places;
-  for (int64_t i = 0; i < rows.size(); i += 3)
-    places += fs::relative(rows.where(i), kGolden / "text").string() + "; ";
-  CHECK(places ==
-        "a.parquet, row 1; b/0.parquet, row 1; b/deeper/1.parquet, row 1; b/deeper/2.parquet, row 1; c/3.parquet, row 1; "
-        "d.parquet, row 1; e.parquet, row 1; f.parquet, row 1; g.parquet, row 1; h.parquet, row 1; ");
+  for (int64_t i = 0; i < rows.size(); i += 3) places += fs::relative(rows.where(i), kGolden / "text").string() + "; ";
+  CHECK(
+      places ==
+      "a.parquet, row 1; b/0.parquet, row 1; b/deeper/1.parquet, row 1; b/deeper/2.parquet, row 1; c/3.parquet, row 1; "
+      "d.parquet, row 1; e.parquet, row 1; f.parquet, row 1; g.parquet, row 1; h.parquet, row 1; ");
 }
 
 TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps noise and timestep") {
@@ -257,7 +256,8 @@ TEST_CASE("a row that cannot be right is told by file, row and tensor") {
   without = usual_row();
   without.erase("text_embedding");
   CHECK(has(error_of_row(without), "expected text_embedding in every row, got none"));
-  CHECK(has(error_of_row(usual_row(), image_demands()), "expected clip_feature in every row, as the model reads images"));
+  CHECK(
+      has(error_of_row(usual_row(), image_demands()), "expected clip_feature in every row, as the model reads images"));
   CHECK(has(error_of_row(usual_row(), text_demands(), "scaled"), "expected \"normalized\" or \"raw\""));
   CHECK(error_of_row(usual_row(), text_demands(), "normalized") == "none");
 }

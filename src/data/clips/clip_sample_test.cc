@@ -16,9 +16,7 @@ Clip usual_clip() {
   return clip;
 }
 
-FlowOptions usual_options() {
-  return {.text_len = 4, .seed = 5, .latents_mean = {1, -2}, .latents_std = {2, 0.3F}};
-}
+FlowOptions usual_options() { return {.text_len = 4, .seed = 5, .latents_mean = {1, -2}, .latents_std = {2, 0.3F}}; }
 
 ClipSample prepared(Clip clip, const FlowOptions& options, int64_t sample = 3, std::optional<float> timestep = {}) {
   return prepare_sample(std::move(clip), 11, options, make_flow_table(options.flow_shift), sample, timestep);
@@ -110,7 +108,8 @@ TEST_CASE("a sample that is written is a row that gives its bits again") {
   write_sample(folder.path() / "dropped.safetensors", dropped);
   const ClipDemands text_only{.channels = 2, .max_positions = 8, .text_width = 3};
   options.training_cfg_rate = 0;
-  const ClipRows again({DatasetConfig{.path = (folder.path() / "dropped.safetensors").string()}}, text_only, "datasets");
+  const ClipRows again({DatasetConfig{.path = (folder.path() / "dropped.safetensors").string()}}, text_only,
+                       "datasets");
   check_same(prepared(again.read(0), options, 99), dropped);
 }
 

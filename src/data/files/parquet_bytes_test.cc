@@ -52,7 +52,7 @@ TEST_CASE("Snappy blocks are literals and copies, as its format description has 
 TEST_CASE("broken Snappy blocks are InputErrors") {
   CHECK_THROWS_AS((void)snappy(""), InputError);
   CHECK_THROWS_AS((void)snappy("\x05\x10hel"), InputError);
-  CHECK_THROWS_AS((void)snappy(std::string("\x05\x01\x01", 3)), InputError);   // nothing to copy
+  CHECK_THROWS_AS((void)snappy(std::string("\x05\x01\x01", 3)), InputError);  // nothing to copy
   CHECK_THROWS_AS((void)snappy(std::string("\x05\x04"
                                            "ab\x01\x03",
                                            6)),
@@ -100,8 +100,7 @@ TEST_CASE("a copy that reaches over a buffer's end repeats what it made") {
 TEST_CASE("run lengths and packed bits are Parquet's") {
   // The specification's example: 0 to 7 in three bits, then a run of five twos.
   const std::string bytes("\x03\x88\xc6\xfa\x0a\x02", 6);
-  CHECK(unpack_run_lengths(bytes_of(bytes), 3, 13, "a") ==
-        std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 2, 2, 2, 2, 2});
+  CHECK(unpack_run_lengths(bytes_of(bytes), 3, 13, "a") == std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 2, 2, 2, 2, 2});
   CHECK(unpack_run_lengths(bytes_of(bytes), 3, 3, "a") == std::vector<int32_t>{0, 1, 2});
   CHECK_THROWS_AS((void)unpack_run_lengths(bytes_of(bytes), 3, 14, "a"), InputError);
   const std::string wide("\x04\x01\x02\x03\x04", 5);
