@@ -10,6 +10,7 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "model/layout.h"
 #include "model/weights.h"
 #include "train/base_identity.h"
 #include "train/reference.h"
@@ -75,7 +76,7 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   const ModelPtr& other = job.graph.reference.other;
   add("config.json", (other ? other : job.model)->config_json(reference_folder(job.config)));
   if (!other && job.config.adapter && !job.config.adapter->model_dir.empty())
-    add("adapter", content_of(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
+    add("adapter", content_of(open_adapter(job.config.adapter->model_dir)));
   for (const auto& [name, value] : forward_settings_of(job)) add(name, value);
   const config::PreferenceSettings& preference = *job.config.preference;
   add("rl", preference.name);
