@@ -109,6 +109,27 @@ def write_large():
         write(OUT / "large" / f"{compression}.parquet", rows, compression=compression)
 
 
+def write_bad():
+    """Files each with a good row and one that cannot be right, by what is wrong with it."""
+    def row(**others):
+        return {**columns_of("vae_latent", values_of(CHANNELS, 1, 2, 2), "float32"), **columns_of("text_embedding", values_of(1, TEXT_WIDTH), "float32"), **others}
+
+    infinite = values_of(CHANNELS, 1, 2, 2)
+    infinite[1, 0, 0, 1] = numpy.inf
+    kinds = {"negative_size": row(vae_latent_shape=[CHANNELS, 1, -2, -2]), "zero_size": row(text_embedding_shape=[0, TEXT_WIDTH]), "overflow": row(vae_latent_shape=[CHANNELS, 2**62, 2, 2]),
+             "null_shape": row(text_embedding_shape=None), "null_in_shape": row(vae_latent_shape=[CHANNELS, None, 2, 2]), "dtype": row(vae_latent_dtype="int8"), "null_bytes": row(vae_latent_bytes=None),
+             "fewer_bytes": row(vae_latent_bytes=bytes(28)), "infinity": row(vae_latent_bytes=infinite.tobytes()), "timestep": row(timestep=1000.5)}
+    for name, bad in kinds.items():
+        rows = [row(timestep=None), bad] if name == "timestep" else [row(), bad]
+        write(OUT / "bad" / f"{name}.parquet", rows, use_dictionary=False, write_statistics=False)
+    table = pyarrow.Table.from_pylist([row()])
+    for name, columns in {"no_latents": ["vae_latent_bytes"], "no_shape": ["text_embedding_shape"]}.items():
+        pyarrow.parquet.write_table(table.drop_columns(columns), OUT / "bad" / f"{name}.parquet", use_dictionary=False, write_statistics=False, store_schema=False)
+    pyarrow.parquet.write_table(table.drop_columns(["vae_latent_bytes"]).append_column("vae_latent_bytes", pyarrow.array([[1, 2]])), OUT / "bad" / "lists.parquet", use_dictionary=False,
+                                write_statistics=False, store_schema=False)
+    pyarrow.parquet.write_table(table, OUT / "bad" / "encoding.parquet", use_dictionary=False, column_encoding={"vae_latent_bytes": "DELTA_LENGTH_BYTE_ARRAY"}, write_statistics=False, store_schema=False)
+
+
 def write_tables():
     """float32 as torch computes it, operation by operation, and float64."""
     tables = []
@@ -128,6 +149,7 @@ def main():
     write_text_to_video()
     write_image_to_video()
     write_large()
+    write_bad()
     write_tables()
 
 

@@ -296,6 +296,29 @@ TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit") {
   }
 }
 
+TEST_CASE("a Parquet row that cannot be right is told by file, row and column") {
+  if (!kHasArrow) return;
+  const auto error_in = [](const std::string& name) { return error_of(kGolden / "bad" / (name + ".parquet")); };
+  CHECK(has(error_in("negative_size"),
+            "negative_size.parquet, row 2] expected vae_latent_bytes of sizes above 0, got "
+            "[2, 1, -2, -2]"));
+  CHECK(has(error_in("zero_size"), "row 2] expected text_embedding_bytes of sizes above 0, got [0, 3]"));
+  CHECK(has(error_in("overflow"), "row 2] expected vae_latent_bytes of at most 134217728 elements, got [2, 46116860"));
+  CHECK(has(error_in("null_shape"), "row 2] expected text_embedding_bytes in every row, got none"));
+  CHECK(has(error_in("null_in_shape"),
+            "row 2] expected a list of whole numbers as vae_latent_shape, got '[2,null,2,2]'"));
+  CHECK(has(error_in("dtype"), "row 2] expected float32, float16, bfloat16 or float64 as vae_latent_dtype"));
+  CHECK(has(error_in("null_bytes"), "row 2] expected 32 bytes in vae_latent_bytes, got null"));
+  CHECK(has(error_in("fewer_bytes"), "row 2] expected 32 bytes in vae_latent_bytes, got 28"));
+  CHECK(has(error_in("infinity"), "row 2] expected finite values in vae_latent_bytes"));
+  CHECK(has(error_in("infinity"), "at element 5"));
+  CHECK(has(error_in("timestep"), "row 2] expected a timestep from 0 to 1000, got 1000.5"));
+  CHECK(has(error_in("no_latents"), "no_latents.parquet] expected a column vae_latent_bytes, got none"));
+  CHECK(has(error_in("no_shape"), "expected a column text_embedding_shape, got none"));
+  CHECK(has(error_in("lists"), "expected bytes in the column 'vae_latent_bytes', got values of another type"));
+  CHECK(has(error_in("encoding"), "expected bytes in the encodings PLAIN or RLE_DICTIONARY, got Parquet's encoding 6"));
+}
+
 TEST_CASE("a Parquet file's shape and bytes must fit, which is seen as the row is read") {
   if (!kHasArrow) return;
   // The shape of another row: 2 x 2 x 2 x 2 for bytes of 2 x 2 x 2 x 4.
