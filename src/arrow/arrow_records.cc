@@ -6,6 +6,11 @@
 #include <arrow/ipc/reader.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
+#include <parquet/file_reader.h>
+#include <parquet/schema.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -149,10 +154,11 @@ class Converter {
 
 class ArrowRecords : public RecordParser {
  public:
-  ArrowRecords(std::string path, RecordFormat format) : path_(std::move(path)) {
+  ArrowRecords(std::string path, RecordFormat format, const std::vector<std::string>* columns)
+      : path_(std::move(path)) {
     file_ = value(arrow::io::ReadableFile::Open(path_, pool()));
     if (format == RecordFormat::kParquet) {
-      open_parquet();
+      open_parquet(columns);
     } else {
       open_ipc();
     }
@@ -176,7 +182,8 @@ class ArrowRecords : public RecordParser {
   }
 
  private:
-  void open_parquet() {
+  // Null columns: all.
+  void open_parquet(const std::vector<std::string>* columns) {
     parquet::ArrowReaderProperties properties(/*use_threads=*/false);
     properties.set_batch_size(kBatchRows);
     properties.set_pre_buffer(false);
@@ -184,7 +191,18 @@ class ArrowRecords : public RecordParser {
     check(builder.Open(file_, parquet::ReaderProperties(pool())));
     builder.memory_pool(pool())->properties(properties);
     parquet_ = value(builder.Build());
-    batches_ = value(parquet_->GetRecordBatchReader());
+    if (columns == nullptr) {
+      batches_ = value(parquet_->GetRecordBatchReader());
+      return;
+    }
+    std::vector<int> groups(static_cast<size_t>(parquet_->num_row_groups())), leaves;
+    std::iota(groups.begin(), groups.end(), 0);
+    const parquet::SchemaDescriptor& schema = *parquet_->parquet_reader()->metadata()->schema();
+    for (int i = 0; i < schema.num_columns(); ++i) {
+      const auto wanted = std::find(columns->begin(), columns->end(), schema.GetColumnRoot(i)->name());
+      if (wanted != columns->end()) leaves.push_back(i);
+    }
+    batches_ = value(parquet_->GetRecordBatchReader(groups, leaves));
   }
 
   // The file format has its magic at the start; the stream format, which the datasets library writes, has none.
@@ -236,8 +254,8 @@ class ArrowRecords : public RecordParser {
 // What Arrow throws instead of returning becomes an InputError, too.
 class CarefulRecords : public RecordParser {
  public:
-  CarefulRecords(const std::string& path, RecordFormat format) : path_(path) {
-    guarded([&] { records_ = std::make_unique<ArrowRecords>(path, format); });
+  CarefulRecords(const std::string& path, RecordFormat format, const std::vector<std::string>* columns) : path_(path) {
+    guarded([&] { records_ = std::make_unique<ArrowRecords>(path, format, columns); });
   }
   bool next(Record& record) override {
     bool more = false;
@@ -262,7 +280,8 @@ class CarefulRecords : public RecordParser {
 }  // namespace
 }  // namespace spillway::data
 
-// The one function that the program looks up; the caller owns the result.
-extern "C" spillway::data::RecordParser* spillway_open_arrow(const char* path, spillway::data::RecordFormat format) {
-  return new spillway::data::CarefulRecords(path, format);
+// What the program looks up, beside arrow_layout.cc's; the caller owns the result.
+extern "C" spillway::data::RecordParser* spillway_open_arrow(const char* path, spillway::data::RecordFormat format,
+                                                             const std::vector<std::string>* columns) {
+  return new spillway::data::CarefulRecords(path, format, columns);
 }

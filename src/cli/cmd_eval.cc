@@ -103,7 +103,7 @@ Totals score_rows(const Options& options, const config::Config& config, Progress
     const train::TokenScores& scores = scoring.scorer().score(batch);
     for (const float one : scores.log_probs) totals.log_prob += one;
     for (const float one : scores.are_likeliest) totals.likeliest += one;
-    totals.tokens += std::ssize(batch.ids);
+    totals.tokens += batch.tokens();
     totals.targets += batch.targets;
     progress.count(fmt::format("of {} batches", plan.micro_batches()), i + 1, now_seconds());
   }

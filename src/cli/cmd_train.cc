@@ -71,6 +71,11 @@ class OutputFolder {
 train::TrainingData read_data(const config::Config& config, const train::Job& job, const std::optional<std::tm>& now,
                               Progress& progress) {
   if (job.online) return {};  // the job has its prompts
+  if (job.clips) {
+    train::TrainingData data;
+    data.clips = train::open_clips(config, *job.clips);
+    return data;
+  }
   train::check_data_files(config.data);
   progress.say("reading the data");
   return train::load_training_data(

@@ -25,6 +25,7 @@
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_quantize.h"
 #include "cli/cmd_rewards.h"
+#include "cli/cmd_sample.h"
 #include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
@@ -46,6 +47,7 @@ constexpr Command kCommands[] = {
     {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
+    {"sample", "a clip of a video transformer", cmd_sample},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
     {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},

@@ -30,6 +30,7 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/base_identity.h"
+#include "train/clips/sample_lines.h"
 #include "train/known_scores.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
@@ -105,6 +106,8 @@ class TrainingRun {
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     if (job_.config.online && job_.config.online->log_completions)
       completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
+    if (job_.clips && job_.config.video.log_samples)
+      samples_ = std::make_unique<StepLines>(output_ / "samples.jsonl", trainer_.step());
     if (job_.config.output.metrics)
       metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
     if (job_.config.output.tensorboard)
@@ -179,6 +182,9 @@ class TrainingRun {
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
             .samples = [this](const train::SampleRecord& record) { on_samples(record); },
             .round = [this](const train::RoundRecord& record) { on_round(record); },
+            .sample = job_.config.video.log_samples
+                          ? [this](const train::SampleSeen& sample) { samples_->write(train::sample_line(sample)); }
+                          : std::function<void(const train::SampleSeen&)>(),
             .before_checkpoint = [this] { sync_lines(); },
             .packing = packing_progress(progress_)};
   }
@@ -200,6 +206,7 @@ class TrainingRun {
                                        {"tokens_per_second", r.tokens_per_second},
                                        {"step_seconds", r.step_seconds}};
       for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
+      add_memory(line);
       metrics_->write(line);
     }
     if (events_) write_events(r);
@@ -248,6 +255,18 @@ class TrainingRun {
     progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
   }
 
+  // Of the time since the line before, in GiB, under FastVideo's names.
+  void add_memory(std::vector<MetricField>& line) {
+    const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); };
+    const std::array<int64_t, kTiers> peaks = session_.take_recent_peak_bytes();
+    const auto peak = [&](Tier tier) { return gib(peaks[static_cast<size_t>(tier)]); };
+    line.push_back({"memory/peak_gb", peak(Tier::kDevice)});
+    line.push_back({"memory/reserved_gb", gib(train::arena_bytes(planned_, Tier::kDevice))});
+    line.push_back({"memory/host_peak_gb", peak(Tier::kHost)});
+    line.push_back({"memory/disk_peak_gb", peak(Tier::kDisk)});
+    line.push_back({"memory/rss_gb", gib(current_rss_bytes())});
+  }
+
   // Under the tags that transformers writes.
   void write_events(const StepRecord& r) {
     constexpr std::string_view kTraining = "train";
@@ -284,7 +303,10 @@ class TrainingRun {
       text += metric.is_share ? fmt::format("eval_{} {:.1f} %", metric.key, 100 * metric.value)
                               : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
     }
-    if (metrics_) metrics_->write(line);
+    if (metrics_) {
+      add_memory(line);
+      metrics_->write(line);
+    }
     if (events_) {
       events_->begin_step(r.step);
       for (const train::Metric& metric : r.metrics) events_->add("eval", metric.key, metric.value);
@@ -315,6 +337,7 @@ class TrainingRun {
   void sync_lines() {
     if (metrics_) metrics_->sync();
     if (completions_) completions_->sync();
+    if (samples_) samples_->sync();
     if (events_) events_->sync();
   }
 
@@ -400,7 +423,7 @@ class TrainingRun {
   LiveReportPace live_;
   ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
-  std::unique_ptr<StepLines> completions_;
+  std::unique_ptr<StepLines> completions_, samples_;
   std::unique_ptr<EventFile> events_;
 };
 

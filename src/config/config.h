@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/online_settings.h"
+#include "config/video_settings.h"
 #include "data/data_settings.h"
 #include "rewards/reward_settings.h"
 #include "schedules/schedule.h"
@@ -301,6 +302,7 @@ struct Config {
   std::optional<PreferenceSettings> preference;
   std::optional<OnlineSettings> online;
   std::optional<rewards::RewardSettings> rewards;  // of completions that the model generates
+  VideoSettings video;                             // of a model that reads clips
   data::DataSettings data;
   BatchSettings batches;
   ScheduleSettings schedule;

@@ -75,7 +75,7 @@ std::span<const KeySection> config_sections() {
   static const std::vector<KeySection> kSections = [] {
     std::vector<KeySection> all;
     for (auto part : {model_sections(), data_sections(), training_sections(), memory_sections(), preference_sections(),
-                      online_sections(), reward_sections()}) {
+                      online_sections(), reward_sections(), video_sections()}) {
       std::move(part.begin(), part.end(), std::back_inserter(all));
     }
     for (KeySection& section : all) add_unsupported(section);

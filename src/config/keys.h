@@ -113,6 +113,7 @@ inline constexpr std::string_view kDatasetSection = "Entries of datasets and tes
 [[nodiscard]] std::vector<KeySection> preference_sections();
 [[nodiscard]] std::vector<KeySection> online_sections();
 [[nodiscard]] std::vector<KeySection> reward_sections();
+[[nodiscard]] std::vector<KeySection> video_sections();
 
 // key<&Spelled::memory, &SpelledMemory::device>("memory.device", "...") binds a name to a member.
 template <auto First, auto... Rest>

@@ -79,7 +79,7 @@ KeySection length_section() {
       key<&Spelled::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
           .alias({"batch_flattening"}),
       key<&Spelled::micro_batch_size>("micro_batch_size", "rows per micro-batch")
-          .alias({"per_device_train_batch_size"})
+          .alias({"per_device_train_batch_size", "train_batch_size"})
           .least(1)
           .most(1 << 20),
       key<&Spelled::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")

@@ -7,7 +7,7 @@ KeySection model_section() {
   KeySection section{"Model", {}};
   section.keys = {
       key<&Spelled::base_model>("base_model", "the model: a Hugging Face folder or a GGUF file on this machine")
-          .alias({"model_name_or_path"})
+          .alias({"model_name_or_path", "pretrained_model_name_or_path", "model_path"})
           .required(),
       key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),
       key<&Spelled::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
@@ -39,7 +39,7 @@ KeySection adapter_section() {
       key<&Spelled::use_peft>(
           "use_peft",
           "TRL's: adapter: lora, with TRL's defaults of lora_r, lora_alpha, lora_dropout and of nested scales"),
-      key<&Spelled::lora_r>("lora_r", "rank of the adapter").least(1).most(65536),
+      key<&Spelled::lora_r>("lora_r", "rank of the adapter").alias({"lora_rank"}).least(1).most(65536),
       key<&Spelled::lora_alpha>("lora_alpha", "the adapter's product is scaled by alpha / r; left out: r").above(0),
       key<&Spelled::lora_dropout>("lora_dropout", "share of the adapter's inputs that is dropped").least(0).most(0.999),
       key<&Spelled::lora_target_modules>("lora_target_modules",

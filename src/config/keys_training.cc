@@ -7,7 +7,10 @@ KeySection optimisation_section() {
   KeySection section{"Optimisation", {}};
   section.keys = {
       key<&Spelled::num_epochs>("num_epochs", "passes over the rows").alias({"num_train_epochs"}).above(0).most(1e6),
-      key<&Spelled::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them").least(-1).most(1e12),
+      key<&Spelled::max_steps>("max_steps", "steps; wins over num_epochs, -1 leaves it to them")
+          .alias({"max_train_steps"})
+          .least(-1)
+          .most(1e12),
       key<&Spelled::optimizer>("optimizer", "the rule of the update").alias({"optim"}),
       key<&Spelled::optim_args>("optim_args", "options of the optimizer (docs/optimizers.md), also as \"a=1,b=2\""),
       key<&Spelled::learning_rate>("learning_rate", "the highest learning rate of the schedule")
@@ -29,6 +32,7 @@ KeySection optimisation_section() {
       key<&Spelled::lr_quadratic_warmup>("lr_quadratic_warmup", "of cosine: the learning rate rises by a parabola"),
       key<&Spelled::warmup_steps>("warmup_steps",
                                   "steps over which the learning rate rises; below 1 a share of all steps")
+          .alias({"lr_warmup_steps"})
           .least(0)
           .most(1e12),
       key<&Spelled::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
@@ -71,7 +75,9 @@ KeySection output_section() {
       key<&Spelled::output_dir>("output_dir", "the folder of everything that a run leaves"),
       key<&Spelled::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
           .above(0),
-      key<&Spelled::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps").above(0),
+      key<&Spelled::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps")
+          .alias({"training_state_checkpointing_steps"})
+          .above(0),
       key<&Spelled::saves_per_epoch>("saves_per_epoch", "checkpoints per epoch").least(0),
       key<&Spelled::save_strategy>("save_strategy",
                                    "when checkpoints are written; best: after an evaluation that is the best so "
@@ -79,6 +85,7 @@ KeySection output_section() {
       key<&Spelled::save_total_limit>("save_total_limit",
                                       "checkpoints that are kept; that of the best evaluation stays in any case, where "
                                       "the keys below ask for it")
+          .alias({"checkpoints_total_limit"})
           .least(1),
       key<&Spelled::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
       key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),

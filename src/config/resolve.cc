@@ -34,6 +34,7 @@ void Resolution::check_whole(std::string_view key, std::optional<double> steps) 
 }
 
 void take_defaults(LoadedConfig& loaded) {
+  take_fastvideo_keys(loaded);
   take_trl_defaults(loaded);
   take_peft_defaults(loaded);
 }
@@ -52,6 +53,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.quantisation = resolve_quantisation(r);
   config.preference = resolve_preference(r, use);
   config.online = resolve_online(r, config.batches, config.data.rows);
+  config.video = resolve_video(r);
   config.schedule = resolve_schedule(r);
   config.optimizer = resolve_optimizer(r);
   config.seed = r.keys.seed;

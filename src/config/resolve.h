@@ -13,6 +13,9 @@ namespace spillway::config {
 // Gives the keys that a config leaves out the defaults of the program that it was written for, where they differ.
 void take_defaults(LoadedConfig& loaded);
 
+// Puts what FastVideo has other words for where the other words put it. Throws InputError.
+void take_fastvideo_keys(LoadedConfig& loaded);
+
 // What loaded.keys come to. Notes, and verdicts on keys that mean nothing beside others, go into `loaded`. Throws
 // InputError for what is required and not there, and for combinations that cannot be meant.
 [[nodiscard]] Config resolve(LoadedConfig& loaded, ConfigUse use);
@@ -61,6 +64,7 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
 [[nodiscard]] OptimizerSettings resolve_optimizer(const Resolution& r);
 [[nodiscard]] OutputSettings resolve_output(const Resolution& r);
 [[nodiscard]] SampleSettings resolve_samples(const Resolution& r);
+[[nodiscard]] VideoSettings resolve_video(const Resolution& r);
 [[nodiscard]] MemorySettings resolve_memory(const Resolution& r);
 [[nodiscard]] OffloadSettings resolve_offload(const Resolution& r);
 

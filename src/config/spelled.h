@@ -104,6 +104,32 @@ struct SpelledOnline {
   bool log_completions = false;
 };
 
+// FastVideo's words for gradient_checkpointing.
+enum class VideoCheckpointing { kNone, kFull };
+
+// Of video transformers; those of FastVideo that have other names here come last.
+struct SpelledVideo {
+  std::string component = "transformer";
+  data::WeightingScheme weighting_scheme = data::WeightingScheme::kUniform;
+  double logit_mean = 0, logit_std = 1, mode_scale = 1.29;
+  double flow_shift = 3;
+  double min_timestep = 0, max_timestep = 1000;
+  bool precondition_outputs = false;
+  double training_cfg_rate = 0;
+  int64_t text_len = 512, num_latent_t = 0;
+  AutoBool normalize_latents = AutoBool::kAuto;
+  std::vector<double> eval_timesteps;
+  bool use_ema = false;
+  double ema_decay = 0.9999;
+  int64_t ema_start_step = 0;
+  bool log_samples = false;
+  std::vector<int64_t> clip_shape;
+  std::string data_path;
+  bool lora_training = false;
+  std::string betas;
+  VideoCheckpointing enable_gradient_checkpointing_type = VideoCheckpointing::kNone;
+};
+
 struct Spelled {
   // Model
   std::string base_model;
@@ -170,6 +196,7 @@ struct Spelled {
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;
   SpelledOnline online;
+  SpelledVideo video;
   std::vector<rewards::RewardEntry> reward_funcs;
   std::vector<double> reward_weights;
   double reward_timeout = 120;  // seconds

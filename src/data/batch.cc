@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/math.h"
-#include "base/random.h"
+#include "data/shuffled.h"
 
 namespace spillway::data {
 namespace {
@@ -14,15 +13,6 @@ namespace {
 // Streams of random numbers, so that shuffles of different purpose are independent.
 constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E73000000, kValidationStream = 0x76616C,
                    kBeforePackingStream = 0x7061636B;
-
-// 0, 1, ..., n - 1 in random order (Fisher and Yates).
-std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream) {
-  std::vector<int64_t> items(static_cast<size_t>(n));
-  std::iota(items.begin(), items.end(), 0);
-  RandomStream random(seed, stream);
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(narrow<uint32_t>(i))]);
-  return items;
-}
 
 // Rows that were left whole for a strategy that splits them are cut where they do not go through it.
 Lines one_row_a_line(const RowTable& rows, int64_t capacity) {
@@ -74,6 +64,12 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
   return pack(rows, pack_options);
 }
 
+template <typename T>
+std::vector<T>& values_of(std::vector<MicroBatch::Named<T>>& columns, std::string_view name) {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const auto& one) { return one.name == name; });
+  return found != columns.end() ? found->values : columns.emplace_back(MicroBatch::Named<T>{name, {}}).values;
+}
+
 }  // namespace
 
 void MicroBatch::reserve(int64_t tokens) {
@@ -84,13 +80,13 @@ void MicroBatch::reserve(int64_t tokens) {
 void MicroBatch::clear() {
   for (auto* list : {&ids, &labels, &positions, &seq_offsets}) list->clear();
   for (Numbers& one : numbers) one.values.clear();
+  for (Indices& one : indices) one.values.clear();
   targets = rows = 0;
 }
 
-std::vector<float>& MicroBatch::column(std::string_view name) {
-  const auto found = std::find_if(numbers.begin(), numbers.end(), [&](const Numbers& one) { return one.name == name; });
-  return found != numbers.end() ? found->values : numbers.emplace_back(Numbers{name, {}}).values;
-}
+std::vector<float>& MicroBatch::column(std::string_view name) { return values_of(numbers, name); }
+
+std::vector<int32_t>& MicroBatch::index_column(std::string_view name) { return values_of(indices, name); }
 
 void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces) {
   batch.clear();

@@ -1,5 +1,5 @@
-// Rows as flat token streams: the one form of a batch. Packed and plain batches differ only in how a stream is filled;
-// none holds padding.
+// Rows as flat streams of tokens, or of the patches of clips: the one form of a batch. Packed and plain batches differ
+// only in how a stream is filled; none holds padding.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,33 @@
 namespace spillway::data {
 
 struct MicroBatch {
-  // A column of numbers beside the tokens: one per token, one per row of the data, or one.
-  struct Numbers {
+  // A column beside those of every stream: one element or several per token, per row of the data, or in all.
+  template <typename T>
+  struct Named {
     std::string_view name;
-    std::vector<float> values;
+    std::vector<T> values;
   };
+  using Numbers = Named<float>;
+  using Indices = Named<int32_t>;
 
-  std::vector<int32_t> ids;
+  std::vector<int32_t> ids;          // of text
   std::vector<int32_t> labels;       // what each token predicts: the label of the next token of its sequence, else -100
-  std::vector<int32_t> positions;    // from 0 in each sequence
+  std::vector<int32_t> positions;    // from 0 in each sequence; three a patch: frame, row, column
   std::vector<int32_t> seq_offsets;  // where each sequence begins, and the length at the end
-  int64_t targets = 0;               // labels that are not -100
+  int64_t targets = 0;               // labels that are not -100; of clips, their number
   int64_t rows = 0;                  // of the data, or lines of several
-  std::vector<Numbers> numbers;      // as the objective names them
+  std::vector<Numbers> numbers;      // as the objective, or a model that reads no text, names them
+  std::vector<Indices> indices;      // likewise
 
+  // Of the stream.
+  [[nodiscard]] int64_t tokens() const { return seq_offsets.empty() ? 0 : seq_offsets.back(); }
   // Room for so many tokens.
   void reserve(int64_t tokens);
   // Empties everything; columns stay, and so does the room.
   void clear();
   // The column of that name, perhaps new. `name` outlives the batch.
   [[nodiscard]] std::vector<float>& column(std::string_view name);
+  [[nodiscard]] std::vector<int32_t>& index_column(std::string_view name);
 };
 
 // Puts the pieces side by side, in their order, over what the micro-batch held; allocates only to grow.

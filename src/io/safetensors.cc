@@ -158,6 +158,15 @@ void SafetensorsFolder::open_shards(const fs::path& index) {
   }
 }
 
+void SafetensorsFolder::rename(const std::function<std::string(std::string_view)>& name_of) {
+  std::map<std::string, Entry, std::less<>> renamed;
+  for (const auto& [name, entry] : tensors_) {
+    const bool is_new = renamed.emplace(name_of(name), entry).second;
+    SPILLWAY_CHECK(is_new, "two tensors called {}", name_of(name));
+  }
+  tensors_ = std::move(renamed);
+}
+
 const StoredTensor* SafetensorsFolder::find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : found->second.tensor;

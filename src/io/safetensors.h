@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,6 +83,8 @@ class SafetensorsFolder {
   };
   [[nodiscard]] const std::map<std::string, Entry, std::less<>>& tensors() const { return tensors_; }
   [[nodiscard]] const StoredTensor* find(std::string_view name) const;
+  // From now on each tensor goes by `name_of` its name. REQUIRES: names stay distinct.
+  void rename(const std::function<std::string(std::string_view)>& name_of);
   // Where a tensor is. A name that is not there is an InputError.
   [[nodiscard]] const std::filesystem::path& file_of(std::string_view name) const { return entry(name).file->path(); }
 

@@ -17,6 +17,7 @@
 #include "hub/cache.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "model/layout.h"
 #include "model/path_pattern.h"
 
 namespace spillway {
@@ -63,7 +64,7 @@ std::set<std::string, std::less<>> stored_targets(const std::filesystem::path& f
   const size_t star = pattern.find('*');
   const std::string_view before = std::string_view(pattern).substr(0, star);
   const std::string_view after = std::string_view(pattern).substr(star + 1);
-  const SafetensorsFolder file(folder, "adapter_model");
+  const SafetensorsFolder file = open_adapter(folder);
   std::set<std::string, std::less<>> result;
   for (const auto& [name, entry] : file.tensors()) {
     if (name.size() <= pattern.size() || !name.starts_with(before) || !name.ends_with(after)) continue;
@@ -87,7 +88,7 @@ void check_listed(const LoraOptions& listed, const std::set<std::string, std::le
 
 // The rows of each A are the rank, which a config may leave out where it is PEFT's default.
 void check_rank(const LoraOptions& lora, const std::filesystem::path& folder, const std::string& where) {
-  const SafetensorsFolder file(folder, "adapter_model");
+  const SafetensorsFolder file = open_adapter(folder);
   for (const std::string& module : lora.target_modules) {
     const StoredTensor* a = file.find(lora_name(module, 'A'));
     if (a == nullptr || a->shape.size() != 2 || a->shape[0] == lora.rank_of(module)) continue;
@@ -235,7 +236,7 @@ ScoreHead score_head_of(const SafetensorsFolder& adapter) {
 }  // namespace
 
 ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder) {
-  const SafetensorsFolder files(folder, "adapter_model");
+  const SafetensorsFolder files = open_adapter(folder);
   if (is_saved_in_full(lora, "score.weight")) model = model->with_score(score_head_of(files), {});
   model = untie_head(std::move(model), lora);
   for (const Parameter& p : parameters_of(*model)) {
@@ -290,9 +291,34 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   return lora;
 }
 
+namespace {
+
+// Where an adapter says what it is.
+std::filesystem::path config_place(const std::filesystem::path& folder) {
+  const bool is_diffusers = layout_of_adapter(folder) == Layout::kDiffusers;
+  return folder / (is_diffusers ? "pytorch_lora_weights.safetensors" : "adapter_config.json");
+}
+
+// The text of an adapter_config.json, or what says the same. A file of diffusers that says nothing has the rank of its
+// tensors, and an alpha that is as large, which is what diffusers takes.
+std::string config_text(const std::filesystem::path& folder) {
+  const std::filesystem::path path = config_place(folder);
+  if (layout_of_adapter(folder) == Layout::kTransformers) return read_file(path, 4 * kMiB);
+  const SafetensorsFile file(path);
+  if (std::string said = diffusers_lora_config(file); !said.empty()) return said;
+  const SafetensorsFolder factors = open_adapter(folder);
+  for (const std::string& module : stored_targets(folder)) {
+    const StoredTensor* a = factors.find(lora_name(module, 'A'));
+    if (a != nullptr && !a->shape.empty()) return fmt::format(R"({{"r": {0}, "lora_alpha": {0}}})", a->shape[0]);
+  }
+  return "{}";
+}
+
+}  // namespace
+
 LoraOptions read_adapter_options(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "adapter_config.json";
-  const std::string text = read_file(path, 4 * kMiB);
+  const std::filesystem::path path = config_place(folder);
+  const std::string text = config_text(folder);
   LoraOptions lora = parse_adapter_config(text, path.string());
   // The tensors decide, since the file may give a pattern, and may list layers that this model does not have.
   std::set<std::string, std::less<>> stored = stored_targets(folder);

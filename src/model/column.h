@@ -14,7 +14,8 @@ namespace spillway {
 // What measuring makes up in place of a job's data: so many tokens, in sequences of one length.
 struct TypicalBatch {
   int64_t tokens = 0, sequence_len = 0;
-  int64_t vocab_size = 0;  // 0 for a model that reads no text
+  int64_t vocab_size = 0;   // 0 for a model that reads no text
+  int64_t text_tokens = 0;  // beside each sequence, of a model that reads such
 };
 
 // A model or an objective says which it reads.

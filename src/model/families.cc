@@ -1,12 +1,15 @@
 // Which family a folder's model is of.
 #include "model/decoder/decoder.h"
 #include "model/decoder/gguf.h"
+#include "model/dit/wan.h"
 #include "model/gguf_weights.h"
 #include "model/model.h"
 
 namespace spillway {
 
-ModelPtr read_model(const std::filesystem::path& folder) { return read_decoder(folder); }
+ModelPtr read_model(const std::filesystem::path& folder) {
+  return is_diffusers_folder(folder) ? read_wan(folder) : read_decoder(folder);
+}
 
 GgufDescription gguf_description(std::string_view config_json, std::string_view where) {
   return describe_gguf(parse_decoder_config(config_json, where), where);

@@ -7,8 +7,6 @@
 #include "ops/matmul/matmul.h"
 
 namespace spillway {
-namespace {}
-
 Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files)
     : builder_(builder), options_(options), in_files_(in_files) {}
 
@@ -18,11 +16,15 @@ ValueId Layers::declare_dropout() {
   return dropout_seed_;
 }
 
-// It is trained in full fine-tuning, where that is not for other weights, and where its module is one of
-// modules_to_save.
 Parameter Layers::base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const {
   const bool is_bias = role == ParameterRole::kBias || role == ParameterRole::kScoreBias;
-  const std::string name = module + (is_bias ? ".bias" : ".weight");
+  return named_parameter(role, module + (is_bias ? ".bias" : ".weight"), module, shape);
+}
+
+// It is trained in full fine-tuning, where that is not for other weights, and where its module is one of
+// modules_to_save.
+Parameter Layers::named_parameter(ParameterRole role, std::string name, const std::string& module,
+                                  const Shape& shape) const {
   const bool in_full = options_.train_base && (options_.unfrozen.empty() || options_.unfrozen.contains(name));
   return {.name = name,
           .module = module,

@@ -38,6 +38,9 @@ class Layers {
   }
   // The same, for what differs in more than its name: add() takes it.
   [[nodiscard]] Parameter base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const;
+  // The same with a name of its own.
+  [[nodiscard]] Parameter named_parameter(ParameterRole role, std::string name, const std::string& module,
+                                          const Shape& shape) const;
   // Computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
   // residual + W x + b, with the adapter where there is one; residual may be kNone.

@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
+#include "model/layout.h"
 #include "model/merged_weights.h"
 #include "model/other_files.h"
 
@@ -38,14 +39,22 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
   const MergedWeights merged(std::move(read), model, adapter, base);
   AtomicFolder folder(out, kCommand);
-  SafetensorsFolderWriter writer(folder.path(), merged.tensors());
+  const Layout layout = merged.model().video() ? Layout::kDiffusers : Layout::kTransformers;
+  const fs::path weights = weights_folder(layout, folder.path(), component_name(model));
+  create_folders(weights);
+  SafetensorsFolderWriter writer(weights, merged.tensors(), SafetensorsFolderWriter::kDefaultShardBytes,
+                                 weights_stem(layout));
   ThreadPool pool(available_cpus());
   for (const TensorSpec& spec : merged.tensors())
     writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
   writer.commit();
-  copy_other_files(model, folder.path(), [](std::string_view) { return true; });
-  copy_other_files(adapter, folder.path(), is_of_tokenizer);
-  write_file(folder.path() / "config.json", dense_config(merged.model().config_json(model)));
+  copy_other_files(model, weights, [](std::string_view) { return true; });
+  if (layout == Layout::kDiffusers) {
+    copy_pipeline_parts(model, folder.path());
+  } else {
+    copy_other_files(adapter, weights, is_of_tokenizer);
+  }
+  write_file(weights / "config.json", dense_config(merged.model().config_json(model)));
   folder.publish();
 }
 

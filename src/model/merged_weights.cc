@@ -60,7 +60,7 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
     if (coded) {
       for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
     }
-    specs[p.name] = {p.name, dtype, p.shape.dims()};
+    specs[p.name] = {p.name, dtype, p.written_shape().dims()};
   }
   std::vector<TensorSpec> result;
   for (const auto& [name, spec] : specs) result.push_back(spec);

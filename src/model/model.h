@@ -4,6 +4,7 @@
 // A model is immutable, and any thread may use it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -27,6 +28,7 @@ struct ModelOptions {
   int64_t max_sequences = 1;
   int64_t max_rows = 0;      // of the data, where an objective knows them
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
+  int64_t text_tokens = 1;   // beside each sequence, of a model of clips
   bool train_base = false;   // full fine-tuning; false: the base is frozen
   // In full fine-tuning the weights that are trained, by their names; empty: all.
   std::set<std::string, std::less<>> unfrozen;
@@ -77,6 +79,19 @@ struct TextModel {
   std::optional<ScoreHead> score;  // it predicts no tokens
 };
 
+// What a model of clips says of it: videos as latents, each beside a text that was embedded before.
+struct VideoModel {
+  int64_t in_channels = 0, out_channels = 0;  // of latents; those that it reads alone describe a first frame
+  std::array<int64_t, 3> patch = {1, 1, 1};   // frames, rows, columns
+  int64_t max_positions = 0;                  // patches along an axis
+  int64_t text_width = 0;
+  int64_t image_width = 0;                // of the features of an image; 0: it reads none
+  int64_t timestep_size = 0;              // of a timestep's embedding
+  std::vector<std::string> lora_targets;  // of a config that names none
+
+  [[nodiscard]] int64_t patch_elems() const { return patch[0] * patch[1] * patch[2]; }
+};
+
 class Model;
 using ModelPtr = std::shared_ptr<const Model>;
 
@@ -98,6 +113,8 @@ class Model {
 
   // Null for a model that reads no text, which need not have what follows.
   [[nodiscard]] virtual const TextModel* text() const { return nullptr; }
+  // Null for a model that reads no clips.
+  [[nodiscard]] virtual const VideoModel* video() const { return nullptr; }
   // `rows` of each cache. A graph for kPrompt adopts one for kDecode, which has all weights.
   [[nodiscard]] virtual CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
                                                       CacheUse use) const;

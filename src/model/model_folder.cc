@@ -33,6 +33,15 @@ bool is_gguf(const fs::path& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
+std::string component_of(std::string folder, std::string_view where, std::string_view component) {
+  std::error_code error;
+  if (folder.empty() || !fs::is_regular_file(fs::path(folder) / "model_index.json", error)) return folder;
+  const fs::path path = fs::path(folder) / component;
+  if (fs::is_directory(path, error)) return path.string();
+  throw input_error(where, "expected a folder {} in the pipeline {}, got none; name another component", component,
+                    folder);
+}
+
 std::string hash_text(const std::string& text) { return checksum_text(std::as_bytes(std::span(text))); }
 
 // The names of a file's folders begin with the first, and that of the file as it is now is the second.
@@ -59,8 +68,8 @@ void remove_older(const fs::path& models, const CacheName& name) {
 }  // namespace
 
 std::string model_folder(const std::string& named, std::string_view where, hub::FolderUse use,
-                         const hub::Lookup& lookup) {
-  if (!is_gguf(named)) return hub::folder_of(named, where, use, lookup);
+                         const hub::Lookup& lookup, std::string_view component) {
+  if (!is_gguf(named)) return component_of(hub::folder_of(named, where, use, lookup), where, component);
   const fs::path cache = cache_folder();
   if (cache.empty()) {
     throw input_error(where,

@@ -17,22 +17,26 @@
 namespace spillway {
 
 enum class ParameterRole : uint8_t {
-  kEmbedding,  // [vocabulary, width]
-  kHead,       // [vocabulary, width], where it is not the embedding
-  kScore,      // [labels, width], of a model that scores in place of predicting tokens
-  kScoreBias,  // [labels]
-  kNorm,       // [width]
-  kLinear,     // W [out_features, in_features] of y = W x + b
-  kBias,       // b [out_features]
-  kLoraA,      // [r, in_features]
-  kLoraB,      // [out_features, r]
-  kConstant,   // computed from the config
+  kEmbedding,   // [vocabulary, width]
+  kHead,        // [vocabulary, width], where it is not the embedding
+  kScore,       // [labels, width], of a model that scores in place of predicting tokens
+  kScoreBias,   // [labels]
+  kNorm,        // [width]
+  kLinear,      // W [out_features, in_features] of y = W x + b
+  kBias,        // b [out_features]
+  kProjection,  // W [out_features, in_features] of a layer outside of the blocks, which no adapter is for
+  kModulation,  // [parts * width], to which what modulates each sequence is added
+  kLoraA,       // [r, in_features]
+  kLoraB,       // [out_features, r]
+  kConstant,    // computed from the config
 };
 
 // What a weight starts as, in a model's files.
 struct ParameterSource {
   std::string name;
-  Shape shape;  // perhaps with fewer rows than the weight has: the others are those of tokens that were added
+  // Of another rank than the weight's where that is a view of it; perhaps with fewer rows than the weight has: the
+  // others are those of tokens that were added.
+  Shape shape;
   StoragePtr storage =
       dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
 };
@@ -67,6 +71,10 @@ struct Parameter {
   }
   // Whether the files hold the very parts that the graph has.
   [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage; }
+  // In files that are written.
+  [[nodiscard]] const Shape& written_shape() const {
+    return is_of_model() && source.shape.rank() != shape.rank() ? source.shape : shape;
+  }
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
   // Whether a model's folder that is written holds it: also a score that is new.
@@ -78,7 +86,8 @@ struct Parameter {
   }
   // Whether weight decay applies to it, as in transformers' Trainer: not to norms and biases.
   [[nodiscard]] bool decays() const {
-    return role != ParameterRole::kNorm && role != ParameterRole::kBias && role != ParameterRole::kScoreBias;
+    return role != ParameterRole::kNorm && role != ParameterRole::kBias && role != ParameterRole::kScoreBias &&
+           role != ParameterRole::kModulation;
   }
 };
 

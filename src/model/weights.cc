@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "io/convert.h"
 #include "model/adapter.h"
+#include "model/layout.h"
 
 namespace spillway {
 namespace {
@@ -206,7 +207,7 @@ void StoredWeight::read(const TensorView& piece, int64_t first) {
 }
 
 SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const ParameterTable& parameters) {
-  SafetensorsFolder files(folder);
+  SafetensorsFolder files = open_weights(folder);
   std::vector<ParameterTensor> wanted;
   for (const Parameter& p : parameters) {
     if (!p.is_of_model()) continue;
@@ -219,8 +220,8 @@ SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const 
 
 SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, const ParameterTable& parameters,
                                        const LoraOptions& lora) {
-  SafetensorsFolder files(folder, "adapter_model");
-  const std::string where = (folder / "adapter_model.safetensors").string();
+  SafetensorsFolder files = open_adapter(folder);
+  const std::string where = (folder / fmt::format("{}.safetensors", adapter_stem(layout_of_adapter(folder)))).string();
   (void)lora_targets(parameters, lora, where);
   (void)saved_weights(parameters, lora, where);
   std::vector<ParameterTensor> wanted;

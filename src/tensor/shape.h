@@ -1,4 +1,4 @@
-// The extents of a tensor, outermost first, at most four. A regular value without allocation.
+// The extents of a tensor, outermost first, at most five. A regular value without allocation.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace spillway {
 
 class Shape {
  public:
-  static constexpr int kMaxRank = 4;
+  static constexpr int kMaxRank = 5;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) {

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "model/layout.h"
 
 namespace spillway::train {
 namespace {
@@ -73,7 +74,12 @@ TrainingPosition position_from_json(const Json& json) {
 }
 
 // Of adapter_model.safetensors, or of the model's files.
-std::string_view weights_stem(const Job& job) { return job.graph.model.lora ? "adapter_model" : "model"; }
+SafetensorsFolder weights_of(const fs::path& folder, const Job& job) {
+  const Layout layout = job.clips ? Layout::kDiffusers : Layout::kTransformers;
+  if (job.graph.model.lora) return SafetensorsFolder(folder, adapter_stem(layout));
+  const std::string component = component_name(job.config.model.base_model);
+  return SafetensorsFolder(weights_folder(layout, folder, component), weights_stem(layout));
+}
 
 void verify(const SafetensorsFolder& weights, const TensorSums& sums) {
   constexpr int64_t kPieceElems = int64_t{1} << 18;
@@ -226,7 +232,7 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
 
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
                      ValueStore& store) {
-  if (checkpoint.model) verify(SafetensorsFolder(checkpoint.folder, weights_stem(job)), *checkpoint.model);
+  if (checkpoint.model) verify(weights_of(checkpoint.folder, job), *checkpoint.model);
   load_optimizer_state(checkpoint.folder / kStateFile, training, store,
                        checkpoint.state ? &*checkpoint.state : nullptr);
 }

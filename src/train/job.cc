@@ -9,8 +9,10 @@
 #include "base/text.h"
 #include "graph/verify.h"
 #include "model/adapter.h"
+#include "model/layout.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
+#include "train/objectives/flow/flow.h"
 #include "train/objectives/preference.h"
 #include "train/offload_policy.h"
 #include "train/online/round_forecast.h"
@@ -23,13 +25,17 @@ namespace spillway::train {
 namespace {
 
 ModelOptions model_options(const config::ModelSettings& model, const config::BatchSettings& batches,
-                           int64_t sequences_per_row, std::optional<LoraOptions> lora) {
+                           int64_t sequences_per_row, int64_t text_tokens, std::optional<LoraOptions> lora) {
   ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
   options.max_rows = batches.micro_batch_size;
   options.tokens = batches.micro_batch_size * sequences_per_row * batches.sequence_len;
   options.sequence_len = batches.sequence_len;
-  // A sequence has two tokens at least, or it has no target.
+  // A sequence has two tokens at least, or it has no target; a clip is one.
   options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
+  if (text_tokens > 0) {
+    options.max_sequences = batches.micro_batch_size;
+    options.text_tokens = text_tokens;
+  }
   options.train_base = !lora;
   options.lora = std::move(lora);
   return options;
@@ -81,6 +87,25 @@ void take_preference(const config::Config& config, Job& job) {
   if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
 }
 
+// The streams of a job over clips are as long as the clips can be.
+void take_clips(Job& job) {
+  job.clips = make_clip_job(job.config, *job.model);
+  job.config.batches.sequence_len = job.clips->max_patches;
+}
+
+// The context that a model of text has, and what it answers while it is trained.
+void take_text(Job& job) {
+  const config::Config& config = job.config;
+  const TextModel& text = text_of(*job.model, "base_model");
+  if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
+  job.samples = read_sample_prompts(job.config, text.vocab_size);
+  if (config.batches.sequence_len > text.max_position_embeddings) {
+    job.notes.push_back(fmt::format(
+        "{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
+        config.batches.length_key, config.batches.sequence_len, config.model.base_model, text.max_position_embeddings));
+  }
+}
+
 // The streams of a job that generates are as long as its prompts and completions can be.
 void take_prompts(Job& job) {
   job.online = make_online_job(job.config, text_of(*job.model, "base_model"));
@@ -126,9 +151,7 @@ std::string make_title(const Job& job, const Machine& machine) {
 StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
   StoredWeights stored;
   const auto add = [&](const ParameterTable& parameters, const std::filesystem::path& folder) {
-    if (std::filesystem::exists(folder / "model.safetensors") ||
-        std::filesystem::exists(folder / "model.safetensors.index.json"))
-      add_stored_weights(parameters, SafetensorsFolder(folder), stored);
+    if (has_weights(folder)) add_stored_weights(parameters, open_weights(folder), stored);
   };
   add(training.model.parameters, job.config.model.base_model);
   const bool is_of_adapter = job.graph.reference.model && !job.graph.reference.other && job.config.adapter &&
@@ -283,16 +306,22 @@ Job make_job(const config::Config& said, const Machine& machine) {
   check_output_dir(said);
   Job job{.config = said, .model = read_model(said.model.base_model)};
   const config::Config& config = job.config;
-  take_score(config, job);
+  if (job.model->video()) {
+    take_clips(job);
+  } else {
+    check_no_video_keys(config);
+    take_score(config, job);
+  }
   std::optional<LoraOptions> lora;
   if (config.adapter) lora = lora_options(*job.config.adapter, job.model);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
-  job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
+  if (job.model->text()) job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
   const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
   if (config.online) take_prompts(job);
   const int64_t sequences_per_row =
       job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
-  job.graph = {.model = model_options(config.model, config.batches, sequences_per_row, std::move(lora)),
+  job.graph = {.model = model_options(config.model, config.batches, sequences_per_row,
+                                      job.clips ? job.clips->flow.text_len : 0, std::move(lora)),
                .optimizer = optimizer,
                .optimizer_options = optimizer_options(*optimizer, config.optimizer),
                .max_grad_norm = config.optimizer.max_grad_norm,
@@ -305,17 +334,11 @@ Job make_job(const config::Config& said, const Machine& machine) {
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
+  if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions);
   check_best_metric(config, *job.graph.objective);
-  const TextModel& text = text_of(*job.model, "base_model");
-  if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
-  job.samples = read_sample_prompts(job.config, text.vocab_size);
+  if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
-  if (config.batches.sequence_len > text.max_position_embeddings) {
-    job.notes.push_back(fmt::format(
-        "{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
-        config.batches.length_key, config.batches.sequence_len, config.model.base_model, text.max_position_embeddings));
-  }
   job.title = make_title(job, machine);
   return job;
 }

@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "model/stored_weights.h"
 #include "plan/print.h"
+#include "train/clips/clip_job.h"
 #include "train/evaluation_graph.h"
 #include "train/generation/samples.h"
 #include "train/online/online_job.h"
@@ -26,6 +27,7 @@ struct Job {
   Budget budget;
   Policy policy;
   SamplePrompts samples;
+  std::optional<ClipJob> clips;     // of a model that reads them
   std::optional<OnlineJob> online;  // of a config that is trained on what the run generates
   std::optional<int32_t> padding;   // of a reward model: the token that fills batches of other programs up
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"

@@ -10,6 +10,7 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "model/layout.h"
 #include "model/weights.h"
 #include "train/base_identity.h"
 #include "train/reference.h"
@@ -75,7 +76,7 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   const ModelPtr& other = job.graph.reference.other;
   add("config.json", (other ? other : job.model)->config_json(reference_folder(job.config)));
   if (!other && job.config.adapter && !job.config.adapter->model_dir.empty())
-    add("adapter", content_of(SafetensorsFolder(job.config.adapter->model_dir, "adapter_model")));
+    add("adapter", content_of(open_adapter(job.config.adapter->model_dir)));
   for (const auto& [name, value] : forward_settings_of(job)) add(name, value);
   const config::PreferenceSettings& preference = *job.config.preference;
   add("rl", preference.name);
@@ -102,7 +103,7 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     const std::span<const data::Piece> pieces = plan.micro_batch(i);
     const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, pieces, {});
-    for (const data::MicroBatch& stream : streams) tokens += std::ssize(stream.ids);
+    for (const data::MicroBatch& stream : streams) tokens += stream.tokens();
     const auto scores = session.score(BatchStreams(streams).list());
     for (size_t column = 0; column < scores.size(); ++column) {
       for (size_t row = 0; row < pieces.size(); ++row) {

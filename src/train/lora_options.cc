@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "model/adapter.h"
+#include "model/layout.h"
 #include "model/path_pattern.h"
 #include "train/lora_pattern.h"
 
@@ -49,6 +50,27 @@ void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTab
   for (const config::PatternNumber& one : adapter.alpha_pattern) resolve(one, lora.alphas);
 }
 
+std::set<std::string, std::less<>> usual_targets(const Model& model) {
+  if (!model.video()) return {"q_proj", "v_proj"};
+  const std::vector<std::string>& names = model.video()->lora_targets;
+  return {names.begin(), names.end()};
+}
+
+// A layer that is the first of a list of modules goes by the list's name, too: FastVideo's `to_out` is diffusers'
+// `to_out.0`.
+void name_first_of_lists(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets) {
+  std::set<std::string, std::less<>> known;
+  for (const Parameter& p : parameters) {
+    for (const std::string_view name : names_of_path(p.module)) known.emplace(name);
+  }
+  std::set<std::string, std::less<>> named;
+  for (const std::string& target : targets) {
+    const std::string first = target + ".0";
+    named.insert(!known.contains(target) && known.contains(first) ? first : target);
+  }
+  targets = std::move(named);
+}
+
 LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
   LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
   const config::TargetModules& targets = adapter.target_modules;
@@ -56,7 +78,8 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");
   } else if (!adapter.target_linear) {
     lora.target_modules = {targets.names.begin(), targets.names.end()};
-    if (lora.target_modules.empty()) lora.target_modules = {"q_proj", "v_proj"};
+    if (lora.target_modules.empty()) lora.target_modules = usual_targets(model);
+    name_first_of_lists(parameters_of(model), lora.target_modules);
   }
   lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
   lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
@@ -64,6 +87,13 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
   lora.gaussian = adapter.init == config::LoraInit::kGaussian;
   resolve_patterns(adapter, parameters_of(model), lora);
   return lora;
+}
+
+// Files of diffusers may leave it out.
+bool says_alpha(const std::filesystem::path& folder) {
+  if (layout_of_adapter(folder) == Layout::kTransformers) return true;
+  const std::string_view stem = adapter_stem(Layout::kDiffusers);
+  return !diffusers_lora_config(SafetensorsFile(folder / fmt::format("{}.safetensors", stem))).empty();
 }
 
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
@@ -74,7 +104,10 @@ LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& 
                        adapter.model_dir, got);
   };
   if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
-  if (adapter.alpha != 0 && adapter.alpha != lora.alpha) throw differs("lora_alpha", lora.alpha, adapter.alpha);
+  if (adapter.alpha != 0 && adapter.alpha != lora.alpha) {
+    if (says_alpha(adapter.model_dir)) throw differs("lora_alpha", lora.alpha, adapter.alpha);
+    lora.alpha = adapter.alpha;
+  }
   const ParameterTable parameters = parameters_of(model);
   if (adapter.target_linear || !adapter.target_modules.empty()) {
     const std::string_view key = adapter.target_linear ? "lora_target_linear" : "lora_target_modules";

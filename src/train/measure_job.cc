@@ -17,7 +17,8 @@ class TypicalValues {
   TypicalValues(const Job& job, const TrainingGraph& training)
       : training_(training),
         sequence_len_(job.graph.model.sequence_len),
-        vocab_size_(job.model->text() ? job.model->text()->vocab_size : 0) {}
+        vocab_size_(job.model->text() ? job.model->text()->vocab_size : 0),
+        text_tokens_(job.graph.model.text_tokens) {}
 
   void fill(ValueId id, const TensorView& view, int64_t tokens) const {
     if (id == training_.step) {
@@ -29,9 +30,10 @@ class TypicalValues {
     } else if (id == training_.learning_rate || id == training_.loraplus_rate) {
       *view.as<float>() = 1e-4f;
     } else {
-      column_of(id).fill_typical(
-          view,
-          {.tokens = tokens, .sequence_len = sequence_len_ > 0 ? sequence_len_ : tokens, .vocab_size = vocab_size_});
+      column_of(id).fill_typical(view, {.tokens = tokens,
+                                        .sequence_len = sequence_len_ > 0 ? sequence_len_ : tokens,
+                                        .vocab_size = vocab_size_,
+                                        .text_tokens = text_tokens_});
     }
   }
 
@@ -43,7 +45,7 @@ class TypicalValues {
   }
 
   const TrainingGraph& training_;
-  int64_t sequence_len_, vocab_size_;
+  int64_t sequence_len_, vocab_size_, text_tokens_;
 };
 
 }  // namespace

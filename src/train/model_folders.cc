@@ -8,7 +8,7 @@ namespace spillway::train {
 
 void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lookup& lookup) {
   const bool is_tokenizer_beside = config.tokenizer.folder == config.model.base_model;
-  config.model.base_model = model_folder(config.model.base_model, "base_model", use, lookup);
+  config.model.base_model = model_folder(config.model.base_model, "base_model", use, lookup, config.video.component);
   config.tokenizer.folder = is_tokenizer_beside ? config.model.base_model
                                                 : model_folder(config.tokenizer.folder, "tokenizer_config",
                                                                hub::FolderUse::kTokenizer, lookup);

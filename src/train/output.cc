@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 18> kNames = {"README.md",
+constexpr std::array<std::string_view, 21> kNames = {"README.md",
                                                      "adapter_config.json",
                                                      "adapter_model.safetensors",
                                                      "added_tokens.json",
@@ -22,8 +22,11 @@ constexpr std::array<std::string_view, 18> kNames = {"README.md",
                                                      "merges.txt",
                                                      "metrics.jsonl",
                                                      "plan.json",
+                                                     "pytorch_lora_weights.safetensors",
+                                                     "pytorch_lora_weights_ema.safetensors",
                                                      "report.html",
                                                      "report.json",
+                                                     "samples.jsonl",
                                                      "special_tokens_map.json",
                                                      "spillway_run.json",
                                                      "tokenizer.json",

@@ -94,6 +94,23 @@ void add_online(RunSettings& settings, const config::OnlineSettings& online) {
     settings[key] = config::print_value(value);
 }
 
+void add_video(RunSettings& settings, const ClipJob& clips) {
+  const data::FlowOptions& flow = clips.flow;
+  settings["weighting_scheme"] = config::print_value(flow.weighting_scheme);
+  settings["precondition_outputs"] = config::print_value(clips.preconditions);
+  settings["normalize_latents"] = config::print_value(!flow.latents_mean.empty());
+  for (const auto& [key, value] : {std::pair{"text_len", flow.text_len}, {"num_latent_t", flow.num_latent_t}})
+    settings[key] = config::print_value(value);
+  for (const auto& [key, value] : {std::pair{"logit_mean", flow.logit_mean},
+                                   {"logit_std", flow.logit_std},
+                                   {"mode_scale", flow.mode_scale},
+                                   {"flow_shift", flow.flow_shift},
+                                   {"min_timestep", flow.min_timestep},
+                                   {"max_timestep", flow.max_timestep},
+                                   {"training_cfg_rate", flow.training_cfg_rate}})
+    settings[key] = config::print_value(value);
+}
+
 // Packing by the keys that choose it: axolotl's or TRL's.
 void add_packing(RunSettings& settings, const data::BatchOptions& options) {
   using data::PackingStrategy;
@@ -162,6 +179,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings = forward_settings_of(job);
   add_preference(settings, job.config.preference);
   if (job.config.online) add_online(settings, *job.config.online);
+  if (job.clips) add_video(settings, *job.clips);
   add_batches(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);

@@ -84,17 +84,19 @@ std::span<const std::byte> Batch::content(std::string_view name) const {
 
 Batch batch_of(const data::MicroBatch& rows) {
   const auto bytes = [](const std::vector<int32_t>& list) { return std::as_bytes(std::span(list)); };
-  Batch batch{.tokens = std::ssize(rows.ids),
+  Batch batch{.tokens = rows.tokens(),
               .rows = rows.rows,
               .columns = {{{"ids", bytes(rows.ids)},
                            {"labels", bytes(rows.labels)},
                            {"positions", bytes(rows.positions)},
                            {"seq_offsets", bytes(rows.seq_offsets)}}}};
   size_t next = 4;
-  for (const data::MicroBatch::Numbers& numbers : rows.numbers) {
-    SPILLWAY_CHECK(next < Batch::kMaxColumns, "no room for the column {}", numbers.name);
-    batch.columns[next++] = {numbers.name, std::as_bytes(std::span(numbers.values))};
-  }
+  const auto add = [&](const auto& column) {
+    SPILLWAY_CHECK(next < Batch::kMaxColumns, "no room for the column {}", column.name);
+    batch.columns[next++] = {column.name, std::as_bytes(std::span(column.values))};
+  };
+  for (const data::MicroBatch::Numbers& numbers : rows.numbers) add(numbers);
+  for (const data::MicroBatch::Indices& indices : rows.indices) add(indices);
   return batch;
 }
 
@@ -203,6 +205,18 @@ std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
   };
   add(executor_);
   for (const std::optional<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
+    if (*executor) add(**executor);
+  return peaks;
+}
+
+std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
+  std::array<int64_t, kTiers> peaks{};
+  const auto add = [&](Executor& executor) {
+    for (size_t i = 0; i < peaks.size(); ++i)
+      peaks[i] = std::max(peaks[i], executor.take_recent_peak_bytes(static_cast<Tier>(i)));
+  };
+  add(executor_);
+  for (std::optional<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
     if (*executor) add(**executor);
   return peaks;
 }

@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/layout.h"
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "train/model_card.h"
@@ -158,22 +159,30 @@ void read_trained(const SafetensorsFolder& folder, const std::string& tensor, co
               [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }
 
+Layout layout_of(const Job& job) { return job.clips ? Layout::kDiffusers : Layout::kTransformers; }
+
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                         ValueStore& store) {
+  const bool is_diffusers = layout_of(job) == Layout::kDiffusers;
+  const std::string component = component_name(job.config.model.base_model);
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
-    specs.push_back({adapter_tensor_name(p.name), DType::kF32, p.shape.dims()});
+    const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
+    specs.push_back({name, DType::kF32, p.shape.dims()});
   }
-  std::map<std::string, std::string> metadata = default_metadata();
+  const LoraOptions& lora = *job.graph.model.lora;
+  std::map<std::string, std::string> metadata =
+      is_diffusers ? diffusers_lora_metadata(training.model.parameters, lora, component) : default_metadata();
   metadata.merge(base_format_metadata(job.graph.model.linear_storage));
-  SafetensorsWriter writer(folder / "adapter_model.safetensors", specs, metadata);
+  SafetensorsWriter writer(folder / fmt::format("{}.safetensors", adapter_stem(layout_of(job))), specs, metadata);
   for (size_t i = 0; i < specs.size(); ++i) {
     append_tensor(writer, specs[i].name, store, exact_tensor(training, training.trained[i]));
   }
   writer.commit();
-  write_file(folder / "adapter_config.json",
-             adapter_config_json(training.model.parameters, *job.graph.model.lora, job.config.model.base_model));
+  if (!is_diffusers)
+    write_file(folder / "adapter_config.json",
+               adapter_config_json(training.model.parameters, lora, job.config.model.base_model));
   return writer.checksums();
 }
 
@@ -184,28 +193,45 @@ void remove_adapter(const std::filesystem::path& folder) {
     std::filesystem::remove(folder / name, none);
 }
 
-TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                           ValueStore& store) {
-  const SafetensorsFolder base(job.config.model.base_model);
+// The weights and config.json. Returns the sums.
+TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                         ValueStore& store) {
+  const SafetensorsFolder base = open_weights(job.config.model.base_model);
   const ParameterTable& parameters = training.model.parameters;
   std::vector<std::pair<const Parameter*, StateTensor>> tensors;
   for (const TrainedWeight& t : training.trained)
     tensors.emplace_back(&training.parameter_of(t), exact_tensor(training, t));
   // What is not trained is written as the run has it.
   for (const Parameter& p : parameters) {
-    if (p.is_of_model() && !p.trained) tensors.push_back({&p, {p.name, {p.dtype, p.shape}, {{p.value(), 0}}}});
+    if (p.is_of_model() && !p.trained)
+      tensors.emplace_back(&p, StateTensor{p.name, {p.dtype, p.shape}, {{p.value(), 0}}});
   }
   std::vector<TensorSpec> specs;
   for (const auto& [p, tensor] : tensors) {
     const StoredTensor* stored = p->is_of_model() ? base.find(p->source.name) : nullptr;
-    specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->shape.dims()});
+    specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->written_shape().dims()});
   }
-  SafetensorsFolderWriter writer(folder, specs);
+  SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
+                                 weights_stem(layout_of(job)));
   for (const auto& [p, tensor] : tensors) append_tensor(writer, p->name, store, tensor);
   writer.commit();
-  remove_adapter(folder);
   write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));
   return writer.checksums();
+}
+
+TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                           ValueStore& store) {
+  const std::filesystem::path base = job.config.model.base_model;
+  if (layout_of(job) == Layout::kDiffusers) {
+    AtomicFolder component(weights_folder(Layout::kDiffusers, folder, component_name(base)), "train");
+    TensorSums sums = write_weights(component.path(), job, training, store);
+    component.publish();
+    copy_pipeline_parts(base, folder);
+    return sums;
+  }
+  TensorSums sums = write_weights(folder, job, training, store);
+  remove_adapter(folder);
+  return sums;
 }
 
 }  // namespace

@@ -40,6 +40,19 @@ class StepFeed {
   virtual void evaluate(MetricSums& sums) { (void)sums; }
 };
 
+// The micro-batches of an evaluation.
+class EvaluationFeed {
+ public:
+  virtual ~EvaluationFeed() = default;
+  // The streams of the next; empty at the end. Valid until the next call.
+  [[nodiscard]] virtual std::span<const data::MicroBatch> next() = 0;
+  // What the last showed, beside what the objective takes of it.
+  virtual void observe(const Observation& seen, MetricSums& sums) {
+    (void)seen;
+    (void)sums;
+  }
+};
+
 // How long a run is. A stream has no epochs: all of its steps count as one.
 struct TrainingLength {
   int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed; 0 for a stream

@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "data/prepared/identity.h"
-#include "io/checksum.h"
 #include "io/file.h"
 #include "train/reference_sync.h"
 
@@ -20,16 +18,6 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-std::string prompts_checksum(const std::vector<data::PromptRow>& rows) {
-  Checksum sum;
-  for (const data::PromptRow& row : rows) {
-    const auto length = std::ssize(row.ids);
-    sum.add(std::as_bytes(std::span(&length, 1)));
-    sum.add(std::as_bytes(std::span(row.ids)));
-  }
-  return sum.text();
 }
 
 std::optional<config::ReferenceSync> reference_sync(const config::Config& config) {
@@ -62,33 +50,18 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
                  TrainingListeners listeners, MakeRounds make_rounds)
     : job_(job),
       session_(session),
-      data_(data),
       listeners_(std::move(listeners)),
+      data_(
+          make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample}, std::move(make_rounds))),
       from_(std::move(start.checkpoint)),
       schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
       schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
-      stopping_(job.config.output),
-      make_rounds_(std::move(make_rounds)),
-      evaluation_rows_(job.graph.objective, session.training().graph.tokens()) {
-  const bool has_rows = !data.stream && !job.online;
-  if (has_rows && data.training.empty())
-    throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
-  if (has_rows) job.graph.objective->check(data.training);
-  length_ = find_length();
+      stopping_(job.config.output) {
+  data_->check();
+  length_ = data_->length();
   check_intervals();
   span_ = {job.config.schedule.learning_rate, job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
-  if (data.stream) {
-    position_.stream.emplace();
-    position_.stream_identity = data::stream_identity(*data.stream);
-  } else if (job.online) {
-    position_ = {.rows = std::ssize(job.online->training),
-                 .rows_checksum = prompts_checksum(job.online->training),
-                 .steps_per_epoch = length_.steps_per_epoch};
-  } else {
-    position_ = {.rows = data.training.size(),
-                 .rows_checksum = data.training.checksum(),
-                 .steps_per_epoch = length_.steps_per_epoch};
-  }
+  data_->identify(length_.steps_per_epoch, position_);
   position_.run = std::move(start.run);
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
@@ -114,21 +87,6 @@ void Trainer::check_intervals() const {
                     "expected checkpoints at steps of an evaluation, got one every {} steps and an evaluation every "
                     "{}; set eval_steps, and save_steps to a multiple of it",
                     save, evaluate);
-}
-
-TrainingLength Trainer::find_length() const {
-  const config::Config& config = job_.config;
-  if (!job_.online) return training_length(config.schedule, config.data.batches, data_, listeners_.packing);
-  const int64_t per_epoch = RoundSchedule(config, std::ssize(job_.online->training)).steps_per_epoch();
-  return {.steps_per_epoch = per_epoch, .total_steps = total_steps(config.schedule, per_epoch)};
-}
-
-std::unique_ptr<StepFeed> Trainer::make_feed() {
-  if (job_.online)
-    return std::make_unique<RolloutFeed>(job_, session_, make_rounds_(session_, length_.total_steps), listeners_.round,
-                                         position_.num_tokens, position_.feed);
-  return make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length_, position_.stream,
-                        session_.training().graph.tokens(), listeners_.packing);
 }
 
 void Trainer::load_checkpoint() {
@@ -204,7 +162,7 @@ StepRecord Trainer::train_step() {
   double loss = 0;
   for (int64_t i = 0; i < totals.micro_batches; ++i) {
     const std::span<const data::MicroBatch> streams = or_save([&] { return feed_->micro_batch(i); });
-    tokens += std::ssize(streams[0].ids);
+    tokens += streams[0].tokens();
     loss += micro_step(streams, totals, i);
   }
   feed_->add_metrics(sums_);
@@ -231,21 +189,14 @@ StepRecord Trainer::train_step() {
 }
 
 void Trainer::evaluate() {
-  if (job_.online) return evaluate_rounds();
-  if (data_.validation.empty()) return;
-  const data::EpochPlan plan = plan_epoch(data_.validation, job_.config.data.evaluation_batches, 0);
+  if (!data_->has_evaluation()) return;
   sums_.clear();
-  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
-    const auto streams = evaluation_rows_.fill(data_.validation, plan.micro_batch(i), data_.validation_scores);
-    (void)observe(streams, session_.evaluate(BatchStreams(streams).list()));
-  }
-  tell_evaluation();
-}
-
-void Trainer::evaluate_rounds() {
-  if (job_.online->validation.empty()) return;
-  sums_.clear();
-  or_save([&] { feed_->evaluate(sums_); });
+  or_save([&] {
+    const std::unique_ptr<EvaluationFeed> rows = data_->make_evaluation(session_);
+    if (!rows) return feed_->evaluate(sums_);
+    for (auto streams = rows->next(); !streams.empty(); streams = rows->next())
+      rows->observe(observe(streams, session_.evaluate(BatchStreams(streams).list())), sums_);
+  });
   tell_evaluation();
 }
 
@@ -317,7 +268,7 @@ void Trainer::load_best(TrainingOutcome& outcome) {
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = make_feed();
+  feed_ = data_->make_feed(session_, length_, position_);
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
   const bool saves_best = job_.config.output.save.kind == config::Interval::Kind::kBest;

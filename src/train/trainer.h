@@ -12,7 +12,7 @@
 #include "data/batch.h"
 #include "schedules/schedule.h"
 #include "train/checkpoint.h"
-#include "train/online/rollout_feed.h"
+#include "train/run_data.h"
 #include "train/run_start.h"
 #include "train/session.h"
 #include "train/step_feed.h"
@@ -48,13 +48,11 @@ struct TrainingListeners {
   std::function<void(const EvaluationRecord&)> evaluation;
   std::function<void(const SampleRecord&)> samples;
   std::function<void(const RoundRecord&)> round;  // of online reinforcement learning
+  std::function<void(const SampleSeen&)> sample;  // of clips
   std::function<void()> before_checkpoint;
   std::function<void(int64_t rows, int64_t of)> packing;     // as an epoch's rows are packed
   std::function<void(int64_t done, int64_t of)> generating;  // as a round's completions are
 };
-
-// Where the completions of a job that generates come from: by default GeneratedRounds of the config's functions.
-using MakeRounds = std::function<std::unique_ptr<RoundSource>(TrainingSession& session, int64_t total_steps)>;
 
 struct TrainingOutcome {
   bool interrupted = false;
@@ -86,8 +84,6 @@ class Trainer {
 
  private:
   void go_on_from(const TrainingPosition& position);
-  [[nodiscard]] std::unique_ptr<StepFeed> make_feed();
-  [[nodiscard]] TrainingLength find_length() const;
   void begin_step();
   template <typename Feed>
   [[nodiscard]] auto or_save(const Feed& feed);
@@ -96,7 +92,6 @@ class Trainer {
   [[nodiscard]] std::span<const Metric> step_metrics();
   Observation observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
-  void evaluate_rounds();
   void tell_evaluation();
   void sample();
   void save();
@@ -109,8 +104,8 @@ class Trainer {
 
   const Job& job_;
   TrainingSession& session_;
-  const TrainingData& data_;
   TrainingListeners listeners_;
+  std::unique_ptr<RunData> data_;
   TrainingLength length_;
   const schedules::ScheduleDef& schedule_;
   schedules::ScheduleOptions schedule_options_;
@@ -119,9 +114,7 @@ class Trainer {
   TrainedFacts facts_;  // that change as the run goes on
   TrainingPosition position_;
   std::optional<CheckpointRecord> from_;
-  MakeRounds make_rounds_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
-  StreamFiller evaluation_rows_;
   MetricSums sums_;
   std::vector<Metric> metrics_;
 };

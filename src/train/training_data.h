@@ -14,6 +14,7 @@
 #include "data/dataset.h"
 #include "data/preferences.h"
 #include "data/stream/row_stream.h"
+#include "train/clips/clip_job.h"
 
 namespace spillway::train {
 
@@ -29,6 +30,7 @@ struct KnownScores {
 struct TrainingData {
   data::RowTable training, validation;
   KnownScores training_scores, validation_scores;
+  std::shared_ptr<const ClipSets> clips;                   // in place of all of these, of a model that reads clips
   std::shared_ptr<const data::StreamSource> stream;        // in place of training rows, where they are read on the way
   data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are

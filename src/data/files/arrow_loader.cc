@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <type_traits>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "data/files/record_parsers.h"
@@ -26,7 +28,7 @@ std::string loader_error(const fs::path& library) {
 }
 
 // Lies beside the program in a build, and in lib/spillway/ beside bin/ where it is installed.
-fs::path arrow_library() {
+fs::path library_path() {
   constexpr const char* kName = "libspillway_arrow.so";
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -36,24 +38,36 @@ fs::path arrow_library() {
 
 }  // namespace
 
-OpenArrow load_arrow(const fs::path& library) {
+std::optional<ArrowLibrary> load_arrow(const fs::path& library) {
   std::error_code error;
-  if (!fs::exists(library, error)) return nullptr;
+  if (!fs::exists(library, error)) return {};
+  ArrowLibrary loaded;
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* const open = handle == nullptr ? nullptr : dlsym(handle, "spillway_open_arrow");
-  if (open == nullptr)
-    throw machine_error(library.string(), "expected a library that can be loaded, got {}; {}", loader_error(library),
-                        kBuildAgain);
-  return reinterpret_cast<OpenArrow>(open);
+  const auto find = [&](auto& function, const char* name) {
+    void* const found = handle == nullptr ? nullptr : dlsym(handle, name);
+    if (found == nullptr)
+      throw machine_error(library.string(), "expected a library that can be loaded, got {}; {}", loader_error(library),
+                          kBuildAgain);
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+  };
+  find(loaded.open_arrow, "spillway_open_arrow");
+  find(loaded.parquet_layout, "spillway_parquet_layout");
+  find(loaded.unpack_brotli, "spillway_unpack_brotli");
+  return loaded;
 }
 
-std::unique_ptr<RecordParser> make_arrow_records(const fs::path& path, RecordFormat format) {
-  (void)ReadFile(path);  // a regular file that can be read, or the error that says why not
-  static const OpenArrow kOpen = load_arrow(arrow_library());
-  if (kOpen == nullptr)
+const ArrowLibrary& arrow_library(const fs::path& path) {
+  static const std::optional<ArrowLibrary> kLibrary = load_arrow(library_path());
+  if (!kLibrary)
     throw input_error(path.string(), "expected a build with Arrow to read this format, got one without; {}",
                       kBuildAgain);
-  return std::unique_ptr<RecordParser>(kOpen(path.c_str(), format));
+  return *kLibrary;
+}
+
+std::unique_ptr<RecordParser> make_arrow_records(const fs::path& path, RecordFormat format,
+                                                 const std::vector<std::string>* columns) {
+  (void)ReadFile(path);  // a regular file that can be read, or the error that says why not
+  return std::unique_ptr<RecordParser>(arrow_library(path).open_arrow(path.c_str(), format, columns));
 }
 
 }  // namespace spillway::data

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/files/byte_stream.h"
 #include "data/files/record_reader.h"
@@ -13,9 +14,10 @@ namespace spillway::data {
 [[nodiscard]] std::unique_ptr<RecordParser> make_json_records(ByteSource source, std::string name);
 [[nodiscard]] std::unique_ptr<RecordParser> make_csv_records(ByteSource source, std::string name);
 [[nodiscard]] std::unique_ptr<RecordParser> make_text_records(ByteSource source, std::string name);
-// Parquet, and Arrow's file and stream formats, from the file itself. Throws InputError also where this build has no
-// Arrow.
-[[nodiscard]] std::unique_ptr<RecordParser> make_arrow_records(const std::filesystem::path& path, RecordFormat format);
+// Parquet, and Arrow's file and stream formats, from the file itself. Of Parquet the `columns` at the top alone, as far
+// as they are there; null: all. Throws InputError also where this build has no Arrow.
+[[nodiscard]] std::unique_ptr<RecordParser> make_arrow_records(const std::filesystem::path& path, RecordFormat format,
+                                                               const std::vector<std::string>* columns = nullptr);
 
 // Throws InputError with line and column for bytes of `text`, which begins at `where` ("FILE:LINE"), that are not
 // UTF-8.

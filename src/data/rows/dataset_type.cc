@@ -9,6 +9,7 @@ namespace spillway::data {
 void check_dataset_type(const DatasetConfig& config, Objective objective) {
   if (has_completions(objective)) return check_preference_type(config, objective);
   if (objective == Objective::kPrompts) return check_prompt_type(config);
+  if (config.type.name == kVideoLatents && objective == Objective::kText) return;
   return objective == Objective::kSteps ? check_steps_type(config) : check_text_type(config);
 }
 

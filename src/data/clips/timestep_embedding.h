@@ -4,11 +4,11 @@
 
 #include <span>
 
-namespace spillway {
+namespace spillway::data {
 
 // out [timesteps, size]: row r holds cos(t f_i), then sin(t f_i), for t = timesteps[r] and f_i = 10000^(-i / (size /
 // 2)), i < size / 2. Computed in f64 and rounded once. REQUIRES: size is even and above 0; out has timesteps * size
 // numbers.
 void fill_timestep_embedding(std::span<const float> timesteps, int size, std::span<float> out);
 
-}  // namespace spillway
+}  // namespace spillway::data

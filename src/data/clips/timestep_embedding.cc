@@ -1,10 +1,10 @@
-#include "model/dit/timestep_embedding.h"
+#include "data/clips/timestep_embedding.h"
 
 #include <cmath>
 
 #include "base/error.h"
 
-namespace spillway {
+namespace spillway::data {
 
 void fill_timestep_embedding(std::span<const float> timesteps, int size, std::span<float> out) {
   SPILLWAY_CHECK(size > 0 && size % 2 == 0 && out.size() == timesteps.size() * static_cast<size_t>(size),
@@ -21,4 +21,4 @@ void fill_timestep_embedding(std::span<const float> timesteps, int size, std::sp
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::data

@@ -1,10 +1,10 @@
-#include "model/dit/timestep_embedding.h"
+#include "data/clips/timestep_embedding.h"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-using namespace spillway;
+using namespace spillway::data;
 
 TEST_CASE("a timestep's embedding is cosines, then sines, of ever slower turns") {
   std::vector<float> out(2 * 8, -1);

@@ -1,0 +1,29 @@
+// The words of video transformers.
+#include "config/values.h"
+
+namespace spillway::config {
+namespace {
+
+using data::WeightingScheme;
+
+constexpr Word<WeightingScheme> kSchemes[] = {
+    {"uniform", WeightingScheme::kUniform},
+    {"logit_normal", WeightingScheme::kLogitNormal},
+    {"mode", WeightingScheme::kMode},
+    {"none", WeightingScheme::kUniform},
+    {"sigma_sqrt", {}, "weights of the loss by noise level"},
+    {"cosmap", {}, "weights of the loss by noise level"},
+};
+constexpr Word<VideoCheckpointing> kCheckpointings[] = {
+    {"none", VideoCheckpointing::kNone},
+    {"full", VideoCheckpointing::kFull},
+    {"block_skip", VideoCheckpointing::kFull},
+    {"ops", {}, "keeping attention and every second product"},
+};
+
+}  // namespace
+
+std::span<const Word<WeightingScheme>> words_of(WeightingScheme) { return kSchemes; }
+std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing) { return kCheckpointings; }
+
+}  // namespace spillway::config

@@ -1,0 +1,143 @@
+#include "data/clips/clip_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "data/clips/clip_files.h"
+#include "io/checksum.h"
+
+namespace spillway::data {
+namespace {
+
+// The row is `row` of file `file`.
+struct RowPlace {
+  size_t file = 0;
+  int64_t row = 0;
+  RowHeader stored;
+  ClipHeader header;
+};
+
+// Keeps the first frames of values [channels, frames, ...] whose channels have `frames` frames of `plane` values.
+void cut_frames(std::vector<float>& values, int64_t frames, int64_t kept, int64_t plane) {
+  if (kept == frames) return;
+  const int64_t channels = std::ssize(values) / (frames * plane);
+  for (int64_t channel = 1; channel < channels; ++channel)
+    std::memmove(values.data() + channel * kept * plane, values.data() + channel * frames * plane,
+                 static_cast<size_t>(kept * plane) * sizeof(float));
+  values.resize(static_cast<size_t>(channels * kept * plane));
+}
+
+// Of row `row` of those a dataset has, spread evenly: after n rows there are floor(n * weight).
+int64_t copies_of(int64_t row, double weight) {
+  const auto until = [&](int64_t rows) {
+    return static_cast<int64_t>(std::floor(static_cast<double>(rows) * weight + 1e-9));
+  };
+  return until(row + 1) - until(row);
+}
+
+void add(Checksum& sum, std::span<const int64_t> numbers) { sum.add(std::as_bytes(numbers)); }
+
+}  // namespace
+
+struct ClipRows::State {
+  PageCursors cursors;
+  ClipDemands demands;
+  int64_t num_latent_t = 0;
+  std::vector<std::unique_ptr<ClipFile>> files;
+  std::vector<RowPlace> rows;  // each once
+  std::vector<size_t> order;   // of them, with those that a weight repeats
+  std::string checksum;
+
+  void add_dataset(const DatasetConfig& config);
+  void add_file(const DatasetConfig& config, const std::filesystem::path& path, Checksum& sum, int64_t& row,
+                int64_t& taken);
+};
+
+void ClipRows::State::add_dataset(const DatasetConfig& config) {
+  Checksum sum;
+  int64_t row = 0, taken = 0;
+  for (const std::filesystem::path& path : clip_files(config)) add_file(config, path, sum, row, taken);
+  checksum += sum.text();
+}
+
+// `row` counts the rows of the dataset, `taken` those that skip and shards leave.
+void ClipRows::State::add_file(const DatasetConfig& config, const std::filesystem::path& path, Checksum& sum,
+                               int64_t& row, int64_t& taken) {
+  std::unique_ptr<ClipFile> file = open_clip_file(path, cursors);
+  const std::string name = path.filename().string();
+  sum.add(std::as_bytes(std::span(name)));
+  const int64_t bytes = ReadFile(path).size();
+  add(sum, {&bytes, 1});
+  std::vector<RowHeader> headers = file->headers();
+  for (int64_t at = 0; at < std::ssize(headers); ++at) {
+    RowHeader& stored = headers[static_cast<size_t>(at)];
+    const ClipHeader header = check_row(stored, demands, file->names(), file->where(at), num_latent_t);
+    const int64_t place = row++ - config.skip;
+    if (place < 0 || (config.shards > 1 && place % config.shards != config.shards_idx)) continue;
+    const int64_t copies = copies_of(taken++, config.weight);
+    const ClipShape& shape = header.latents;
+    add(sum, std::array{copies, shape.channels, shape.frames, shape.height, shape.width, header.text_rows,
+                        header.image_rows});
+    if (copies == 0) continue;
+    order.insert(order.end(), static_cast<size_t>(copies), rows.size());
+    rows.push_back({.file = files.size(), .row = at, .stored = std::move(stored), .header = header});
+  }
+  files.push_back(std::move(file));
+}
+
+ClipRows::ClipRows(const std::vector<DatasetConfig>& datasets, const ClipDemands& demands, std::string_view key,
+                   int64_t num_latent_t)
+    : state_(std::make_unique<State>()) {
+  state_->demands = demands;
+  state_->num_latent_t = num_latent_t;
+  for (const DatasetConfig& config : datasets) state_->add_dataset(config);
+  if (state_->order.empty()) throw input_error(key, "expected rows of video latents, got none; correct the paths");
+  const std::string all = std::exchange(state_->checksum, {});
+  state_->checksum = checksum_text(std::as_bytes(std::span(all)));
+}
+
+ClipRows::~ClipRows() = default;
+ClipRows::ClipRows(ClipRows&&) noexcept = default;
+ClipRows& ClipRows::operator=(ClipRows&&) noexcept = default;
+
+int64_t ClipRows::size() const { return std::ssize(state_->order); }
+
+const ClipHeader& ClipRows::header(int64_t row) const {
+  return state_->rows[state_->order[static_cast<size_t>(row)]].header;
+}
+
+std::string ClipRows::where(int64_t row) const {
+  const RowPlace& place = state_->rows[state_->order[static_cast<size_t>(row)]];
+  return state_->files[place.file]->where(place.row);
+}
+
+Clip ClipRows::read(int64_t row) const {
+  const RowPlace& place = state_->rows[state_->order[static_cast<size_t>(row)]];
+  const ClipFile& file = *state_->files[place.file];
+  const auto read = [&](RowTensor which) {
+    const StoredValues& values = place.stored.tensors[which];
+    return values.is_there ? file.read(place.row, which, values) : std::vector<float>();
+  };
+  Clip clip{.header = place.header};
+  clip.latents = read(kLatentsTensor);
+  clip.text = read(kTextTensor);
+  clip.image = read(kImageTensor);
+  clip.first_frame = read(kFirstFrameTensor);
+  clip.noise = read(kNoiseTensor);
+  const ClipShape& shape = place.header.latents;
+  const int64_t frames = stored_frames(place.stored.tensors[kLatentsTensor]);
+  for (std::vector<float>* values : {&clip.latents, &clip.first_frame, &clip.noise}) {
+    if (!values->empty()) cut_frames(*values, frames, shape.frames, shape.height * shape.width);
+  }
+  if (place.stored.timestep) clip.timestep = static_cast<float>(*place.stored.timestep);
+  return clip;
+}
+
+std::string ClipRows::checksum() const { return state_->checksum; }
+
+const ClipDemands& ClipRows::demands() const { return state_->demands; }
+
+}  // namespace spillway::data

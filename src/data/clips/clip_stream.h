@@ -1,0 +1,71 @@
+// Samples that a thread of its own reads, checks and prepares ahead of need.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "data/batch.h"
+#include "data/clips/clip_rows.h"
+#include "data/clips/clip_sample.h"
+
+namespace spillway::data {
+
+// The rows of an epoch in order: in file order, or shuffled (whatever else the order says), another way each epoch. A
+// pure function.
+[[nodiscard]] std::vector<int64_t> order_of_epoch(int64_t rows, RowOrder order, uint64_t seed, int64_t epoch);
+
+// A row's turn in the run.
+struct ClipTurn {
+  int64_t row = 0, sample = 0;
+  std::optional<float> timestep;  // in the place of a drawn one, as prepare_sample() has it
+};
+// The turns one after the other; nothing at the end. Called from the stream's thread.
+using ClipTurns = std::function<std::optional<ClipTurn>()>;
+
+class ClipStream {
+ public:
+  // At most `in_flight` samples are held: those that wait, and the one that is being prepared. Memory is that many
+  // times the largest sample, and what ClipRows::read() takes. REQUIRES: check_flow_options() has passed; in_flight
+  // >= 1. Throws MachineError where the system refuses a thread.
+  ClipStream(std::shared_ptr<const ClipRows> rows, FlowOptions options, ClipTurns turns, int64_t in_flight);
+  // Done when the sample that is being prepared is.
+  ~ClipStream();
+  ClipStream(ClipStream&&) = delete;
+
+  // Waits for the next sample; nothing behind the last. Throws what reading it threw, once those before it are taken,
+  // and again from then on. One thread.
+  [[nodiscard]] std::optional<ClipSample> next();
+
+ private:
+  struct Item {
+    std::optional<ClipSample> sample;
+    std::exception_ptr error;
+  };
+
+  void run();
+  // False where the stream is to end.
+  [[nodiscard]] bool wait_for_room();
+  void put(Item item);
+
+  std::shared_ptr<const ClipRows> rows_;
+  FlowOptions options_;
+  FlowTable table_;
+  ClipTurns turns_;
+  size_t in_flight_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> waiting_;
+  bool stop_ = false;
+  std::thread thread_;  // the last member: it sees the others ready
+};
+
+}  // namespace spillway::data

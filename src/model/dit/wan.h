@@ -1,0 +1,31 @@
+// The family of diffusion transformers for video (Peebles and Xie, 2022), with diffusers' names
+// ("blocks.0.attn1.to_q.weight"). Each transformer block is one block of the graph, called as its module; the embedding
+// of the patches and the head are two more. What every block reads, the embeddings of timestep, text and image, belongs
+// to none.
+#pragma once
+
+#include <filesystem>
+
+#include "model/dit/wan_config.h"
+#include "model/model.h"
+
+namespace spillway {
+
+[[nodiscard]] ModelPtr make_wan(const WanConfig& config);
+
+// Throws InputError as read_wan_config does.
+[[nodiscard]] ModelPtr read_wan(const std::filesystem::path& folder);
+
+// Columns of a micro-batch of clips, whose sequences are clips; C is their capacity, p the elements of a patch.
+extern const Column kPatches;            // f32 [T, in_channels * p], channels outermost in each patch
+extern const Column kPatchPositions;     // i32 [T, 3]: frame, row, column of each patch in its clip
+extern const Column kTimestepEmbedding;  // f32 [C, timestep_size]
+extern const Column kText;               // f32 [C * text_tokens, text_width]
+extern const Column kTextOffsets;        // i32 [C + 1]: where the text of each clip begins, and the end
+extern const Column kImage;              // f32 [C * kImageTokens, image_width]
+extern const Column kImageOffsets;       // i32 [C + 1]
+
+// Features of an image beside a clip: CLIP's patches and its class.
+constexpr int64_t kImageTokens = 257;
+
+}  // namespace spillway

@@ -1,0 +1,147 @@
+#include "train/clips/clip_feed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/math.h"
+#include "data/clips/clip_batch.h"
+
+namespace spillway::train {
+
+struct EvaluationTurns {
+  std::vector<data::ClipTurn> turns;
+  std::vector<std::string_view> keys;  // of the loss at each turn's timestep; empty for a row that is looked at once
+};
+
+namespace {
+
+// Numbers of validation samples, apart from those of training.
+constexpr int64_t kValidationSamples = int64_t{1} << 47;
+
+// Each row for each timestep of the evaluation; once where there are none, and where it has its own.
+EvaluationTurns evaluation_turns(const ClipJob& job, const ClipSet& set) {
+  EvaluationTurns result;
+  for (const int64_t row : set.chosen) {
+    const data::ClipTurn turn{.row = row, .sample = kValidationSamples + row};
+    if (job.evaluation_points.empty() || set.rows->header(row).has_timestep) {
+      result.turns.push_back(turn);
+      result.keys.emplace_back();
+      continue;
+    }
+    for (const ClipJob::EvaluationPoint& point : job.evaluation_points) {
+      result.turns.push_back({turn.row, turn.sample, point.timestep});
+      result.keys.emplace_back(point.key);
+    }
+  }
+  return result;
+}
+
+data::ClipTurns in_order(std::vector<data::ClipTurn> turns) {
+  return [turns = std::move(turns), at = size_t{0}]() mutable {
+    return at < turns.size() ? std::optional(turns[at++]) : std::nullopt;
+  };
+}
+
+}  // namespace
+
+int64_t ClipOrder::micro_batches() const { return div_ceil(rows, rows_per_batch); }
+
+int64_t ClipOrder::steps_per_epoch() const { return div_ceil(micro_batches(), step_batches); }
+
+int64_t ClipOrder::first_sample(int64_t step) const {
+  const int64_t epoch = step / steps_per_epoch(), in_epoch = step % steps_per_epoch();
+  return epoch * rows + std::min(rows, in_epoch * step_batches * rows_per_batch);
+}
+
+ClipOrder clip_order(const config::Config& config, const ClipSet& set) {
+  const data::BatchOptions& options = config.data.batches;
+  return {.rows = set.size(),
+          .rows_per_batch = options.rows,
+          .step_batches = options.step_batches,
+          .order = options.order,
+          .seed = options.seed};
+}
+
+data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last) {
+  return [order, &set, at = first, last, epoch = int64_t{-1},
+          rows = std::vector<int64_t>()]() mutable -> std::optional<data::ClipTurn> {
+    if (at >= last) return {};
+    if (const int64_t now = at / order.rows; now != epoch) {
+      epoch = now;
+      rows = data::order_of_epoch(order.rows, order.order, order.seed, epoch);
+    }
+    const auto index = static_cast<size_t>(rows[static_cast<size_t>(at % order.rows)]);
+    return data::ClipTurn{.row = set.chosen[index], .sample = at++};
+  };
+}
+
+ClipFeed::ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& order, int64_t first_step,
+                   int64_t total_steps, std::function<void(const SampleSeen&)> on_sample)
+    : job_(job),
+      order_(order),
+      stream_(set.rows, job.flow,
+              training_turns(order, set, order.first_sample(first_step), order.first_sample(total_steps)),
+              samples_in_flight(order.rows_per_batch)),
+      on_sample_(std::move(on_sample)) {}
+
+void ClipFeed::begin(int64_t step) { step_ = step; }
+
+StepTotals ClipFeed::totals() const {
+  const int64_t samples = order_.samples_of(step_);
+  return {.micro_batches = div_ceil(samples, order_.rows_per_batch), .targets = samples};
+}
+
+std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
+  batch_.clear();
+  samples_.clear();
+  const int64_t left = order_.samples_of(step_) - index * order_.rows_per_batch;
+  for (int64_t i = 0; i < std::min(left, order_.rows_per_batch); ++i) {
+    const std::optional<data::ClipSample> sample = stream_.next();
+    SPILLWAY_CHECK(sample.has_value(), "no sample for step {}", step_);
+    data::add_to_micro_batch(batch_, *sample, job_.demands);
+    samples_.push_back({step_ + 1, index, sample->row, sample->timestep, sample->sigma, sample->text_dropped});
+  }
+  return std::span(&batch_, 1);
+}
+
+void ClipFeed::observe(const Observation& seen) {
+  if (!on_sample_) return;
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    SampleSeen& sample = samples_[i];
+    const double sigma = job_.preconditions ? static_cast<double>(sample.sigma) : 1;
+    sample.loss = seen.values[0][i] * sigma * sigma;
+    on_sample_(sample);
+  }
+}
+
+ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch)
+    : ClipEvaluation(job, set, rows_per_batch, evaluation_turns(job, set)) {}
+
+ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch, EvaluationTurns turns)
+    : job_(job),
+      rows_per_batch_(rows_per_batch),
+      keys_(std::move(turns.keys)),
+      stream_(set.rows, job.flow, in_order(std::move(turns.turns)), samples_in_flight(rows_per_batch)) {}
+
+std::span<const data::MicroBatch> ClipEvaluation::next() {
+  taken_ += batch_.rows;
+  batch_.clear();
+  for (int64_t i = 0; i < rows_per_batch_; ++i) {
+    const std::optional<data::ClipSample> sample = stream_.next();
+    if (!sample) break;
+    data::add_to_micro_batch(batch_, *sample, job_.demands);
+  }
+  return std::span(&batch_, batch_.rows > 0 ? 1 : 0);
+}
+
+void ClipEvaluation::observe(const Observation& seen, MetricSums& sums) {
+  for (int64_t i = 0; i < batch_.rows; ++i) {
+    const std::string_view key = keys_[static_cast<size_t>(taken_ + i)];
+    const auto clip = static_cast<size_t>(i);
+    const double sigma = job_.preconditions ? static_cast<double>(batch_.column(data::kSigma)[clip]) : 1;
+    if (!key.empty()) sums.add(key, seen.values[0][clip] * sigma * sigma);
+  }
+}
+
+}  // namespace spillway::train

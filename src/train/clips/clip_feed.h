@@ -1,0 +1,91 @@
+// The micro-batches of a run over clips: rows come in an order that depends on seed and epoch, and are read ahead of
+// the step by a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/clips/clip_stream.h"
+#include "train/clips/clip_job.h"
+#include "train/session.h"
+#include "train/step_feed.h"
+
+namespace spillway::train {
+
+// A sample that was trained on.
+struct SampleSeen {
+  int64_t step = 0, micro_step = 0;  // from 1 and from 0
+  int64_t row = 0;
+  float timestep = 0, sigma = 0;
+  bool text_dropped = false;
+  double loss = 0;  // of the clip
+};
+
+// How many samples are held ahead of the step: two micro-batches, and one more.
+[[nodiscard]] inline int64_t samples_in_flight(int64_t rows_per_batch) { return 2 * rows_per_batch + 1; }
+
+// What the samples of an epoch are: a pure function, so that going on needs nothing but a position.
+struct ClipOrder {
+  int64_t rows = 0, rows_per_batch = 1, step_batches = 1;
+  data::RowOrder order = data::RowOrder::kShuffled;
+  uint64_t seed = 42;
+
+  [[nodiscard]] int64_t micro_batches() const;  // of an epoch; the last may hold fewer rows
+  [[nodiscard]] int64_t steps_per_epoch() const;
+  // The number of the first sample of a step, and how many the step has.
+  [[nodiscard]] int64_t first_sample(int64_t step) const;
+  [[nodiscard]] int64_t samples_of(int64_t step) const { return first_sample(step + 1) - first_sample(step); }
+};
+[[nodiscard]] ClipOrder clip_order(const config::Config& config, const ClipSet& set);
+
+// The turns of all samples from number `first` to before `last`.
+[[nodiscard]] data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last);
+
+class ClipFeed final : public StepFeed {
+ public:
+  // All is borrowed but the set's rows. From step `first_step` on, up to `total_steps`.
+  ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& order, int64_t first_step, int64_t total_steps,
+           std::function<void(const SampleSeen&)> on_sample);
+
+  void begin(int64_t step) override;
+  [[nodiscard]] StepTotals totals() const override;
+  [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
+  void observe(const Observation& seen) override;
+
+ private:
+  const ClipJob& job_;
+  ClipOrder order_;
+  data::ClipStream stream_;
+  std::function<void(const SampleSeen&)> on_sample_;
+  data::MicroBatch batch_;
+  std::vector<SampleSeen> samples_;  // of the micro-batch
+  int64_t step_ = 0;
+};
+
+struct EvaluationTurns;
+
+// The micro-batches of an evaluation, in order: each row once, or once for each of the evaluation's timesteps. Noise is
+// fixed by seed and row.
+class ClipEvaluation final : public EvaluationFeed {
+ public:
+  ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch);
+
+  [[nodiscard]] std::span<const data::MicroBatch> next() override;
+  void observe(const Observation& seen, MetricSums& sums) override;
+
+ private:
+  ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch, EvaluationTurns turns);
+
+  const ClipJob& job_;
+  int64_t rows_per_batch_;
+  std::vector<std::string_view> keys_;  // of all samples in order
+  data::ClipStream stream_;
+  data::MicroBatch batch_;
+  int64_t taken_ = 0;  // before the micro-batch
+};
+
+}  // namespace spillway::train

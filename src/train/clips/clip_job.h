@@ -1,0 +1,66 @@
+// What a job knows of its clips before weights are read: how they become batches, and how large the largest is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_field.h"
+#include "config/config.h"
+#include "data/clips/clip_draws.h"
+#include "data/clips/clip_rows.h"
+#include "model/model.h"
+
+namespace spillway::train {
+
+// Rows to train on, or to evaluate on.
+struct ClipSet {
+  std::shared_ptr<const data::ClipRows> rows;  // null: there are none
+  std::vector<int64_t> chosen;                 // of them, in ascending order
+
+  [[nodiscard]] int64_t size() const { return std::ssize(chosen); }
+};
+struct ClipSets {
+  ClipSet training, validation;
+};
+
+// diffusers tells an image's tokens from the text's by this number of the latter.
+constexpr int64_t kTextBesideImages = 512;
+
+[[nodiscard]] data::ClipDemands demands_of(const VideoModel& model);
+
+// What a VAE's config.json says of its latents, a number a channel.
+struct LatentNumbers {
+  std::vector<float> mean, deviation;
+};
+[[nodiscard]] LatentNumbers read_latent_numbers(const JsonField& vae);
+
+struct ClipJob {
+  data::ClipDemands demands;
+  data::FlowOptions flow;
+  bool preconditions = false;
+  int64_t max_patches = 0;               // of a clip
+  std::shared_ptr<const ClipSets> sets;  // null where clip_shape stands for the rows
+  // Of an evaluation that looks at each row at several timesteps: these, and what the loss at each is called.
+  struct EvaluationPoint {
+    float timestep = 0;
+    std::string key;  // "loss/t=500"
+  };
+  std::vector<EvaluationPoint> evaluation_points;
+};
+
+// Reads the rows' headers, unless the config says a clip_shape, and mean and deviation of the latents beside the
+// model's folder. Throws InputError for rows that do not suit the model, and for keys of models of text. REQUIRES:
+// model.video().
+[[nodiscard]] ClipJob make_clip_job(const config::Config& config, const Model& model);
+
+// The rows of a job, whose headers are read where they are not yet. Throws InputError, also for a clip that is larger
+// than clip_shape says.
+[[nodiscard]] std::shared_ptr<const ClipSets> open_clips(const config::Config& config, const ClipJob& job);
+
+// Throws InputError for a key of models of clips beside a model of text.
+void check_no_video_keys(const config::Config& config);
+
+}  // namespace spillway::train
