@@ -17,8 +17,12 @@ using Changes = std::vector<config::ConfigOverride>;
 
 // What is drawn is part of it: of rows without noise and timesteps of their own, in another order each epoch.
 Changes common(const fs::path& rows) {
-  return {{"datasets.0.path", rows.string()}, {"curriculum_sampling", "false"}, {"max_steps", "5"},
-          {"training_cfg_rate", "0.3"},       {"bf16", "true"},                 {"weighting_scheme", "logit_normal"}};
+  return {{"datasets.0.path", rows.string()},
+          {"curriculum_sampling", "false"},
+          {"max_steps", "5"},
+          {"training_cfg_rate", "0.3"},
+          {"bf16", "true"},
+          {"weighting_scheme", "logit_normal"}};
 }
 
 Changes with(Changes changes, const Changes& more) {
@@ -40,8 +44,7 @@ Outcome outcome_of(const std::string& name, bool has_lora, const fs::path& outpu
 
 Changes least_memory(const std::string& name, bool has_lora, const fs::path& folder, const Changes& base) {
   Changes changes = with(base, {{"memory.host", "16MiB"}, {"memory.disk", "64MiB"}});
-  const int64_t least =
-      device_bytes_of(video_config(name, has_lora, folder, with(changes, {{"memory.device", "1"}})));
+  const int64_t least = device_bytes_of(video_config(name, has_lora, folder, with(changes, {{"memory.device", "1"}})));
   changes.push_back({"memory.device", std::to_string(least)});
   return changes;
 }
@@ -81,10 +84,8 @@ TEST_CASE("batches and accumulation do not change what is drawn for a clip") {
   const Changes base = with(common(video_golden("t2v") / "clips"), {{"bf16", "false"}, {"max_steps", "4"}});
   const auto losses = [&](const char* rows, const char* batches) {
     std::vector<double> result;
-    const Changes changes =
-        with(base, {{"micro_batch_size", rows}, {"gradient_accumulation_steps", batches}});
-    for (const auto& step :
-         run_preference(video_config("t2v", false, folder.path() / rows, changes)).steps)
+    const Changes changes = with(base, {{"micro_batch_size", rows}, {"gradient_accumulation_steps", batches}});
+    for (const auto& step : run_preference(video_config("t2v", false, folder.path() / rows, changes)).steps)
       result.push_back(step.at("loss"));
     return result;
   };
@@ -103,7 +104,8 @@ TEST_CASE("a video run that is cut in two ends with the same bits, under another
     const Outcome whole = outcome_of("t2v", has_lora, folder.path() / "whole", base);
     const fs::path checkpoint = folder.path() / "whole" / "checkpoint-3";
     REQUIRE(fs::exists(checkpoint));
-    const Changes rest = with(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
+    const Changes rest =
+        with(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
     CHECK(outcome_of("t2v", has_lora, folder.path() / "rest", rest).weights == whole.weights);
   }
 }

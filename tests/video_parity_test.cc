@@ -22,9 +22,7 @@ namespace {
 
 constexpr double kMostOffFirst = 1e-5, kMostOffNorm = 1e-4, kMostOffCurve = 1e-3, kMostOffBf16 = 0.03;
 
-json facts_of(const std::string& name) {
-  return json::parse(read_file(video_golden(name) / "golden.json", 1 << 20));
-}
+json facts_of(const std::string& name) { return json::parse(read_file(video_golden(name) / "golden.json", 1 << 20)); }
 
 bool is_near(double ours, double theirs, double most) { return std::abs(ours - theirs) <= most * std::abs(theirs); }
 
@@ -79,8 +77,7 @@ TEST_CASE("in bf16 video transformers follow the curves of f32") {
       CAPTURE(name);
       CAPTURE(has_lora);
       const TemporaryFolder folder;
-      const PreferenceRun run =
-          run_preference(video_config(name, has_lora, folder.path() / "out", {{"bf16", "true"}}));
+      const PreferenceRun run = run_preference(video_config(name, has_lora, folder.path() / "out", {{"bf16", "true"}}));
       check_curve(facts_of(name)[has_lora ? "lora" : "full"], run, kMostOffBf16);
     }
   }
@@ -91,11 +88,9 @@ TEST_CASE("the loss of an evaluation is the mean over clips, however they share 
   for (const char* rows : {"1", "2"}) {
     const TemporaryFolder folder;
     const std::string clips = (video_golden("t2v") / "clips").string();
-    const PreferenceRun run = run_preference(video_config("t2v", false, folder.path() / "out",
-                                                          {{"max_steps", "1"},
-                                                           {"eval_on_start", "true"},
-                                                           {"eval_batch_size", rows},
-                                                           {"test_datasets.0.path", clips}}));
+    const PreferenceRun run = run_preference(video_config(
+        "t2v", false, folder.path() / "out",
+        {{"max_steps", "1"}, {"eval_on_start", "true"}, {"eval_batch_size", rows}, {"test_datasets.0.path", clips}}));
     double sum = 0;
     const auto losses = facts_of("t2v")["clip_losses"].get<std::vector<double>>();
     for (const double loss : losses) sum += loss;

@@ -58,7 +58,8 @@ void add_to(CommandLine& line, Options& o) {
   line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)", -1e3, 1e3);
   line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros (512)", 1, 1 << 16);
   line.option("--gif FILE", o.gif, "an animation, where the model's latents are pixels");
-  line.example("spillway sample ./wan --text prompt.safetensors --shape 16,20,60,104 --guidance 5 --out clip.safetensors");
+  line.example(
+      "spillway sample ./wan --text prompt.safetensors --shape 16,20,60,104 --guidance 5 --out clip.safetensors");
 }
 
 // A tensor of a file, with its shape. Nothing where the file has none of that name.
@@ -199,26 +200,23 @@ int cmd_sample(std::span<const std::string> args) {
     budget.device_bytes = parse_bytes(o.model.memory, device->free_bytes(), "--memory.device");
     budget.machine = this_machine({}, *device);
   }
-  train::InferenceProgram program(std::move(model),
-                                  {.tokens = clips * patches,
-                                   .max_sequences = clips,
-                                   .sequence_len = patches,
-                                   .text_tokens = o.sampling.text_len},
-                                  budget, append_prediction, pool, *device);
+  train::InferenceProgram program(
+      std::move(model),
+      {.tokens = clips * patches, .max_sequences = clips, .sequence_len = patches, .text_tokens = o.sampling.text_len},
+      budget, append_prediction, pool, *device);
   Progress progress({});
   const auto predict = [&](const data::MicroBatch& batch) {
     program.run(batch);
     return std::span<const float>(program.result(0).as<float>(), static_cast<size_t>(clips * start.shape.elems()));
   };
-  const std::vector<float> latents =
-      train::sample_clip(predict, demands, start.shape, std::move(start.noise), prompt, o.sampling,
-                         [&](int64_t done, int64_t of) {
-                           progress.count(fmt::format("of {} steps", of), done, now_seconds());
-                         });
+  const std::vector<float> latents = train::sample_clip(
+      predict, demands, start.shape, std::move(start.noise), prompt, o.sampling,
+      [&](int64_t done, int64_t of) { progress.count(fmt::format("of {} steps", of), done, now_seconds()); });
   progress.clear();
   write_clip(o.out, start.shape, latents);
-  if (!o.gif.empty()) write_file(o.gif, gif_of(pixels_of(pixels->of(latents, start.shape), start.shape.frames, start.shape.height,
-                                      start.shape.width, kGifScale)));
+  if (!o.gif.empty())
+    write_file(o.gif, gif_of(pixels_of(pixels->of(latents, start.shape), start.shape.frames, start.shape.height,
+                                       start.shape.width, kGifScale)));
   fmt::print("{}: a clip of {}\n", shown_line(o.out), to_string(start.shape));
   return kDone;
 }

@@ -16,7 +16,8 @@ config::Config video_config(const std::string& name, bool has_lora, const fs::pa
   const fs::path golden = video_golden(name);
   const auto facts = nlohmann::json::parse(read_file(golden / "golden.json", 1 << 20));
   const bool has_image = name == "i2v";
-  std::string text = fmt::format(R"(
+  std::string text =
+      fmt::format(R"(
 base_model: {0}
 datasets: [{{path: {0}/clips, type: video_latents}}]
 curriculum_sampling: true
@@ -33,8 +34,7 @@ bf16: false
 save_strategy: "no"
 output_dir: {3}
 )",
-                                 (golden).string(), has_image ? 512 : 6, facts["preconditions"].get<bool>(),
-                                 output.string());
+                  (golden).string(), has_image ? 512 : 6, facts["preconditions"].get<bool>(), output.string());
   if (has_lora) text += fmt::format("adapter: lora\nlora_model_dir: {}\n", (golden / "lora").string());
   config::Config config = config::load_config(text, "video.yml", changes, config::ConfigUse::kTrain).config;
   config.model.base_model = (golden / config.video.component).string();
