@@ -129,6 +129,15 @@ TEST_CASE("a run is watched from its first step to its end, and afterwards") {
   CHECK(finished.err.find("http://127.0.0.1:") != std::string::npos);
 }
 
+TEST_CASE("the page of a run that failed says so") {
+  const TinyJob job;
+  CHECK(run_spillway(job.train("run", {"--lora_alpha", "1e38"})).status == 2);
+  const json report = report_of(read_file(job.output("run") / "report.html", 1 << 24));
+  CHECK(report["state"] == "failed");
+  CHECK(report["ended_early"].get<std::string>().starts_with("[step 1] expected a loss and gradients that are finite"));
+  CHECK_FALSE(fs::exists(job.output("run") / "report.json"));
+}
+
 TEST_CASE("before a run has written its page, the browser is told to ask again") {
   const TemporaryFolder folder;
   write_file(folder.path() / "spillway_run.json", "{}");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -117,7 +118,7 @@ class TrainingRun {
       events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     show_report();
-    const train::TrainingOutcome outcome = trainer_.run();
+    const train::TrainingOutcome outcome = trained();
     sync_lines();
     write_report(outcome);
     update_machine_cache();
@@ -126,6 +127,20 @@ class TrainingRun {
   }
 
  private:
+  train::TrainingOutcome trained() {
+    try {
+      return trainer_.run();
+    } catch (const std::runtime_error& error) {
+      train::TrainingOutcome so_far = record_.so_far();
+      so_far.ended_early = error.what();
+      try {
+        write_page("failed", so_far);
+      } catch (const std::runtime_error&) {  // as on a full disk: what is to be said is the first error
+      }
+      throw;
+    }
+  }
+
   // Adds what this run found out to what is known by now, which other runs may have changed since this one began.
   void update_machine_cache() {
     if (cpu_share_) {
@@ -223,20 +238,24 @@ class TrainingRun {
     if (r.step < r.total_steps) show_report();
   }
 
-  // Writes the page of the run so far, where that is due. It waits for no disk, and where it cannot be written the run
-  // goes on.
+  // The page of the run so far, where that is due. Where it cannot be written the run goes on.
   void show_report() {
     const double begin = now_seconds();
     if (!live_.is_due(begin)) return;
     try {
-      const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), record_.so_far(),
-                                                       record_, peak_rss_bytes(), facts("running"));
-      replace_file(output_ / "report.html", report_html(report));
+      write_page("running", record_.so_far());
       live_.wrote(begin, now_seconds());
     } catch (const std::runtime_error& error) {
       log_warning("{}; the report is written when the run ends", error.what());
       live_.give_up();
     }
+  }
+
+  // Waits for no disk.
+  void write_page(std::string_view state, const train::TrainingOutcome& outcome) const {
+    const nlohmann::ordered_json report =
+        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_bytes(), facts(state));
+    replace_file(output_ / "report.html", report_html(report));
   }
 
   [[nodiscard]] RunFacts facts(std::string_view state) const {

@@ -35,7 +35,7 @@ struct OperationTime {
 
 // What is known of a run beside what its trainer counts.
 struct RunFacts {
-  std::string_view state = "done";  // or "running", "interrupted"
+  std::string_view state = "done";  // or "running", "interrupted", "failed"
   std::string started;              // as spillway_run.json has it
   int64_t step = 0, total_steps = 0;
   std::optional<double> cpu_share;  // that computing threads had of the CPUs; none: they run elsewhere

@@ -17,6 +17,7 @@ function stateText() {
   const { state, step_now: step, total_steps: total } = report, at = `step ${formatNumber(step)} of ${formatNumber(total)}`;
   if (server === "lost") return `No answer from the server; this was ${at}.`;
   if (state === "done") return report.ended_early ? `Ended after ${at}: ${report.ended_early}.` : `Finished: ${at}.`;
+  if (state === "failed") return `Failed after ${at}: ${report.ended_early}`;
   if (state === "interrupted") return `Interrupted after ${at}.`;
   if (server === "gone") return `The run is gone without a last report, perhaps killed; the last that it showed was ${at}.`;
   if (!canRefresh) return `Running when this was written: ${at}. Load the page again for more, or let \`spillway watch\` do it.`;
@@ -29,7 +30,7 @@ function drawState() {
   const box = document.getElementById("state");
   box.hidden = !report.state;
   if (!report.state) return;
-  box.classList.toggle("lost", server === "lost" || (server === "gone" && report.state === "running"));
+  box.classList.toggle("lost", server === "lost" || report.state === "failed" || (server === "gone" && report.state === "running"));
   const share = report.total_steps > 0 ? report.step_now / report.total_steps : 0;
   box.replaceChildren(element("span", {}, stateText()));
   if (report.state === "running")
@@ -38,7 +39,8 @@ function drawState() {
 
 // The new numbers in the place of the old ones. What the reader looks at stays: the place on the page, the zoom, the clock.
 function show(newer) {
-  if (newer.started !== report.started || newer.title !== report.title) {
+  const isSame = ["started", "title"].every((part) => newer[part] === report[part]);
+  if (!isSame || newer.timeline.instructions.length !== report.timeline.instructions.length) {
     location.reload();  // another run
     return;
   }
