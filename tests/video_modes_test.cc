@@ -3,7 +3,10 @@
 
 #include <cstdint>
 
+#include "cli/preprocess/clip_samples.h"
 #include "io/file.h"
+#include "model/model.h"
+#include "report/progress.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/video_run.h"
 
@@ -109,4 +112,20 @@ TEST_CASE("a video run that is cut in two ends with the same bits, under another
         with(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
     CHECK(outcome_of("t2v", has_lora, folder.path() / "rest", rest).weights == whole.weights);
   }
+}
+
+TEST_CASE("what preprocess writes of a video job trains to the same bits") {
+  const TemporaryFolder folder;
+  const fs::path rows = clips_to_draw_for("t2v", folder.path()), written = folder.path() / "written";
+  const Changes base = common(rows);
+  const config::Config config = video_config("t2v", false, folder.path() / "drawn", base);
+  Progress progress({});
+  fs::create_directories(written);
+  (void)write_clip_samples(written, config, *read_model(config.model.base_model), progress);
+  const Outcome drawn = outcome_of("t2v", false, folder.path() / "drawn", base);
+  const Changes read = with(base, {{"datasets.0.path", written.string()},
+                                   {"curriculum_sampling", "true"},
+                                   {"training_cfg_rate", "0"},
+                                   {"seed", "7"}});
+  CHECK(outcome_of("t2v", false, folder.path() / "read", read) == drawn);
 }

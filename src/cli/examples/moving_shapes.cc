@@ -86,10 +86,9 @@ void write_clip(const fs::path& path, const MovingShape& shape, const std::vecto
   const std::string latents(data::kLatents), words(data::kTextEmbedding);
   std::map<std::string, std::string> metadata = default_metadata();
   metadata["caption"] = shape.caption();
-  SafetensorsWriter writer(path,
-                           {{latents, DType::kF16, {3, kShapeFrames, kShapeSize, kShapeSize}},
-                            {words, DType::kF32, {3, kWordWidth}}},
-                           metadata);
+  SafetensorsWriter writer(
+      path, {{latents, DType::kF16, {3, kShapeFrames, kShapeSize, kShapeSize}}, {words, DType::kF32, {3, kWordWidth}}},
+      metadata);
   const std::vector<float> pixels = draw(shape), text = text_of(shape, table);
   writer.append(latents, pixels.data(), DType::kF32, std::ssize(pixels));
   writer.append(words, text.data(), DType::kF32, std::ssize(text));
@@ -144,8 +143,7 @@ void write_model(const fs::path& folder) {
   const std::string file = fmt::format("{}.safetensors", weights_stem(Layout::kDiffusers));
   SafetensorsWriter writer(folder / "transformer" / file, specs);
   uint64_t number = 0;
-  for (const Parameter& p : parameters)
-    writer.append(p.name, fresh(p, number++).data(), DType::kF32, p.shape.elems());
+  for (const Parameter& p : parameters) writer.append(p.name, fresh(p, number++).data(), DType::kF32, p.shape.elems());
   writer.commit();
 }
 
@@ -181,8 +179,8 @@ std::vector<float> draw(const MovingShape& shape) {
       const double x = is_across ? along : across, y = is_across ? across : along;
       for (int64_t row = 0; row < kShapeSize; ++row) {
         for (int64_t column = 0; column < kShapeSize; ++column) {
-          const double outside = distance_to(shape.shape, static_cast<double>(column) + 0.5 - x,
-                                             static_cast<double>(row) + 0.5 - y);
+          const double outside =
+              distance_to(shape.shape, static_cast<double>(column) + 0.5 - x, static_cast<double>(row) + 0.5 - y);
           const double cover = std::clamp(0.5 - outside, 0.0, 1.0);
           pixels.push_back(is_lit ? static_cast<float>(2 * cover - 1) : -1.0F);
         }

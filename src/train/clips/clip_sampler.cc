@@ -39,8 +39,7 @@ std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
                             .negative = {},
                             .image = std::move(row.image),
                             .first_frame = std::move(row.first_frame)};
-    const SamplingOptions options{
-        .steps = kSteps, .flow_shift = job_.flow.flow_shift, .text_len = job_.flow.text_len};
+    const SamplingOptions options{.steps = kSteps, .flow_shift = job_.flow.flow_shift, .text_len = job_.flow.text_len};
     clips.push_back({set_.rows->where(rows_[i]), shape,
                      sample_clip(predict, job_.demands, shape, std::move(noise), prompt, options)});
   }
