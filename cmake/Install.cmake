@@ -1,19 +1,28 @@
-# What `cmake --install` leaves: the program, the machine files, and the libraries as a CMake package. docs/library.md
-# says how a project uses it.
+# What `cmake --install` leaves, and what packages are made of (cmake/Package.cmake). Component `program`: the program, its documentation, examples and machine files;
+# `development`: the libraries as a CMake package. docs/install.md and docs/library.md say how they are used.
 include(CMakePackageConfigHelpers)
 
 set(package lib/cmake/spillway)
-install(TARGETS spillway spillway_flags EXPORT spillway)
-install(EXPORT spillway NAMESPACE spillway:: FILE spillwayTargets.cmake DESTINATION ${package})
-install(FILES cmake/spillwayConfig.cmake DESTINATION ${package})
+install(TARGETS spillway_flags EXPORT spillway COMPONENT development)
+install(EXPORT spillway NAMESPACE spillway:: FILE spillwayTargets.cmake DESTINATION ${package} COMPONENT development)
+install(FILES cmake/spillwayConfig.cmake DESTINATION ${package} COMPONENT development)
 # Names of headers change until 1.0 with every minor version.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake DESTINATION ${package})
-install(DIRECTORY machines DESTINATION share/spillway)
+install(FILES ${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake DESTINATION ${package} COMPONENT development)
+
+# As in the source folder, so that the links between the pages hold.
+set(documentation share/doc/spillway)
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${documentation} COMPONENT program)
+install(DIRECTORY docs examples DESTINATION ${documentation} COMPONENT program)
+install(DIRECTORY machines DESTINATION share/spillway COMPONENT program)
+
+# Where the program looks for libraries that are its own.
+set(private_libraries lib/spillway)
 if(SPILLWAY_ARROW)
-  # The program loads it from beside itself.
-  install(TARGETS spillway_arrow LIBRARY DESTINATION bin)
+  install(TARGETS spillway_arrow LIBRARY DESTINATION ${private_libraries} COMPONENT program)
   file(GLOB libraries ${SPILLWAY_ARROW}/lib/libarrow.so.* ${SPILLWAY_ARROW}/lib/libparquet.so.*)
-  install(FILES ${libraries} DESTINATION lib/spillway)
-  set_target_properties(spillway_arrow PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib/spillway")
+  install(FILES ${libraries} DESTINATION ${private_libraries} COMPONENT program)
+  set_target_properties(spillway_arrow PROPERTIES INSTALL_RPATH "\$ORIGIN")
 endif()
+install(TARGETS spillway EXPORT spillway RUNTIME_DEPENDENCY_SET libraries COMPONENT program)
+include(cmake/Package.cmake)

@@ -99,8 +99,8 @@ endfunction()
 # spillway_installs(FOLDER): its library as spillway::FOLDER, and its headers but for those of tests.
 function(spillway_installs folder)
   set_target_properties(spillway_${folder} PROPERTIES EXPORT_NAME ${folder})
-  install(TARGETS spillway_${folder} EXPORT spillway)
-  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} DESTINATION include/spillway
+  install(TARGETS spillway_${folder} EXPORT spillway COMPONENT development)
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} DESTINATION include/spillway COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN testing EXCLUDE)
 endfunction()
 

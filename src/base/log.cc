@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "base/text.h"
@@ -10,9 +11,30 @@ namespace spillway {
 
 namespace {
 
+// Warnings in yellow and errors in red, by what they begin with: `warning:`, or the `[where]` of an error. Only on a
+// terminal, and where nobody asks for none (NO_COLOR).
+std::string coloured(std::string_view text) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return std::string(text);
+  constexpr std::string_view kWarning = "warning:", kYellow = "\033[33m", kRed = "\033[31m", kPlain = "\033[0m";
+  size_t marked = 0;
+  if (text.starts_with(kWarning)) {
+    marked = kWarning.size();
+  } else if (text.starts_with('[')) {
+    marked = text.find("] ") == std::string_view::npos ? 0 : text.find("] ") + 1;
+  }
+  if (marked == 0) return std::string(text);
+  std::string line(marked == kWarning.size() && text[0] != '[' ? kYellow : kRed);
+  return line.append(text.substr(0, marked)).append(kPlain).append(text.substr(marked));
+}
+
 void write_out(std::string_view text) {
-  std::string line(isatty(STDERR_FILENO) ? "\r\033[K" : "");
-  line.append(text);
+  std::string line;
+  if (isatty(STDERR_FILENO)) {
+    line = "\r\033[K" + coloured(text);
+  } else {
+    line = text;
+  }
   line.push_back('\n');
   // One write, so that lines of several threads do not mix.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/preprocess/clip_samples.h"
 #include "cli/preprocess/shown_rows.h"
 #include "data/row_file.h"
 #include "io/file.h"
@@ -21,6 +22,7 @@
 #include "model/model.h"
 #include "report/progress.h"
 #include "text/tokenizer.h"
+#include "train/clips/clip_job.h"
 #include "train/output.h"
 #include "train/training_data.h"
 
@@ -205,7 +207,6 @@ ordered_json with_preview(ordered_json summary, const Preview& preview, const te
 
 ordered_json preprocess(const fs::path& out, const config::Config& config, int64_t shown, Preview& preview) {
   const ModelPtr model = read_model(config.model.base_model);
-  const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
   const auto write = [&](const auto& write_rows) {
@@ -214,6 +215,12 @@ ordered_json preprocess(const fs::path& out, const config::Config& config, int64
     folder.publish();
     return summary;
   };
+  if (model->video()) {
+    if (shown > 0) throw input_error("--show", "expected rows of text, got clips; leave it out");
+    return write([&](const fs::path& folder) { return write_clip_samples(folder, config, *model, progress); });
+  }
+  train::check_no_video_keys(config);
+  const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
   if (has_completions(config.data.rows.objective)) {
     const train::PreferenceData data = train::load_preference_data(config.data, config.tokenizer, vocab_size, count);
     if (shown > 0) preview = preview_of(data.training.rows, shown);

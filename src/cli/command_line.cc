@@ -118,7 +118,7 @@ bool CommandLine::parse(std::span<const std::string> args) {
     app_->parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::CallForHelp&) {
     help_.usage += " [OPTION ...]";
-    fmt::print("{}", help_text(help_));
+    show_help(help_);
     return false;
   } catch (const CLI::ExtrasError&) {
     fail_unexpected(app_->remaining().front());

@@ -13,20 +13,24 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cmd_chat.h"
+#include "cli/cmd_completion.h"
 #include "cli/cmd_doctor.h"
 #include "cli/cmd_eval.h"
 #include "cli/cmd_export.h"
 #include "cli/cmd_fetch.h"
 #include "cli/cmd_generate.h"
 #include "cli/cmd_import.h"
+#include "cli/cmd_make_example.h"
 #include "cli/cmd_merge.h"
 #include "cli/cmd_plan.h"
 #include "cli/cmd_preprocess.h"
 #include "cli/cmd_quantize.h"
 #include "cli/cmd_rewards.h"
+#include "cli/cmd_sample.h"
 #include "cli/cmd_serve.h"
 #include "cli/cmd_tokenize.h"
 #include "cli/cmd_train.h"
+#include "cli/cmd_watch.h"
 #include "cli/help_page.h"
 #include "io/file_error.h"
 
@@ -35,6 +39,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"train", "train what a config says", cmd_train},
+    {"watch", "the report of a run, in a browser, while it goes on", cmd_watch},
     {"plan", "where every byte will live and what a step costs", cmd_plan},
     {"preprocess", "write the rows that training would see", cmd_preprocess},
     {"generate", "continue a text, or answer a conversation", cmd_generate},
@@ -43,12 +48,15 @@ constexpr Command kCommands[] = {
     {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
+    {"make-example", "a model and data to try things with", cmd_make_example},
+    {"sample", "a clip of a video transformer", cmd_sample},
     {"quantize", "a model's linear layers in 4 or 8 bits", cmd_quantize},
     {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"fetch", "a model or a data set of the Hugging Face hub", cmd_fetch},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
+    {"completion", "a script with which a shell completes these commands", cmd_completion},
 };
 
 constexpr std::string_view kVersion = SPILLWAY_VERSION;
@@ -107,6 +115,14 @@ int fail(std::string_view message, int status) {
 }  // namespace
 
 std::span<const Command> commands() { return kCommands; }
+
+HelpPage help_of(const Command& command) {
+  const HelpReader reader;
+  const std::vector<std::string> help = {"--help"};
+  static_cast<void>(command.run(help));
+  SPILLWAY_CHECK(reader.page(), "{} --help shows no page", command.name);
+  return *reader.page();
+}
 
 int run_command_line(std::span<const std::string> args) {
   try {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/interrupt.h"
+#include "cli/help_page.h"
 
 namespace spillway {
 
@@ -18,6 +19,9 @@ struct Command {
 
 // All commands, in the order of the help. A new one is a line in commands.cc.
 [[nodiscard]] std::span<const Command> commands();
+
+// What `spillway COMMAND --help` shows.
+[[nodiscard]] HelpPage help_of(const Command& command);
 
 // Exit statuses: what a script may rely on.
 constexpr int kDone = 0, kInputWrong = 2, kMachineFailed = 3, kInterrupted = kInterruptedStatus;

@@ -117,7 +117,7 @@ std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& comma
     return {};
   }
   if (is_given("--help") || is_given("-h")) {
-    fmt::print("{}", help_text(help_page(command)));
+    show_help(help_page(command));
     return {};
   }
   return ArgumentReader(command, args).read();

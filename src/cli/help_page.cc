@@ -4,10 +4,14 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace spillway {
 namespace {
 
 constexpr size_t kColumns = 100, kIndent = 2, kGap = 2, kUsageColumn = 7;
+
+HelpReader* reader = nullptr;  // that waits for a page
 
 // The text in lines of at most `width` columns, each but the first behind `indent` spaces. Words stay whole.
 std::string wrapped(std::string_view text, size_t width, size_t indent) {
@@ -45,5 +49,20 @@ std::string help_text(const HelpPage& page) {
   for (const std::string& example : page.examples) text += fmt::format("{:{}}{}\n", "", kIndent, example);
   return text;
 }
+
+void show_help(const HelpPage& page) {
+  if (reader != nullptr) {
+    reader->page_ = page;
+  } else {
+    fmt::print("{}", help_text(page));
+  }
+}
+
+HelpReader::HelpReader() {
+  SPILLWAY_CHECK(reader == nullptr, "two HelpReaders");
+  reader = this;
+}
+
+HelpReader::~HelpReader() { reader = nullptr; }
 
 }  // namespace spillway

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@
 #include "plan/plan_json.h"
 #include "report/calibration.h"
 #include "report/event_file.h"
+#include "report/gif.h"
+#include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/metrics.h"
 #include "report/report_html.h"
@@ -29,6 +32,8 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "train/base_identity.h"
+#include "train/clips/pixels.h"
+#include "train/clips/sample_lines.h"
 #include "train/known_scores.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
@@ -65,11 +70,12 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
-              std::unique_ptr<rewards::RewardFunctions> functions, const Machine& machine, Device& device,
-              Progress& progress)
+              std::unique_ptr<rewards::RewardFunctions> functions, const config::ConfigSource& source,
+              const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         data_(data),
+        source_(source),
         machine_(machine),
         device_(device),
         progress_(progress),
@@ -103,12 +109,16 @@ class TrainingRun {
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     if (job_.config.online && job_.config.online->log_completions)
       completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
+    if (job_.clips) pixels_ = train::read_pixels(job_.config.model.base_model);
+    if (job_.clips && job_.config.video.log_samples)
+      samples_ = std::make_unique<StepLines>(output_ / "samples.jsonl", trainer_.step());
     if (job_.config.output.metrics)
       metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
     if (job_.config.output.tensorboard)
       events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
-    const train::TrainingOutcome outcome = trainer_.run();
+    show_report();
+    const train::TrainingOutcome outcome = trained();
     sync_lines();
     write_report(outcome);
     update_machine_cache();
@@ -117,6 +127,20 @@ class TrainingRun {
   }
 
  private:
+  train::TrainingOutcome trained() {
+    try {
+      return trainer_.run();
+    } catch (const std::runtime_error& error) {
+      train::TrainingOutcome so_far = record_.so_far();
+      so_far.ended_early = error.what();
+      try {
+        write_page("failed", so_far);
+      } catch (const std::runtime_error&) {  // as on a full disk: what is to be said is the first error
+      }
+      throw;
+    }
+  }
+
   // Adds what this run found out to what is known by now, which other runs may have changed since this one began.
   void update_machine_cache() {
     if (cpu_share_) {
@@ -170,11 +194,16 @@ class TrainingRun {
                   record_.begin_step(session_.executor().lanes());
                   session_.start_trace();
                   calibration_.begin_step(session_.executor().lanes());
+                  begin_step_in_bar();
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
             .samples = [this](const train::SampleRecord& record) { on_samples(record); },
             .round = [this](const train::RoundRecord& record) { on_round(record); },
+            .sample = job_.config.video.log_samples
+                          ? [this](const train::SampleSeen& sample) { samples_->write(train::sample_line(sample)); }
+                          : std::function<void(const train::SampleSeen&)>(),
+            .clips = [this](const train::ClipsRecord& record) { on_clips(record); },
             .before_checkpoint = [this] { sync_lines(); },
             .packing = packing_progress(progress_)};
   }
@@ -182,6 +211,7 @@ class TrainingRun {
   void on_step(const StepRecord& r) {
     session_.stop_trace();
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
+    record_.add_step(r);
     for (const train::Metric& metric : r.metrics)
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
     if (is_full(r)) calibration_.add_step(session_.executor().lanes());
@@ -195,15 +225,69 @@ class TrainingRun {
                                        {"tokens_per_second", r.tokens_per_second},
                                        {"step_seconds", r.step_seconds}};
       for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
+      add_memory(line);
       metrics_->write(line);
     }
     if (events_) write_events(r);
-    progress_.update({.step = r.step,
-                      .total_steps = r.total_steps,
-                      .loss = r.loss,
-                      .tokens_per_second = r.tokens_per_second,
-                      .tiers = tier_memory_},
-                     now_seconds());
+    bar_ = {.step = r.step,
+            .total_steps = r.total_steps,
+            .loss = r.loss,
+            .tokens_per_second = r.tokens_per_second,
+            .tiers = tier_memory_};
+    progress_.update(bar_, now_seconds());
+    if (r.step < r.total_steps) show_report();
+  }
+
+  // The page of the run so far, where that is due. Where it cannot be written the run goes on.
+  void show_report() {
+    const double begin = now_seconds();
+    if (!live_.is_due(begin)) return;
+    try {
+      write_page("running", record_.so_far());
+      live_.wrote(begin, now_seconds());
+    } catch (const std::runtime_error& error) {
+      log_warning("{}; the report is written when the run ends", error.what());
+      live_.give_up();
+    }
+  }
+
+  // Waits for no disk.
+  void write_page(std::string_view state, const train::TrainingOutcome& outcome) const {
+    const nlohmann::ordered_json report =
+        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_bytes(), facts(state));
+    replace_file(output_ / "report.html", report_html(report));
+  }
+
+  [[nodiscard]] RunFacts facts(std::string_view state) const {
+    RunFacts facts{.state = state,
+                   .started = identity_.started,
+                   .step = trainer_.step(),
+                   .total_steps = trainer_.length().total_steps,
+                   .config = source_.text};
+    if (cpu_share_) facts.cpu_share = cpu_share_->value();
+    for (const config::ConfigOverride& one : source_.overrides) facts.overrides.emplace_back(one.key, one.value);
+    return facts;
+  }
+
+  // With what steps took so far, or else what was predicted.
+  void begin_step_in_bar() {
+    if (bar_.total_steps == 0)
+      bar_ = {.step = trainer_.step(), .total_steps = trainer_.length().total_steps, .tiers = tier_memory_};
+    const double so_far = record_.so_far().median_step_seconds;
+    const double predicted = planned_.plan.simulation.step_seconds(planned_.context.accumulation);
+    progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
+  }
+
+  // Of the time since the line before, in GiB, under FastVideo's names.
+  void add_memory(std::vector<MetricField>& line) {
+    const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); };
+    const std::array<int64_t, kTiers> peaks = session_.take_recent_peak_bytes();
+    const auto peak = [&](Tier tier) { return gib(peaks[static_cast<size_t>(tier)]); };
+    line.push_back({"memory/peak_gb", peak(Tier::kDevice)});
+    line.push_back({"memory/reserved_gb", gib(train::arena_bytes(planned_, Tier::kDevice))});
+    line.push_back({"memory/host_peak_gb", peak(Tier::kHost)});
+    line.push_back({"memory/disk_peak_gb", peak(Tier::kDisk)});
+    line.push_back({"memory/rss_gb", gib(current_rss_bytes())});
   }
 
   // Under the tags that transformers writes.
@@ -242,7 +326,10 @@ class TrainingRun {
       text += metric.is_share ? fmt::format("eval_{} {:.1f} %", metric.key, 100 * metric.value)
                               : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
     }
-    if (metrics_) metrics_->write(line);
+    if (metrics_) {
+      add_memory(line);
+      metrics_->write(line);
+    }
     if (events_) {
       events_->begin_step(r.step);
       for (const train::Metric& metric : r.metrics) events_->add("eval", metric.key, metric.value);
@@ -273,6 +360,7 @@ class TrainingRun {
   void sync_lines() {
     if (metrics_) metrics_->sync();
     if (completions_) completions_->sync();
+    if (samples_) samples_->sync();
     if (events_) events_->sync();
   }
 
@@ -295,6 +383,19 @@ class TrainingRun {
     if (is_shown(r.step)) add_completions(r);
   }
 
+  // In the report, where latents are pixels. Of a model with a VAE there is nothing to look at.
+  void on_clips(const train::ClipsRecord& r) {
+    if (!pixels_) return;
+    for (const train::SampledClip& clip : r.clips) {
+      const data::ClipShape& shape = clip.shape;
+      const Animation animation = pixels_of(pixels_->of(clip.latents, shape), shape.frames, shape.height, shape.width);
+      record_.add_sample({.step = r.step,
+                          .prompt = clip.prompt,
+                          .text = r.are_originals ? "data" : "",
+                          .pictures = {data_url(gif_of(strip_of(animation))), data_url(gif_of(animation))}});
+    }
+  }
+
   void on_samples(const train::SampleRecord& r) {
     for (const train::SampleAnswer& answer : r.answers) {
       record_.add_sample({r.step, answer.prompt, answer.text});
@@ -305,8 +406,8 @@ class TrainingRun {
   void write_report(const train::TrainingOutcome& outcome) {
     peak_rss_ = peak_rss_bytes();
     record_.set_measured_peaks(session_.measured_peak_bytes());
-    const nlohmann::ordered_json report =
-        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_);
+    const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), outcome, record_,
+                                                     peak_rss_, facts(outcome.interrupted ? "interrupted" : "done"));
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
   }
@@ -338,6 +439,7 @@ class TrainingRun {
   const train::Job& job_;
   const train::PlannedJob& planned_;
   train::TrainingData& data_;
+  const config::ConfigSource& source_;
   const Machine& machine_;
   const Device& device_;
   Progress& progress_;
@@ -354,19 +456,24 @@ class TrainingRun {
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
+  LiveReportPace live_;
+  ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
-  std::unique_ptr<StepLines> completions_;
+  std::unique_ptr<StepLines> completions_, samples_;
+  std::optional<train::Pixels> pixels_;  // of a model whose latents are some
   std::unique_ptr<EventFile> events_;
 };
 
 }  // namespace
 
 int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
-                 train::RunStart start, const Machine& machine, Device& device, Progress& progress) {
+                 train::RunStart start, const config::ConfigSource& source, const Machine& machine, Device& device,
+                 Progress& progress) {
   // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
   std::unique_ptr<rewards::RewardFunctions> functions;
   if (job.config.rewards) functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards);
-  return TrainingRun(job, planned, data, std::move(start), std::move(functions), machine, device, progress).run();
+  return TrainingRun(job, planned, data, std::move(start), std::move(functions), source, machine, device, progress)
+      .run();
 }
 
 }  // namespace spillway

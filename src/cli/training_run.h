@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/device.h"
+#include "config/load.h"
 #include "plan/machine.h"
 #include "report/progress.h"
 #include "train/job.h"
@@ -10,10 +11,11 @@
 
 namespace spillway {
 
-// Trains, and leaves in the job's output_dir, which the caller holds, what docs/report.md lists. What the run found out
-// about the machine goes to the machine's cache. Returns the exit status: done, or interrupted. Throws what training
-// throws, and Interrupted before the first step; what was saved until then stays.
+// Trains what `source` says, and leaves in the job's output_dir, which the caller holds, what docs/report.md lists.
+// What the run found out about the machine goes to the machine's cache. Returns the exit status: done, or interrupted.
+// Throws what training throws, and Interrupted before the first step; what was saved until then stays.
 [[nodiscard]] int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
-                               train::RunStart start, const Machine& machine, Device& device, Progress& progress);
+                               train::RunStart start, const config::ConfigSource& source, const Machine& machine,
+                               Device& device, Progress& progress);
 
 }  // namespace spillway

@@ -18,12 +18,14 @@ KeySection flow_section() {
       key<&Spelled::video, &Video::flow_shift>("flow_shift", "the shift of the table of 1000 noise levels")
           .alias({"pipeline.flow_shift"})
           .above(0),
-      key<&Spelled::video, &Video::min_timestep>("min_timestep", "the least timestep that is drawn").least(0).most(1000),
+      key<&Spelled::video, &Video::min_timestep>("min_timestep", "the least timestep that is drawn")
+          .least(0)
+          .most(1000),
       key<&Spelled::video, &Video::max_timestep>("max_timestep", "the largest").least(0).most(1000),
       key<&Spelled::video, &Video::precondition_outputs>("precondition_outputs",
                                                          "the loss is on the clean latents that a prediction means"),
-      key<&Spelled::video, &Video::training_cfg_rate>(
-          "training_cfg_rate", "share of texts that become zeros, drawn anew in each epoch")
+      key<&Spelled::video, &Video::training_cfg_rate>("training_cfg_rate",
+                                                      "share of texts that become zeros, drawn anew in each epoch")
           .least(0)
           .most(1),
       key<&Spelled::video, &Video::text_len>("text_len", "rows of a text: zeros fill shorter ones up, and are seen")
@@ -31,16 +33,14 @@ KeySection flow_section() {
           .most(1 << 16),
       key<&Spelled::video, &Video::num_latent_t>("num_latent_t", "frames of latents that are kept; 0: all").least(0),
       key<&Spelled::video, &Video::normalize_latents>(
-          "normalize_latents",
-          "by mean and deviation of vae/config.json; auto: where that file is"),
+          "normalize_latents", "by mean and deviation of vae/config.json; auto: where that file is"),
       key<&Spelled::video, &Video::eval_timesteps>(
           "eval_timesteps", "each validation row is looked at once for each of these; noise is fixed by seed and row")
           .least(0)
           .most(1000),
       key<&Spelled::video, &Video::use_ema>("use_ema", "averaged weights are written beside the trained ones"),
       key<&Spelled::video, &Video::ema_decay>("ema_decay", "what stays of the average at a step").least(0).most(1),
-      key<&Spelled::video, &Video::ema_start_step>("ema_start_step",
-                                                   "until after this step the average is the weights")
+      key<&Spelled::video, &Video::ema_start_step>("ema_start_step", "until after this step the average is the weights")
           .alias({"start_iter"})
           .least(0),
       key<&Spelled::video, &Video::log_samples>("log_samples",

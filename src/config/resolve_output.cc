@@ -193,8 +193,6 @@ OutputSettings resolve_output(const Resolution& r) {
 
 SampleSettings resolve_samples(const Resolution& r) {
   const Spelled& keys = r.keys;
-  if (keys.sample_every_steps && keys.sample_prompts.empty())
-    throw input_error(r.where("sample_every_steps"), "expected prompts to answer, got none; set sample_prompts");
   return {.every_steps = keys.sample_every_steps.value_or(0),
           .prompts = keys.sample_prompts,
           .max_new_tokens = keys.sample_max_new_tokens};

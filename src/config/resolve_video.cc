@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/keys.h"
 #include "config/resolve.h"
+#include "data/rows/dataset_type.h"
 
 namespace spillway::config {
 namespace {
@@ -58,7 +59,7 @@ void add_datasets(LoadedConfig& loaded) {
     }
     dataset.config.path = path;
     dataset.config.weight = static_cast<double>(times);
-    dataset.config.type = {.given = true, .name = std::string(kVideoLatents)};
+    dataset.config.type = {.given = true, .name = std::string(data::kVideoLatents)};
     loaded.keys.datasets.push_back(std::move(dataset));
   }
   loaded.given.emplace("datasets", where);

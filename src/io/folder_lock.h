@@ -18,4 +18,8 @@ class FolderLock {
   FileDescriptor fd_;
 };
 
+// Whether a process of this system holds the folder, by /proc/locks, which takes no lock itself. What a process in
+// another container or on another host holds is not seen.
+[[nodiscard]] bool is_folder_held(const std::filesystem::path& folder);
+
 }  // namespace spillway

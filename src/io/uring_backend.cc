@@ -1,5 +1,3 @@
-#include <liburing.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -11,16 +9,27 @@
 #include "io/disk_backend.h"
 #include "io/ring_backend.h"
 
+#ifndef SPILLWAY_NO_URING
+#include <liburing.h>
+#endif
+
 namespace spillway {
 namespace {
 
-// What the kernel registers as one buffer.
-constexpr int64_t kMaxBufferBytes = kGiB;
+#ifdef SPILLWAY_NO_URING
+constexpr bool kHasUring = false;
+#else
+constexpr bool kHasUring = true;
+#endif
 
 // A line that is true of the whole process is said once, although each lane has a queue.
 void say_once(std::atomic<bool>& said, std::string_view text) {
   if (!said.exchange(true)) log_line(text);
 }
+
+#ifndef SPILLWAY_NO_URING
+// What the kernel registers as one buffer.
+constexpr int64_t kMaxBufferBytes = kGiB;
 
 class Uring final : public SubmissionRing {
  public:
@@ -95,9 +104,16 @@ class Uring final : public SubmissionRing {
   bool has_files_ = false;
   std::vector<iovec> buffers_;
 };
+#endif
 
 }  // namespace
 
+#ifdef SPILLWAY_NO_URING
+std::unique_ptr<DiskBackend> make_uring_backend(const DiskBackendSetup& /*setup*/) {
+  errno = ENOSYS;
+  return nullptr;
+}
+#else
 std::unique_ptr<DiskBackend> make_uring_backend(const DiskBackendSetup& setup) {
   io_uring ring{};
   const int error = -io_uring_queue_init(static_cast<unsigned>(setup.depth), &ring, 0);
@@ -105,12 +121,14 @@ std::unique_ptr<DiskBackend> make_uring_backend(const DiskBackendSetup& setup) {
   errno = error;
   return nullptr;
 }
+#endif
 
 std::unique_ptr<DiskBackend> make_disk_backend(const DiskBackendSetup& setup) {
   if (auto backend = make_uring_backend(setup)) return backend;
   static std::atomic<bool> said = false;
-  say_once(said, fmt::format("the disk tier works with threads: io_uring is refused here ({})",
-                             std::system_category().message(errno)));
+  const std::string error = std::system_category().message(errno);
+  say_once(said, kHasUring ? fmt::format("the disk tier works with threads: io_uring is refused here ({})", error)
+                           : "the disk tier works with threads: this program was built without liburing");
   return make_thread_backend(setup);
 }
 

@@ -10,6 +10,43 @@
 namespace spillway {
 namespace {
 
+constexpr size_t kColumns = 80;  // of a terminal
+
+// Characters, where the text is UTF-8.
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// The text with every line that a terminal would break broken between words; what follows is indented. A word that is
+// longer than a line stays whole.
+std::string folded(std::string_view text) {
+  constexpr std::string_view kIndent = "         ";
+  std::string result, line;
+  const auto fold = [&](std::string_view rest) {
+    while (columns_of(rest) > kColumns) {
+      size_t end = std::string_view::npos, columns = 0;
+      const size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
+      for (size_t i = 0; i < rest.size(); ++i) {
+        columns += (rest[i] & 0xC0) != 0x80 ? 1 : 0;
+        if (columns > kColumns + 1 && end != std::string_view::npos) break;
+        if (rest[i] == ' ' && i > begin) end = i;
+      }
+      if (end == std::string_view::npos) break;
+      result.append(rest.substr(0, rest.find_last_not_of(' ', end) + 1)).append("\n");
+      line = std::string(kIndent).append(rest.substr(rest.find_first_not_of(' ', end)));
+      rest = line;
+    }
+    result.append(rest);
+  };
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    fold(text.substr(0, end));
+    if (end < text.size()) result += '\n';
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return result;
+}
+
 std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
 
 // "417.3 ms", "1.28 s"
@@ -81,41 +118,32 @@ std::string reference_text(const PlanContext::Reference& reference) {
   return fmt::format("reference  {}{}\n", reference.text, copies);
 }
 
-// The live bytes of each tier at its peak, by sums of kinds.
+// Each tier with its peak and where that is; then the live bytes there, by sums of kinds.
 std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
-  struct Row {
-    std::string tier = "tier", budget = "budget", peak = "peak", at = "at", weights = "weights",
-                state = "trainable+state", gradients = "gradients", saved = "saved", working = "working";
-  };
-  constexpr size_t kPeakColumns = 44;
-  std::vector<Row> rows(1);
+  constexpr size_t kAtColumns = kColumns - 33;
+  std::string peaks = fmt::format("{:<8} {:<11} {:<11} {}\n", "tier", "budget", "peak", "at");
+  std::string live = fmt::format("\nthen lives there, in MiB\n{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", "tier",
+                                 "weights", "trainable+state", "gradients", "saved", "working");
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     const TierPeak& peak = plan.peaks[i];
     if (tier != Tier::kDevice && peak.bytes == 0) continue;
-    const ClassBytes live = usage_at(graph, plan.schedule, tier, peak.step);
+    const ClassBytes bytes = usage_at(graph, plan.schedule, tier, peak.step);
     const auto sum = [&](std::initializer_list<MemoryClass> classes) {
-      int64_t bytes = 0;
-      for (const MemoryClass c : classes) bytes += live[static_cast<size_t>(c)];
-      return mib(bytes);
+      int64_t all = 0;
+      for (const MemoryClass c : classes) all += bytes[static_cast<size_t>(c)];
+      return mib(all);
     };
     const std::optional<int64_t> budget = context.budget.of(tier);
-    rows.push_back({std::string(name_of(tier)), budget ? format_bytes(*budget) : "no limit", format_bytes(peak.bytes),
-                    shortened(describe_step(graph, plan.schedule, peak.step), kPeakColumns),
-                    sum({MemoryClass::kFrozenWeight}),
-                    sum({MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState}), sum({MemoryClass::kGradient}),
-                    sum({MemoryClass::kSavedActivation}),
-                    sum({MemoryClass::kTransient, MemoryClass::kBatch, MemoryClass::kCache})});
+    peaks +=
+        fmt::format("{:<8} {:<11} {:<11} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
+                    format_bytes(peak.bytes), shortened(describe_step(graph, plan.schedule, peak.step), kAtColumns));
+    live += fmt::format("{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", name_of(tier), sum({MemoryClass::kFrozenWeight}),
+                        sum({MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState}),
+                        sum({MemoryClass::kGradient}), sum({MemoryClass::kSavedActivation}),
+                        sum({MemoryClass::kTransient, MemoryClass::kBatch, MemoryClass::kCache}));
   }
-  size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.at.size());
-  std::string text;
-  for (const Row& row : rows) {
-    text += fmt::format("{:<8} {:<11} {:<11} {:<{}}  {:>8}  {:>15}  {:>9}  {:>8}  {:>8}{}\n", row.tier, row.budget,
-                        row.peak, row.at, width, row.weights, row.state, row.gradients, row.saved, row.working,
-                        text.empty() ? "  (MiB live there)" : "");
-  }
-  return text;
+  return peaks + live;
 }
 
 // What a tier's budget would have to be for this plan.
@@ -137,14 +165,14 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
   if (plan.peaks[0].bytes >= most.bytes[0])
     return fmt::format("the least this job can run in is {} ({} per step)\n", format_bytes(least),
                        duration(min_seconds));
-  return fmt::format("without a budget this job would peak at {} and take {}; the least it can run in is {} ({})\n",
+  return fmt::format("without a budget this job would peak at {} and take {};\nthe least it can run in is {} ({})\n",
                      format_bytes(most.bytes[0]), duration(most.step_seconds(context.accumulation)),
                      format_bytes(least), duration(min_seconds));
 }
 
-// A line for each plan of the frontier and for this one, with a bar as long as its step takes:
-//     903.0 MiB      2.21 s  ####################
-//     398.6 MiB      2.71 s  #########################  this plan
+// A line for each plan of the frontier and for this one, with its step as a multiple of the fastest and a bar as long:
+//     903.0 MiB      2.21 s   1.00x  ####################
+//     398.6 MiB      2.71 s   1.23x  #########################  this plan
 std::string frontier_text(const Plan& plan, const PlanContext& context) {
   if (context.frontier.size() < 2) return "";
   struct Row {
@@ -163,12 +191,16 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
   const double most = std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
                         return a.seconds < b.seconds;
                       })->seconds;
+  const double least = std::min_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+                         return a.seconds < b.seconds;
+                       })->seconds;
   constexpr double kBar = 30;
   std::string text = "frontier: the fastest step for each amount of device memory\n";
   for (const Row& row : rows) {
     const auto length = static_cast<size_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
-    text += fmt::format("  {:>11}  {:>12}  {}{}\n", format_bytes(row.bytes), duration(row.seconds),
-                        std::string(length, '#'), row.is_this ? "  this plan" : "");
+    text +=
+        fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration(row.seconds),
+                    least > 0 ? row.seconds / least : 1, std::string(length, '#'), row.is_this ? "  this plan" : "");
   }
   return text;
 }
@@ -334,14 +366,14 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text +=
         fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));
   text += fmt::format("arena    {:.1f} % larger than the live bytes at the peak\n", 100 * std::max(0.0, packed - 1));
-  text += fmt::format("step     {} predicted: compute {}, waiting {}; bottleneck {}; {:.0f} tokens/s\n",
+  text += fmt::format("step     {} predicted: compute {}, waiting {};\n         bottleneck {}; {:.0f} tokens/s\n",
                       duration(seconds), duration(seconds - waiting), duration(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens() * context.accumulation) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);
-  if (!plan.fits) text += shortage(graph, plan, context);
-  return text;
+  text = folded(text);
+  return plan.fits ? text : text + shortage(graph, plan, context);
 }
 
 }  // namespace spillway

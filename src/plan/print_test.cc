@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -42,11 +44,27 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   REQUIRE(printed.plan.fits);
   CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at "));
   CHECK(printed.says("\ndevice   1.00 GiB    " + format_bytes(printed.plan.peaks[0].bytes)));
-  CHECK(printed.says(" weights  trainable+state  gradients     saved   working  (MiB live there)\ndevice "));
+  CHECK(printed.says("\ntier      weights  trainable+state  gradients     saved   working\ndevice "));
   CHECK(printed.says("\nlayers   0-3  activations kept\n"));
   CHECK(printed.says("bottleneck compute"));
   CHECK_FALSE(printed.says("does not fit"));
   CHECK_FALSE(printed.says("\nhost "));
+}
+
+TEST_CASE("no line of a plan is longer than a terminal of 80 columns, and words stay whole") {
+  Printed printed(kGiB);
+  printed.context.title =
+      "a-model-with-a-name · LoRA r=16, all linear · 8 x 128 tokens per micro-batch · bf16 · some CPU";
+  printed.context.reference = {.text = "the model without the adapter, which is what it was trained from",
+                               .copy_bytes = {kGiB, kGiB, kGiB}};
+  std::string words;
+  std::istringstream lines(printed.text());
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }) <= 80);
+    words += line.substr(std::min(line.size(), line.find_first_not_of(' '))) + ' ';
+  }
+  CHECK(words.starts_with(printed.context.title + ' '));
 }
 
 TEST_CASE("layers that are treated alike share a line") {
@@ -66,11 +84,14 @@ TEST_CASE("layers that are treated alike share a line") {
 
 TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the steps") {
   Printed printed(kGiB);
-  CHECK(printed.says("without a budget this job would peak at 8.00 GiB and take 1.00 s; the least it can run in is " +
+  const double fastest = printed.plan.simulation.step_seconds(1);
+  REQUIRE(fastest < 1);
+  CHECK(printed.says("without a budget this job would peak at 8.00 GiB and take 1.00 s;\nthe least it can run in is " +
                      format_bytes(printed.plan.peaks[0].bytes)));
   CHECK(
-      printed.says("device memory\n     8.00 GiB        1.00 s  ###############\n"
-                   "     4.00 GiB        2.00 s  ##############################\n"));
+      printed.says(fmt::format("device memory\n     8.00 GiB        1.00 s  {:>6.2f}x  ###############\n"
+                               "     4.00 GiB        2.00 s  {:>6.2f}x  ##############################\n",
+                               1 / fastest, 2 / fastest)));
   CHECK(printed.text().ends_with("  this plan\n"));
   FrontierPoint same{.micro_step_seconds = printed.plan.simulation.step_seconds(1)};
   same.bytes[0] = printed.plan.peaks[0].bytes;

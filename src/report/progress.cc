@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 
 #include "base/bytes.h"
@@ -75,6 +76,9 @@ void append_time(TextBuffer& out, double seconds) {
 
 bool has_time(double seconds_left) { return seconds_left >= 0 && seconds_left < 1e7; }
 
+// Before the first step of a run there is none.
+bool has_loss(const ProgressState& state) { return state.tokens_per_second > 0 || state.running_seconds < 0; }
+
 // The parts of the bar's line behind the bar, the most important first.
 constexpr int kParts = 5;
 
@@ -82,15 +86,16 @@ void append_part(TextBuffer& out, const ProgressState& state, int part) {
   switch (part) {
     case 0:
       out.append("step {}/{}", state.step, state.total_steps);
+      if (state.running_seconds >= 0) out.append(", {:.0f} s into the next", state.running_seconds);
       break;
     case 1:
-      out.append("loss {:.4f}", state.loss);
+      if (has_loss(state)) out.append("loss {:.4f}", state.loss);
       break;
     case 2:
       if (has_time(state.seconds_left) && state.step < state.total_steps) append_time(out, state.seconds_left);
       break;
     case 3:
-      out.append("{:.0f} tokens/s", state.tokens_per_second);
+      if (has_loss(state)) out.append("{:.0f} tokens/s", state.tokens_per_second);
       break;
     case 4:
       append_tiers(out, state.tiers);
@@ -123,6 +128,16 @@ void append_part(TextBuffer& out, const LoadState& state, int part) {
 
 double share_of(int64_t done, int64_t total) {
   return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
+}
+
+// Of all steps, the one that runs by its time; the end of it is not known before it is there.
+double share_of(const ProgressState& state) {
+  constexpr double kAlmost = 0.95;
+  double within = 0;
+  if (state.running_seconds > 0 && state.expected_seconds > 0)
+    within = std::min(kAlmost, state.running_seconds / state.expected_seconds);
+  if (state.total_steps <= 0) return 0;
+  return std::clamp((static_cast<double>(state.step) + within) / static_cast<double>(state.total_steps), 0.0, 1.0);
 }
 
 template <typename State>
@@ -179,7 +194,7 @@ void write_all(int file, std::string_view text) {
 }  // namespace
 
 std::string_view format_bar(const ProgressState& state, int columns, std::span<char> buffer) {
-  return bar_of(state, share_of(state.step, state.total_steps), columns, buffer);
+  return bar_of(state, share_of(state), columns, buffer);
 }
 
 std::string_view format_bar(const LoadState& state, int columns, std::span<char> buffer) {
@@ -195,6 +210,12 @@ std::string_view format_progress_line(const LoadState& state, std::span<char> bu
 Progress::Progress(const Options& options) : options_(options), is_terminal_(isatty(options.file) != 0) {}
 
 Progress::~Progress() {
+  {
+    const auto lock = stop_ticking();
+    is_ending_ = true;
+  }
+  ending_.notify_all();
+  if (ticker_.joinable()) ticker_.join();
   if (has_bar_) write_all(options_.file, "\n");
 }
 
@@ -224,8 +245,47 @@ void Progress::show(const State& state, bool is_last, bool is_due_in_pipe, doubl
   write_all(options_.file, out.text());
 }
 
+std::unique_lock<std::mutex> Progress::stop_ticking() {
+  std::unique_lock lock(mutex_);
+  is_running_ = false;
+  return lock;
+}
+
+void Progress::begin_step(const ProgressState& state, double expected_seconds, double now) {
+  if (!is_terminal_) return;
+  const std::lock_guard lock(mutex_);
+  running_ = state;
+  running_.expected_seconds = expected_seconds;
+  began_ = now;
+  is_running_ = true;
+  if (!ticker_.joinable()) ticker_ = std::thread([this] { tick(); });
+}
+
+void Progress::tick() {
+  constexpr std::chrono::milliseconds kPause{250};
+  constexpr double kWorthShowing = 1;  // seconds; of shorter steps the bar moves by itself
+  std::unique_lock lock(mutex_);
+  while (!ending_.wait_for(lock, kPause, [this] { return is_ending_; })) {
+    if (!is_running_) continue;
+    running_.running_seconds = now_seconds() - began_;
+    if (running_.running_seconds < kWorthShowing) continue;
+    running_.seconds_left = -1;
+    draw(running_);
+  }
+}
+
+void Progress::draw(const ProgressState& state) {
+  std::array<char, 512> memory;
+  TextBuffer out(memory);
+  std::array<char, 400> text;
+  out.append("\r\033[K{}", format_bar(state, terminal_columns(options_.file) - 1, text));
+  write_all(options_.file, out.text());
+  has_bar_ = true;
+}
+
 void Progress::say(std::string_view what) {
   check_interrupt();
+  const auto lock = stop_ticking();
   std::array<char, 128> memory;
   TextBuffer out(memory);
   out.append("{}{} ...{}", is_terminal_ ? "\r\033[K" : "", shown_line(what), is_terminal_ ? "" : "\n");
@@ -250,6 +310,7 @@ void Progress::hint(std::string_view what) {
 
 void Progress::load(LoadState state, double now) {
   check_interrupt();
+  const auto lock = stop_ticking();
   state.seconds_left = bytes_.seconds_left(state.bytes, state.total_bytes, now);
   if (bytes_.first == state.bytes) last_load_line_ = now;
   const bool is_due = now - last_load_line_ >= options_.seconds_per_load;
@@ -259,12 +320,14 @@ void Progress::load(LoadState state, double now) {
 }
 
 void Progress::update(ProgressState state, double now) {
+  const auto lock = stop_ticking();
   state.seconds_left = steps_.seconds_left(state.step, state.total_steps, now);
   const bool is_due = state.step % std::max<int64_t>(1, options_.steps_per_line) == 0;
   show(state, state.step >= state.total_steps, is_due, now);
 }
 
 void Progress::clear() {
+  const auto lock = stop_ticking();
   if (is_terminal_) write_all(options_.file, "\r\033[K");
   has_bar_ = false;
 }

@@ -1,7 +1,8 @@
 // How far a run is: a bar that stays on one line of a terminal, plain lines in a pipe; on standard error.
 //
-// Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps. Long work
-// comes by here, so it is also where a signal ends it: all but update() may throw Interrupted (base/interrupt.h).
+// Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps. While a
+// step runs, a thread keeps the bar of a terminal moving. Long work comes by here, so it is also where a signal ends
+// it: all but update() may throw Interrupted (base/interrupt.h).
 //
 //     Progress progress({});
 //     progress.say("reading the data");         // a phase that has no measure
@@ -9,10 +10,13 @@
 //     progress.update({.step = 1, ...});        // training
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string_view>
+#include <thread>
 
 namespace spillway {
 
@@ -27,6 +31,8 @@ struct ProgressState {
   double tokens_per_second = 0;
   std::span<const TierMemory> tiers;  // those in use
   double seconds_left = -1;           // negative: not known
+  double running_seconds = -1;        // of the step that runs, where one is known to; negative: none
+  double expected_seconds = 0;        // what that may take in all
 };
 
 // Going through so many bytes, or things of another unit, before or after training.
@@ -71,6 +77,9 @@ class Progress {
   // has been done since the first call. One thread.
   void load(LoadState state, double now);
   void update(ProgressState state, double now);
+  // A step begins that may take `expected_seconds`; `state` is that of the last update(). On a terminal the bar shows
+  // how long it runs, until the next call of any.
+  void begin_step(const ProgressState& state, double expected_seconds, double now);
   // Takes the bar off the terminal, for text that is to stand there.
   void clear();
 
@@ -83,12 +92,23 @@ class Progress {
   };
   template <typename State>
   void show(const State& state, bool is_last, bool is_due_in_pipe, double now);
+  void draw(const ProgressState& state);
+  // Nothing runs any more that the ticker would draw. The lock that keeps it from drawing.
+  [[nodiscard]] std::unique_lock<std::mutex> stop_ticking();
+  void tick();
 
   Options options_;
   bool is_terminal_;
   bool has_bar_ = false;
   double last_draw_ = 0, last_load_line_ = 0, last_count_ = 0;
   Pace steps_, bytes_;
+
+  std::mutex mutex_;  // of all that is drawn, and of what follows
+  std::condition_variable ending_;
+  bool is_ending_ = false, is_running_ = false;
+  ProgressState running_;  // the step that runs
+  double began_ = 0;
+  std::thread ticker_;  // of a terminal, from the first step on
 };
 
 // Shows a bar while many rows are packed; borrows `progress`.

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 
 using namespace spillway;
 
@@ -32,6 +35,33 @@ ProgressState halfway() {
 std::string bar(const ProgressState& state, int columns) {
   std::array<char, 400> buffer;
   return std::string(format_bar(state, columns, buffer));
+}
+
+// What a terminal gets while `work` goes on with a bar on it.
+template <typename Work>
+std::string shown_on_terminal(const Work& work) {
+  const int controller = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(controller >= 0);
+  REQUIRE(grantpt(controller) == 0);
+  REQUIRE(unlockpt(controller) == 0);
+  const int terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  {
+    Progress progress({.file = terminal});
+    work(progress);
+  }
+  close(terminal);
+  // The kernel hands on in pieces what a terminal shows, and an error at its end.
+  std::string text;
+  pollfd shown{.fd = controller, .events = POLLIN, .revents = 0};
+  while (poll(&shown, 1, 5000) == 1) {
+    std::array<char, 4096> buffer;
+    const ssize_t size = read(controller, buffer.data(), buffer.size());
+    if (size <= 0) break;
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+  close(controller);
+  return text;
 }
 
 }  // namespace
@@ -108,35 +138,41 @@ TEST_CASE("a tier without a budget shows what it takes alone") {
         " 50% [############            ]  weights 1.0/2.0 MiB  device 380.0 MiB");
 }
 
+TEST_CASE("the bar moves within a step, by what it may take, and never to its end") {
+  ProgressState state{.total_steps = 2, .running_seconds = 6, .expected_seconds = 12};
+  CHECK(bar(state, 80) == " 25% [##########                              ]  step 0/2, 6 s into the next");
+  state.running_seconds = 100;
+  CHECK(bar(state, 80).starts_with(" 47% ["));
+  state.step = 1;
+  state.loss = 2;
+  state.tokens_per_second = 10;
+  CHECK(bar(state, 120).find("step 1/2, 100 s into the next  loss 2.0000") != std::string::npos);
+}
+
 TEST_CASE("a terminal gets one line that is drawn again") {
-  const int controller = posix_openpt(O_RDWR | O_NOCTTY);
-  REQUIRE(controller >= 0);
-  REQUIRE(grantpt(controller) == 0);
-  REQUIRE(unlockpt(controller) == 0);
-  const int terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
-  REQUIRE(terminal >= 0);
-  {
-    Progress progress({.file = terminal});
-    ProgressState state = halfway();
+  const ProgressState state = halfway();
+  const std::string text = shown_on_terminal([&](Progress& progress) {
     progress.update(state, 0);
     progress.update(state, 0.05);  // too soon
     progress.update(state, 0.2);
-  }
-  // The kernel hands on in pieces what a terminal shows.
-  std::string text;
-  pollfd shown{.fd = controller, .events = POLLIN, .revents = 0};
-  while (!text.ends_with("\r\n") && poll(&shown, 1, 5000) == 1) {
-    std::array<char, 4096> buffer;
-    const ssize_t size = read(controller, buffer.data(), buffer.size());
-    REQUIRE(size > 0);
-    text.append(buffer.data(), static_cast<size_t>(size));
-  }
+  });
   size_t draws = 0;
   for (size_t at = text.find("\r\033[K"); at != std::string::npos; at = text.find("\r\033[K", at + 1)) ++draws;
   CHECK(draws == 2);
   CHECK(text.ends_with("\r\n"));
-  close(terminal);
-  close(controller);
+}
+
+TEST_CASE("while a long step runs the bar of a terminal moves, and it ends with the step") {
+  const std::string text = shown_on_terminal([&](Progress& progress) {
+    progress.begin_step({.total_steps = 10}, 100, now_seconds());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1800));
+    progress.clear();
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  });
+  const size_t first = text.find("step 0/10, 1 s into the next");
+  REQUIRE(first != std::string::npos);
+  CHECK(text.find("into the next", first + 40) != std::string::npos);
+  CHECK(text.ends_with("\r\033[K"));
 }
 
 TEST_CASE("a small part of a large budget is shown in its own unit") {

@@ -48,13 +48,16 @@ std::vector<std::string> unbalanced(std::string_view html) {
 
 }  // namespace
 
-TEST_CASE("the page is whole, well-formed and asks for nothing from anywhere") {
+TEST_CASE("the page is whole, well-formed and asks for nothing but itself, of the server that it came from") {
   const std::string html = report_html({{"title", "model"}});
   CHECK(html.starts_with("<!DOCTYPE html>"));
   CHECK(html.ends_with("</html>\n"));
   CHECK(unbalanced(html).empty());
+  CHECK(count(html, "fetch(") == 1);
+  CHECK(count(html, "fetch(\"report.html\"") == 1);
+  CHECK(count(html, "default-src 'none'; connect-src 'self'; style-src") == 1);
   for (const char* word :
-       {"{{", "http:", "https:", "//cdn", "@import", "url(http", "src=", "href=", "fetch(", "XMLHttpRequest"}) {
+       {"{{", "http:", "https:", "//cdn", "@import", "url(http", "src=", "href=", "XMLHttpRequest", "WebSocket"}) {
     CAPTURE(word);
     CHECK(count(html, word) == 0);
   }

@@ -8,6 +8,7 @@
 #include "plan/plan_json.h"
 #include "report/memory_over_step.h"
 #include "report/moved_bytes.h"
+#include "report/step_difference.h"
 #include "report/timeline.h"
 #include "report/timeline_json.h"
 
@@ -121,12 +122,13 @@ ordered_json losses_json(const std::vector<LossPoint>& curve) {
   return points;
 }
 
+ordered_json points_json(const MetricCurve& curve) {
+  ordered_json points = ordered_json::array();
+  for (const MetricCurve::Point& point : curve.points()) points.push_back({point.step, point.value});
+  return points;
+}
+
 ordered_json metrics_json(const MetricCurves& metrics) {
-  const auto points_json = [](const MetricCurve& curve) {
-    ordered_json points = ordered_json::array();
-    for (const MetricCurve::Point& point : curve.points()) points.push_back({point.step, point.value});
-    return points;
-  };
   ordered_json all = ordered_json::array();
   for (const MetricCurves::Metric& one : metrics.all()) {
     all.push_back({{"name", one.name},
@@ -166,6 +168,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   const int64_t accumulation = planned.context.accumulation;
   const Timeline predicted = predicted_timeline(plan.program, CostModel(graph, machine));
   ordered_json report = {{"title", planned.context.title},
+                         {"state", nullptr},
                          {"tiers", tiers_json(planned, executor)},
                          {"process", nullptr},
                          {"lanes", lanes_json(executor)},
@@ -186,12 +189,39 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   report["frontier"] = frontier_json(planned.context);
   report["loss"] = ordered_json::array();
   report["eval_loss"] = ordered_json::array();
-  report["metrics"] = ordered_json::array();
+  for (const char* curve : {"learning_rate", "grad_norm", "step_tokens_per_second", "metrics"})
+    report[curve] = ordered_json::array();
   report["samples"] = ordered_json::array();
   report["generation"] = planned_generation_json(planned);
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
   return report;
+}
+
+void add_facts(ordered_json& report, const RunFacts& facts) {
+  report["state"] = facts.state;
+  report["started"] = facts.started;
+  report["step_now"] = facts.step;
+  report["total_steps"] = facts.total_steps;
+  report["cpu_share"] = facts.cpu_share ? ordered_json(*facts.cpu_share) : ordered_json(nullptr);
+  ordered_json overrides = ordered_json::array();
+  for (const auto& [key, value] : facts.overrides) overrides.push_back({key, value});
+  report["config"] = {{"text", facts.config}, {"overrides", std::move(overrides)}};
+}
+
+ComparedSteps compared_steps(const train::PlannedJob& planned, const Machine& machine,
+                             const train::TrainingOutcome& outcome, const RunRecord& record,
+                             std::optional<double> cpu_share) {
+  const int64_t accumulation = planned.context.accumulation;
+  const double steps = static_cast<double>(std::max<int64_t>(1, outcome.steps));
+  return {.predicted_seconds = planned.plan.simulation.step_seconds(accumulation),
+          .measured_seconds = outcome.median_step_seconds,
+          .predicted_stall_seconds = planned.plan.simulation.stall_seconds(accumulation),
+          .measured_stall_seconds = record.stall_seconds() / steps,
+          .planned_tokens = static_cast<double>(accumulation * planned.training.graph.tokens()),
+          .mean_tokens = static_cast<double>(outcome.tokens) / steps,
+          .cpu_share = cpu_share.value_or(1),
+          .cpu_share_when_measured = std::min(machine.cpu_shares.rates, machine.cpu_shares.disks)};
 }
 
 }  // namespace
@@ -228,7 +258,8 @@ ordered_json plan_report(const train::PlannedJob& planned, const Machine& machin
 }
 
 ordered_json run_report(const train::PlannedJob& planned, const Machine& machine, const Executor& executor,
-                        const train::TrainingOutcome& outcome, const RunRecord& record, int64_t peak_rss) {
+                        const train::TrainingOutcome& outcome, const RunRecord& record, int64_t peak_rss,
+                        const RunFacts& facts) {
   std::optional<Timeline> measured;
   if (record.traced_step() != 0) measured = measured_timeline(planned.plan.program, record.trace());
   ordered_json report = report_of(planned, machine, &executor, measured);
@@ -241,23 +272,32 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   report["process"]["outside_arenas_bytes"] = outside_arenas_bytes(planned.plan.program, machine, peak_rss);
   report["process"]["device_library_bytes"] = executor.device().library_bytes();
   report["step"]["median_seconds"] = outcome.median_step_seconds;
+  report["step"]["mean_seconds"] =
+      outcome.steps > 0 ? outcome.step_seconds_sum / static_cast<double>(outcome.steps) : 0.0;
   report["step"]["compute_stall_seconds"] =
       outcome.steps > 0 ? record.stall_seconds() / static_cast<double>(outcome.steps) : 0.0;
   report["tokens_per_second"] =
       outcome.step_seconds_sum > 0 ? static_cast<double>(outcome.tokens) / outcome.step_seconds_sum : 0.0;
   report["steps"] = outcome.steps;
+  add_facts(report, facts);
+  report["step"]["differs_because"] =
+      reasons_of_difference(compared_steps(planned, machine, outcome, record, facts.cpu_share));
   report["ended_early"] = outcome.ended_early.empty() ? ordered_json(nullptr) : ordered_json(outcome.ended_early);
   report["weights_of_step"] = outcome.loaded_step > 0 ? outcome.loaded_step : outcome.first_step + outcome.steps;
   for (const OperationTime& time : time_by_operation(planned.training.graph, planned.plan.program, executor))
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
   report["loss"] = losses_json(record.losses());
   report["eval_loss"] = losses_json(record.evaluations());
+  report["learning_rate"] = points_json(record.curves().learning_rate);
+  report["grad_norm"] = points_json(record.curves().grad_norm);
+  report["step_tokens_per_second"] = points_json(record.curves().tokens_per_second);
   report["metrics"] = metrics_json(record.metrics());
   for (const SamplePoint& sample : record.samples())
     report["samples"].push_back({{"step", sample.step},
                                  {"prompt", sample.prompt},
                                  {"text", sample.text},
-                                 {"reward", sample.reward ? ordered_json(*sample.reward) : ordered_json(nullptr)}});
+                                 {"reward", sample.reward ? ordered_json(*sample.reward) : ordered_json(nullptr)},
+                                 {"pictures", sample.pictures}});
   if (const GenerationTotals& made = record.generation(); made.rounds > 0) {
     ordered_json& generation = report["generation"];
     generation["rounds"] = made.rounds;

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/run_record.h"
@@ -31,10 +33,20 @@ struct OperationTime {
 // What is known before a run: whatever a run measures is null. A plan that does not fit has a `shortage`.
 [[nodiscard]] nlohmann::ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine);
 
-// What a run leaves beside its model. `peak_rss`: of the process, until the end of training.
+// What is known of a run beside what its trainer counts.
+struct RunFacts {
+  std::string_view state = "done";  // or "running", "interrupted", "failed"
+  std::string started;              // as spillway_run.json has it
+  int64_t step = 0, total_steps = 0;
+  std::optional<double> cpu_share;  // that computing threads had of the CPUs; none: they run elsewhere
+  std::string config;               // the text of the config
+  std::vector<std::pair<std::string, std::string>> overrides;  // what the command line changed of it
+};
+
+// What a run leaves beside its model, or has to show so far. `peak_rss`: of the process, until the end of training.
 [[nodiscard]] nlohmann::ordered_json run_report(const train::PlannedJob& planned, const Machine& machine,
                                                 const Executor& executor, const train::TrainingOutcome& outcome,
-                                                const RunRecord& record, int64_t peak_rss);
+                                                const RunRecord& record, int64_t peak_rss, const RunFacts& facts = {});
 
 // As text: indented, but the long lists of numbers each on one line.
 [[nodiscard]] std::string print_report(const nlohmann::ordered_json& report);

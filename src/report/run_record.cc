@@ -67,6 +67,17 @@ RunRecord::RunRecord(const Program& program, int64_t steps)
   step_seconds_.reserve(touched);
 }
 
+void RunRecord::add_step(const train::StepRecord& step) {
+  curves_.learning_rate.add(step.step, step.learning_rate);
+  curves_.grad_norm.add(step.step, step.grad_norm);
+  curves_.tokens_per_second.add(step.step, step.tokens_per_second);
+  if (so_far_.steps == 0) so_far_.first_step = step.step - 1;
+  ++so_far_.steps;
+  so_far_.tokens += std::llround(step.tokens_per_second * step.step_seconds);
+  so_far_.step_seconds_sum += step.step_seconds;
+  so_far_.median_step_seconds = step_seconds_.value();
+}
+
 void RunRecord::end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes) {
   losses_.push_back({step, loss});
   stall_seconds_ += lanes.stall_seconds() - stall_before_;

@@ -13,6 +13,7 @@
 #include "plan/simulate.h"
 #include "report/metric_curves.h"
 #include "runtime/lane_profile.h"
+#include "train/trainer.h"
 
 namespace spillway {
 
@@ -43,7 +44,8 @@ class RunningMedian {
 struct SamplePoint {
   int64_t step = 0;
   std::string prompt, text;
-  std::optional<double> reward{};  // of a completion that was trained on
+  std::optional<double> reward{};       // of a completion that was trained on
+  std::vector<std::string> pictures{};  // of a clip: URLs that hold them
 };
 
 // What the rounds of online reinforcement learning took.
@@ -62,6 +64,14 @@ class RunRecord {
   void begin_step(const LaneProfile& lanes) { stall_before_ = lanes.stall_seconds(); }
   void end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes);
   void add_evaluation(int64_t step, double loss) { evaluations_.push_back({step, loss}); }
+  // Of a step, after end_step(): what its trainer counts beside the loss.
+  void add_step(const train::StepRecord& step);
+  // What the run would say if it ended now.
+  [[nodiscard]] const train::TrainingOutcome& so_far() const { return so_far_; }
+  struct Curves {
+    MetricCurve learning_rate, grad_norm, tokens_per_second;
+  };
+  [[nodiscard]] const Curves& curves() const { return curves_; }
 
   [[nodiscard]] MetricCurves& metrics() { return metrics_; }
   [[nodiscard]] const MetricCurves& metrics() const { return metrics_; }
@@ -84,6 +94,8 @@ class RunRecord {
 
  private:
   std::vector<LossPoint> losses_, evaluations_;
+  Curves curves_;
+  train::TrainingOutcome so_far_;
   MetricCurves metrics_;
   std::vector<SamplePoint> samples_;
   GenerationTotals generation_;

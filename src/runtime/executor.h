@@ -56,6 +56,8 @@ class Executor {
 
   // The end of the highest byte that any executed instruction or home has used.
   [[nodiscard]] int64_t measured_peak_bytes(Tier tier) const { return profile_.peak_bytes(tier); }
+  // The same since this was last asked for.
+  [[nodiscard]] int64_t take_recent_peak_bytes(Tier tier) { return profile_.take_recent_bytes(tier); }
   [[nodiscard]] const std::vector<InstructionProfile>& profile() const { return profile_.instructions(); }
 
  private:

@@ -36,7 +36,7 @@ void LaneProfile::record(Lane lane, int32_t instruction, double start, double fi
   ++profile.calls;
   profile.seconds += seconds;
   const auto& tops = loaded_.top_bytes(instruction);
-  for (size_t tier = 0; tier < kTiers; ++tier) part.peak_bytes[tier] = std::max(part.peak_bytes[tier], tops[tier]);
+  for (size_t tier = 0; tier < kTiers; ++tier) part.recent_bytes[tier] = std::max(part.recent_bytes[tier], tops[tier]);
   if (is_tracing_ && part.events.size() < part.events.capacity())
     part.events.push_back({instruction, start - trace_begin_, finish - trace_begin_});
 }
@@ -55,8 +55,20 @@ void LaneProfile::start_trace() {
 
 int64_t LaneProfile::peak_bytes(Tier tier) const {
   int64_t peak = home_bytes_[static_cast<size_t>(tier)];
-  for (const LanePart& part : lanes_) peak = std::max(peak, part.peak_bytes[static_cast<size_t>(tier)]);
+  for (const LanePart& part : lanes_)
+    peak = std::max({peak, part.peak_bytes[static_cast<size_t>(tier)], part.recent_bytes[static_cast<size_t>(tier)]});
   return peak;
+}
+
+int64_t LaneProfile::take_recent_bytes(Tier tier) {
+  const auto i = static_cast<size_t>(tier);
+  int64_t recent = home_bytes_[i];
+  for (LanePart& part : lanes_) {
+    recent = std::max(recent, part.recent_bytes[i]);
+    part.peak_bytes[i] = std::max(part.peak_bytes[i], part.recent_bytes[i]);
+    part.recent_bytes[i] = 0;
+  }
+  return recent;
 }
 
 }  // namespace spillway

@@ -55,12 +55,14 @@ class LaneProfile {
   [[nodiscard]] std::span<const LaneEvent> trace(Lane lane) const { return at(lane).events; }
   // The end of the highest byte that any executed instruction or home has used.
   [[nodiscard]] int64_t peak_bytes(Tier tier) const;
+  // The same since this was last asked for.
+  [[nodiscard]] int64_t take_recent_bytes(Tier tier);
 
  private:
   struct alignas(64) LanePart {  // apart, since each is written by another thread
     LaneTotals totals;
     double last_finish = 0;
-    std::array<int64_t, kTiers> peak_bytes{};
+    std::array<int64_t, kTiers> peak_bytes{}, recent_bytes{};  // the first: of what was taken
     std::vector<LaneEvent> events;
   };
   [[nodiscard]] const LanePart& at(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }

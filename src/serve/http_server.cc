@@ -1,14 +1,11 @@
 #include "serve/http_server.h"
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -19,12 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kJson = "application/json";
-constexpr int64_t kHeaderBytes = 64 << 10;
-constexpr int kRequestsPerConnection = 1000;
 constexpr std::chrono::milliseconds kTick{100};  // how soon a client that went away is noticed
-
-// The connection that a thread serves.
-thread_local Connection* current = nullptr;
 
 void answer_error(const RequestError& error, httplib::Response& response) {
   response.status = error.status();
@@ -55,50 +47,9 @@ RequestError error_of(const httplib::Request& request, int status) {
 
 }  // namespace
 
-HttpServer::HttpServer(Api& api, const HttpOptions& options) : api_(api), options_(options) {
-  // A body may come in chunks, each with its length.
-  options_.limits.request_bytes = kHeaderBytes + 2 * options_.max_body_bytes;
-  set_payload_max_length(static_cast<size_t>(options_.max_body_bytes));
-  new_task_queue = [threads = options_.connections] { return new httplib::ThreadPool(static_cast<size_t>(threads)); };
-  // Two servers on one port would share its requests by chance.
-  set_socket_options([](socket_t socket) {
-    const int on = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  });
+HttpServer::HttpServer(Api& api, const HttpOptions& options) : GuardedServer(options), api_(api) {
   add_routes();
-  if (options_.port == 0) {
-    port_ = bind_to_any_port(options_.host);
-  } else {
-    port_ = bind_to_port(options_.host, options_.port) ? options_.port : -1;
-  }
-  if (port_ < 0)
-    throw input_error("--port",
-                      "expected a port of {} that can be listened to, got {}; choose another, or end what uses "
-                      "it",
-                      quote(options_.host), options_.port);
-}
-
-void HttpServer::run() { (void)listen_after_bind(); }
-
-void HttpServer::shut_down() {
-  stopping_ = true;
-  stop();
-}
-
-bool HttpServer::process_and_close_socket(socket_t socket) {
-  Connection connection(socket, options_.limits);
-  current = &connection;
-  for (int left = kRequestsPerConnection; left > 0; --left) {
-    if (!connection.await_request([&] { return stopping_.load(); })) break;
-    bool closed = false;
-    const bool is_last = left == 1 || stopping_;
-    if (!process_request(connection, is_last, closed, nullptr) || closed) {
-      connection.end_softly();
-      break;
-    }
-  }
-  current = nullptr;
-  return true;
+  bind();
 }
 
 void HttpServer::add_routes() {
@@ -145,7 +96,7 @@ void HttpServer::generate(const httplib::Request& request, httplib::Response& re
   std::string body;
   // What was compressed may become more than was sent.
   const bool is_read = reader([&](const char* bytes, size_t size) {
-    if (static_cast<int64_t>(body.size() + size) > options_.max_body_bytes) {
+    if (static_cast<int64_t>(body.size() + size) > options().max_body_bytes) {
       response.status = 413;
       return false;
     }
@@ -172,7 +123,7 @@ void HttpServer::answer_whole(const Conversation& conversation, httplib::Respons
   std::vector<Piece> pieces;
   while (!conversation.reply->is_complete()) {
     for (Piece& piece : conversation.reply->wait(kTick)) pieces.push_back(std::move(piece));
-    if (current->is_alive()) continue;
+    if (connection().is_alive()) continue;
     conversation.reply->cancel();
     return;
   }
@@ -196,7 +147,7 @@ void HttpServer::answer_in_events(Conversation conversation, httplib::Response& 
           events += api_.events(answer, piece);
         const bool is_complete = answer.reply->is_complete();
         if (is_complete) events += api_.last_events(answer);
-        const bool is_there = events.empty() ? current->is_alive() : sink.write(events.data(), events.size());
+        const bool is_there = events.empty() ? connection().is_alive() : sink.write(events.data(), events.size());
         if (is_there && is_complete) sink.done();
         return is_there;
       },

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "model/layout.h"
 
 namespace spillway::train {
 namespace {

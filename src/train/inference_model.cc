@@ -1,30 +1,30 @@
 #include "train/inference_model.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/error.h"
 #include "model/adapter.h"
 #include "train/linear_storage.h"
 
 namespace spillway::train {
 namespace {
 
-// What the first weight of the files, the embedding, says of all.
-DType stored_dtype(const ParameterTable& parameters, const SafetensorsFolder& folder) {
-  const auto first =
-      std::find_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
-  return folder.find(first->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
+// What a weight of the files says of all: the first of a model of text is the embedding; some of a model of clips are
+// f32 whatever the others are, but no layer of its blocks is.
+DType stored_dtype(const Model& model, const ParameterTable& parameters, const SafetensorsFolder& folder) {
+  const auto telling = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+    return p.is_of_model() && (!model.video() || p.role == ParameterRole::kLinear);
+  });
+  return folder.find(telling->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
-}  // namespace
-
-InferenceModel read_inference_model(const std::filesystem::path& folder, const std::filesystem::path& adapter,
-                                    const config::Config* config) {
-  ModelPtr model = read_model(folder);
-  check_predicts_tokens(text_of(*model, folder.string()), folder.string());
+InferenceModel read(ModelPtr model, const std::filesystem::path& folder, const std::filesystem::path& adapter,
+                    const config::Config* config) {
   const ParameterTable stored = parameters_of(*model);
   InferenceModel result{.model = model, .options = {}, .base = open_model_weights(folder, stored), .factors = {}};
   ModelOptions& options = result.options;
-  options.dtype = stored_dtype(stored, result.base);
+  options.dtype = stored_dtype(*model, stored, result.base);
   if (config != nullptr) {
     options.dtype = config->model.bf16 ? DType::kBF16 : DType::kF32;
     options.linear_storage = linear_storage(*config, stored, options.dtype);
@@ -36,6 +36,23 @@ InferenceModel read_inference_model(const std::filesystem::path& folder, const s
     result.factors = open_adapter_weights(adapter, parameters_of(*result.model, options), *options.lora);
   }
   return result;
+}
+
+}  // namespace
+
+InferenceModel read_inference_model(const std::filesystem::path& folder, const std::filesystem::path& adapter,
+                                    const config::Config* config) {
+  ModelPtr model = read_model(folder);
+  check_predicts_tokens(text_of(*model, folder.string()), folder.string());
+  return read(std::move(model), folder, adapter, config);
+}
+
+InferenceModel read_video_model(const std::filesystem::path& folder, const std::filesystem::path& adapter) {
+  ModelPtr model = read_model(folder);
+  if (!model->video())
+    throw input_error(folder.string(), "expected a video transformer in diffusers' layout, got a model of text; {}",
+                      "name another");
+  return read(std::move(model), folder, adapter, nullptr);
 }
 
 void InferenceModel::load(const ParameterTable& parameters, ValueStore& store) const {

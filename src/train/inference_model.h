@@ -27,4 +27,9 @@ struct InferenceModel {
                                                   const std::filesystem::path& adapter,
                                                   const config::Config* config = nullptr);
 
+// The same of a video transformer; `adapter` is a folder of diffusers. Throws InputError for a model that reads no
+// clips.
+[[nodiscard]] InferenceModel read_video_model(const std::filesystem::path& folder,
+                                              const std::filesystem::path& adapter);
+
 }  // namespace spillway::train

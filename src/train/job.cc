@@ -98,6 +98,8 @@ void take_clips(Job& job) {
 void take_text(Job& job) {
   const config::Config& config = job.config;
   const TextModel& text = text_of(*job.model, "base_model");
+  if (config.samples.every_steps > 0 && config.samples.prompts.empty())
+    throw input_error("sample_every_steps", "expected prompts to answer, got none; set sample_prompts");
   if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
   job.samples = read_sample_prompts(job.config, text.vocab_size);
   if (config.batches.sequence_len > text.max_position_embeddings) {
@@ -338,7 +340,7 @@ Job make_job(const config::Config& said, const Machine& machine) {
   if (job.graph.model.lora) check_adapter_start(parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
-  if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions);
+  if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
   check_best_metric(config, *job.graph.objective);
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);

@@ -114,7 +114,11 @@ class PromptData final : public RunData {
 class ClipData final : public RunData {
  public:
   ClipData(const Job& job, const ClipSets& sets, DataListeners listeners)
-      : job_(job), sets_(sets), listeners_(std::move(listeners)), order_(clip_order(job.config, sets.training)) {}
+      : job_(job),
+        sets_(sets),
+        listeners_(std::move(listeners)),
+        order_(clip_order(job.config, sets.training)),
+        sampler_(*job.clips, sets) {}
 
   [[nodiscard]] TrainingLength length() const override {
     int64_t patches = 0;
@@ -133,6 +137,11 @@ class ClipData final : public RunData {
     return std::make_unique<ClipFeed>(*job_.clips, sets_.training, order_, position.step, length.total_steps,
                                       listeners_.sample);
   }
+  void sample(TrainingSession& session, int64_t step) const override {
+    if (!listeners_.clips) return;
+    if (step == 0) listeners_.clips({.are_originals = true, .clips = sampler_.originals()});
+    listeners_.clips({.step = step, .clips = sampler_.sample(session)});
+  }
   [[nodiscard]] bool has_evaluation() const override { return sets_.validation.size() > 0; }
   [[nodiscard]] std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession&) const override {
     return std::make_unique<ClipEvaluation>(*job_.clips, sets_.validation, job_.config.data.evaluation_batches.rows);
@@ -143,6 +152,7 @@ class ClipData final : public RunData {
   const ClipSets& sets_;
   DataListeners listeners_;
   ClipOrder order_;
+  ClipSampler sampler_;
 };
 
 }  // namespace

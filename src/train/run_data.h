@@ -9,6 +9,7 @@
 
 #include "train/checkpoint.h"
 #include "train/clips/clip_feed.h"
+#include "train/clips/clip_sampler.h"
 #include "train/online/rollout_feed.h"
 #include "train/session.h"
 #include "train/step_feed.h"
@@ -19,11 +20,19 @@ namespace spillway::train {
 // Where the completions of a job that generates come from.
 using MakeRounds = std::function<std::unique_ptr<RoundSource>(TrainingSession& session, int64_t total_steps)>;
 
+// What a model of clips makes of a few texts, and once what it should make.
+struct ClipsRecord {
+  int64_t step = 0;
+  bool are_originals = false;
+  std::vector<SampledClip> clips;
+};
+
 // Whom to tell what. Absent functions are not called.
 struct DataListeners {
   std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
   std::function<void(const RoundRecord&)> round;
   std::function<void(const SampleSeen&)> sample;
+  std::function<void(const ClipsRecord&)> clips;
 };
 
 class RunData {
@@ -37,6 +46,11 @@ class RunData {
   // From the step of `position` on.
   [[nodiscard]] virtual std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
                                                             const TrainingPosition& position) const = 0;
+  // Shows what the weights make of something, as its listener wants to see; before the first step, too.
+  virtual void sample(TrainingSession& session, int64_t step) const {
+    (void)session;
+    (void)step;
+  }
   // Whether there is anything to evaluate.
   [[nodiscard]] virtual bool has_evaluation() const = 0;
   // Null where StepFeed::evaluate() does it. REQUIRES: has_evaluation().

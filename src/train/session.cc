@@ -209,6 +209,18 @@ std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
   return peaks;
 }
 
+std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
+  std::array<int64_t, kTiers> peaks{};
+  const auto add = [&](Executor& executor) {
+    for (size_t i = 0; i < peaks.size(); ++i)
+      peaks[i] = std::max(peaks[i], executor.take_recent_peak_bytes(static_cast<Tier>(i)));
+  };
+  add(executor_);
+  for (std::optional<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
+    if (*executor) add(**executor);
+  return peaks;
+}
+
 int64_t TrainingSession::generation_bytes_streamed() const {
   int64_t bytes = 0;
   for (const std::optional<Executor>* executor : {&decode_, &prompt_}) {

@@ -84,6 +84,8 @@ class TrainingSession {
   std::vector<Generated> generate(std::span<const Prompt> prompts, const GenerationOptions& options);
   // Of all programs that ran: as Executor::measured_peak_bytes, by tier.
   [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
+  // The same since this was last asked for.
+  [[nodiscard]] std::array<int64_t, kTiers> take_recent_peak_bytes();
   // What came to the device from other tiers for it so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
   // The answers to the job's sample prompts. REQUIRES: it has some.

@@ -51,8 +51,8 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     : job_(job),
       session_(session),
       listeners_(std::move(listeners)),
-      data_(
-          make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample}, std::move(make_rounds))),
+      data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
+                          std::move(make_rounds))),
       from_(std::move(start.checkpoint)),
       schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
       schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
@@ -211,6 +211,7 @@ void Trainer::tell_evaluation() {
 }
 
 void Trainer::sample() {
+  if (job_.config.samples.every_steps > 0) data_->sample(session_, position_.step);
   if (job_.samples.empty()) return;
   const std::vector<Generated> answers = session_.sample();
   if (listeners_.samples)
@@ -282,6 +283,7 @@ TrainingOutcome Trainer::run() {
   remove_old();  // what a process that was killed between a checkpoint and this has left
   outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
   if (job_.config.output.evaluates_first && position_.step == 0 && !outcome.interrupted) evaluate();
+  if (sample_every > 0 && position_.step == 0 && !outcome.interrupted) data_->sample(session_, 0);
   while (position_.step < length_.total_steps && !outcome.interrupted && !stopping_.stops()) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();

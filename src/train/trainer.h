@@ -49,6 +49,7 @@ struct TrainingListeners {
   std::function<void(const SampleRecord&)> samples;
   std::function<void(const RoundRecord&)> round;  // of online reinforcement learning
   std::function<void(const SampleSeen&)> sample;  // of clips
+  std::function<void(const ClipsRecord&)> clips;  // that were sampled
   std::function<void()> before_checkpoint;
   std::function<void(int64_t rows, int64_t of)> packing;     // as an epoch's rows are packed
   std::function<void(int64_t done, int64_t of)> generating;  // as a round's completions are

@@ -8,10 +8,12 @@
 
 namespace spillway::testing {
 
+using Variables = std::map<std::string, std::optional<std::string>>;
+
 // Sets variables, or unsets them (nothing), for as long as it lives: while no other thread reads them.
 class Environment {
  public:
-  explicit Environment(const std::map<std::string, std::optional<std::string>>& variables) {
+  explicit Environment(const Variables& variables) {
     for (const auto& [name, value] : variables) {
       const char* const before = std::getenv(name.c_str());
       before_[name] = before != nullptr ? std::optional<std::string>(before) : std::nullopt;
@@ -32,7 +34,7 @@ class Environment {
     }
   }
 
-  std::map<std::string, std::optional<std::string>> before_;
+  Variables before_;
 };
 
 }  // namespace spillway::testing

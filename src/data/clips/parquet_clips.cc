@@ -46,7 +46,7 @@ std::vector<int64_t> shape_of(const Json& field, const std::string& name, const 
   constexpr size_t kMaxRank = 8;
   if (!is_list || field.size() > kMaxRank)
     throw input_error(where, "expected a list of whole numbers as {}, got {}; correct the row", name,
-                      shorten(field.dump()));
+                      quote(field.dump()));
   for (const Json& one : field) shape.push_back(one.get<int64_t>());
   return shape;
 }
@@ -61,7 +61,7 @@ StoredValues values_of(const Record& record, std::string_view stem) {
     const auto known = type->is_string() ? stored_type(type->get_ref<const std::string&>()) : std::nullopt;
     if (!known)
       throw input_error(record.where, "expected float32, float16, bfloat16 or float64 as {}, got {}; correct the row",
-                        type_name, shorten(type->dump()));
+                        type_name, quote(type->dump()));
     values.type = *known;
   }
   return values;
@@ -102,7 +102,7 @@ class ParquetClips : public ClipFile {
       if (const Json* const timestep = field_of(record, std::string(kTimestep))) {
         if (!timestep->is_number())
           throw input_error(record.where, "expected a number as timestep, got {}; correct the row",
-                            shorten(timestep->dump()));
+                            quote(timestep->dump()));
         row.timestep = timestep->get<double>();
       }
     }

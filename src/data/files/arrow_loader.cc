@@ -27,10 +27,13 @@ std::string loader_error(const fs::path& library) {
   return quote(text);
 }
 
-// Lies beside the program.
+// Lies beside the program in a build, and in lib/spillway/ beside bin/ where it is installed.
 fs::path library_path() {
+  constexpr const char* kName = "libspillway_arrow.so";
   std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path() / "libspillway_arrow.so";
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path installed = folder.parent_path() / "lib" / "spillway" / kName;
+  return fs::exists(installed, error) ? installed : folder / kName;
 }
 
 }  // namespace

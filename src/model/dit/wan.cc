@@ -126,8 +126,8 @@ ValueId WanBuilder::project(const std::string& module, int64_t out_features, Val
 }
 
 ValueId WanBuilder::table(const std::string& prefix, int64_t parts) {
-  Parameter p = layers_.named_parameter(ParameterRole::kModulation, prefix + "scale_shift_table", prefix,
-                                        {parts * width()});
+  Parameter p =
+      layers_.named_parameter(ParameterRole::kModulation, prefix + "scale_shift_table", prefix, {parts * width()});
   p.source.shape = {1, parts, width()};
   return exact(std::move(p));
 }
@@ -193,8 +193,8 @@ ValueId WanBuilder::block(const std::string& prefix, const Conditions& seen, Val
 
   x = ops::modulated_layer_norm(b_, h, modulation, {.scale = kFfnScale, .shift = kFfnShift}, config_.eps);
   const std::string ffn = prefix + "ffn.net.";
-  x = layers_.linear(
-      {.module = ffn + "0.proj", .in_features = width(), .out_features = config_.ffn_dim, .bias = true}, x);
+  x = layers_.linear({.module = ffn + "0.proj", .in_features = width(), .out_features = config_.ffn_dim, .bias = true},
+                     x);
   x = layers_.linear({.module = ffn + "2", .in_features = config_.ffn_dim, .out_features = width(), .bias = true},
                      ops::gelu_tanh(b_, x));
   return ops::gated_add(b_, h, x, modulation, kFfnGate);
@@ -212,14 +212,14 @@ ValueId WanBuilder::attend_to_clip(const std::string& prefix, const Conditions& 
 ValueId WanBuilder::attend_to_text(const std::string& prefix, const Conditions& seen, ValueId x) {
   const ValueId q = normal_heads(prefix, "to_q", "norm_q", x);
   const ValueId k = normal_heads(prefix, "to_k", "norm_k", seen.text), v = linear(prefix + "to_v", seen.text);
-  const ValueId of_text = ops::cross_attention(b_, q, k, v, seen.clips, seen.text_offsets,
-                                               attention_options(options_.text_tokens));
+  const ValueId of_text =
+      ops::cross_attention(b_, q, k, v, seen.clips, seen.text_offsets, attention_options(options_.text_tokens));
   if (seen.image == kNone) return of_text;
   const ValueId image_k = normal_heads(prefix, "add_k_proj", "norm_added_k", seen.image);
   const ValueId image_v = linear(prefix + "add_v_proj", seen.image);
-  return ops::add(b_, of_text,
-                  ops::cross_attention(b_, q, image_k, image_v, seen.clips, seen.image_offsets,
-                                       attention_options(kImageTokens)));
+  return ops::add(
+      b_, of_text,
+      ops::cross_attention(b_, q, image_k, image_v, seen.clips, seen.image_offsets, attention_options(kImageTokens)));
 }
 
 // The table's rows are shift and scale, to both of which the timestep is added as it is.

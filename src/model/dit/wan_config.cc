@@ -86,7 +86,7 @@ WanConfig parse_wan_config(std::string_view text, std::string_view where) {
   config.rope_max_seq_len = size("rope_max_seq_len", config.rope_max_seq_len, kMaxWidth);
   constexpr int64_t kSmallestHead = 6;  // two elements an axis
   for (const auto& [key, number, least] : {std::tuple{"attention_head_dim", config.attention_head_dim, kSmallestHead},
-                                          {"freq_dim", config.freq_dim, int64_t{2}}}) {
+                                           {"freq_dim", config.freq_dim, int64_t{2}}}) {
     if (number % 2 != 0 || number < least)
       throw input_error(json.where(), "expected an even {} from {} on, got {}; check the number", key, least, number);
   }

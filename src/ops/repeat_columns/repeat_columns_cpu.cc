@@ -8,7 +8,9 @@ namespace {
 
 constexpr int64_t kGrainElems = 1 << 14;
 
-int64_t grain(const TensorView& wide) { return std::max<int64_t>(1, kGrainElems / std::max<int64_t>(1, wide.shape[1])); }
+int64_t grain(const TensorView& wide) {
+  return std::max<int64_t>(1, kGrainElems / std::max<int64_t>(1, wide.shape[1]));
+}
 
 }  // namespace
 

@@ -31,8 +31,8 @@ void repeat_columns_cuda(const KernelArgs& args) {
 
 void sum_repeated_cuda(const KernelArgs& args) {
   const TensorView &dy = args.inputs[0], &out = args.outputs[0];
-  cuda::launch(sum_kernel, {dy.shape[0], cuda::threads_for(out.shape[1])}, args.stream, dy.as<float>(),
-               out.as<float>(), out.shape[1], dy.shape[1]);
+  cuda::launch(sum_kernel, {dy.shape[0], cuda::threads_for(out.shape[1])}, args.stream, dy.as<float>(), out.as<float>(),
+               out.shape[1], dy.shape[1]);
 }
 
 }  // namespace spillway::ops

@@ -3,8 +3,8 @@
 const kCurve = { height: 260, left: 64, right: 16, top: 16, bottom: 40 };
 
 // An empty chart with both axes: {chart, x, y}.
-function axes(label, width, xTicks, yTicks, xRange, yRange, xTitle) {
-  const { height, left, right, top, bottom } = kCurve;
+function axes(label, width, xTicks, yTicks, xRange, yRange, xTitle, height = kCurve.height) {
+  const { left, right, top, bottom } = kCurve;
   const scale = ([low, high], from, to) => (value) => from + (to - from) * (value - low) / (high - low || 1);
   const x = scale(xRange, left, width - right), y = scale(yRange, height - bottom, top);
   const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
@@ -23,9 +23,19 @@ function linePath(points) {
   return points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
 }
 
+function tickText(value) {
+  const size = Math.abs(value);
+  return size !== 0 && size < 1e-3 ? value.toExponential(1) : `${+value.toPrecision(5)}`;
+}
+function shortNumber(value, digits = 4) {
+  const size = Math.abs(value);
+  if (size >= 1000) return formatNumber(value);
+  return size !== 0 && size < 0.01 ? value.toExponential(2) : value.toFixed(digits);
+}
+
 // What a run says of itself, step by step: {name, training, evaluation} with points [step, value], null where a number is not
 // finite.
-function drawOverRun(target, title, { name, training, evaluation }) {
+function drawOverRun(target, title, { name, training, evaluation }, height = kCurve.height) {
   const width = Math.max(280, target.clientWidth);
   const finite = (points) => points.filter((point) => point[1] !== null);
   const lines = [{ color: "accent", name, points: finite(training) },
@@ -33,9 +43,10 @@ function drawOverRun(target, title, { name, training, evaluation }) {
   const all = lines.flatMap((line) => line.points), values = all.map((point) => point[1]), steps = all.map((point) => point[0]);
   const low = Math.min(...values), high = Math.max(...values), margin = (high - low || Math.abs(high) || 1) * 0.08;
   const yRange = [low - margin, high + margin], xRange = [Math.min(...steps), Math.max(...steps)];
-  const plain = (value) => ({ at: value, text: `${+value.toPrecision(5)}` });
-  const xTicks = ticks(xRange[0], xRange[1], 6).filter((value) => Number.isInteger(value)).map(plain);
-  const { chart, x, y } = axes(title, width, xTicks, ticks(...yRange, 5).map(plain), xRange, yRange, "optimizer step");
+  const plain = (value) => ({ at: value, text: tickText(value) });
+  const xTicks = ticks(xRange[0], xRange[1], Math.min(6, width / 90)).filter((value) => Number.isInteger(value)).map(plain);
+  const { chart, x, y } = axes(title, width, xTicks, ticks(...yRange, height > 200 ? 5 : 3).map(plain), xRange, yRange,
+    "optimizer step", height);
   const place = ([step, value]) => [xRange[0] === xRange[1] ? (kCurve.left + width) / 2 : x(step), y(value)];
   for (const line of lines) {
     const dashes = line.color === "gradient" ? { "stroke-dasharray": "4 3" } : {};
@@ -45,24 +56,34 @@ function drawOverRun(target, title, { name, training, evaluation }) {
     for (const point of line.points) {
       const [cx, cy] = place(point);
       const mark = svg("circle", { cx, cy, r: 3.2, fill: `var(--${line.color})` });
-      mark.addEventListener("pointermove", (event) => tip.show(event, `step ${point[0]}`, [[line.name, point[1].toFixed(5)]]));
+      mark.addEventListener("pointermove", (event) => tip.show(event, `step ${point[0]}`, [[line.name, shortNumber(point[1], 5)]]));
       mark.addEventListener("pointerleave", () => tip.hide());
       chart.append(mark);
     }
   }
   const names = element("div", { class: "legend" });
-  const texts = Object.fromEntries(lines.map((line) => [line.color, `${line.name}, last ${line.points.at(-1)[1].toFixed(4)}`]));
+  const texts = Object.fromEntries(lines.map((line) => [line.color, `${line.name}, last ${shortNumber(line.points.at(-1)[1])}`]));
   legend(names, Object.keys(texts), texts);
   target.replaceChildren(names, chart);
 }
 
 function drawLoss() {
   const target = document.querySelector("#loss .chart");
+  drawRates();
   if (!report.loss.some((point) => point[1] !== null)) {
     target.replaceChildren(element("p", { class: "empty" }, "No step has been trained."));
     return;
   }
   drawOverRun(target, "Loss over the run", { name: "loss", training: report.loss, evaluation: report.eval_loss });
+}
+
+// What steps had beside the loss.
+function drawRates() {
+  const charts = [["learning rate", report.learning_rate], ["gradient norm", report.grad_norm], ["tokens/s", report.step_tokens_per_second]]
+    .filter(([, points]) => points?.some((point) => point[1] !== null));
+  const grid = document.getElementById("rates");
+  grid.replaceChildren(...charts.map(() => element("div", { class: "chart" })));
+  charts.forEach(([name, training], i) => drawOverRun(grid.children[i], `${name} over the run`, { name, training, evaluation: [] }, 170));
 }
 
 // A chart for each metric of the objective.
@@ -84,7 +105,7 @@ function drawFrontier() {
     return;
   }
   const chosen = [report.tiers.device.planned_peak_bytes, report.step.predicted_seconds];
-  const measured = report.step.median_seconds;
+  const measured = report.step.median_seconds || null;
   const seconds = [...points.map((point) => point.step_seconds), chosen[1], ...(measured === null ? [] : [measured])];
   const bytes = [...points.map((point) => point.device_bytes), chosen[0]];
   const yRange = [0, Math.max(...seconds) * 1.12], xRange = [0, Math.max(...bytes) * 1.06];
@@ -127,7 +148,7 @@ function drawPlans(chart, sorted, chosen, chosenName, x, y) {
       [["step, predicted", formatSeconds(point.step_seconds)], ["device", formatBytes(point.device_bytes)],
         ["host", formatBytes(point.host_bytes)], ["disk", formatBytes(point.disk_bytes)]]);
   }
-  const device = ["device", formatBytes(chosen[0])], measured = report.step.median_seconds;
+  const device = ["device", formatBytes(chosen[0])], measured = report.step.median_seconds || null;
   mark(...chosen, { r: 6, fill: "var(--accent)" }, chosenName, [["step, predicted", formatSeconds(chosen[1])], device]);
   if (measured !== null) {
     mark(chosen[0], measured, { r: 5.2, fill: "var(--card)", stroke: "var(--accent)", "stroke-width": 2 },

@@ -1,7 +1,7 @@
 "use strict";
 
-// The document of report.json.
-const report = JSON.parse(document.getElementById("report").textContent);
+// The document of report.json; another one while a run goes on (live.js).
+let report = JSON.parse(document.getElementById("report").textContent);
 
 // Units, names and colours, and the few functions that make elements. Text only ever enters the page as text.
 

@@ -1,11 +1,10 @@
 // Puts the page together, and draws again what depends on its width, its colours or the part of the step in view.
 
 const [modelName, ...jobParts] = report.title.split(" · ");
-document.title = `${modelName} · Spillway report`;
 document.getElementById("name").textContent = modelName;
 document.getElementById("job").textContent = jobParts.join(" · ");
 
-const panels = makeLanePanels();
+let panels = [];
 
 function drawStep() {
   drawMemory();
@@ -22,24 +21,25 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
   button.addEventListener("click", () => (factor ? zoomBy(factor) : showPart(0, view.seconds())));
 }
 
-if (report.timeline.measured) {
-  const names = ["predicted", "measured"];
-  const buttons = names.map((name) => element("button", { type: "button", "aria-pressed": `${view.clock === name}` }, `${name} time`));
-  buttons.forEach((button, i) => button.addEventListener("click", () => {
-    view.clock = names[i];
-    buttons.forEach((other, j) => other.setAttribute("aria-pressed", `${i === j}`));
-    drawMemory();
-  }));
-  document.getElementById("clock").append(...buttons);
-} else {
-  document.getElementById("clock").remove();
+const clock = document.getElementById("clock");
+const clockNames = ["predicted", "measured"];
+const clockButtons = clockNames.map((name) => element("button", { type: "button" }, `${name} time`));
+clock.append(...clockButtons);
+clockButtons.forEach((button, i) => button.addEventListener("click", () => {
+  view.chosen = clockNames[i];
+  drawClock();
+  drawMemory();
+}));
+function drawClock() {
+  clock.hidden = !report.timeline.measured;
+  clockButtons.forEach((button, i) => button.setAttribute("aria-pressed", `${view.clock === clockNames[i]}`));
 }
 
 // Before a run there is nothing to say of computing time and loss, and the frontier takes the place.
-const isRun = report.steps > 0;
+const isRun = Boolean(report.state);
 if (!isRun) {
   document.getElementById("operations").replaceWith(document.getElementById("frontier"));
-  document.getElementById("loss").parentElement.remove();
+  document.getElementById("loss").remove();
 }
 
 function draw() {
@@ -49,15 +49,24 @@ function draw() {
   drawFrontier();
 }
 
-drawShortage();
-drawNumbers();
-drawChoices();
-drawMoved();
-if (isRun) drawOperations();
-if (isRun) drawSamples();
+function drawAll() {
+  drawState();
+  drawShortage();
+  drawNumbers();
+  drawChoices();
+  drawMoved();
+  if (isRun) drawOperations();
+  if (isRun) drawSamples();
+  drawConfig();
+  panels = makeLanePanels();
+  drawClock();
+  draw();
+}
+
 view.set(0, view.seconds());
-draw();
+drawAll();
 addEventListener("resize", draw);
 addEventListener("beforeprint", draw);
 addEventListener("afterprint", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+if (canRefresh) setInterval(refresh, kRefreshMs);

@@ -2,7 +2,8 @@
 
 // Which clock the pictures of a step follow, and which part of the step they show.
 const view = {
-  clock: report.timeline.measured ? "measured" : "predicted",
+  chosen: null,  // the clock that the reader chose
+  get clock() { return report.timeline.measured ? this.chosen ?? "measured" : "predicted"; },
   from: 0, to: 0,
   seconds() {
     const both = [report.timeline.predicted, report.timeline.measured].filter(Boolean);

@@ -24,17 +24,18 @@ function tierNumber(tier) {
 function drawNumbers() {
   const step = report.step, boxes = [];
   const tokens = report.micro_steps_per_step * report.tokens_per_micro_step;
-  if (report.tokens_per_second !== null) {
+  if (report.tokens_per_second) {
     boxes.push(number("throughput", formatNumber(report.tokens_per_second, report.tokens_per_second < 100 ? 1 : 0), "tokens/s",
       [`${formatNumber(report.steps)} ${report.steps === 1 ? "step" : "steps"},`, `up to ${formatNumber(tokens)} tokens each`]));
   } else {
     boxes.push(number("throughput", formatNumber(tokens / step.predicted_seconds), "tokens/s", ["predicted"]));
   }
-  const [value, unit] = formatSeconds(step.median_seconds ?? step.predicted_seconds).split(" ");
-  if (step.median_seconds !== null) {
+  const [value, unit] = formatSeconds(step.median_seconds || step.predicted_seconds).split(" ");
+  if (step.median_seconds) {
     const off = step.median_seconds / step.predicted_seconds - 1;
     const word = Math.abs(off) < 0.0005 ? "exactly as" : `${formatShare(Math.abs(off))} ${off > 0 ? "longer" : "shorter"} than`;
-    boxes.push(number("step, median", value, unit, [word, `predicted (${formatSeconds(step.predicted_seconds)})`]));
+    boxes.push(number("step, median", value, unit,
+      [word, `predicted (${formatSeconds(step.predicted_seconds)})`]));
     const share = step.median_seconds > 0 ? step.compute_stall_seconds / step.median_seconds : 0;
     const [wait, waitUnit] = formatSeconds(step.compute_stall_seconds).split(" ");
     boxes.push(number("compute waits", wait, waitUnit, [`${formatShare(share)} of a step,`, "for other lanes"]));
@@ -53,6 +54,8 @@ function drawNumbers() {
   }
   const numbers = document.getElementById("numbers");
   numbers.style.setProperty("--columns", boxes.length > 6 ? Math.ceil(boxes.length / 2) : boxes.length);
+  const reasons = step.differs_because ?? [];
+  if (reasons.length) boxes.push(element("p", { class: "note" }, `Why steps took another time than predicted: ${reasons.join("; ")}.`));
   numbers.replaceChildren(...boxes);
 }
 
@@ -126,6 +129,7 @@ function drawShortage() {
 
 function drawMoved() {
   const target = document.querySelector("#moved .scroll"), rows = report.moved_bytes_per_step;
+  if (!target) return;
   if (!rows.length) {
     target.closest(".pair").classList.add("stacked");
     target.closest("section").remove();
@@ -166,9 +170,20 @@ function drawSamples() {
   const hasRewards = report.samples.some((sample) => sample.reward !== null);
   const reward = (sample) => hasRewards ? [element("td", {}, sample.reward === null ? "" : sample.reward.toFixed(3))] : [];
   const rows = prompts.flatMap((prompt) => report.samples.filter((sample) => sample.prompt === prompt).map((sample, i) =>
-    element("tr", {}, element("td", { class: "text" }, i ? "" : prompt), element("td", {}, formatNumber(sample.step)),
-      ...reward(sample), element("td", { class: "text" }, sample.text))));
+    element("tr", {}, element("td", { class: "text" }, i ? "" : prompt), element("td", {}, sample.pictures.length && sample.text ? sample.text : formatNumber(sample.step)),
+      ...reward(sample), element("td", { class: "text" }, sample.pictures.length ? "" : sample.text,
+        ...sample.pictures.map((src) => element("img", { src, alt: `${prompt}, step ${sample.step}` }))))));
   const head = ["prompt", "step", ...(hasRewards ? ["reward"] : []), "answer"];
   document.querySelector("#samples .scroll").replaceChildren(table(head, rows));
   document.getElementById("samples").hidden = false;
+}
+
+// The config as it was given, and what the command line made of it.
+function drawConfig() {
+  const config = report.config, section = document.getElementById("config");
+  section.hidden = !config;
+  if (!config) return;
+  const overrides = config.overrides.map(([key, value]) => `--${key} ${value}`);
+  section.querySelector(".note").textContent = overrides.length ? `With ${overrides.join(" ")} on the command line.` : "";
+  section.querySelector("pre").textContent = config.text;
 }

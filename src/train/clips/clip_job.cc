@@ -11,28 +11,12 @@
 #include "data/batch.h"
 #include "data/rows/dataset_type.h"
 #include "io/file.h"
+#include "model/dit/wan.h"
 
 namespace spillway::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-data::ClipDemands demands_of(const VideoModel& model) {
-  return {.channels = model.out_channels,
-          .patch = model.patch,
-          .max_positions = model.max_positions,
-          .text_width = model.text_width,
-          .image_width = model.image_width,
-          .image_channels = model.in_channels - model.out_channels,
-          .timestep_size = model.timestep_size};
-}
-
-// What a VAE's config.json says of its latents, a number a channel.
-std::vector<float> channel_numbers(const JsonField& list, double least) {
-  std::vector<float> result;
-  for (const JsonField& number : list.elements()) result.push_back(static_cast<float>(number.real(least, 1e6)));
-  return result;
-}
 
 void read_normalisation(const config::Config& config, data::FlowOptions& flow) {
   const std::optional<bool>& wanted = config.video.normalize_latents;
@@ -46,9 +30,9 @@ void read_normalisation(const config::Config& config, data::FlowOptions& flow) {
   const JsonDocument document(read_file(path, 4 * kMiB), path.lexically_normal().string());
   const JsonField json = document.root();
   if (json["latents_mean"].is_null() && !wanted) return;
-  constexpr double kSmallest = 1e-6;
-  flow.latents_mean = channel_numbers(json["latents_mean"], -1e6);
-  flow.latents_std = channel_numbers(json["latents_std"], kSmallest);
+  const LatentNumbers numbers = read_latent_numbers(json);
+  flow.latents_mean = numbers.mean;
+  flow.latents_std = numbers.deviation;
 }
 
 void check_keys(const config::Config& config) {
@@ -56,6 +40,10 @@ void check_keys(const config::Config& config) {
     const config::GivenKey& key = config.video.of_text.front();
     throw input_error(key.where, "expected no {} for a model of video, got one; remove it", key.name);
   }
+  if (config.adapter && !config.adapter->modules_to_save.empty())
+    throw input_error("lora_modules_to_save", "expected none for a model of video, got {}; {}",
+                      quote(config.adapter->modules_to_save.front()),
+                      "diffusers' files of adapters hold factors alone");
   const auto check = [](std::string_view name, const std::vector<data::DatasetConfig>& datasets) {
     for (size_t i = 0; i < datasets.size(); ++i) {
       const data::DatasetType& type = datasets[i].type;
@@ -72,17 +60,17 @@ void check_keys(const config::Config& config) {
 int64_t max_patches_of(const ClipSets& sets, const data::ClipDemands& demands) {
   int64_t most = 0;
   for (const ClipSet* set : {&sets.training, &sets.validation}) {
-    for (const int64_t row : set->chosen)
-      most = std::max(most, set->rows->header(row).latents.patches(demands.patch));
+    for (const int64_t row : set->chosen) most = std::max(most, set->rows->header(row).latents.patches(demands.patch));
   }
   return most;
 }
 
 int64_t patches_of_shape(const std::array<int64_t, 4>& shape, const data::ClipDemands& demands) {
-  const bool divides = shape[1] % demands.patch[0] == 0 && shape[2] % demands.patch[1] == 0 &&
-                       shape[3] % demands.patch[2] == 0;
+  const bool divides =
+      shape[1] % demands.patch[0] == 0 && shape[2] % demands.patch[1] == 0 && shape[3] % demands.patch[2] == 0;
   if (shape[0] != demands.channels || !divides) {
-    throw input_error("clip_shape", "expected {} channels, and frames, rows and columns of whole patches [{}], got "
+    throw input_error("clip_shape",
+                      "expected {} channels, and frames, rows and columns of whole patches [{}], got "
                       "[{}]; change it",
                       demands.channels, fmt::join(demands.patch, ", "), fmt::join(shape, ", "));
   }
@@ -93,6 +81,15 @@ std::vector<int64_t> all_rows(const data::ClipRows& rows) {
   std::vector<int64_t> result(static_cast<size_t>(rows.size()));
   std::iota(result.begin(), result.end(), 0);
   return result;
+}
+
+// As many as a graph has room for.
+void check_images(const ClipSet& set) {
+  for (const int64_t row : set.chosen) {
+    if (const int64_t tokens = set.rows->header(row).image_rows; tokens > kImageTokens)
+      throw input_error(set.rows->where(row), "expected at most {} rows of clip_feature, got {}; use CLIP's own",
+                        kImageTokens, tokens);
+  }
 }
 
 ClipSets read_sets(const config::Config& config, const data::ClipDemands& demands) {
@@ -107,8 +104,8 @@ ClipSets read_sets(const config::Config& config, const data::ClipDemands& demand
     sets.validation.chosen = all_rows(*sets.validation.rows);
     return sets;
   }
-  data::RowSplit split = data::split_validation(sets.training.rows->size(), config.data.val_set_size,
-                                                config.data.batches.seed);
+  data::RowSplit split =
+      data::split_validation(sets.training.rows->size(), config.data.val_set_size, config.data.batches.seed);
   sets.validation.rows = sets.training.rows;
   sets.training.chosen = std::move(split.training);
   sets.validation.chosen = std::move(split.validation);
@@ -117,6 +114,27 @@ ClipSets read_sets(const config::Config& config, const data::ClipDemands& demand
 
 }  // namespace
 
+data::ClipDemands demands_of(const VideoModel& model) {
+  return {.channels = model.out_channels,
+          .patch = model.patch,
+          .max_positions = model.max_positions,
+          .text_width = model.text_width,
+          .image_width = model.image_width,
+          .image_channels = model.in_channels - model.out_channels,
+          .timestep_size = model.timestep_size};
+}
+
+LatentNumbers read_latent_numbers(const JsonField& vae) {
+  constexpr double kSmallest = 1e-6, kLargest = 1e6;
+  const auto read = [&](std::string_view key, double least) {
+    std::vector<float> numbers;
+    for (const JsonField& number : vae[key].elements())
+      numbers.push_back(static_cast<float>(number.real(least, kLargest)));
+    return numbers;
+  };
+  return {read("latents_mean", -kLargest), read("latents_std", kSmallest)};
+}
+
 ClipJob make_clip_job(const config::Config& config, const Model& model) {
   check_keys(config);
   ClipJob job{.demands = demands_of(*model.video()),
@@ -124,6 +142,9 @@ ClipJob make_clip_job(const config::Config& config, const Model& model) {
               .preconditions = config.video.precondition_outputs};
   read_normalisation(config, job.flow);
   data::check_flow_options(job.flow, job.demands.channels);
+  if (job.demands.image_width > 0 && job.flow.text_len != kTextBesideImages)
+    throw input_error("text_len", "expected {} for a model that reads images, got {}; remove it", kTextBesideImages,
+                      job.flow.text_len);
   for (const double timestep : config.video.eval_timesteps)
     job.evaluation_points.push_back({static_cast<float>(timestep), fmt::format("loss/t={:g}", timestep)});
   if (config.video.clip_shape) {
@@ -131,6 +152,8 @@ ClipJob make_clip_job(const config::Config& config, const Model& model) {
     return job;
   }
   job.sets = std::make_shared<const ClipSets>(read_sets(config, job.demands));
+  check_images(job.sets->training);
+  check_images(job.sets->validation);
   job.max_patches = max_patches_of(*job.sets, job.demands);
   return job;
 }
@@ -138,8 +161,11 @@ ClipJob make_clip_job(const config::Config& config, const Model& model) {
 std::shared_ptr<const ClipSets> open_clips(const config::Config& config, const ClipJob& job) {
   if (job.sets) return job.sets;
   auto sets = std::make_shared<const ClipSets>(read_sets(config, job.demands));
+  check_images(sets->training);
+  check_images(sets->validation);
   if (const int64_t patches = max_patches_of(*sets, job.demands); patches > job.max_patches) {
-    throw input_error("clip_shape", "expected a shape of at least {} patches, as the largest row has, got one of {}; "
+    throw input_error("clip_shape",
+                      "expected a shape of at least {} patches, as the largest row has, got one of {}; "
                       "remove clip_shape",
                       patches, job.max_patches);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_field.h"
 #include "config/config.h"
 #include "data/clips/clip_draws.h"
 #include "data/clips/clip_rows.h"
@@ -25,11 +26,22 @@ struct ClipSets {
   ClipSet training, validation;
 };
 
+// diffusers tells an image's tokens from the text's by this number of the latter.
+constexpr int64_t kTextBesideImages = 512;
+
+[[nodiscard]] data::ClipDemands demands_of(const VideoModel& model);
+
+// What a VAE's config.json says of its latents, a number a channel.
+struct LatentNumbers {
+  std::vector<float> mean, deviation;
+};
+[[nodiscard]] LatentNumbers read_latent_numbers(const JsonField& vae);
+
 struct ClipJob {
   data::ClipDemands demands;
   data::FlowOptions flow;
   bool preconditions = false;
-  int64_t max_patches = 0;  // of a clip
+  int64_t max_patches = 0;               // of a clip
   std::shared_ptr<const ClipSets> sets;  // null where clip_shape stands for the rows
   // Of an evaluation that looks at each row at several timesteps: these, and what the loss at each is called.
   struct EvaluationPoint {

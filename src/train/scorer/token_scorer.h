@@ -9,21 +9,16 @@
 #include "backend/device.h"
 #include "base/parallel.h"
 #include "data/batch.h"
-#include "model/stored_weights.h"
-#include "plan/planner.h"
-#include "runtime/executor.h"
-#include "train/inference_model.h"
+#include "train/inference_program.h"
 
 namespace spillway::train {
 
 struct TokenScorerOptions {
-  int64_t tokens = 0;         // the most of a batch
-  int64_t max_sequences = 1;  // of a batch
-  int64_t sequence_len = 0;   // of a usual sequence, for the predicted cost of attention; 0: `tokens`
-  // What everything may take of the device's memory. Weights that do not fit are read from the model's files for every
-  // batch, where these hold them as they are computed with. None: all are kept.
-  std::optional<int64_t> device_bytes;
-  Machine machine;  // whose rates decide, within device_bytes, what is kept
+  int64_t tokens = 0;                   // the most of a batch
+  int64_t max_sequences = 1;            // of a batch
+  int64_t sequence_len = 0;             // of a usual sequence, for the predicted cost of attention; 0: `tokens`
+  std::optional<int64_t> device_bytes;  // as of InferenceBudget
+  Machine machine;
 };
 
 // Of each token's label, in the order of the batch; 0 where it has none.
@@ -41,18 +36,10 @@ class TokenScorer {
   // Until the next call. REQUIRES: the batch has no more tokens and sequences than the options say, and at least one
   // token; its ids are in the vocabulary.
   [[nodiscard]] const TokenScores& score(const data::MicroBatch& batch);
-  [[nodiscard]] const TextModel& text() const { return *model_.model->text(); }
+  [[nodiscard]] const TextModel& text() const { return *program_.model().text(); }
 
  private:
-  void build(const TokenScorerOptions& options);
-  void make_plan(const TokenScorerOptions& options, int threads, const Device& device);
-
-  InferenceModel model_;
-  Graph graph_;
-  ModelGraph built_;
-  StoredWeights stored_;
-  Plan plan_;
-  std::optional<Executor> executor_;
+  InferenceProgram program_;
   TokenScores scores_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/clips/clip_batch.h"
+#include "ops/cast/cast.h"
 #include "ops/mean_squared_error/mean_squared_error.h"
 #include "ops/pointwise/pointwise.h"
 
@@ -30,7 +31,8 @@ ValueType f32_per_clip(const Graph& graph, const ModelGraph& model) {
 
 class Flow final : public Objective {
  public:
-  explicit Flow(bool preconditions) : preconditions_(preconditions) {}
+  Flow(bool preconditions, bool shows_prediction)
+      : preconditions_(preconditions), shows_prediction_(shows_prediction) {}
 
   [[nodiscard]] std::string_view name() const override { return "flow matching"; }
   [[nodiscard]] std::vector<LossColumn> columns() const override {
@@ -40,10 +42,12 @@ class Flow final : public Objective {
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ValueId sigma = in.column(data::kSigma);
     const ValueId weights = preconditions_ ? pw::square(builder, sigma) : pw::affine(builder, sigma, 0, 1);
-    const ops::SequenceErrors errors =
-        ops::mean_squared_error(builder, in.model().hidden, in.column(data::kFlowTarget),
-                                pw::mul(builder, weights, scale), in.sequence_offsets());
-    return {errors.loss, {errors.of_each}};
+    const ops::SequenceErrors errors = ops::mean_squared_error(builder, in.model().hidden, in.column(data::kFlowTarget),
+                                                               pw::mul(builder, weights, scale), in.sequence_offsets());
+    Loss loss{errors.loss, {errors.of_each}};
+    if (shows_prediction_ && in.gradients() == ops::LossGradients::kNone)
+      loss.observed.push_back(ops::cast(builder, in.model().hidden, DType::kF32));
+    return loss;
   }
 
   // `targets` counts clips.
@@ -56,11 +60,13 @@ class Flow final : public Objective {
   }
 
  private:
-  bool preconditions_;
+  bool preconditions_, shows_prediction_;
 };
 
 }  // namespace
 
-ObjectivePtr flow_objective(bool preconditions) { return std::make_shared<Flow>(preconditions); }
+ObjectivePtr flow_objective(bool preconditions, bool shows_prediction) {
+  return std::make_shared<Flow>(preconditions, shows_prediction);
+}
 
 }  // namespace spillway::train

@@ -1,0 +1,224 @@
+#include "cli/cmd_sample.h"
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "backend/device.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json_field.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/generation_arguments.h"
+#include "data/clips/clip_draws.h"
+#include "data/clips/clip_names.h"
+#include "io/file.h"
+#include "io/output_folder.h"
+#include "io/safetensors.h"
+#include "io/safetensors_writer.h"
+#include "ops/cast/cast.h"
+#include "report/gif.h"
+#include "report/progress.h"
+#include "runtime/machine_cache.h"
+#include "train/clips/clip_job.h"
+#include "train/clips/pixels.h"
+#include "train/clips/sampling.h"
+#include "train/inference_program.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A small clip is looked at more easily so.
+constexpr int64_t kGifScale = 8;
+
+struct Options {
+  ModelArguments model;
+  std::string text, out, noise, shape, gif;
+  uint64_t seed = 42;
+  train::SamplingOptions sampling;
+};
+
+void add_to(CommandLine& line, Options& o) {
+  o.model.add_to(line);
+  line.required("--text FILE", o.text, "safetensors: text_embedding and, for guidance, negative_embedding");
+  line.required("--out FILE", o.out, "the safetensors file to write: latents, in normalised units");
+  line.option("--noise FILE", o.noise, "safetensors: noise [channels, frames, rows, columns]");
+  line.option("--shape C,T,H,W", o.shape, "of noise that is drawn");
+  line.option("--seed N", o.seed, "likewise (42)");
+  line.option("--steps N", o.sampling.steps, "Euler steps (50)", 1, data::kFlowSteps);
+  line.option("--flow-shift X", o.sampling.flow_shift, "of the noise levels (3)", 1e-3, 1e3);
+  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)", -1e3, 1e3);
+  line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros (512)", 1, 1 << 16);
+  line.option("--gif FILE", o.gif, "an animation, where the model's latents are pixels");
+  line.example(
+      "spillway sample ./wan --text prompt.safetensors --shape 16,20,60,104 --guidance 5 --out clip.safetensors");
+}
+
+// A tensor of a file, with its shape. Nothing where the file has none of that name.
+struct Numbers {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+std::optional<Numbers> read_numbers(const SafetensorsFile& file, std::string_view name) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.name != name) continue;
+    Numbers result{tensor.shape, std::vector<float>(static_cast<size_t>(tensor.elems()))};
+    if (!tensor.dtype())
+      throw input_error(file.path().string(), "expected {} in F32, F16 or BF16, got {}; convert it", name,
+                        quote(tensor.dtype_name));
+    file.read(tensor, 0, tensor.elems(), DType::kF32, result.values.data());
+    return result;
+  }
+  return {};
+}
+
+// Rows of `width` numbers: [rows, width], or with a one before.
+std::vector<float> read_rows(const SafetensorsFile& file, std::string_view name, int64_t width, bool is_required) {
+  std::optional<Numbers> found = read_numbers(file, name);
+  if (!found && !is_required) return {};
+  if (!found) throw input_error(file.path().string(), "expected a tensor {}, got none; write it there", name);
+  const std::vector<int64_t>& shape = found->shape;
+  const bool is_flat = shape.size() == 2 || (shape.size() == 3 && shape[0] == 1);
+  if (!is_flat || shape.back() != width || found->values.empty())
+    throw input_error(file.path().string(), "expected {} of [rows, {}], got [{}]; use the model's own encoder", name,
+                      width, fmt::join(shape, ", "));
+  return std::move(found->values);
+}
+
+data::ClipShape shape_of(std::span<const int64_t> sizes, const data::ClipDemands& demands, const std::string& where) {
+  const auto& patch = demands.patch;
+  const bool fits = sizes.size() == 4 && sizes[0] == demands.channels && sizes[1] > 0 && sizes[2] > 0 && sizes[3] > 0 &&
+                    sizes[1] % patch[0] == 0 && sizes[2] % patch[1] == 0 && sizes[3] % patch[2] == 0 &&
+                    sizes[1] / patch[0] <= demands.max_positions && sizes[2] / patch[1] <= demands.max_positions &&
+                    sizes[3] / patch[2] <= demands.max_positions;
+  if (!fits)
+    throw input_error(where,
+                      "expected {} channels, and frames, rows and columns of whole patches [{}], at most {} each way, "
+                      "got [{}]; change it",
+                      demands.channels, fmt::join(patch, ", "), demands.max_positions, fmt::join(sizes, ", "));
+  return {sizes[0], sizes[1], sizes[2], sizes[3]};
+}
+
+std::vector<int64_t> parse_shape(const std::string& text) {
+  std::vector<int64_t> sizes;
+  for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+    const auto [stop, error] = std::from_chars(at, end, sizes.emplace_back());
+    if (error != std::errc() || (stop != end && *stop != ','))
+      throw input_error("--shape", "expected numbers with commas between them, got {}; write 16,20,60,104",
+                        quote(text));
+    at = stop + 1;
+  }
+  return sizes;
+}
+
+struct Start {
+  data::ClipShape shape;
+  std::vector<float> noise;
+};
+Start read_start(const Options& o, const data::ClipDemands& demands) {
+  if (!o.noise.empty()) {
+    const SafetensorsFile file(o.noise);
+    std::optional<Numbers> noise = read_numbers(file, data::kNoise);
+    if (!noise) throw input_error(o.noise, "expected a tensor {}, got none; write it there", data::kNoise);
+    const data::ClipShape shape = shape_of(noise->shape, demands, o.noise);
+    return {shape, std::move(noise->values)};
+  }
+  constexpr int64_t kMostElems = int64_t{1} << 30;
+  const data::ClipShape shape = shape_of(parse_shape(o.shape), demands, "--shape");
+  if (shape.elems() > kMostElems)
+    throw input_error("--shape", "expected at most {} numbers, got {}; make it smaller", kMostElems, shape.elems());
+  Start start{shape, std::vector<float>(static_cast<size_t>(shape.elems()))};
+  data::fill_noise(o.seed, 0, 0, start.noise);
+  return start;
+}
+
+train::ClipPrompt read_prompt(const Options& o, const data::ClipDemands& demands, const data::ClipShape& shape) {
+  const SafetensorsFile file(o.text);
+  train::ClipPrompt prompt{.text = read_rows(file, data::kTextEmbedding, demands.text_width, true),
+                           .negative = read_rows(file, "negative_embedding", demands.text_width, false)};
+  if (demands.image_width > 0) prompt.image = read_rows(file, data::kClipFeature, demands.image_width, true);
+  if (demands.image_channels > 0) {
+    std::optional<Numbers> frame = read_numbers(file, data::kFirstFrame);
+    const std::array<int64_t, 4> wanted = {demands.image_channels, shape.frames, shape.height, shape.width};
+    if (!frame || !std::equal(wanted.begin(), wanted.end(), frame->shape.begin(), frame->shape.end()))
+      throw input_error(o.text, "expected {} of [{}], got {}; write it there", data::kFirstFrame,
+                        fmt::join(wanted, ", "), frame ? fmt::format("[{}]", fmt::join(frame->shape, ", ")) : "none");
+    prompt.first_frame = std::move(frame->values);
+  }
+  return prompt;
+}
+
+// The prediction alone, in f32.
+void append_prediction(Builder& builder, ModelGraph& model) {
+  builder.result(ops::cast(builder, model.hidden, DType::kF32));
+}
+
+void write_clip(const std::string& out, const data::ClipShape& shape, const std::vector<float>& latents) {
+  std::map<std::string, std::string> metadata = default_metadata();
+  metadata.emplace(std::string(data::kLatents), data::kNormalised);
+  const std::string name(data::kLatents);
+  SafetensorsWriter writer(out, {{name, DType::kF32, {shape.channels, shape.frames, shape.height, shape.width}}},
+                           metadata);
+  writer.append(name, latents.data(), DType::kF32, shape.elems());
+  writer.commit();
+}
+
+}  // namespace
+
+int cmd_sample(std::span<const std::string> args) {
+  Options o;
+  CommandLine line("spillway sample", "Makes a clip with a video transformer: latents out of noise.");
+  add_to(line, o);
+  line.exactly_one_of({"--noise", "--shape"});
+  if (!line.parse(args)) return kDone;
+  check_new_file("--out", o.out);
+  if (!o.gif.empty()) check_new_file("--gif", o.gif);
+
+  train::InferenceModel model = train::read_video_model(o.model.model, o.model.adapter);
+  const data::ClipDemands demands = train::demands_of(*model.model->video());
+  if (demands.image_width > 0) o.sampling.text_len = train::kTextBesideImages;
+  const std::optional<train::Pixels> pixels = train::read_pixels(o.model.model);
+  if (!o.gif.empty() && !pixels)
+    throw input_error("--gif", "expected a model whose latents are pixels (docs/video.md), got one with a VAE; {}",
+                      "decode the latents with diffusers");
+  Start start = read_start(o, demands);
+  const train::ClipPrompt prompt = read_prompt(o, demands, start.shape);
+
+  const int64_t clips = o.sampling.guidance == 1 ? 1 : 2, patches = start.shape.patches(demands.patch);
+  const std::shared_ptr<Device> device = open_device(o.model.device);
+  ThreadPool pool(available_cpus());
+  train::InferenceBudget budget{.instead = "ask for a smaller clip"};
+  if (!o.model.memory.empty()) {
+    budget.device_bytes = parse_bytes(o.model.memory, device->free_bytes(), "--memory.device");
+    budget.machine = this_machine({}, *device);
+  }
+  train::InferenceProgram program(
+      std::move(model),
+      {.tokens = clips * patches, .max_sequences = clips, .sequence_len = patches, .text_tokens = o.sampling.text_len},
+      budget, append_prediction, pool, *device);
+  Progress progress({});
+  const auto predict = [&](const data::MicroBatch& batch) {
+    program.run(batch);
+    return std::span<const float>(program.result(0).as<float>(), static_cast<size_t>(clips * start.shape.elems()));
+  };
+  const std::vector<float> latents = train::sample_clip(
+      predict, demands, start.shape, std::move(start.noise), prompt, o.sampling,
+      [&](int64_t done, int64_t of) { progress.count(fmt::format("of {} steps", of), done, now_seconds()); });
+  progress.clear();
+  write_clip(o.out, start.shape, latents);
+  if (!o.gif.empty())
+    write_file(o.gif, gif_of(pixels_of(pixels->of(latents, start.shape), start.shape.frames, start.shape.height,
+                                       start.shape.width, kGifScale)));
+  fmt::print("{}: a clip of {}\n", shown_line(o.out), to_string(start.shape));
+  return kDone;
+}
+
+}  // namespace spillway

@@ -1,0 +1,23 @@
+// Scripts that tell a shell how to complete `spillway`. Names in them are the program's own; meanings are quoted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/completion/completed_command.h"
+
+namespace spillway {
+
+using Completion = std::string (*)(const std::vector<CompletedCommand>& commands,
+                                   const std::vector<CompletedKey>& keys);
+
+// bash 4.4 and later; needs nothing of the package bash-completion.
+[[nodiscard]] std::string bash_completion(const std::vector<CompletedCommand>& commands,
+                                          const std::vector<CompletedKey>& keys);
+// A file `_spillway` of a folder in zsh's fpath.
+[[nodiscard]] std::string zsh_completion(const std::vector<CompletedCommand>& commands,
+                                         const std::vector<CompletedKey>& keys);
+[[nodiscard]] std::string fish_completion(const std::vector<CompletedCommand>& commands,
+                                          const std::vector<CompletedKey>& keys);
+
+}  // namespace spillway

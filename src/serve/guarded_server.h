@@ -1,0 +1,46 @@
+// An HTTP server whose clients are harmless: cpp-httplib's, over connections with limits (serve/connection.h).
+#pragma once
+
+#include <httplib.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "serve/connection.h"
+
+namespace spillway::serve {
+
+struct GuardedOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;                   // 0: any that is free
+  int64_t max_body_bytes = 8 << 20;  // more is answered 413
+  int64_t connections = 64;          // that are served at once; others wait
+  ConnectionLimits limits;           // but for request_bytes, which follows from max_body_bytes
+};
+
+class GuardedServer : protected httplib::Server {
+ public:
+  [[nodiscard]] int port() const { return port_; }
+  // Serves until shut_down(), and until the last connection is closed.
+  void run();
+  // Takes no connection any more. Any thread.
+  void shut_down();
+
+ protected:
+  explicit GuardedServer(GuardedOptions options);
+  // Takes the port. Throws InputError at --port where that cannot be had. Once, after the routes are set.
+  void bind();
+  [[nodiscard]] const GuardedOptions& options() const { return options_; }
+  // That of the request which the calling thread answers.
+  [[nodiscard]] static Connection& connection();
+
+ private:
+  bool process_and_close_socket(socket_t socket) override;
+
+  GuardedOptions options_;
+  int port_ = 0;
+  std::atomic<bool> stopping_ = false;
+};
+
+}  // namespace spillway::serve

@@ -1,0 +1,52 @@
+// The forward pass of a model as a program of its own, in memory of its own: what is run and not trained.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "backend/device.h"
+#include "base/parallel.h"
+#include "data/batch.h"
+#include "model/stored_weights.h"
+#include "plan/planner.h"
+#include "runtime/executor.h"
+#include "train/inference_model.h"
+
+namespace spillway::train {
+
+struct InferenceBudget {
+  // What everything may take of the device's memory. Weights that do not fit are read from the model's files for every
+  // run, where these hold them as they are computed with. None: all are kept.
+  std::optional<int64_t> device_bytes;
+  Machine machine;           // whose rates decide, within device_bytes, what is kept
+  std::string_view instead;  // what else to do where too little is, for messages: "score shorter texts"
+};
+
+class InferenceProgram {
+ public:
+  // `sizes` are the capacities of the stream; dtype and adapter are the model's. `finish` appends what follows the
+  // model's forward pass, columns and results. Plans, and reads the weights. Pool and device are borrowed. Throws
+  // InputError for a budget that nothing fits, MachineError where the device has too little memory.
+  InferenceProgram(InferenceModel model, const ModelOptions& sizes, const InferenceBudget& budget,
+                   const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
+
+  // REQUIRES: the batch has no more tokens and sequences than there is room for, and at least one token.
+  void run(const data::MicroBatch& batch);
+  // Of the last run. It may have room for more rows than the batch has.
+  [[nodiscard]] TensorView result(size_t index) const { return executor_->result(index); }
+  [[nodiscard]] const Model& model() const { return *model_.model; }
+
+ private:
+  void make_plan(const InferenceBudget& budget, int threads, const Device& device);
+
+  InferenceModel model_;
+  Graph graph_;
+  ModelGraph built_;
+  StoredWeights stored_;
+  Plan plan_;
+  std::optional<Executor> executor_;
+};
+
+}  // namespace spillway::train

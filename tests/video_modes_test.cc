@@ -1,0 +1,131 @@
+// A plan changes no bit of a video job, nor does a run that is cut in two.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include "cli/preprocess/clip_samples.h"
+#include "io/file.h"
+#include "model/model.h"
+#include "report/progress.h"
+#include "tests/support/preference_run.h"
+#include "tests/support/video_run.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Changes = std::vector<config::ConfigOverride>;
+
+// What is drawn is part of it: of rows without noise and timesteps of their own, in another order each epoch.
+Changes common(const fs::path& rows) {
+  return {{"datasets.0.path", rows.string()},
+          {"curriculum_sampling", "false"},
+          {"max_steps", "5"},
+          {"training_cfg_rate", "0.3"},
+          {"bf16", "true"},
+          {"weighting_scheme", "logit_normal"}};
+}
+
+Changes with(Changes changes, const Changes& more) {
+  changes.insert(changes.end(), more.begin(), more.end());
+  return changes;
+}
+
+struct Outcome {
+  std::vector<std::map<std::string, double>> steps;
+  std::string weights;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome outcome_of(const std::string& name, bool has_lora, const fs::path& output, const Changes& changes) {
+  const PreferenceRun run = run_preference(video_config(name, has_lora, output, changes));
+  return {run.steps, read_file(video_weights(output, has_lora), 1 << 24)};
+}
+
+Changes least_memory(const std::string& name, bool has_lora, const fs::path& folder, const Changes& base) {
+  Changes changes = with(base, {{"memory.host", "16MiB"}, {"memory.disk", "64MiB"}});
+  const int64_t least = device_bytes_of(video_config(name, has_lora, folder, with(changes, {{"memory.device", "1"}})));
+  changes.push_back({"memory.device", std::to_string(least)});
+  return changes;
+}
+
+}  // namespace
+
+TEST_CASE("a plan changes no bit of a video job") {
+  const std::vector<Changes> plans = {
+      {{"gradient_checkpointing", "true"}},
+      {{"activation_offloading", "true"}},
+      {{"activation_offloading", "legacy"}},
+      {{"activation_offloading", "disk"}},
+      {{"activation_offloading", "hidden_states"}},
+      {{"parameter_offload", "disk"}, {"gradient_offload", "disk"}, {"optimizer_offload", "disk"}},
+  };
+  for (const std::string name : kTinyWans) {
+    for (const bool has_lora : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(has_lora);
+      const TemporaryFolder folder;
+      const Changes base = common(clips_to_draw_for(name, folder.path()));
+      const Outcome kept = outcome_of(name, has_lora, folder.path() / "kept", base);
+      for (size_t i = 0; i < plans.size(); ++i) {
+        CAPTURE(i);
+        CHECK(outcome_of(name, has_lora, folder.path() / std::to_string(i), with(base, plans[i])) == kept);
+      }
+      CHECK(outcome_of(name, has_lora, folder.path() / "least",
+                       least_memory(name, has_lora, folder.path() / "none", base)) == kept);
+      if (!has_lora) continue;
+      CHECK(outcome_of(name, has_lora, folder.path() / "layers", with(base, {{"layer_offloading", "disk"}})) == kept);
+    }
+  }
+}
+
+TEST_CASE("batches and accumulation do not change what is drawn for a clip") {
+  const TemporaryFolder folder;
+  const Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"}, {"max_steps", "4"}});
+  const auto losses = [&](const char* rows, const char* batches) {
+    std::vector<double> result;
+    const Changes changes = with(base, {{"micro_batch_size", rows}, {"gradient_accumulation_steps", batches}});
+    for (const auto& step : run_preference(video_config("t2v", false, folder.path() / rows, changes)).steps)
+      result.push_back(step.at("loss"));
+    return result;
+  };
+  const std::vector<double> two = losses("2", "2"), one = losses("1", "4"), four = losses("4", "1");
+  for (size_t step = 0; step < two.size(); ++step) {
+    CHECK(one[step] == doctest::Approx(two[step]).epsilon(1e-5));
+    CHECK(four[step] == doctest::Approx(two[step]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("a video run that is cut in two ends with the same bits, under another plan, too") {
+  for (const bool has_lora : {false, true}) {
+    CAPTURE(has_lora);
+    const TemporaryFolder folder;
+    const Changes base =
+        with(common(clips_to_draw_for("t2v", folder.path())), {{"save_strategy", "steps"}, {"save_steps", "3"}});
+    const Outcome whole = outcome_of("t2v", has_lora, folder.path() / "whole", base);
+    const fs::path checkpoint = folder.path() / "whole" / "checkpoint-3";
+    REQUIRE(fs::exists(checkpoint));
+    const Changes rest =
+        with(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
+    CHECK(outcome_of("t2v", has_lora, folder.path() / "rest", rest).weights == whole.weights);
+  }
+}
+
+TEST_CASE("what preprocess writes of a video job trains to the same bits") {
+  const TemporaryFolder folder;
+  const fs::path rows = clips_to_draw_for("t2v", folder.path()), written = folder.path() / "written";
+  const Changes base = common(rows);
+  const config::Config config = video_config("t2v", false, folder.path() / "drawn", base);
+  Progress progress({});
+  fs::create_directories(written);
+  (void)write_clip_samples(written, config, *read_model(config.model.base_model), progress);
+  const Outcome drawn = outcome_of("t2v", false, folder.path() / "drawn", base);
+  const Changes read = with(base, {{"datasets.0.path", written.string()},
+                                   {"curriculum_sampling", "true"},
+                                   {"training_cfg_rate", "0"},
+                                   {"seed", "7"}});
+  CHECK(outcome_of("t2v", false, folder.path() / "read", read) == drawn);
+}

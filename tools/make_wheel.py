@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Makes a wheel of an installed Spillway: the program, and the libraries that a bare system lacks.
+
+usage: tools/make_wheel.py PREFIX FOLDER
+
+PREFIX is what `cmake --install --component program` and `bundled` left; the wheel `spillway-train` goes into FOLDER.
+Standard library only. pip lays the program beside its Python's own (`bin/spillway`) and the rest as in PREFIX, so that
+no Python runs when `spillway` does. The platform tag names the glibc that the files really want, as in PEP 600.
+"""
+
+import base64
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+NAME = "spillway-train"
+SUMMARY = "Fine-tunes language models in less memory than they seem to need: a planner, a trainer, no Python inside"
+# What every Linux with that glibc has: the C library's parts, and of gcc's what PEP 600's policies count on.
+SYSTEM = re.compile(r"^(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+)|linux-vdso)\.so")
+# GLIBCXX_3.4.N up to which a manylinux policy counts on libstdc++, and the policy's glibc.
+LIBSTDCXX = [(24, (2, 28)), (29, (2, 34)), (30, (2, 35)), (32, (2, 38)), (33, (2, 39)), (10**6, (2, 42))]
+MODULE = '''"""Runs the program that this package brings: `python -m spillway_train ARGUMENT...`."""
+
+import os
+import sys
+import sysconfig
+
+program = os.path.join(sysconfig.get_path("scripts"), "spillway")
+if not os.path.exists(program):  # pip install --user, or --target
+    program = next(
+        (
+            path
+            for path in (
+                os.path.join(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")), "spillway"),
+                os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "spillway"),
+            )
+            if os.path.exists(path)
+        ),
+        program,
+    )
+os.execv(program, [program, *sys.argv[1:]])
+'''
+
+
+def fail(message):
+    sys.exit(f"[make_wheel] {message}")
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def needed_libraries(path):
+    """Paths by soname of the libraries that `path` loads, others' included, but for the system's."""
+    found = {}
+    for line in output_of("ldd", str(path)).splitlines():
+        words = line.split()
+        if len(words) < 3 or words[1] != "=>" or SYSTEM.match(words[0]):
+            continue
+        if words[2] == "not":
+            fail(f"expected to find {words[0]}, which {path} needs, got nothing; install it")
+        found[words[0]] = Path(words[2]).resolve()
+    return found
+
+
+def glibc_of(paths):
+    """The least glibc of a system with all that the files want of the C and the C++ library, as two numbers."""
+    newest = (2, 17)  # pip knows no older tag of this kind
+    for path in paths:
+        wanted = output_of("objdump", "-p", str(path))
+        for major, minor in re.findall(r"\bGLIBC_(\d+)\.(\d+)", wanted):
+            newest = max(newest, (int(major), int(minor)))
+        for version in re.findall(r"\bGLIBCXX_3\.4\.(\d+)", wanted):
+            newest = max(newest, next(glibc for limit, glibc in LIBSTDCXX if int(version) <= limit))
+    return newest
+
+
+def licence_of(library):
+    """Debian's copyright file of the package that owns a library of this system, with the package's name."""
+    for path in (library, Path(str(library).removeprefix("/usr"))):
+        owner = subprocess.run(["dpkg-query", "-S", str(path)], capture_output=True, text=True)
+        if owner.returncode == 0:
+            package = owner.stdout.split(":")[0]
+            return package, Path(f"/usr/share/doc/{package}/copyright").read_bytes()
+    fail(f"expected a Debian package that owns {library}, got none; build the wheel on Debian 12")
+
+
+def stripped(path, work):
+    copy = work / path.name
+    copy.write_bytes(path.read_bytes())
+    subprocess.run(["strip", "--strip-unneeded", str(copy)], check=True)
+    return copy
+
+
+class Wheel:
+    """A zip file with its list of contents; the same bytes for the same files."""
+
+    def __init__(self, path, info):
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
+        self.info = info
+        self.record = []
+        moment = max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800)  # zip begins in 1980
+        self.date = time.gmtime(moment)[:6]
+
+    def add(self, name, content, mode=0o644):
+        entry = zipfile.ZipInfo(name, self.date)
+        entry.external_attr = (0o100000 | mode) << 16
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        self.zip.writestr(entry, content)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        self.record.append(f"{name},sha256={digest},{len(content)}")
+
+    def close(self):
+        name = f"{self.info}/RECORD"
+        self.record.append(f"{name},,")
+        self.zip.writestr(zipfile.ZipInfo(name, self.date), "\n".join(self.record) + "\n")
+        self.zip.close()
+
+
+def metadata(version, readme):
+    return f"""Metadata-Version: 2.1
+Name: {NAME}
+Version: {version}
+Summary: {SUMMARY}
+License: Apache-2.0
+Keywords: fine-tuning,LoRA,QLoRA,language models,offloading
+Classifier: Environment :: Console
+Classifier: License :: OSI Approved :: Apache Software License
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: C++
+Requires-Python: >=3.8
+Description-Content-Type: text/markdown
+
+{readme}"""
+
+
+def main(prefix, folder):
+    program = prefix / "bin" / "spillway"
+    if not program.exists():
+        fail(f"expected {program}, got none; run tools/make_packages wheel")
+    version = output_of(str(program), "--version").split()[1]
+    private = prefix / "lib" / "spillway"
+    own = [path for path in sorted(private.iterdir()) if path.is_file() and is_elf(path)]
+
+    # By soname; the links that Debian has beside them are of no use here.
+    libraries = {}
+    for path in [program, *own]:
+        libraries.update(needed_libraries(path))
+    for path in own:
+        if path.name.startswith("libspillway_"):
+            libraries[path.name] = path
+    folder.mkdir(parents=True, exist_ok=True)
+    room = tempfile.TemporaryDirectory()
+    work = Path(room.name)
+    files = {name: stripped(path, work).rename(work / name) for name, path in libraries.items()}
+    glibc = glibc_of([program, *files.values()])
+    machine = os.uname().machine
+    tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_{machine}"
+
+    name = NAME.replace("-", "_")
+    info, data = f"{name}-{version}.dist-info", f"{name}-{version}.data"
+    path = folder / f"{name}-{version}-{tag}.whl"
+    partial = path.with_suffix(".partial")  # a wheel under its own name is complete
+    wheel = Wheel(partial, info)
+    wheel.add(f"{name}/__init__.py", f'__version__ = "{version}"\n'.encode())
+    wheel.add(f"{name}/__main__.py", MODULE.encode())
+    wheel.add(f"{data}/scripts/spillway", program.read_bytes(), 0o755)
+    for library, file in sorted(files.items()):
+        wheel.add(f"{data}/data/lib/spillway/{library}", file.read_bytes(), 0o755)
+    for file in sorted((prefix / "share").rglob("*")):
+        if file.is_file() and "licences" not in file.parts:
+            wheel.add(f"{data}/data/{file.relative_to(prefix)}", file.read_bytes())
+    licences = {file.name: file.read_bytes() for file in (prefix / "share/doc/spillway/licences").iterdir()}
+    for library in libraries.values():
+        if private not in library.parents:
+            package, text = licence_of(library)
+            licences[package] = text
+    for package, text in sorted(licences.items()):
+        wheel.add(f"{info}/licenses/{package}", text)
+    documentation = prefix / "share/doc/spillway"
+    wheel.add(f"{info}/licenses/LICENSE", (documentation / "LICENSE").read_bytes())
+    wheel.add(f"{info}/METADATA", metadata(version, (documentation / "README.md").read_text()).encode())
+    wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: make_wheel.py\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
+    wheel.close()
+    partial.rename(path)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        fail("expected PREFIX FOLDER; see the head of this file")
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))
