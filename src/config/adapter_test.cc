@@ -38,9 +38,10 @@ TEST_CASE("an adapter starts as peft_init_lora_weights or LoftQ's bits say") {
   }
   CHECK(error_of(kLora + "peft_init_lora_weights: eva\n").find("an adapter out of activations is not yet supported") !=
         std::string::npos);
-  CHECK(error_of(kLora + "load_in_4bit: true\npeft_init_lora_weights: pissa\n") ==
-        "[c.yml:9: peft_init_lora_weights] expected a base that is not quantised beside pissa, as in PEFT, got one; use "
-        "loftq");
+  CHECK(
+      error_of(kLora + "load_in_4bit: true\npeft_init_lora_weights: pissa\n") ==
+      "[c.yml:9: peft_init_lora_weights] expected a base that is not quantised beside pissa, as in PEFT, got one; use "
+      "loftq");
   CHECK(error_of(kLora + "peft: {loftq_config: {loftq_bits: 6}}\n").find("expected 4 or 8, got 6") !=
         std::string::npos);
   CHECK(error_of(kLora + "peft_init_lora_weights: olora\npeft: {loftq_config: {loftq_bits: 4}}\n")

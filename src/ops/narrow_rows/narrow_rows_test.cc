@@ -50,8 +50,7 @@ Numbers narrowed(const Numbers& values, std::optional<int64_t> seed, int32_t ste
 TEST_CASE("rows are widened and narrowed to the nearest, all others stay, in place or not, on every side") {
   const Shape shape{7, 13};
   const Numbers x = rounded(random_numbers(91, 1), DType::kBF16);
-  for (const ops::RowSlice& rows :
-       {ops::RowSlice{0, 7}, ops::RowSlice{2, 3}, ops::RowSlice{6, 1}}) {
+  for (const ops::RowSlice& rows : {ops::RowSlice{0, 7}, ops::RowSlice{2, 3}, ops::RowSlice{6, 1}}) {
     const Numbers values = random_numbers(rows.count * 13, 2);
     const auto first = static_cast<size_t>(rows.first * 13), count = values.size();
     Numbers expected = x;
