@@ -6,6 +6,7 @@
 #include "model/storages/quantised.h"
 #include "tests/support/model_parity.h"
 
+using namespace spillway;
 using namespace spillway::testing;
 
 TEST_CASE("loss and gradients equal those of transformers") {

@@ -50,7 +50,7 @@ class StartLoader {
 
   // The elements become those that are left, as training sees them.
   LowRankFactors load_rest(const Parameter& weight, std::vector<float>& elements) {
-    const LowRankFactors factors = factors_of(weight, elements);
+    LowRankFactors factors = factors_of(weight, elements);
     add_low_rank_product(elements, factors, -scale_of(weight), weight.shape[0], pool_);
     write_parts(weight, encode_and_decode(weight, elements, pool_));
     return factors;
