@@ -33,7 +33,7 @@ TEST_CASE("an adapter starts as peft_init_lora_weights or LoftQ's bits say") {
 
   for (const char* wrong : {"pissa_niter_", "pissa_niter_x", "pissa_niter_-1", "pisa"}) {
     CAPTURE(wrong);
-    CHECK(error_of(kLora + "peft_init_lora_weights: " + wrong + "\n").find("or pissa_niter_N, got '") !=
+    CHECK(error_of(kLora + "peft_init_lora_weights: " + wrong + "\n").find("olora or loftq, got '") !=
           std::string::npos);
   }
   CHECK(error_of(kLora + "peft_init_lora_weights: eva\n").find("an adapter out of activations is not yet supported") !=

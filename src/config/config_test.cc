@@ -168,7 +168,7 @@ TEST_CASE("a wrong value says what was expected") {
   CHECK(error_of("lora_target_linear: maybe\n") ==
         "[c.yml:6: lora_target_linear] expected true or false, got 'maybe'; write one of them");
   CHECK(error_of("bf16: sometimes\n") ==
-        "[c.yml:6: bf16] expected auto, true or false, got 'sometimes'; write one of these");
+        "[c.yml:6: bf16] expected auto, true, full or false, got 'sometimes'; write one of these");
   CHECK(
       error_of("lr_scheduler: cosin\n") ==
       "[c.yml:6: lr_scheduler] expected constant, constant_with_warmup, linear, cosine, cosine_with_restarts, "
