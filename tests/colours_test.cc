@@ -1,6 +1,8 @@
 // What stands out at a terminal, and for whom it does not.
 #include <doctest/doctest.h>
 
+#include <optional>
+
 #include "tests/support/environment.h"
 #include "tests/support/process.h"
 #include "tests/support/terminal.h"
@@ -17,10 +19,10 @@ TEST_CASE("at a terminal the place of an error is red, unless NO_COLOR is set; a
     return terminal.screen();
   };
   {
-    const Environment none({{"NO_COLOR", {}}});
+    const Environment none{{{"NO_COLOR", std::nullopt}}};
     CHECK(screen().find(kRed) != std::string::npos);
   }
-  const Environment no_color({{"NO_COLOR", "1"}});
+  const Environment no_color{{{"NO_COLOR", "1"}}};
   const std::string plain = screen();
   CHECK(plain.find("\033[31m") == std::string::npos);
   CHECK(plain.find("[/nothing/here.yml] expected ") != std::string::npos);
