@@ -42,6 +42,12 @@ TEST_CASE("with CUDA's kernels, loss and gradients equal those of transformers a
   }
 }
 
+TEST_CASE("with CUDA's kernels, DoRA follows peft") {
+  EmulatedGpu gpu;
+  check_gradients("llama_bias", {.adapter = "adapter_dora", .device = &gpu});
+  check_gradients("qwen3", {.adapter = "adapter_dora", .device = &gpu});
+}
+
 TEST_CASE("with CUDA's kernels, 20 steps follow torch's AdamW") {
   EmulatedGpu gpu;
   check_curve("llama2", {.device = &gpu});

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "model/storages/quantised.h"
 #include "tests/support/model_parity.h"
 
 using namespace spillway::testing;
@@ -44,6 +45,18 @@ TEST_CASE("modules to save are trained in full beside LoRA as peft trains them")
     check_gradients(model, {.adapter = "adapter_saved"});
     check_curve(model, {.adapter = "adapter_saved"});
   }
+}
+
+TEST_CASE("DoRA follows peft, beside weights as they are and in NF4") {
+  for (const std::string model : {"llama2", "llama_bias", "qwen3"}) {
+    CAPTURE(model);
+    check_gradients(model, {.adapter = "adapter_dora"});
+    check_curve(model, {.adapter = "adapter_dora"});
+    check_bf16_curve(model, {.adapter = "adapter_dora"});
+  }
+  const LinearStorage nf4{quantised_storage({WeightCoding::kNf4, 64, false, DType::kF32})};
+  check_gradients("llama2", {.adapter = "adapter_dora", .linear_storage = nf4});
+  check_curve("llama2", {.adapter = "adapter_dora", .linear_storage = nf4});
 }
 
 TEST_CASE("bf16 follows the curves of f32 within its precision") {

@@ -161,6 +161,25 @@ TEST_CASE("no plan changes a bit, whatever is trained, in f32 and bf16, with and
   }
 }
 
+TEST_CASE("no plan changes a bit of DoRA") {
+  for (const std::string model : {"llama_bias", "qwen3"}) {
+    for (const double dropout : {0.0, 0.3}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        for (const size_t accumulation : {1, 3}) {
+          CAPTURE(model);
+          CAPTURE(dropout);
+          CAPTURE(name_of(dtype));
+          CAPTURE(accumulation);
+          TinySetup setup = setup_of(Method::kLora, dtype, accumulation > 1);
+          setup.adapter = "adapter_dora";
+          setup.dropout = dropout;
+          check_plans(kGoldenModels / model, setup, accumulation);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("the number of threads changes no bit") {
   const std::filesystem::path model = kGoldenModels / "qwen3";
   for (const Method method : {Method::kFull, Method::kLoraWithDropout}) {

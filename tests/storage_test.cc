@@ -20,8 +20,8 @@ using namespace spillway::testing;
 
 namespace {
 
-TinySetup lora_setup(DType dtype) {
-  return {.adapter = "adapter", .dtype = dtype, .dropout = 0.1, .accumulates = false, .threads = 1};
+TinySetup lora_setup(DType dtype, const char* adapter = "adapter") {
+  return {.adapter = adapter, .dtype = dtype, .dropout = 0.1, .accumulates = false, .threads = 1};
 }
 
 // With the codes that the model's files hold.
@@ -55,6 +55,26 @@ TEST_CASE("a model whose layers are codes trains as the one that these stand for
       const auto expected = decoded.outcome(kPlainJob);
       CHECK(coded.outcome(kPlainJob) == expected);
       CHECK(encoded.outcome(kPlainJob) == expected);
+    }
+  }
+}
+
+TEST_CASE("beside codes DoRA trains as beside what they stand for, bit for bit, and so it merges") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const StoragePtr& storage : quantised_storages(dtype)) {
+      CAPTURE(storage->name());
+      const CodedModel model(kGoldenModels / "llama_bias", storage);
+      TinySetup coded = lora_setup(dtype, "adapter_dora"), encoded = coded;
+      coded.in_files.storage = encoded.linear_storage.emplace().storage = storage;
+      const auto expected = ModeJobs(lora_setup(dtype, "adapter_dora"), model.decoded().string()).outcome(kPlainJob);
+      CHECK(ModeJobs(coded, model.coded().string()).outcome(kPlainJob) == expected);
+      CHECK(ModeJobs(encoded, model.original().string()).outcome("layer_offloading: disk\n") == expected);
+      if (dtype == DType::kBF16) continue;
+      const std::filesystem::path adapter = kGoldenModels / "llama_bias/adapter_dora";
+      merge_adapter(model.model(), model.coded(), adapter, model.beside("merged"));
+      merge_adapter(model.decoded(), adapter, model.beside("expected"));
+      CHECK(contents(model.beside("merged") / "model.safetensors") ==
+            contents(model.beside("expected") / "model.safetensors"));
     }
   }
 }

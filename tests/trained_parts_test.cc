@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "model/storages/quantised.h"
 #include "ops/optimizers/sgd/sgd.h"
 #include "tests/support/tiny_outcome.h"
 
@@ -95,5 +96,31 @@ TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A
       const double step = plain.at(name)[i] - start[i];
       REQUIRE(std::abs(fast.at(name)[i] - start[i] - factor * step) <= 1e-6 * (std::abs(start[i]) + 1));
     }
+  }
+}
+
+TEST_CASE("fresh magnitudes are the norms of rows, so that DoRA begins as LoRA does, and rows keep them") {
+  const auto training = [](bool dora, const std::optional<LinearStorage>& storage) {
+    train::Job job =
+        tiny_job(kGoldenModels / "qwen3",
+                 {.adapter = "adapter", .dtype = DType::kBF16, .accumulates = false, .linear_storage = storage});
+    job.graph.model.lora->dora = dora;
+    job.config.adapter->model_dir.clear();
+    return TinyTraining(std::move(job), 1);
+  };
+  const LinearStorage nf4{quantised_storage({WeightCoding::kNf4, 64, true, DType::kBF16})};
+  const std::vector<FlatBatch> check = {FlatBatch(tiny_batches()["check"])};
+  for (const std::optional<LinearStorage>& storage : {std::optional<LinearStorage>(), std::optional(nf4)}) {
+    TinyTraining dora = training(true, storage), lora = training(false, storage);
+    int64_t magnitudes = 0;
+    for (const train::TrainedWeight& t : dora.trained()) {
+      const Parameter& p = dora.training().parameter_of(t);
+      if (p.role != ParameterRole::kMagnitude) continue;
+      ++magnitudes;
+      CHECK(p.dtype == DType::kF32);
+      for (const double norm : dora.numbers(t.weight)) CHECK(norm > 0);
+    }
+    CHECK(magnitudes == 14);
+    CHECK(dora.accumulate(check, 0.01, 1) == lora.accumulate(check, 0.01, 1));
   }
 }

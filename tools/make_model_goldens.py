@@ -241,6 +241,10 @@ def write_adapter(folder, target, seed, rslora, saved=None, rows=VOCAB):
         for name, parameter in trainable(adapted).items():
             if "lora_B" in name:
                 parameter.normal_(std=0.1)
+    save_adapter(adapted, target)
+
+
+def save_adapter(adapted, target):
     adapted.save_pretrained(target)
     (target / "README.md").unlink(missing_ok=True)
     path = target / "adapter_config.json"

@@ -165,10 +165,30 @@ def torchao_cases():
     yield "adamw_torch_4bit", record_torchao(lambda weights: AdamW4bit(weights, **numbers), options)
 
 
+def bf16_cases():
+    """Weights and moments in bf16 without masters: torch's fused AdamW, which computes in f32 and rounds once. All that
+    it leaves after each step, from which the test takes the next."""
+    options = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-6, "weight_decay": 0.1}
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.nn.Parameter(torch.randn(200, generator=generator).bfloat16())
+    result = {"options": options, "learning_rate": RATE, "weights": [weight.tolist()], "gradients": []}
+    states = {"exp_avg": [[0.0] * 200], "exp_avg_sq": [[0.0] * 200]}
+    optimizer = torch.optim.AdamW([weight], lr=RATE, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.1, fused=True)
+    for _ in range(20):
+        weight.grad = torch.randn(200, generator=generator).bfloat16()
+        result["gradients"].append(weight.grad.tolist())
+        optimizer.step()
+        result["weights"].append(weight.tolist())
+        for name, steps in states.items():
+            assert optimizer.state[weight][name].dtype == torch.bfloat16
+            steps.append(optimizer.state[weight][name].tolist())
+    yield "adamw_bf16", result | states
+
+
 def main():
-    """All groups of cases, or those named: element, torchao, matrix."""
+    """All groups of cases, or those named: element, torchao, matrix, bf16."""
     os.makedirs(FOLDER, exist_ok=True)
-    groups = {"element": element_cases, "torchao": torchao_cases, "matrix": matrix_cases}
+    groups = {"element": element_cases, "torchao": torchao_cases, "matrix": matrix_cases, "bf16": bf16_cases}
     for group in sys.argv[1:] or groups:
         for name, golden in groups[group]():
             with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:

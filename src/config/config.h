@@ -41,6 +41,7 @@ enum class PlanMode { kAuto, kFixed };
 struct ModelSettings {
   std::string base_model;  // a Hugging Face folder
   bool bf16 = true;        // frozen weights, working copies and activations; else all is f32
+  bool masters = true;     // bf16 weights that are trained have f32 masters
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
   std::vector<std::string> unfrozen_parameters;
@@ -69,21 +70,27 @@ struct PatternNumber {
   std::string where;  // for messages
 };
 
-// What the factors of a fresh adapter start as, beside a B of zeros.
-enum class LoraInit { kUniform, kGaussian };
+// What the factors of a fresh adapter start as: PEFT's init_lora_weights.
+enum class LoraStart { kUniform, kGaussian, kPissa, kOlora, kLoftq };
+struct LoraInit {
+  LoraStart start = LoraStart::kUniform;
+  std::optional<int64_t> iterations = {};  // of a randomised decomposition: pissa_niter_N
+  bool operator==(const LoraInit&) const = default;
+};
 
 // Of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
 struct AdapterSettings {
   int64_t r = 0;
   double alpha = 0;
   double dropout = 0;
-  bool rslora = false;
+  bool rslora = false, dora = false;
   TargetModules target_modules;  // empty, without target_linear: q_proj and v_proj, or those of model_dir
   bool target_linear = false;    // all linear modules but the head
   std::vector<PatternNumber> rank_pattern, alpha_pattern;  // of several that match the first counts
   std::vector<int64_t> layers_to_transform;                // empty: all
   std::vector<std::string> layers_pattern;                 // names of the list of layers; empty: any
-  LoraInit init = LoraInit::kUniform;
+  LoraInit init;
+  std::optional<int64_t> loftq_bits;        // of loftq, where the base is not quantised otherwise
   std::optional<double> loraplus_lr_ratio;  // B's learning rate over A's (LoRA+)
   std::vector<std::string> modules_to_save;
   std::string model_dir;  // the adapter to start from; empty: a fresh one

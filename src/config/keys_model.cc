@@ -52,6 +52,8 @@ KeySection adapter_section() {
           "saved with it: embed_tokens, lm_head, norm, ..."),
       key<&Spelled::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
       key<&Spelled::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
+      key<&Spelled::peft_use_dora>("peft_use_dora", "DoRA: the norms of the rows of adapted weights are trained, too")
+          .alias({"use_dora"}),
       key<&Spelled::lora_rank_pattern>(
           "lora_rank_pattern",
           "another lora_r for the modules whose paths end in a pattern: {q_proj: 32, 'layers.[0-3].mlp.up_proj': 4}")
@@ -64,9 +66,17 @@ KeySection adapter_section() {
           .most(1e6),
       key<&Spelled::peft_layers_pattern>("peft_layers_pattern",
                                          "what the list of layers is called in paths; left out: anything"),
-      key<&Spelled::peft_init_lora_weights>(
-          "peft_init_lora_weights", "what A starts as: PEFT's uniform numbers, or normal ones; B starts as zero")
+      key<&Spelled::peft_init_lora_weights>("peft_init_lora_weights",
+                                            "what the adapter starts as: A as PEFT's uniform numbers or normal ones, "
+                                            "beside a B of zeros; or as the weight's "
+                                            "largest singular vectors, its QR factors, or what quantising loses of it")
           .alias({"init_lora_weights"}),
+      key<&Spelled::loftq_bits>(
+          "peft.loftq_config.loftq_bits",
+          "the adapter starts as loftq; where the base is not quantised otherwise, adapted layers are "
+          "in so many bits, 4 or 8")
+          .least(4)
+          .most(8),
       key<&Spelled::loraplus_lr_ratio>("loraplus_lr_ratio",
                                        "LoRA+: the learning rate of B and of vectors is so many times that of A, and "
                                        "nothing decays")

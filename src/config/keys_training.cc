@@ -51,10 +51,12 @@ KeySection optimisation_section() {
       key<&Spelled::adam_epsilon2>("adam_epsilon2", "added to CAME's confidence; left out: 1e-16").above(0).most(1),
       key<&Spelled::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never")
           .least(0),
-      key<&Spelled::bf16>("bf16",
-                          "keep frozen weights, working copies and activations in bf16; false is f32 throughout")
+      key<&Spelled::bf16>(
+          "bf16",
+          "keep frozen weights, working copies and activations in bf16; full: trained weights and their "
+          "moments, too, without f32 masters; false is f32 throughout")
           .alias({"bfloat16"}),
-      key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 in any case")
+      key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 where bf16 is not full")
           .alias({"torch_dtype"}),
       key<&Spelled::seed>("seed", "of everything random").least(0),
       key<&Spelled::gradient_checkpointing>("gradient_checkpointing",

@@ -12,9 +12,35 @@ namespace {
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
        {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-        "peft_use_rslora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern",
-        "peft_init_lora_weights", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
+        "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
+        "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits", "loraplus_lr_ratio",
+        "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
+  }
+}
+
+// What a fresh adapter starts as. The bits of LoftQ ask for it, as in axolotl.
+void resolve_start(const Resolution& r, AdapterSettings& adapter) {
+  const Spelled& keys = r.keys;
+  adapter.init = keys.peft_init_lora_weights;
+  const bool quantises = keys.load_in_4bit || keys.load_in_8bit;
+  constexpr const char* kBits = "peft.loftq_config.loftq_bits";
+  if (keys.loftq_bits) {
+    if (*keys.loftq_bits != 4 && *keys.loftq_bits != 8)
+      throw input_error(r.where(kBits), "expected 4 or 8, got {}; write one of them", *keys.loftq_bits);
+    if (r.given("peft_init_lora_weights") && adapter.init.start != LoraStart::kLoftq) {
+      throw input_error(r.where("peft_init_lora_weights"), "expected loftq beside {}, got {}; remove one", kBits,
+                        print_value(adapter.init));
+    }
+    adapter.init = {LoraStart::kLoftq};
+    if (quantises) r.ignore(kBits, "the base is quantised already");
+  }
+  if (adapter.init.start == LoraStart::kLoftq && !quantises) adapter.loftq_bits = keys.loftq_bits.value_or(4);
+  const bool takes_out = adapter.init.start == LoraStart::kPissa;
+  if (takes_out && quantises) {
+    throw input_error(r.where("peft_init_lora_weights"),
+                      "expected a base that is not quantised beside {}, as in PEFT, got one; use loftq",
+                      print_value(adapter.init));
   }
 }
 
@@ -22,11 +48,12 @@ void ignore_adapter_keys(const Resolution& r) {
 void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
   if (!adapter.model_dir.empty()) {
-    for (const char* key : {"lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
-                            "peft_layers_pattern", "peft_init_lora_weights"})
+    for (const char* key : {"peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
+                            "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits"})
       r.ignore(key, "lora_model_dir says it");
     return;
   }
+  adapter.dora = keys.peft_use_dora;
   adapter.rank_pattern = keys.lora_rank_pattern;
   for (const PatternNumber& rank : adapter.rank_pattern) {
     if (rank.number != std::floor(rank.number))
@@ -35,7 +62,7 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   adapter.alpha_pattern = keys.lora_alpha_pattern;
   adapter.layers_to_transform = keys.peft_layers_to_transform;
   adapter.layers_pattern = keys.peft_layers_pattern;
-  adapter.init = keys.peft_init_lora_weights;
+  resolve_start(r, adapter);
   if (!adapter.layers_to_transform.empty() && !adapter.target_modules.pattern.empty()) {
     throw input_error(r.where("peft_layers_to_transform"),
                       "expected names in lora_target_modules beside it, got a pattern; name the layers in the pattern");
@@ -46,10 +73,11 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
-  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == AutoBool::kFalse) {
+  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse) {
     throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
   }
-  ModelSettings model{.base_model = r.keys.base_model, .bf16 = r.keys.bf16 != AutoBool::kFalse};
+  ModelSettings model{
+      .base_model = r.keys.base_model, .bf16 = r.keys.bf16 != Bf16::kFalse, .masters = r.keys.bf16 != Bf16::kFull};
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

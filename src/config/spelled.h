@@ -22,6 +22,7 @@ enum class Adapter { kNone, kLora, kQlora };
 enum class WeightType { kAuto, kF32, kBf16 };
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo };
 enum class AutoBool { kFalse, kTrue, kAuto };
+enum class Bf16 { kFalse, kTrue, kAuto, kFull };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
 enum class LayerOffloading { kOff, kHost, kDisk };
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
@@ -148,11 +149,12 @@ struct Spelled {
   bool lora_target_linear = false;
   std::vector<std::string> lora_modules_to_save;
   std::string lora_model_dir;
-  bool peft_use_rslora = false;
+  bool peft_use_rslora = false, peft_use_dora = false;
   std::vector<PatternNumber> lora_rank_pattern, lora_alpha_pattern;
   std::vector<int64_t> peft_layers_to_transform;
   std::vector<std::string> peft_layers_pattern;
-  LoraInit peft_init_lora_weights = LoraInit::kUniform;
+  LoraInit peft_init_lora_weights;
+  std::optional<int64_t> loftq_bits;  // peft.loftq_config.loftq_bits
   std::optional<double> loraplus_lr_ratio;
   double loraplus_lr_embedding = 1e-6;
   std::vector<std::string> unfrozen_parameters;
@@ -241,7 +243,7 @@ struct Spelled {
   double weight_decay = 0;
   std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
   double max_grad_norm = 1;
-  AutoBool bf16 = AutoBool::kAuto;
+  Bf16 bf16 = Bf16::kAuto;
   WeightType dtype = WeightType::kAuto;  // TRL's
   int64_t seed = 42;
   Checkpointing gradient_checkpointing = Checkpointing::kAuto;

@@ -22,12 +22,12 @@ constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
 constexpr Word<WeightCoding> kFourBitCodings[] = {{"nf4", WeightCoding::kNf4}, {"fp4", WeightCoding::kFp4}};
 
 // PEFT's init_lora_weights.
-constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit::kUniform},
-                                         {"gaussian", LoraInit::kGaussian},
+constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit{}},
+                                         {"gaussian", LoraInit{LoraStart::kGaussian}},
+                                         {"pissa", LoraInit{LoraStart::kPissa}},
+                                         {"olora", LoraInit{LoraStart::kOlora}},
+                                         {"loftq", LoraInit{LoraStart::kLoftq}},
                                          {"false", {}, "a B that is not zero is"},
-                                         {"pissa", {}, "an adapter out of the base's singular vectors is"},
-                                         {"olora", {}, "an adapter out of the base's QR factors is"},
-                                         {"loftq", {}, "an adapter of what quantising lost is"},
                                          {"eva", {}, "an adapter out of activations is"},
                                          {"corda", {}, "an adapter out of activations is"},
                                          {"orthogonal", {}, "an orthogonal adapter is"}};
@@ -146,6 +146,9 @@ constexpr Word<FDivergence> kFDivergences[] = {{"reverse_kl", FDivergence::kReve
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};
 
+constexpr Word<Bf16> kBf16s[] = {
+    {"auto", Bf16::kAuto}, {"true", Bf16::kTrue}, {"full", Bf16::kFull}, {"false", Bf16::kFalse}};
+
 constexpr Word<Checkpointing> kCheckpointings[] = {{"auto", Checkpointing::kAuto},
                                                    {"true", Checkpointing::kOn},
                                                    {"false", Checkpointing::kOff},
@@ -247,13 +250,14 @@ std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPacki
 std::span<const Word<PackingScope>> words_of(PackingScope) { return kPackingScopes; }
 std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy) { return kSamplings; }
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
-std::span<const Word<LoraInit>> words_of(LoraInit) { return kLoraInits; }
+std::span<const Word<LoraInit>> words_of(const LoraInit&) { return kLoraInits; }
 std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
 std::span<const Word<Rl>> words_of(Rl) { return kRls; }
 std::span<const Word<FDivergence>> words_of(FDivergence) { return kFDivergences; }
 std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
+std::span<const Word<Bf16>> words_of(Bf16) { return kBf16s; }
 std::span<const Word<WeightType>> words_of(WeightType) { return kWeightTypes; }
 std::span<const Word<Checkpointing>> words_of(Checkpointing) { return kCheckpointings; }
 std::span<const Word<ExcessLength>> words_of(ExcessLength) { return kExcessLengths; }

@@ -54,7 +54,7 @@ struct Word {
 // The words of each enumeration; the first of a value is the one that is printed.
 [[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
 [[nodiscard]] std::span<const Word<WeightCoding>> words_of(WeightCoding);
-[[nodiscard]] std::span<const Word<LoraInit>> words_of(LoraInit);
+[[nodiscard]] std::span<const Word<LoraInit>> words_of(const LoraInit&);
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<Rl>> words_of(Rl);
@@ -65,6 +65,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<data::WeightingScheme>> words_of(data::WeightingScheme);
 [[nodiscard]] std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
+[[nodiscard]] std::span<const Word<Bf16>> words_of(Bf16);
 [[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);
 [[nodiscard]] std::span<const Word<Checkpointing>> words_of(Checkpointing);
 [[nodiscard]] std::span<const Word<ExcessLength>> words_of(ExcessLength);
@@ -122,6 +123,9 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 // A mapping, also as JSON text, as TRL takes it.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SchedulerArgs& value);
 
+// A word, or pissa_niter_N.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, LoraInit& value);
+
 [[nodiscard]] std::string print_value(bool value);
 [[nodiscard]] std::string print_value(int64_t value);
 [[nodiscard]] std::string print_value(double value);
@@ -129,6 +133,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
 [[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
 [[nodiscard]] std::string print_value(const TargetModules& value);
+[[nodiscard]] std::string print_value(const LoraInit& value);
 [[nodiscard]] inline std::string print_value(const data::TemplateVariables&) { return ""; }
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
 [[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
@@ -149,6 +154,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(double) { return "number"; }
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
+[[nodiscard]] std::string type_of(const LoraInit& value);
 [[nodiscard]] inline std::string type_of(const TargetModules&) { return "list of texts, pattern or all-linear"; }
 [[nodiscard]] inline std::string type_of(const data::TemplateVariables&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
@@ -172,8 +178,9 @@ template <typename K, typename T>
 template <typename E>
 concept Enumeration = std::is_enum_v<E> || std::is_same_v<E, Optimizer> || std::is_same_v<E, LrScheduler>;
 
-template <Enumeration E>
-[[nodiscard]] std::string type_of(E value) {
+// Of anything that has words.
+template <typename E>
+[[nodiscard]] std::string words_type(const E& value) {
   std::vector<std::string_view> names;
   for (const Word<E>& word : words_of(value)) {
     if (word.note.empty()) names.push_back(word.name);
@@ -181,8 +188,8 @@ template <Enumeration E>
   return joined_names(names);
 }
 
-template <Enumeration E>
-[[nodiscard]] std::string print_value(E value) {
+template <typename E>
+[[nodiscard]] std::string print_word(const E& value) {
   for (const Word<E>& word : words_of(value)) {
     if (word.value == value) return std::string(word.name);
   }
@@ -190,13 +197,13 @@ template <Enumeration E>
 }
 
 // What to do about a word that is known, but not yet done: another objective is no way out.
-template <Enumeration E>
-[[nodiscard]] constexpr std::string_view advice_beside(E) {
+template <typename E>
+[[nodiscard]] constexpr std::string_view advice_beside(const E&) {
   return std::is_same_v<E, Rl> ? "" : ", choose another";
 }
 
-template <Enumeration E>
-void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& value) {
+template <typename E>
+void read_word(const YamlNode& node, const KeyPlace& place, E& value) {
   const auto words = words_of(value);
   // YAML's false and true stand for the words that people write for them.
   std::string text = node.kind == YamlNode::Kind::kScalar ? node.text : "";
@@ -208,12 +215,25 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& va
     const E before = value;
     if (word.value) value = *word.value;
     if (word.note.empty()) return;
-    throw NotYetError(fmt::format("[{}] expected {}, got {}; {} not yet supported{}", place.text(), type_of(before),
+    throw NotYetError(fmt::format("[{}] expected {}, got {}; {} not yet supported{}", place.text(), words_type(before),
                                   node.shown(), word.note, advice_beside(before)));
   }
   const std::string_view near = nearest_name(text, names);
-  throw input_error(place.text(), "expected {}, got {}; {}", type_of(value), node.shown(),
+  throw input_error(place.text(), "expected {}, got {}; {}", words_type(value), node.shown(),
                     near.empty() ? "write one of these" : fmt::format("did you mean {}?", near));
+}
+
+template <Enumeration E>
+[[nodiscard]] std::string type_of(E value) {
+  return words_type(value);
+}
+template <Enumeration E>
+[[nodiscard]] std::string print_value(E value) {
+  return print_word(value);
+}
+template <Enumeration E>
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, E& value) {
+  read_word(node, place, value);
 }
 
 template <typename T>

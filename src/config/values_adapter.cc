@@ -1,4 +1,9 @@
 // The values of keys about adapters that are no plain type.
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
 #include "config/module_pattern.h"
 #include "config/values.h"
 
@@ -6,6 +11,17 @@ namespace spillway::config {
 namespace {
 
 constexpr std::string_view kAllLinear = "all-linear";
+constexpr std::string_view kIterations = "pissa_niter_";
+
+// N of pissa_niter_N.
+std::optional<int64_t> iterations_in(std::string_view text) {
+  if (!text.starts_with(kIterations)) return {};
+  text.remove_prefix(kIterations.size());
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_number = error == std::errc() && end == text.data() + text.size() && count >= 0 && count <= 1000;
+  return is_number ? std::optional(count) : std::nullopt;
+}
 
 }  // namespace
 
@@ -32,5 +48,21 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 std::string print_value(const TargetModules& value) {
   return value.pattern.empty() ? print_value(value.names) : value.pattern;
 }
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, LoraInit& value) {
+  const bool is_text = node.kind == YamlNode::Kind::kScalar;
+  if (const auto iterations = is_text ? iterations_in(node.text) : std::nullopt) {
+    value = {LoraStart::kPissa, iterations};
+  } else {
+    read_word(node, place, value);
+  }
+}
+
+std::string print_value(const LoraInit& value) {
+  if (value.iterations) return fmt::format("{}{}", kIterations, *value.iterations);
+  return print_word(value);
+}
+
+std::string type_of(const LoraInit& value) { return words_type(value) + ", or pissa_niter_N"; }
 
 }  // namespace spillway::config

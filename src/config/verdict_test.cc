@@ -80,7 +80,7 @@ TEST_CASE("axolotl's keys of fsdp_config are known") {
 
 TEST_CASE("every key has its verdict") {
   const LoadedConfig loaded = check(
-      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_project: x\npeft_use_dora: true\nload_in_8bit: "
+      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_project: x\nrelora: true\nload_in_8bit: "
       "false\n"
       "hub_model_id: me/m\nlora_rr: 3\nseed: many\nadapter: mora\nlora_r: 8\ntrl: {beta: 0.1, betta: 1}\n"
       "test_datasets:\n  - path: b\n    feild: y\n    shards: 3\n  - 7\n");
@@ -89,7 +89,7 @@ TEST_CASE("every key has its verdict") {
   CHECK(verdict_of(loaded, "per_device_train_batch_size") == "supported: is micro_batch_size");
   CHECK(verdict_of(loaded, "micro_batch_size") == "supported: another per_device_train_batch_size");
   CHECK(verdict_of(loaded, "wandb_project").starts_with("ignored: no experiment tracker"));
-  CHECK(verdict_of(loaded, "peft_use_dora").starts_with("not yet: expected no value or false, got 'true'"));
+  CHECK(verdict_of(loaded, "relora").starts_with("not yet: expected no value or false, got 'true'"));
   CHECK(verdict_of(loaded, "load_in_8bit") == "supported");
   CHECK(verdict_of(loaded, "hub_model_id").starts_with("refused"));
   CHECK(verdict_of(loaded, "lora_rr").find("did you mean lora_r?") != std::string::npos);

@@ -24,16 +24,10 @@ namespace spillway {
 namespace {
 
 // Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
-constexpr std::array<std::string_view, 10> kUnsupported = {"use_dora",
-                                                           "use_qalora",
-                                                           "lora_bias",
-                                                           "fan_in_fan_out",
-                                                           "target_parameters",
-                                                           "layer_replication",
-                                                           "trainable_token_indices",
-                                                           "use_bdlora",
-                                                           "ensure_weight_tying",
-                                                           "alora_invocation_tokens"};
+constexpr std::array<std::string_view, 9> kUnsupported = {
+    "use_qalora",        "lora_bias",           "fan_in_fan_out",
+    "target_parameters", "layer_replication",   "trainable_token_indices",
+    "use_bdlora",        "ensure_weight_tying", "alora_invocation_tokens"};
 // Values of init_lora_weights (as prefixes) with which PEFT takes a part out of the base weights before it trains.
 constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
@@ -132,13 +126,6 @@ nlohmann::ordered_json patterns_of(const std::map<std::string, Number, std::less
     result[is_whole_kind ? std::string(last_name(module)) : module] = number;
   }
   return result;
-}
-
-// A stable number for a name (FNV-1a), to key its random stream by.
-uint64_t hash_of(std::string_view name) {
-  uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return hash;
 }
 
 // The modules of all linear layers.
@@ -248,16 +235,22 @@ ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::file
   return model;
 }
 
+uint64_t random_stream_of(std::string_view name) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed) {
   const float bound = 1.0f / std::sqrt(static_cast<float>(factor.shape[1]));
-  RandomStream random(seed, hash_of(factor.module), static_cast<uint64_t>(first_elem));
+  RandomStream random(seed, random_stream_of(factor.module), static_cast<uint64_t>(first_elem));
   for (float& value : a) value = (2 * random.uniform() - 1) * bound;
 }
 
 void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
                        uint64_t seed) {
   constexpr double kTwoPi = 6.283185307179586;
-  RandomStream random(seed, hash_of(parameter.module), 2 * static_cast<uint64_t>(first_elem));
+  RandomStream random(seed, random_stream_of(parameter.module), 2 * static_cast<uint64_t>(first_elem));
   for (float& value : values) {
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random.uniform())));  // Box and Muller, 1958
     value = static_cast<float>(deviation * radius * std::cos(kTwoPi * random.uniform()));
@@ -273,6 +266,7 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   lora.alpha = json["lora_alpha"].real_or(8, 0, 1e9);
   lora.dropout = json["lora_dropout"].real_or(0, 0, 1);
   lora.rslora = json["use_rslora"].boolean_or(false);
+  lora.dora = json["use_dora"].boolean_or(false);
   if (const JsonField layers = json["layers_to_transform"]; !layers.is_null()) {
     for (const int64_t layer : layers.integers(0, kMaxRank)) lora.layers_to_transform.insert(layer);
   }
@@ -356,7 +350,8 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"bias", "none"},
       {"fan_in_fan_out", false},
       {"inference_mode", true},
-      {"init_lora_weights", lora.gaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
+      {"init_lora_weights",
+       lora.start == LoraStart::kGaussian ? nlohmann::ordered_json("gaussian") : nlohmann::ordered_json(true)},
       {"lora_alpha", lora.alpha},
       {"lora_dropout", lora.dropout},
       {"modules_to_save", nullptr},
@@ -364,7 +359,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
       {"r", lora.r},
       {"target_modules", target_names(parameters, lora)},
       {"task_type", task_of(parameters)},
-      {"use_dora", false},
+      {"use_dora", lora.dora},
       {"use_rslora", lora.rslora},
   };
   // A snapshot of the hub goes by the model's name there, and its commit.

@@ -30,6 +30,9 @@ namespace spillway {
 // The same for an adapter in a folder, whose embedding may besides have more rows than the model's files.
 [[nodiscard]] ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder);
 
+// A stable number for a name (FNV-1a), to key its random stream by.
+[[nodiscard]] uint64_t random_stream_of(std::string_view name);
+
 // Fills elements [first_elem, first_elem + a.size()) of A as PEFT initialises it, uniform in +-1/sqrt(in_features); B
 // starts at zero. The numbers depend on the seed, the module's name and their place in A alone. REQUIRES: kLoraA.
 void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& factor, uint64_t seed);
@@ -39,7 +42,7 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
                        uint64_t seed);
 
 // Reads the text of an adapter_config.json, its target_modules only where they are a list, not a pattern. `where` names
-// it in errors. Throws InputError for adapters of another kind (DoRA, trained biases, ranks that differ, ...).
+// it in errors. Throws InputError for adapters of another kind (trained biases, repeated layers, ...).
 [[nodiscard]] LoraOptions parse_adapter_config(std::string_view json, std::string_view where);
 
 // Reads FOLDER/adapter_config.json; the layers are those that the tensors beside it are for.

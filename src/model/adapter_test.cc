@@ -70,7 +70,9 @@ TEST_CASE("an adapter folder of PEFT is read") {
   CHECK(lora.alpha == 8);
   CHECK(!lora.rslora);
   CHECK(lora.target_modules.size() == 6);
+  CHECK(!lora.dora);
   CHECK(read_adapter_options(kGolden / "llama2/adapter_rslora").rslora);
+  CHECK(read_adapter_options(kGolden / "llama2/adapter_dora").dora);
 }
 
 TEST_CASE("modules to save are found by the ends of their paths, and untie the head") {
@@ -152,7 +154,7 @@ TEST_CASE("adapters of another kind are refused") {
   SUBCASE("kind") {
     CHECK(error_with("peft_type", "IA3").find("expected peft_type LORA, got 'IA3'") != std::string::npos);
   }
-  SUBCASE("DoRA") { CHECK(error_with("use_dora", true).find("got one with use_dora") != std::string::npos); }
+  SUBCASE("QALoRA") { CHECK(error_with("use_qalora", true).find("got one with use_qalora") != std::string::npos); }
   SUBCASE("biases") { CHECK(error_with("bias", "all").find("got 'all'") != std::string::npos); }
   SUBCASE("base") {
     CHECK(error_with("init_lora_weights", "pissa_niter_4").find("got init_lora_weights 'pissa") != std::string::npos);
@@ -230,7 +232,7 @@ TEST_CASE("ranks, scales and layers are written as PEFT's patterns: brief where 
   LoraOptions lora{.r = 4, .alpha = 8, .target_modules = {"q_proj", "up_proj"}};
   lora.ranks = {{"model.layers.0.self_attn.q_proj", 2}, {"model.layers.1.self_attn.q_proj", 2}};
   lora.alphas = {{"model.layers.1.mlp.up_proj", 3}};
-  lora.gaussian = true;
+  lora.start = LoraStart::kGaussian;
   const auto json_of = [&] { return nlohmann::json::parse(adapter_config_json(parameters_of(*model), lora, "base")); };
   nlohmann::json json = json_of();
   CHECK(json["rank_pattern"] == nlohmann::json{{"q_proj", 2}});

@@ -145,10 +145,11 @@ struct Factor {
 };
 
 void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
-  if (lora.modules_to_save.empty()) return;
+  if (lora.modules_to_save.empty() && !lora.dora) return;
   throw input_error((adapter / "adapter_config.json").string(),
-                    "expected low-rank factors alone, which a GGUF adapter holds, got modules_to_save; "
-                    "export the merged model (--gguf)");
+                    "expected low-rank factors alone, which a GGUF adapter holds, got {}; "
+                    "export the merged model (--gguf)",
+                    lora.dora ? "DoRA's magnitudes" : "modules_to_save");
 }
 
 // llama.cpp's scale of a product is alpha of the file over the rank of the factor; what is left of PEFT's goes into B.

@@ -2,11 +2,15 @@
 
 #include <utility>
 
+#include "ops/adapted_norm/adapted_norm.h"
 #include "ops/add/add.h"
 #include "ops/dropout/dropout.h"
 #include "ops/matmul/matmul.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/scale_columns/scale_columns.h"
 
 namespace spillway {
+
 Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files)
     : builder_(builder), options_(options), in_files_(in_files) {}
 
@@ -45,42 +49,102 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
   w.source.storage = in_files_.of(layer.module);
   if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(layer.module) : w.source.storage;
-  const Parameter& added = add(std::move(w));
-  const StoragePtr storage = added.storage;
-  const WeightSpec spec = added.spec();
-  const std::vector<ValueId> parts = added.values;
-  const ValueId update = adapter_update(layer, x);
+  w.loads_with_adapter = is_adapted(layer) && options_.lora->starts_from_weights();
+  const Parameter added = add(std::move(w));  // a copy: the table grows
+  if (is_adapted(layer) && options_.lora->dora) return decomposed_linear(layer, added, x, residual);
+  ValueId update = kNone;
+  if (is_adapted(layer) && !options_.adapter_is_off) update = product_of_factors(adapter(layer, x));
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
   const bool joins_late = is_adapted(layer) && residual != kNone;
-  const ValueId bias = layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
-  const ops::LinearOptions added_up{.addend = is_adapted(layer) ? update : residual, .bias = bias};
-  const ValueId y = storage->linear(builder_, x, spec, parts, added_up);
+  const ValueId bias = bias_of(layer);
+  const ValueId y = product(added, x, {.addend = is_adapted(layer) ? update : residual, .bias = bias});
   return joins_late ? ops::add(builder_, y, residual) : y;
+}
+
+ValueId Layers::bias_of(const LinearLayer& layer) {
+  return layer.bias ? weight(ParameterRole::kBias, layer.module, {layer.out_features}) : kNone;
+}
+
+ValueId Layers::product(const Parameter& w, ValueId x, const ops::LinearOptions& options) {
+  return w.storage->linear(builder_, x, w.spec(), w.values, options);
 }
 
 bool Layers::is_adapted(const LinearLayer& layer) const {
   return options_.lora && spillway::is_adapted(*options_.lora, layer.module);
 }
 
-// scale * B A dropout(x), where the module has an adapter.
-ValueId Layers::adapter_update(const LinearLayer& layer, ValueId x) {
-  if (!is_adapted(layer) || options_.adapter_is_off) return kNone;
+Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   const LoraOptions& lora = *options_.lora;
-  const ValueId a = lora_weight(layer, ParameterRole::kLoraA);
-  const ValueId b = lora_weight(layer, ParameterRole::kLoraB);
-  if (dropout_seed_ != kNone) x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
-  return ops::matmul(builder_, ops::linear(builder_, x, a), b,
-                     {.transpose_b = true, .alpha = lora.scale_of(layer.module)});
+  Adapter result{.x = x, .scale = lora.scale_of(layer.module)};
+  result.a = lora_weight(layer, ParameterRole::kLoraA);
+  result.b = lora_weight(layer, ParameterRole::kLoraB);
+  if (is_dropped()) result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
+  return result;
+}
+
+// scale * B A x.
+ValueId Layers::product_of_factors(const Adapter& adapter) {
+  return ops::matmul(builder_, ops::linear(builder_, adapter.x, adapter.a), adapter.b,
+                     {.transpose_b = true, .alpha = adapter.scale});
+}
+
+// DoRA (Liu et al., 2024) as PEFT computes it: residual + k (W + s B A) x + b, with k = m / |W + s B A| by row, whose
+// norms are constants to gradients. With dropout, (k - 1) W takes what is dropped, too, and W alone all of x.
+ValueId Layers::decomposed_linear(const LinearLayer& layer, const Parameter& w, ValueId x, ValueId residual) {
+  if (options_.adapter_is_off) {
+    const ValueId bias = bias_of(layer), y = product(w, x);
+    if (bias == kNone && residual == kNone) return y;
+    return ops::scale_columns(builder_, y, kNone, {.bias = bias, .addend = residual});
+  }
+  const Adapter factors = adapter(layer, x);
+  const ValueId k = magnitude_over_norm(w, factors);
+  const ValueId bias = bias_of(layer), update = product_of_factors(factors);
+  if (!is_dropped()) {
+    const ValueId y = product(w, x, {.addend = update});
+    return ops::scale_columns(builder_, y, k, {.bias = bias, .addend = residual});
+  }
+  // The small terms first, so that they are not rounded away.
+  ValueId more = ops::scale_columns(builder_, update, k);
+  more = ops::scale_columns(builder_, product(w, factors.x), k, {.shift = -1, .addend = more});
+  const ValueId y = product(w, x, {.addend = more, .bias = bias});
+  return residual == kNone ? y : ops::add(builder_, y, residual);
+}
+
+// f32 [out_features]. W + s B A is never made: its rows' norms follow from those of W, which do not change, and
+// products of r rows.
+ValueId Layers::magnitude_over_norm(const Parameter& w, const Adapter& adapter) {
+  const Shape rows = {w.shape[0]};
+  const ValueId magnitude = add({.name = magnitude_name(w.module),
+                                 .module = w.module,
+                                 .role = ParameterRole::kMagnitude,
+                                 .shape = rows,
+                                 .trained = true})
+                                .value();
+  const ValueId squares =
+      add({.name = row_squares_name(w.name), .module = w.module, .role = ParameterRole::kRowSquares, .shape = rows})
+          .value();
+  const ValueId of_a = ops::matmul(builder_, adapter.a, adapter.a, {.transpose_b = true, .out_dtype = DType::kF32});
+  const ValueId half = ops::matmul(builder_, of_a, adapter.b, {.transpose_b = true, .alpha = adapter.scale / 2});
+  const ValueId overlap = product(w, adapter.a, {.addend = half, .out_dtype = DType::kF32});
+  const ValueId norm = ops::adapted_norm(builder_, squares, overlap, adapter.b, adapter.scale);
+  return ops::pointwise::div(builder_, magnitude, norm);
 }
 
 ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
   const bool is_a = role == ParameterRole::kLoraA;
   const int64_t r = options_.lora->rank_of(layer.module);
+  const Shape shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r};
+  if (options_.lora->changes_base()) {
+    (void)add({.name = start_name(layer.module, is_a ? 'A' : 'B'),
+               .module = layer.module,
+               .role = ParameterRole::kLoraStart,
+               .shape = shape});
+  }
   return add({.name = lora_name(layer.module, is_a ? 'A' : 'B'),
               .module = layer.module,
               .role = role,
-              .shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r},
+              .shape = shape,
               .dtype = options_.dtype,
               .trained = true})
       .value();

@@ -53,9 +53,21 @@ class Layers {
   [[nodiscard]] Builder& builder() { return builder_; }
 
  private:
+  // An adapter's factors, and what goes into them.
+  struct Adapter {
+    ValueId a = kNone, b = kNone, x = kNone;
+    double scale = 1;
+  };
   [[nodiscard]] bool is_adapted(const LinearLayer& layer) const;
-  ValueId adapter_update(const LinearLayer& layer, ValueId x);
+  [[nodiscard]] bool is_dropped() const { return dropout_seed_ != kNone; }
+  // REQUIRES: the layer is adapted, and the adapter not off.
+  Adapter adapter(const LinearLayer& layer, ValueId x);
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
+  ValueId bias_of(const LinearLayer& layer);
+  ValueId product(const Parameter& w, ValueId x, const ops::LinearOptions& options = {});
+  ValueId product_of_factors(const Adapter& adapter);
+  ValueId magnitude_over_norm(const Parameter& w, const Adapter& adapter);
+  ValueId decomposed_linear(const LinearLayer& layer, const Parameter& w, ValueId x, ValueId residual);
 
   Builder& builder_;
   const ModelOptions& options_;

@@ -126,6 +126,7 @@ std::map<std::string, std::string> diffusers_lora_metadata(const ParameterTable&
   set("lora_alpha", number(lora.alpha));
   set("lora_dropout", lora.dropout);
   set("use_rslora", lora.rslora);
+  if (lora.dora) set("use_dora", true);
   set("bias", "none");
   set("target_modules", targets);
   if (!lora.ranks.empty()) set("rank_pattern", lora.ranks);

@@ -23,6 +23,20 @@ double LoraOptions::scale_of(std::string_view module) const {
   return alpha_of(module) / (rslora ? std::sqrt(rank) : rank);
 }
 
+LoraOptions LoraOptions::beside_unchanged_base() const {
+  if (!changes_base()) return *this;
+  // The scales stay: alpha / r, or alpha / sqrt(r).
+  const double more = rslora ? std::sqrt(2.0) : 2.0;
+  LoraOptions plain = *this;
+  plain.start = LoraStart::kUniform;
+  plain.start_iterations.reset();
+  plain.r *= 2;
+  plain.alpha *= more;
+  for (auto& [module, rank] : plain.ranks) rank *= 2;
+  for (auto& [module, module_alpha] : plain.alphas) module_alpha *= more;
+  return plain;
+}
+
 std::vector<std::string_view> names_of_path(std::string_view path) {
   std::vector<std::string_view> result = {path};
   for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
@@ -68,5 +82,15 @@ std::string adapter_tensor_name(std::string_view weight) {
 std::string lora_name(std::string_view path, char factor) {
   return fmt::format("{}{}.lora_{}.weight", kAdapterPrefix, path, factor);
 }
+
+std::string magnitude_name(std::string_view path) {
+  return fmt::format("{}{}.lora_magnitude_vector", kAdapterPrefix, path);
+}
+
+std::string start_name(std::string_view path, char factor) {
+  return fmt::format("start.{}.lora_{}.weight", path, factor);
+}
+
+std::string row_squares_name(std::string_view weight) { return fmt::format("{}.row_squares", weight); }
 
 }  // namespace spillway

@@ -13,10 +13,20 @@
 
 namespace spillway {
 
+// What the factors of a fresh adapter start as, by PEFT's names.
+enum class LoraStart : uint8_t {
+  kUniform,   // A as uniform numbers, B as zeros
+  kGaussian,  // A as normal ones
+  kPissa,     // the largest singular vectors of the weight, which are taken out of it (Meng et al., 2024)
+  kOlora,     // the first columns and rows of its Q and R, likewise (Büyükakyüz, 2024)
+  kLoftq,     // those of what quantising loses of it (Li et al., 2023)
+};
+
 struct LoraOptions {
   int64_t r = 0;
   double alpha = 0;
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
+  bool dora = false;    // DoRA: rows of the adapted weight have norms that are trained
   double dropout = 0;   // of the adapter's input
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
@@ -28,9 +38,16 @@ struct LoraOptions {
   // any.
   std::set<int64_t> layers_to_transform;
   std::vector<std::string> layers_pattern;
-  bool gaussian = false;  // A starts as normal numbers instead of uniform ones
+  LoraStart start = LoraStart::kUniform;
+  std::optional<int64_t> start_iterations;  // of kPissa, by a randomised decomposition
   // Modules that are trained in full beside the factors: all whose path ends in one of these texts.
   std::set<std::string, std::less<>> modules_to_save;
+
+  // Whether factors start as parts of their weights, and whether these are without them then.
+  [[nodiscard]] bool starts_from_weights() const { return start >= LoraStart::kPissa; }
+  [[nodiscard]] bool changes_base() const { return start == LoraStart::kPissa || start == LoraStart::kOlora; }
+  // The options of a plain adapter of twice the rank, on a base that is not changed: [A; A_0] and [B, -B_0].
+  [[nodiscard]] LoraOptions beside_unchanged_base() const;
 
   [[nodiscard]] int64_t rank_of(std::string_view module) const;
   [[nodiscard]] double alpha_of(std::string_view module) const;
@@ -59,5 +76,14 @@ inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 
 // "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
 [[nodiscard]] std::string lora_name(std::string_view path, char factor);
+
+// "base_model.model.<path>.lora_magnitude_vector"
+[[nodiscard]] std::string magnitude_name(std::string_view path);
+
+// "start.<path>.lora_A.weight": what the factor started as, in the table of parameters.
+[[nodiscard]] std::string start_name(std::string_view path, char factor);
+
+// Of the squared norms of a weight's rows, in the table of parameters.
+[[nodiscard]] std::string row_squares_name(std::string_view weight);
 
 }  // namespace spillway

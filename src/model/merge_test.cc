@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/temporary_folder.h"
 #include "io/file.h"
@@ -12,15 +13,18 @@
 
 using namespace spillway;
 
-// golden_saved.json is made by tools/make_model_goldens.py.
-TEST_CASE("a merged folder equals what peft merges, modules that were trained in full included") {
+// Made by tools/make_model_goldens.py and make_adapter_goldens.py.
+TEST_CASE("a merged folder equals what peft merges, modules that were trained in full and DoRA's magnitudes included") {
   const std::filesystem::path golden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-  for (const char* name : {"llama2", "qwen2_tied"}) {
+  for (const auto& [name, variant] :
+       {std::pair{"llama2", "saved"}, {"qwen2_tied", "saved"}, {"llama2", "dora"}, {"llama_bias", "dora"}}) {
     CAPTURE(name);
+    CAPTURE(variant);
     const TemporaryFolder folder;
     const std::filesystem::path out = folder.path() / "merged";
-    merge_adapter(golden / name, golden / name / "adapter_saved", out);
-    const auto expected = nlohmann::json::parse(read_file(golden / name / "golden_saved.json", 1 << 24))["merged"];
+    merge_adapter(golden / name, golden / name / fmt::format("adapter_{}", variant), out);
+    const std::filesystem::path file = golden / name / fmt::format("golden_{}.json", variant);
+    const auto expected = nlohmann::json::parse(read_file(file, 1 << 24))["merged"];
     const SafetensorsFolder merged(out);
     CHECK(merged.tensors().size() == expected.size());
     for (const auto& [tensor, digest] : expected.items()) {

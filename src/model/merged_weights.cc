@@ -1,15 +1,19 @@
 #include "model/merged_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
-#include "backend/cpu/matmul.h"
 #include "base/error.h"
 #include "model/adapter.h"
+#include "model/encoded_weight.h"
+#include "model/low_rank_product.h"
 #include "model/quantised/base_format.h"
+#include "model/row_squares.h"
 #include "model/weights.h"
 #include "text/tokenizer.h"
 
@@ -20,28 +24,29 @@ namespace fs = std::filesystem;
 
 // Adds scale * B A to the weight of one layer.
 void add_product(std::vector<float>& weight, const Parameter& factor_a, const Parameter& factor_b, double scale,
-                 const SafetensorsFolder& factors, ThreadPool& pool) {
-  std::vector<float> a(static_cast<size_t>(factor_a.shape.elems())), b(static_cast<size_t>(factor_b.shape.elems()));
-  factors.read(factor_a.name, DType::kF32, a.data());
-  factors.read(factor_b.name, DType::kF32, b.data());
-  const int64_t out = factor_b.shape[0], r = factor_b.shape[1], in = factor_a.shape[1];
-  const cpu::MatmulShape shape{out, in, r, false, false};
-  const int64_t bytes = cpu::matmul_workspace_bytes(shape, DType::kF32, DType::kF32, pool.threads());
-  std::vector<std::byte> storage(static_cast<size_t>(bytes + 64));
-  void* workspace = storage.data();
-  size_t space = storage.size();
-  std::align(64, static_cast<size_t>(bytes), workspace, space);
-  cpu::matmul({.shape = shape,
-               .a = {b.data(), DType::kF32, r},
-               .b = {a.data(), DType::kF32, in},
-               .c = weight.data(),
-               .c_dtype = DType::kF32,
-               .c_stride = in,
-               .alpha = static_cast<float>(scale),
-               .addend = weight.data(),
-               .addend_dtype = DType::kF32,
-               .addend_stride = in},
-              static_cast<std::byte*>(workspace), pool);
+                 const SafetensorsFolder& adapter, ThreadPool& pool) {
+  LowRankFactors factors{.b = std::vector<float>(static_cast<size_t>(factor_b.shape.elems())),
+                         .a = std::vector<float>(static_cast<size_t>(factor_a.shape.elems()))};
+  adapter.read(factor_a.name, DType::kF32, factors.a.data());
+  adapter.read(factor_b.name, DType::kF32, factors.b.data());
+  add_low_rank_product(weight, factors, scale, factor_b.shape[0], pool);
+}
+
+// Gives rows the norms that DoRA has trained.
+void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const SafetensorsFolder& adapter) {
+  const int64_t rows = magnitude.shape[0], columns = std::ssize(weight) / rows;
+  std::vector<float> norms(static_cast<size_t>(rows));
+  adapter.read(magnitude.name, DType::kF32, norms.data());
+  RowSquares sums(rows, columns);
+  sums.add(weight);
+  const std::vector<float> squares = sums.result();
+  for (int64_t row = 0; row < rows; ++row) {
+    const float square = squares[static_cast<size_t>(row)];
+    if (square == 0) continue;  // zeros, whatever they are multiplied by
+    const float factor = norms[static_cast<size_t>(row)] / std::sqrt(square);
+    for (float& value : std::span(weight).subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns)))
+      value *= factor;
+  }
 }
 
 // What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
@@ -65,30 +70,6 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
   std::vector<TensorSpec> result;
   for (const auto& [name, spec] : specs) result.push_back(spec);
   return result;
-}
-
-// A weight's elements as a run computes with them that quantises it.
-void quantise_and_decode(const Parameter& p, std::vector<float>& values, ThreadPool& pool) {
-  std::vector<std::vector<std::byte>> contents;
-  std::vector<TensorView> parts;
-  std::vector<size_t> ends;
-  for (const StoragePart& part : p.storage->parts(p.spec())) {
-    TensorView view{nullptr, part.dtype, part.shape};
-    view.data = contents.emplace_back(static_cast<size_t>(view.bytes())).data();
-    parts.push_back(view);
-    ends.push_back(0);
-  }
-  p.storage->encode(
-      p.name, p.spec(),
-      [&](int64_t first, int64_t count, float* into) { std::copy_n(values.begin() + first, count, into); },
-      [&](size_t part, const void* elements, int64_t count) {
-        const auto bytes = static_cast<size_t>(count * size_of(parts[part].dtype));
-        SPILLWAY_CHECK(ends[part] + bytes <= contents[part].size(), "{} + {} of {}", ends[part], bytes, p.name);
-        std::memcpy(contents[part].data() + ends[part], elements, bytes);
-        ends[part] += bytes;
-      },
-      pool);
-  p.storage->decode(p.spec(), parts, values.data());
 }
 
 std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
@@ -117,9 +98,11 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
                                  const SafetensorsFolder& base, const SafetensorsFolder& adapter, ThreadPool& pool) {
   if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
-  if (p.storage->is_coded() && !p.is_stored_as_used()) quantise_and_decode(p, values, pool);
+  if (p.storage->is_coded() && !p.is_stored_as_used()) encode_and_decode(p, values, pool);
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
-  if (a && p.role == ParameterRole::kLinear) add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);
+  if (!a || p.role != ParameterRole::kLinear) return values;
+  add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);
+  if (lora.dora) scale_rows(values, *parameters.find(magnitude_name(p.module)), adapter);
   return values;
 }
 

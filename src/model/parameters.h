@@ -28,6 +28,9 @@ enum class ParameterRole : uint8_t {
   kModulation,  // [parts * width], to which what modulates each sequence is added
   kLoraA,       // [r, in_features]
   kLoraB,       // [out_features, r]
+  kMagnitude,   // [out_features], DoRA's: what the rows' norms become
+  kRowSquares,  // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
+  kLoraStart,   // f32, what a factor started as where the base is without it: nothing reads it but what saves
   kConstant,    // computed from the config
 };
 
@@ -52,6 +55,8 @@ struct Parameter {
   DType dtype = DType::kF32;  // that the graph computes with
   bool trained = false;       // then its storage is dense
   bool is_copy = false;       // frozen, of a weight that is trained; its values are called "reference.<name>"
+  // Of a linear layer: made together with what its adapter starts as (train/adapter_start.h); no file holds it.
+  bool loads_with_adapter = false;
   StoragePtr storage = dense_storage();
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
   double start_deviation = 0;   // of the normal numbers that a new score starts as
@@ -70,7 +75,7 @@ struct Parameter {
     return source.storage->tensors(source.name, {source.shape, dtype});
   }
   // Whether the files hold the very parts that the graph has.
-  [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage; }
+  [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage && !loads_with_adapter; }
   // In files that are written.
   [[nodiscard]] const Shape& written_shape() const {
     return is_of_model() && source.shape.rank() != shape.rank() ? source.shape : shape;

@@ -22,7 +22,7 @@ class DenseStorage final : public Storage {
   void encode(const std::string&, const WeightSpec&, const Source&, const Append&, ThreadPool&) const override {
     report_bug(__FILE__, __LINE__, "encode", "a dense weight has no codes");
   }
-  void decode(const WeightSpec&, std::span<const TensorView>, float*) const override {
+  void decode(const WeightSpec&, std::span<const TensorView>, int64_t, int64_t, float*) const override {
     report_bug(__FILE__, __LINE__, "decode", "a dense weight has no codes");
   }
 };

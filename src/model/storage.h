@@ -71,8 +71,9 @@ class Storage {
   using Append = std::function<void(size_t part, const void* elements, int64_t count)>;
   virtual void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
                       ThreadPool& pool) const = 0;
-  // The weight's elements from whole parts, as `linear` computes with them in f32.
-  virtual void decode(const WeightSpec& weight, std::span<const TensorView> parts, float* elements) const = 0;
+  // The elements of rows [first, first + rows) from whole parts, as `linear` computes with them in f32.
+  virtual void decode(const WeightSpec& weight, std::span<const TensorView> parts, int64_t first, int64_t rows,
+                      float* elements) const = 0;
 };
 using StoragePtr = std::shared_ptr<const Storage>;
 

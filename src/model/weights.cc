@@ -14,6 +14,7 @@
 #include "io/convert.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "model/row_squares.h"
 
 namespace spillway {
 namespace {
@@ -174,7 +175,7 @@ StoredWeight::StoredWeight(const SafetensorsFolder& folder, const Parameter& p)
     parts.push_back(view);
   }
   decoded_.resize(static_cast<size_t>(stored_elems_));
-  storage.decode(stored, parts, decoded_.data());
+  storage.decode(stored, parts, 0, stored.shape[0], decoded_.data());
 }
 
 void StoredWeight::compute_mean() {
@@ -239,7 +240,11 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
   std::optional<ThreadPool> pool;  // made for the first weight that is encoded
   for (const Parameter& p : parameters) {
     if (p.trained) continue;
-    if (p.is_of_model()) load_weight(folder, p, store, pool);
+    if (p.is_of_model() && !p.loads_with_adapter) load_weight(folder, p, store, pool);
+    if (p.role == ParameterRole::kRowSquares) {  // behind its weight in the table
+      const Parameter& weight = *parameters.find(p.name.substr(0, p.name.rfind('.')));
+      if (!weight.loads_with_adapter) load_row_squares(p, weight, store);
+    }
     if (p.role != ParameterRole::kConstant) continue;
     store.write(p.value(), [&](const TensorView& piece, int64_t first) {
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());

@@ -45,7 +45,8 @@ class StoredWeight {
   std::vector<float> decoded_;  // the elements of a coded weight
 };
 
-// Fills the base weights that are not trained from `folder`, converted to their dtypes and storages, and the constants.
+// Fills the base weights that are not trained from `folder`, converted to their dtypes and storages, and the constants;
+// but for weights that load with their adapter.
 // NaN and infinity are refused, also in weights that stay in the files, and so is a head that differs from the
 // embedding which it is tied to.
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);

@@ -10,6 +10,7 @@
 #include "graph/verify.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "train/adapter_start.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
 #include "train/objectives/flow/flow.h"
@@ -132,7 +133,7 @@ std::string adapter_text(const TrainingGraphOptions& options) {
   if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
   const std::string base =
       options.model.linear_storage ? fmt::format(" over {}", options.model.linear_storage->storage->name()) : "";
-  return fmt::format("LoRA r={}, {}{}", lora.r, targets, base);
+  return fmt::format("{} r={}, {}{}", lora.dora ? "DoRA" : "LoRA", lora.r, targets, base);
 }
 
 std::string make_title(const Job& job, const Machine& machine) {
@@ -326,14 +327,17 @@ Job make_job(const config::Config& said, const Machine& machine) {
                                       job.clips ? job.clips->flow.text_len : 0, std::move(lora)),
                .optimizer = optimizer,
                .optimizer_options = optimizer_options(*optimizer, config.optimizer),
+               .masters = config.model.masters,
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
+  if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
   if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
   for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), config.model.unfrozen_parameters)) {
     job.graph.model.unfrozen.insert(name);
     if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
   }
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
+  if (job.graph.model.lora) check_adapter_start(parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);

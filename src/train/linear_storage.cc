@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "model/lora.h"
 #include "model/storages/quantised.h"
 #include "text/tokenizer/regex.h"
 
@@ -25,6 +26,18 @@ void add_skipped(const ParameterTable& parameters, const std::string& entry,
   }
 }
 
+// As PEFT's loftq_init quantises: what is adapted, NF4 without nested scales, or int8.
+LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DType dtype) {
+  LinearStorage result{.storage = quantised_storage({.coding = bits == 8 ? WeightCoding::kInt8 : WeightCoding::kNf4,
+                                                     .double_quant = false,
+                                                     .weight_dtype = dtype})};
+  for (const Parameter& p : parameters) {
+    const bool is_adapted = parameters.find(lora_name(p.module, 'A')) != nullptr;
+    if (p.role == ParameterRole::kLinear && !is_adapted) result.dense_modules.insert(p.module);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<LinearStorage> linear_storage(const config::Config& config, const ParameterTable& parameters,
@@ -38,6 +51,15 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
         "expected an adapter beside a quantised model, got none; set adapter: lora: quantised weights are "
         "not trained");
   }
+  if (config.adapter && config.adapter->init.start == config::LoraStart::kLoftq && has_codes) {
+    throw input_error(
+        "peft_init_lora_weights",
+        "expected a model whose files hold its weights, of which loftq takes what quantising loses, got {}; "
+        "name the model before it was quantised",
+        coded->source.storage->name());
+  }
+  if (config.adapter && config.adapter->loftq_bits)
+    return loftq_storage(*config.adapter->loftq_bits, parameters, dtype);
   if (!config.quantisation) return {};
   const bool eight_bits = config.quantisation->coding == WeightCoding::kInt8;
   if (has_codes) {

@@ -50,6 +50,9 @@ void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTab
   for (const config::PatternNumber& one : adapter.alpha_pattern) resolve(one, lora.alphas);
 }
 
+// The two enumerations are one to configs and to models.
+static_assert(static_cast<int>(config::LoraStart::kLoftq) == static_cast<int>(LoraStart::kLoftq));
+
 std::set<std::string, std::less<>> usual_targets(const Model& model) {
   if (!model.video()) return {"q_proj", "v_proj"};
   const std::vector<std::string>& names = model.video()->lora_targets;
@@ -72,7 +75,11 @@ void name_first_of_lists(const ParameterTable& parameters, std::set<std::string,
 }
 
 LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
-  LoraOptions lora{.r = adapter.r, .alpha = adapter.alpha, .rslora = adapter.rslora, .dropout = adapter.dropout};
+  LoraOptions lora{.r = adapter.r,
+                   .alpha = adapter.alpha,
+                   .rslora = adapter.rslora,
+                   .dora = adapter.dora,
+                   .dropout = adapter.dropout};
   const config::TargetModules& targets = adapter.target_modules;
   if (!targets.pattern.empty()) {
     lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");
@@ -84,7 +91,8 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
   lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
   lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
   lora.layers_pattern = adapter.layers_pattern;
-  lora.gaussian = adapter.init == config::LoraInit::kGaussian;
+  lora.start = static_cast<LoraStart>(adapter.init.start);
+  lora.start_iterations = adapter.init.iterations;
   resolve_patterns(adapter, parameters_of(model), lora);
   return lora;
 }

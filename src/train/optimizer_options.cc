@@ -10,6 +10,9 @@
 namespace spillway::train {
 namespace {
 
+// torchao's name; an option of any optimizer here.
+constexpr std::string_view kStochasticRounding = "bf16_stochastic_round";
+
 void take_keys(const ops::OptimizerDef& optimizer, const config::OptimizerSettings& settings,
                ops::OptimizerOptions& options) {
   const std::pair<std::string_view, std::optional<double>> keys[] = {
@@ -45,13 +48,28 @@ void take_arg(const ops::OptimizerDef& optimizer, const config::OptimArg& arg, o
 ops::OptimizerOptions optimizer_options(const ops::OptimizerDef& optimizer, const config::OptimizerSettings& settings) {
   ops::OptimizerOptions options = ops::options_of(optimizer);
   take_keys(optimizer, settings, options);
-  for (const config::OptimArg& arg : settings.args.items) take_arg(optimizer, arg, options);
+  for (const config::OptimArg& arg : settings.args.items) {
+    if (arg.name != kStochasticRounding) take_arg(optimizer, arg, options);
+  }
   const std::string_view conflict = optimizer.conflict ? optimizer.conflict(options) : "";
   if (!conflict.empty()) {
     throw input_error(settings.args.items.empty() ? "optim_args" : settings.args.items.front().where,
                       "expected {}, got {}; change the options", conflict, to_string(options));
   }
   return options;
+}
+
+bool rounds_stochastically(const config::OptimizerSettings& settings, bool has_masters) {
+  for (const config::OptimArg& arg : settings.args.items) {
+    if (arg.name != kStochasticRounding) continue;
+    if (arg.value != 0 && arg.value != 1)
+      throw input_error(arg.where, "expected true or false, got {}; write one of them", arg.value);
+    if (arg.value == 0) return false;
+    if (!has_masters) return true;
+    throw input_error(arg.where, "expected bf16: full beside {}, got f32 masters, of which nothing is rounded; set it",
+                      kStochasticRounding);
+  }
+  return false;
 }
 
 std::string spelled_name(const ops::OptimizerOption& option) {

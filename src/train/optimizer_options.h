@@ -11,6 +11,10 @@ namespace spillway::train {
 [[nodiscard]] ops::OptimizerOptions optimizer_options(const ops::OptimizerDef& optimizer,
                                                       const config::OptimizerSettings& settings);
 
+// Whether optim_args ask for stochastic rounding, which is an option of weights without masters, whatever the
+// optimizer. Throws InputError beside masters.
+[[nodiscard]] bool rounds_stochastically(const config::OptimizerSettings& settings, bool has_masters);
+
 // What a message and a run's settings call an option: the key, or "optim_args.<name>".
 [[nodiscard]] std::string spelled_name(const ops::OptimizerOption& option);
 

@@ -53,7 +53,8 @@ ModelOptions policy_at_first(const config::Config& config, const Model& model, M
   for (const Parameter& p : parameters_of(model, options)) {
     if (p.trained) options.copies.insert(p.name);
   }
-  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty();
+  // Beside a B of zeros the adapter is nothing.
+  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty() && !options.lora->starts_from_weights();
   return options;
 }
 

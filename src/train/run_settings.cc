@@ -15,6 +15,9 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
+  if (lora.starts_from_weights() && job.config.adapter)
+    settings["peft_init_lora_weights"] = config::print_value(job.config.adapter->init);
+  settings["peft_use_dora"] = config::print_value(lora.dora);
   for (const auto& [module, alpha] : lora.alphas) settings["lora_alpha of " + module] = config::print_value(alpha);
   settings["loraplus_lr_ratio"] = config::print_value(job.graph.loraplus_lr_ratio);
 }
@@ -141,6 +144,10 @@ void add_batches(RunSettings& settings, const config::Config& config) {
 
 // Each option as it is, given or not.
 void add_optimizer(RunSettings& settings, const Job& job) {
+  if (!job.graph.masters) {
+    settings["bf16"] = "full";
+    settings["optim_args.bf16_stochastic_round"] = config::print_value(job.graph.rounding_seed.has_value());
+  }
   settings["optimizer"] = config::print_value(job.config.optimizer.optimizer);
   for (const ops::OptimizerOption& option : job.graph.optimizer->options)
     settings[spelled_name(option)] = config::print_value(job.graph.optimizer_options.real(option.name));

@@ -1,6 +1,7 @@
 #include "train/state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "model/layout.h"
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
+#include "train/adapter_start.h"
 #include "train/model_card.h"
 #include "train/reference.h"
 #include "train/tokenizer_files.h"
@@ -110,45 +112,47 @@ void append_tensor(Writer& writer, const std::string& name, ValueStore& store, c
               [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); });
 }
 
+constexpr int64_t kScratchElems = int64_t{1} << 14;
+
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
 
-// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in f32, and a working copy
-// beside that gets what they round to. `where` names their source in errors.
-void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
-                 const ValueStore::Visitor& fill) {
-  constexpr int64_t kScratchElems = int64_t{1} << 14;
-  const Parameter& p = training.parameter_of(t);
-  const StateTensor master = master_tensor(training, t);
-  if (master.parts.empty()) {
-    write_tensor(store, weight_tensor(training, t), fill);
-    return;
-  }
-  const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
-  std::vector<std::byte> rounded(static_cast<size_t>(kScratchElems * size_of(p.dtype)));
-  write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
-    fill(piece, first);
-    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
-      const int64_t count = std::min(kScratchElems, piece.elems() - done);
-      convert_floats(piece.as<float>() + done, DType::kF32, rounded.data(), p.dtype, count);
-      if (const int64_t bad = find_nonfinite(rounded.data(), p.dtype, count); bad >= 0) {
-        throw input_error(where, "expected finite values in tensor {}, got a value too large for {} at element {}; {}",
-                          quote(p.name), name_of(p.dtype), first + done + bad, "use weights without NaN and infinity");
-      }
-      copy->append(rounded.data(), count);
-    }
+// The norms of the rows of a module's weight, beside a B of zeros.
+std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& magnitude, ValueStore& store) {
+  std::vector<float> norms;
+  const Parameter* squares = parameters.find(row_squares_name(magnitude.module + ".weight"));
+  store.read(squares->value(), [&](const TensorView& piece, int64_t) {
+    for (int64_t i = 0; i < piece.elems(); ++i) norms.push_back(std::sqrt(piece.as<float>()[i]));
   });
+  return norms;
 }
 
-// As PEFT initialises a factor, and transformers a score.
+// As PEFT initialises a factor and a magnitude, and transformers a score.
 void initialise(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
   const Parameter& p = training.parameter_of(t);
   const auto seed = static_cast<uint64_t>(job.config.seed);
+  std::vector<float> norms;
+  if (p.role == ParameterRole::kMagnitude) norms = row_norms(training.model.parameters, p, store);
+  const auto fill = [&](std::span<float> values, int64_t first) {
+    if (p.role == ParameterRole::kLoraB) {
+      std::fill(values.begin(), values.end(), 0.0F);
+    } else if (p.role == ParameterRole::kMagnitude) {
+      std::copy_n(norms.begin() + first, values.size(), values.begin());
+    } else if (p.is_score()) {
+      initialise_normal(values, first, p, p.start_deviation, seed);
+    } else if (job.graph.model.lora->start != LoraStart::kGaussian) {
+      initialise_lora_a(values, first, p, seed);
+    } else {
+      initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
+    }
+  };
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
-    const std::span<float> values(piece.as<float>(), static_cast<size_t>(piece.elems()));
-    if (p.role == ParameterRole::kLoraB) return clear(piece, first);
-    if (p.is_score()) return initialise_normal(values, first, p, p.start_deviation, seed);
-    if (!job.graph.model.lora->gaussian) return initialise_lora_a(values, first, p, seed);
-    initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
+    std::vector<float> values(static_cast<size_t>(std::min(kScratchElems, piece.elems())));
+    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
+      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+      fill({values.data(), static_cast<size_t>(count)}, first + done);
+      convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
+                     count);
+    }
   });
 }
 
@@ -159,30 +163,67 @@ void read_trained(const SafetensorsFolder& folder, const std::string& tensor, co
               [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }
 
+// Of an adapter's file, in f32: a factor whose start the base is without is [A; A_0], or [B, -B_0].
+std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  std::vector<float> values;
+  const auto append = [&values](const TensorView& piece, int64_t) {
+    const size_t end = values.size();
+    values.resize(end + static_cast<size_t>(piece.elems()));
+    convert_floats(piece.data, piece.dtype, values.data() + end, DType::kF32, piece.elems());
+  };
+  read_tensor(store, exact_tensor(training, t), append);
+  const Parameter& p = training.parameter_of(t);
+  const bool is_a = p.role == ParameterRole::kLoraA;
+  const Parameter* start =
+      p.is_factor() ? training.model.parameters.find(start_name(p.module, is_a ? 'A' : 'B')) : nullptr;
+  if (start == nullptr) return values;
+  store.read(start->value(), append);
+  if (is_a) return values;
+  std::vector<float> result;
+  const auto rank = static_cast<size_t>(p.shape[1]), half = values.size() / 2;
+  for (size_t row = 0; row < half; row += rank) {
+    for (size_t i = 0; i < rank; ++i) result.push_back(values[row + i]);
+    for (size_t i = 0; i < rank; ++i) result.push_back(-values[half + row + i]);
+  }
+  return result;
+}
+
+// With the options that the config says of it.
+Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
+  if (p.role == ParameterRole::kLoraA) return {saved.rank_of(p.module), p.shape[1]};
+  if (p.role == ParameterRole::kLoraB) return {p.shape[0], saved.rank_of(p.module)};
+  return p.shape;
+}
+
 Layout layout_of(const Job& job) { return job.clips ? Layout::kDiffusers : Layout::kTransformers; }
 
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                         ValueStore& store) {
+  const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(job) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
     const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
-    specs.push_back({name, DType::kF32, p.shape.dims()});
+    specs.push_back({name, DType::kF32, adapter_shape(p, saved).dims()});
   }
-  const LoraOptions& lora = *job.graph.model.lora;
   std::map<std::string, std::string> metadata =
-      is_diffusers ? diffusers_lora_metadata(training.model.parameters, lora, component) : default_metadata();
+      is_diffusers ? diffusers_lora_metadata(training.model.parameters, saved, component) : default_metadata();
   metadata.merge(base_format_metadata(job.graph.model.linear_storage));
   SafetensorsWriter writer(folder / fmt::format("{}.safetensors", adapter_stem(layout_of(job))), specs, metadata);
   for (size_t i = 0; i < specs.size(); ++i) {
-    append_tensor(writer, specs[i].name, store, exact_tensor(training, training.trained[i]));
+    const TrainedWeight& t = training.trained[i];
+    if (saved.r == job.graph.model.lora->r) {
+      append_tensor(writer, specs[i].name, store, exact_tensor(training, t));
+    } else {
+      writer.append(specs[i].name, adapter_tensor(training, t, store).data(), DType::kF32, specs[i].elems());
+    }
   }
   writer.commit();
   if (!is_diffusers)
     write_file(folder / "adapter_config.json",
-               adapter_config_json(training.model.parameters, lora, job.config.model.base_model));
+               adapter_config_json(training.model.parameters, saved, job.config.model.base_model));
   return writer.checksums();
 }
 
@@ -236,6 +277,30 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
 
 }  // namespace
 
+void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
+                 const ValueStore::Visitor& fill) {
+  const Parameter& p = training.parameter_of(t);
+  const StateTensor master = master_tensor(training, t);
+  if (master.parts.empty()) {
+    write_tensor(store, weight_tensor(training, t), fill);
+    return;
+  }
+  const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
+  std::vector<std::byte> rounded(static_cast<size_t>(kScratchElems * size_of(p.dtype)));
+  write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
+    fill(piece, first);
+    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
+      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+      convert_floats(piece.as<float>() + done, DType::kF32, rounded.data(), p.dtype, count);
+      if (const int64_t bad = find_nonfinite(rounded.data(), p.dtype, count); bad >= 0) {
+        throw input_error(where, "expected finite values in tensor {}, got a value too large for {} at element {}; {}",
+                          quote(p.name), name_of(p.dtype), first + done + bad, "use weights without NaN and infinity");
+      }
+      copy->append(rounded.data(), count);
+    }
+  });
+}
+
 void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                 const ValueStore::Visitor& use) {
   read_tensor(store, exact_tensor(training, t), use);
@@ -266,12 +331,13 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
       read_trained(*adapter_, adapter_tensor_name(p.name), training, t, store);
     } else if (p.is_of_model()) {
       read_trained(base_, p.source.name, training, t, store);
-    } else {
+    } else if (!loads_with_weight(training.model.parameters, p)) {
       initialise(job, training, t, store);
     }
     for (size_t i = 0; i < t.schema.values.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
+  load_adapter_starts(job, training, base_, store);
 }
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,

@@ -39,6 +39,11 @@ class InitialState {
   std::unique_ptr<SafetensorsFolder> adapter_, other_reference_;
 };
 
+// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in the dtype that it is
+// given, and a working copy beside a master gets what they round to. `where` names their source in errors.
+void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
+                 const ValueStore::Visitor& fill);
+
 // Reads the most exact copy of a trained weight, whole and in order: its f32 master, or itself.
 void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                 const ValueStore::Visitor& use);

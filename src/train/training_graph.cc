@@ -2,8 +2,10 @@
 
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
+#include "model/adapter.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
+#include "ops/optimizers/bf16_update.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/zero/zero.h"
 
@@ -56,6 +58,8 @@ class TrainingGraphBuilder {
     const Value weight = graph().value(t.weight);
     const Shape& shape = weight.type.shape;
     t.schema = options_.optimizer->states(options_.optimizer_options, ops::trained_tensor(b_, t.weight));
+    const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
+    if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
     const std::vector<ops::RowSlice> slices = ops::slice_rows(shape, options_.state_slice_elems, t.schema.slice_unit);
     for (size_t i = 0; i < slices.size(); ++i) {
       const auto add = [&](const ops::StateSpec& spec) {
@@ -64,7 +68,7 @@ class TrainingGraphBuilder {
                      ops::type_of(spec, slices[i], shape), ValueKind::kOptimizerState);
       };
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
-      if (weight.type.dtype != DType::kF32) slice.master = add({.name = "master"});
+      if (has_master) slice.master = add({.name = "master"});
       for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
     }
   }
@@ -159,8 +163,15 @@ class TrainingGraphBuilder {
     if (!p.decays() || spared) options.set(ops::kWeightDecay.name, 0.0);
     const bool is_fast = p.role == ParameterRole::kLoraB || p.shape.rank() == 1;
     const ValueId rate = is_fast && result_.loraplus_rate != kNone ? result_.loraplus_rate : result_.learning_rate;
-    return options_.optimizer->update(b_, {weight, s.master, s.states, gradient, clip, rate, result_.step, s.rows},
-                                      options);
+    const ops::UpdateOperands operands{weight, s.master, s.states, gradient, clip, rate, result_.step, s.rows};
+    if (p.dtype == DType::kF32 || s.master != kNone) return options_.optimizer->update(b_, operands, options);
+    std::optional<ops::StochasticRounding> rounding;
+    if (options_.rounding_seed) {
+      rounding = {.seed = *options_.rounding_seed,
+                  .stream = static_cast<int64_t>(random_stream_of(p.name)),
+                  .step = result_.step};
+    }
+    return ops::update_bf16(b_, *options_.optimizer, operands, options, rounding);
   }
 
   const Model& model_;

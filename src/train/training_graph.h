@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,11 @@ struct TrainingGraphOptions {
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
-  double loraplus_lr_ratio = 1;  // times the learning rate for B and vectors (LoRA+)
-  double max_grad_norm = 1;      // 0: no clipping
-  bool accumulates = false;      // several micro-batches per update: gradients are persistent f32 sums
+  double loraplus_lr_ratio = 1;          // times the learning rate for B and vectors (LoRA+)
+  bool masters = true;                   // bf16 weights have f32 masters; else they and their moments are bf16 alone
+  std::optional<int64_t> rounding_seed;  // without masters: weights are rounded stochastically
+  double max_grad_norm = 1;              // 0: no clipping
+  bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
   // Of weights that are trained in part: the rows whose gradient counts, ascending; that of all others is zero. Decay
   // and moments act on every row, as in axolotl's unfrozen_parameters.

@@ -45,7 +45,7 @@ inline CodedTensor encode_tensor(const Storage& storage, const WeightSpec& spec,
       },
       pool);
   for (size_t i = 0; i < views.size(); ++i) views[i].data = result.parts[i].data();
-  storage.decode(spec, views, result.decoded.data());
+  storage.decode(spec, views, 0, spec.shape[0], result.decoded.data());
   return result;
 }
 

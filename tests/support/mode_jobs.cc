@@ -45,7 +45,11 @@ train::Job ModeJobs::job(const std::string& lines) const {
   std::string text =
       fmt::format("base_model: {}\noutput_dir: {}\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}",
                   job.config.model.base_model, folder_.path().string(), lines);
-  if (!setup_.adapter.empty()) text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
+  if (setup_.start) {
+    text += "adapter: lora\nlora_r: 4\n";
+  } else if (!setup_.adapter.empty()) {
+    text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
+  }
   job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
   job.policy = train::make_policy(job.config.offload, job.model->attention_windows(), job.config.batches.sequence_len);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
@@ -68,6 +72,7 @@ TinyOutcome ModeJobs::outcome(const std::string& lines) const {
 std::vector<TinySetup> mode_setups() {
   return {{.dtype = DType::kBF16, .threads = 1},
           {.dtype = DType::kF32, .accumulates = false, .threads = 1},
+          {.adapter = "adapter_dora", .dtype = DType::kBF16, .dropout = 0.1, .threads = 1},
           {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .accumulates = false, .threads = 1}};
 }
 

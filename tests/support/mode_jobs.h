@@ -38,7 +38,7 @@ class ModeJobs {
   TemporaryFolder folder_;
 };
 
-// Full fine-tuning in bf16 and f32 and LoRA with dropout, with and without accumulation.
+// Full fine-tuning in bf16 and f32, and DoRA and LoRA with dropout, with and without accumulation.
 std::vector<TinySetup> mode_setups();
 
 // Each with and without the planner choosing the rest.

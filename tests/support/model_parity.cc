@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -44,11 +45,16 @@ struct Golden {
   std::filesystem::path gradients, weights;  // whole tensors, where they are kept
 };
 
-Golden golden_of(const std::string& model, const std::string& adapter) {
+Golden golden_of(const std::string& model, const TinySetup& setup) {
   const std::filesystem::path folder = kGoldenModels / model;
-  if (adapter == "adapter_saved") {
-    const json saved = read_json(folder / "golden_saved.json");
-    return {saved["check"], saved["curve"], {}, {}};
+  const std::string& adapter = setup.adapter;
+  // Variants have files of their own, "golden_saved.json", and more where the base is quantised.
+  const size_t end = std::min(adapter.find('_'), adapter.size());
+  const std::string stem =
+      fmt::format("golden{}{}", end == adapter.size() ? "_" : adapter.substr(end), setup.linear_storage ? "_nf4" : "");
+  if (const std::filesystem::path file = folder / (stem + ".json"); std::filesystem::exists(file)) {
+    const json golden = read_json(file);
+    return {golden["check"], golden["curve"], {}, folder / (stem + ".safetensors")};
   }
   const json all = read_json(folder / "golden.json");
   if (adapter.empty())
@@ -81,7 +87,7 @@ void check_steps(TinyTraining& training, const json& curve, const Tolerance& tol
 }  // namespace
 
 void check_gradients(const std::string& model, const TinySetup& setup) {
-  const Golden golden = golden_of(model, setup.adapter);
+  const Golden golden = golden_of(model, setup);
   TinyTraining training(kGoldenModels / model, setup);
   const std::vector<FlatBatch> check = {FlatBatch(tiny_batches()["check"])};
   CHECK(training.accumulate(check, 0, 0) == doctest::Approx(golden.check["loss"].get<double>()).epsilon(1e-5));
@@ -100,7 +106,7 @@ void check_gradients(const std::string& model, const TinySetup& setup) {
 }
 
 void check_curve(const std::string& model, const TinySetup& setup) {
-  const Golden golden = golden_of(model, setup.adapter);
+  const Golden golden = golden_of(model, setup);
   TinyTraining training(kGoldenModels / model, setup);
   std::vector<std::vector<double>> before;
   for (const train::TrainedWeight& t : training.trained()) before.push_back(training.numbers(t.weight));
@@ -125,7 +131,7 @@ void check_curve(const std::string& model, const TinySetup& setup) {
 void check_bf16_curve(const std::string& model, TinySetup setup) {
   setup.dtype = DType::kBF16;
   TinyTraining training(kGoldenModels / model, setup);
-  check_steps(training, golden_of(model, setup.adapter).curve, {.loss = 0.01, .norm = 0.05});
+  check_steps(training, golden_of(model, setup).curve, {.loss = 0.01, .norm = 0.05});
 }
 
 }  // namespace spillway::testing

@@ -9,7 +9,8 @@
 namespace spillway::testing {
 
 // `model` is one of kTinyModels; `setup.adapter` is empty for full fine-tuning, "adapter", or, where the model has it,
-// "adapter_rslora" or "adapter_saved".
+// "adapter_rslora", "adapter_saved" or "adapter_dora" (tools/make_adapter_goldens.py), which may be beside a base in
+// NF4.
 
 // Loss and gradients of the batch "check", in f32.
 void check_gradients(const std::string& model, const TinySetup& setup);

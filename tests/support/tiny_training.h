@@ -73,7 +73,8 @@ inline std::vector<FlatBatch> all_micro_batches() {
 }
 
 struct TinySetup {
-  std::string adapter;  // a folder below the model's; empty: full fine-tuning
+  std::string adapter;                  // a folder below the model's; empty: full fine-tuning
+  std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
   std::optional<Treatment> activations = Treatment::kKeep;
   DType dtype = DType::kF32;
   double dropout = 0;  // of the adapter
@@ -84,6 +85,8 @@ struct TinySetup {
   LinearStorage in_files = {};  // how the model's files have the linear layers
   std::optional<LinearStorage> linear_storage = {};
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
+  bool masters = true;  // of bf16 weights
+  std::optional<int64_t> rounding_seed = {};
 };
 
 inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.device : cpu_device(); }
@@ -105,10 +108,16 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
     options.lora = read_adapter_options(model / setup.adapter);
     options.lora->dropout = setup.dropout;
     job.model = fit_to_adapter(job.model, *options.lora, model / setup.adapter);
+    if (setup.start) {
+      options.lora->start = *setup.start;
+      job.config.adapter->model_dir.clear();
+    }
   }
   job.graph.optimizer = setup.optimizer;
   job.graph.optimizer_options =
       ops::options_of(*setup.optimizer, {{"weight_decay", 0.01}, {"momentum", 0.9}, {"min_8bit_size", 256}});
+  job.graph.masters = setup.masters;
+  job.graph.rounding_seed = setup.rounding_seed;
   job.graph.accumulates = setup.accumulates;
   if (setup.activations) job.policy = saved_policy(*setup.activations);
   job.budget.device = setup.device_budget;

@@ -45,15 +45,16 @@ class QuantisedStorage final : public Storage {
                                const ops::LinearOptions& options) const override {
     return ops::quantised_matmul(
         builder, x, {.parts = parts, .rows = weight.shape[0], .columns = weight.shape[1], .format = format_},
-        {.addend = options.addend, .bias = options.bias});
+        {.addend = options.addend, .bias = options.bias, .out_dtype = options.out_dtype});
   }
   void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
               ThreadPool& pool) const override {
     is_int8() ? encode_int8(name, weight, source, append, pool) : encode_four_bit(name, weight, source, append, pool);
   }
-  void decode(const WeightSpec& weight, std::span<const TensorView> parts, float* elements) const override {
+  void decode(const WeightSpec& weight, std::span<const TensorView> parts, int64_t first, int64_t rows,
+              float* elements) const override {
     ops::decode(ops::quantised_weight(format_, weight.shape[0], weight.shape[1], parts),
-                {.rows = weight.shape[0], .columns = weight.shape[1]}, DType::kF32, weight.shape[1], elements);
+                {.row = first, .rows = rows, .columns = weight.shape[1]}, DType::kF32, weight.shape[1], elements);
   }
 
   [[nodiscard]] const QuantisedFormat& format() const { return format_; }

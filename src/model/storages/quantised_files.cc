@@ -47,8 +47,9 @@ class StoredQuantised final : public Storage {
               ThreadPool& pool) const override {
     in_graph_->encode(name, weight, source, append, pool);
   }
-  void decode(const WeightSpec& weight, std::span<const TensorView> parts, float* elements) const override {
-    in_graph_->decode(weight, parts, elements);
+  void decode(const WeightSpec& weight, std::span<const TensorView> parts, int64_t first, int64_t rows,
+              float* elements) const override {
+    in_graph_->decode(weight, parts, first, rows, elements);
   }
   [[nodiscard]] DType decoded_dtype(const WeightSpec& weight) const override {
     return format_.coding == WeightCoding::kInt8 ? weight.dtype : format_.weight_dtype;

@@ -205,7 +205,8 @@ ValueId matmul(Builder& builder, ValueId a, ValueId b, const MatmulOptions& opti
 }
 
 ValueId linear(Builder& builder, ValueId x, ValueId w, const LinearOptions& options) {
-  return matmul(builder, x, w, {.transpose_b = true, .addend = options.addend, .bias = options.bias});
+  return matmul(builder, x, w,
+                {.transpose_b = true, .addend = options.addend, .bias = options.bias, .out_dtype = options.out_dtype});
 }
 
 }  // namespace spillway::ops

@@ -22,11 +22,12 @@ struct MatmulOptions {
 
 // What a linear layer adds to its product, each where there is one.
 struct LinearOptions {
-  ValueId addend = kNone;  // [T, O]
-  ValueId bias = kNone;    // [O]
+  ValueId addend = kNone;          // [T, O]
+  ValueId bias = kNone;            // [O]
+  std::optional<DType> out_dtype;  // that of x where not given
 };
 
-// x [T, I] times the transpose of w [O, I], in the dtype of x.
+// x [T, I] times the transpose of w [O, I].
 [[nodiscard]] ValueId linear(Builder& builder, ValueId x, ValueId w, const LinearOptions& options = {});
 
 }  // namespace spillway::ops

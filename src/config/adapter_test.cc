@@ -1,0 +1,63 @@
+// Keys of what an adapter is and starts as, and of weights without masters.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/support/config_error.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::error_of;
+using spillway::testing::load;
+
+namespace {
+
+const std::string kLora = "adapter: lora\nlora_r: 8\n";
+
+AdapterSettings adapter(const std::string& text) { return *load(kLora + text).config.adapter; }
+
+}  // namespace
+
+TEST_CASE("an adapter starts as peft_init_lora_weights or LoftQ's bits say") {
+  CHECK(adapter("").init == LoraInit{});
+  CHECK(adapter("init_lora_weights: true\n").init == LoraInit{});
+  CHECK(adapter("init_lora_weights: gaussian\n").init == LoraInit{LoraStart::kGaussian});
+  CHECK(adapter("peft_init_lora_weights: pissa\n").init == LoraInit{LoraStart::kPissa});
+  CHECK(adapter("peft_init_lora_weights: pissa_niter_4\n").init == LoraInit{LoraStart::kPissa, 4});
+  CHECK(adapter("peft_init_lora_weights: olora\n").init == LoraInit{LoraStart::kOlora});
+  const AdapterSettings loftq = adapter("peft: {loftq_config: {loftq_bits: 8}}\n");
+  CHECK(loftq.init == LoraInit{LoraStart::kLoftq});
+  CHECK(loftq.loftq_bits == 8);
+  CHECK(adapter("peft_init_lora_weights: loftq\n").loftq_bits == 4);
+  CHECK_FALSE(adapter("load_in_4bit: true\npeft_init_lora_weights: loftq\n").loftq_bits);
+
+  for (const char* wrong : {"pissa_niter_", "pissa_niter_x", "pissa_niter_-1", "pisa"}) {
+    CAPTURE(wrong);
+    CHECK(error_of(kLora + "peft_init_lora_weights: " + wrong + "\n").find("or pissa_niter_N, got '") !=
+          std::string::npos);
+  }
+  CHECK(error_of(kLora + "peft_init_lora_weights: eva\n").find("an adapter out of activations is not yet supported") !=
+        std::string::npos);
+  CHECK(
+      error_of(kLora + "load_in_4bit: true\npeft_init_lora_weights: pissa\n") ==
+      "[c.yml:9: peft_init_lora_weights] expected a base that is not quantised beside pissa, as in PEFT, got one; use "
+      "loftq");
+  CHECK(error_of(kLora + "peft: {loftq_config: {loftq_bits: 6}}\n").find("expected 4 or 8, got 6") !=
+        std::string::npos);
+  CHECK(error_of(kLora + "peft_init_lora_weights: olora\npeft: {loftq_config: {loftq_bits: 4}}\n")
+            .find("expected loftq beside peft.loftq_config.loftq_bits, got olora; remove one") != std::string::npos);
+}
+
+TEST_CASE("DoRA is a key of fresh adapters, by both names") {
+  CHECK_FALSE(adapter("").dora);
+  CHECK(adapter("peft_use_dora: true\n").dora);
+  CHECK(adapter("use_dora: true\n").dora);
+  CHECK(load("peft_use_dora: true\n").ignored == std::vector<std::string>{"peft_use_dora"});
+}
+
+TEST_CASE("bf16: full is bf16 without masters") {
+  CHECK(load("bf16: true\n").config.model.masters);
+  CHECK_FALSE(load("bf16: full\n").config.model.masters);
+  CHECK(load("bf16: full\n").config.model.bf16);
+  CHECK(error_of("bf16: half\n").find("expected auto, true, full or false, got 'half'") != std::string::npos);
+}

@@ -1,0 +1,37 @@
+#include "ops/adapted_norm/adapted_norm.h"
+
+#include "backend/kernel.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void adapted_norm_cpu(const KernelArgs& args);
+void adapted_norm_cuda(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  constexpr std::string_view kName = "adapted_norm";
+  const ValueType& b = *inputs[2];
+  expect_real(kName, "B", b);
+  expect_rank(kName, "B", b, 2);
+  expect_same(kName, "squares", *inputs[0], {DType::kF32, {b.shape[0]}});
+  expect_same(kName, "overlap", *inputs[1], {DType::kF32, {b.shape[1], b.shape[0]}});
+  return {{DType::kF32, {b.shape[0]}}};
+}
+
+const OpDef kAdaptedNorm{.name = "adapted_norm",
+                         .infer = infer,
+                         .stops_gradients = true,
+                         .cost = memory_cost,
+                         .in_place = {{0, 0}},
+                         .cpu = adapted_norm_cpu,
+                         .cuda = SPILLWAY_CUDA_KERNEL(adapted_norm_cuda)};
+
+}  // namespace
+
+ValueId adapted_norm(Builder& builder, ValueId squares, ValueId overlap, ValueId b, double scale) {
+  return builder.append_one(kAdaptedNorm, {squares, overlap, b}, {{"scale", scale}});
+}
+
+}  // namespace spillway::ops

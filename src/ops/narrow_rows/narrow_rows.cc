@@ -1,0 +1,71 @@
+#include "ops/narrow_rows/narrow_rows.h"
+
+#include "backend/kernel.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void widen_rows_cpu(const KernelArgs& args);
+void widen_rows_cuda(const KernelArgs& args);
+void narrow_rows_cpu(const KernelArgs& args);
+void narrow_rows_cuda(const KernelArgs& args);
+
+namespace {
+
+void expect_bf16(std::string_view op, const ValueType& x) { expect_same(op, "x", x, {DType::kBF16, x.shape}); }
+
+std::vector<ValueType> infer_widen(TypeList inputs, const Attributes& attributes) {
+  expect_bf16("widen_rows", *inputs[0]);
+  return {{DType::kF32, shape_of(slice_of(attributes), inputs[0]->shape)}};
+}
+
+// Inputs: values, x, step or none.
+std::vector<ValueType> infer_narrow(TypeList inputs, const Attributes& attributes) {
+  const ValueType& x = *inputs[1];
+  expect_bf16("narrow_rows", x);
+  expect_same("narrow_rows", "values", *inputs[0], {DType::kF32, shape_of(slice_of(attributes), x.shape)});
+  if (inputs[2] != nullptr) expect_scalar("narrow_rows", "step", *inputs[2], DType::kI32);
+  return {x};
+}
+
+// The slice is read in one type and written in the other.
+Cost cost(TypeList, TypeList, const Attributes& attributes) {
+  return {.bytes = 6.0 * static_cast<double>(attributes.integer("elems"))};
+}
+
+const OpDef kWidenRows{.name = "widen_rows",
+                       .infer = infer_widen,
+                       .cost = cost,
+                       .cpu = widen_rows_cpu,
+                       .cuda = SPILLWAY_CUDA_KERNEL(widen_rows_cuda)};
+
+const OpDef kNarrowRows{.name = "narrow_rows",
+                        .infer = infer_narrow,
+                        .cost = cost,
+                        .in_place = {{0, 1}},
+                        .cpu = narrow_rows_cpu,
+                        .cuda = SPILLWAY_CUDA_KERNEL(narrow_rows_cuda)};
+
+Attributes slice_attributes(const RowSlice& rows, const Shape& shape) {
+  return {{"first_row", rows.first}, {"rows", rows.count}, {"elems", shape_of(rows, shape).elems()}};
+}
+
+}  // namespace
+
+ValueId widen_rows(Builder& builder, ValueId x, const RowSlice& rows) {
+  return builder.append_one(kWidenRows, {x}, slice_attributes(rows, builder.type(x).shape));
+}
+
+ValueId narrow_rows(Builder& builder, ValueId values, ValueId x, const RowSlice& rows,
+                    const std::optional<StochasticRounding>& rounding) {
+  Attributes attributes = slice_attributes(rows, builder.type(x).shape);
+  const StochasticRounding said = rounding.value_or(StochasticRounding{});
+  attributes.add("stochastic", int64_t{rounding.has_value()});
+  attributes.add("seed", said.seed);
+  attributes.add("stream", said.stream);
+  const ValueId next = builder.append_one(kNarrowRows, {values, x, said.step}, std::move(attributes));
+  builder.update(x, next);
+  return next;
+}
+
+}  // namespace spillway::ops

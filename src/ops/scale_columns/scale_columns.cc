@@ -1,0 +1,99 @@
+#include "ops/scale_columns/scale_columns.h"
+
+#include "backend/kernel.h"
+#include "graph/autodiff.h"
+#include "ops/cast/cast.h"
+#include "ops/check.h"
+#include "ops/column_sums.h"
+#include "ops/scale_columns/operands.h"
+#include "ops/sum_rows/sum_rows.h"
+
+namespace spillway::ops {
+
+using namespace scale_columns_input;
+
+void scale_columns_cpu(const KernelArgs& args);
+void scale_columns_cuda(const KernelArgs& args);
+void scale_columns_grad_cpu(const KernelArgs& args);
+void scale_columns_grad_cuda(const KernelArgs& args);
+
+namespace {
+
+void expect_operands(std::string_view op, const ValueType& x, const ValueType* factor) {
+  expect_real(op, "x", x);
+  expect_rank(op, "x", x, 2);
+  if (factor != nullptr) expect_same(op, "factor", *factor, {DType::kF32, {x.shape[1]}});
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  constexpr std::string_view kName = "scale_columns";
+  const ValueType& x = *inputs[kX];
+  expect_operands(kName, x, inputs[kFactor]);
+  if (const ValueType* bias = inputs[kBias]) {
+    expect_real(kName, "bias", *bias);
+    expect_same(kName, "bias", *bias, {bias->dtype, {x.shape[1]}});
+  }
+  if (inputs[kAddend] != nullptr) expect_same(kName, "addend", *inputs[kAddend], x);
+  return {x};
+}
+
+// Outputs dx and, where "wants_factor" is set, dfactor.
+std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
+  constexpr std::string_view kName = "scale_columns_grad";
+  const ValueType& x = *inputs[kX];
+  expect_operands(kName, x, inputs[kFactor]);
+  expect_same(kName, "dy", *inputs[kCotangent], x);
+  const ValueType factor{DType::kF32, {x.shape[1]}};
+  if (inputs[kFactorAddend] != nullptr) expect_same(kName, "the addend of dfactor", *inputs[kFactorAddend], factor);
+  std::vector<ValueType> outputs = {x};
+  if (attributes.integer("wants_factor") != 0) outputs.push_back(factor);
+  return outputs;
+}
+
+int64_t grad_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int) {
+  return attributes.integer("wants_factor") != 0 ? column_sums_bytes(inputs[kX]->shape[1]) : 0;
+}
+
+const OpDef kScaleColumnsGrad{.name = "scale_columns_grad",
+                              .infer = infer_grad,
+                              .cost = memory_cost,
+                              .workspace_bytes = grad_workspace_bytes,
+                              .in_place = {{0, 2}, {0, 0}},  // kCotangent, kX
+                              .cpu = scale_columns_grad_cpu,
+                              .cuda = SPILLWAY_CUDA_KERNEL(scale_columns_grad_cuda)};
+
+void vjp(VjpContext& context) {
+  constexpr int kOfX = kX, kOfFactor = kFactor, kOfBias = kBias, kOfAddend = kAddend;
+  Builder& builder = context.builder();
+  const ValueId dy = context.cotangent(0);
+  const bool wants_x = context.wants(kOfX), wants_factor = context.wants(kOfFactor);
+  if (wants_x || wants_factor) {
+    const ValueId addend = wants_factor ? context.take_addend(kOfFactor) : kNone;
+    const std::vector<ValueId> gradients =
+        builder.append(kScaleColumnsGrad, {context.input(kOfX), context.input(kOfFactor), dy, addend},
+                       {{"shift", context.attributes().real("shift")}, {"wants_factor", int64_t{wants_factor}}});
+    if (wants_x) context.add(kOfX, gradients[0]);
+    if (wants_factor) context.add(kOfFactor, gradients[1]);
+  }
+  if (context.wants(kOfBias)) {
+    const ValueId addend = context.take_addend(kOfBias);
+    context.add(kOfBias, sum_rows(builder, dy, addend, context.gradient_dtype(kOfBias)));
+  }
+  if (context.wants(kOfAddend)) context.add(kOfAddend, dy);
+}
+
+const OpDef kScaleColumns{.name = "scale_columns",
+                          .infer = infer,
+                          .vjp = vjp,
+                          .cost = memory_cost,
+                          .in_place = {{0, 0}, {0, 3}},
+                          .cpu = scale_columns_cpu,
+                          .cuda = SPILLWAY_CUDA_KERNEL(scale_columns_cuda)};
+
+}  // namespace
+
+ValueId scale_columns(Builder& builder, ValueId x, ValueId factor, const ScaleColumnsOptions& options) {
+  return builder.append_one(kScaleColumns, {x, factor, options.bias, options.addend}, {{"shift", options.shift}});
+}
+
+}  // namespace spillway::ops
