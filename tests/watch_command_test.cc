@@ -54,7 +54,12 @@ class Watch {
         process_(std::vector<std::string>{"watch", folder.string(), "--port", std::to_string(port_)}) {
     for (int i = 0; i < 3000 && !client().Get("/"); ++i) std::this_thread::sleep_for(10ms);
   }
-  [[nodiscard]] httplib::Client client() const { return httplib::Client("127.0.0.1", port_); }
+  [[nodiscard]] httplib::Client client() const {
+    httplib::Client client("127.0.0.1", port_);
+    client.set_connection_timeout(60s);
+    client.set_read_timeout(60s);
+    return client;
+  }
   [[nodiscard]] httplib::Result get(const std::string& path, const std::string& tag = "") const {
     httplib::Client one = client();
     return one.Get(path, tag.empty() ? httplib::Headers{} : httplib::Headers{{"If-None-Match", tag}});
@@ -80,7 +85,7 @@ json report_of(const std::string& html) {
 TEST_CASE("a run is watched from its first step to its end, and afterwards") {
   const TinyJob job;
   constexpr int kSteps = 4000;  // some seconds, unless it is interrupted
-  Process run(job.train("run", {"--max_steps", std::to_string(kSteps), "--save_strategy", "no"}));
+  Process run(job.train("run", {"--max_steps", std::to_string(kSteps), "--save_steps", "100000"}));
   for (int i = 0; i < 6000 && !fs::exists(job.output("run") / "report.html"); ++i) std::this_thread::sleep_for(10ms);
   Watch watch(job.output("run"));
 

@@ -94,7 +94,10 @@ class TrainingRun {
                  }),
         tier_memory_(memory_of_tiers(planned)),
         record_(planned.plan.program, 0),
-        calibration_(planned.training.graph, planned.plan.program, machine) {
+        calibration_(planned.training.graph, planned.plan.program, machine),
+        page_(output_ / "report.html", [this](std::string_view state, const train::TrainingOutcome& outcome) {
+          return report_of(state, outcome);
+        }) {
     if (device.shares_host_memory()) cpu_share_.emplace(pool_);
   }
 
@@ -117,7 +120,7 @@ class TrainingRun {
     if (job_.config.output.tensorboard)
       events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
-    show_report();
+    page_.show(record_.so_far());
     const train::TrainingOutcome outcome = trained();
     sync_lines();
     write_report(outcome);
@@ -131,12 +134,7 @@ class TrainingRun {
     try {
       return trainer_.run();
     } catch (const std::runtime_error& error) {
-      train::TrainingOutcome so_far = record_.so_far();
-      so_far.ended_early = error.what();
-      try {
-        write_page("failed", so_far);
-      } catch (const std::runtime_error&) {  // as on a full disk: what is to be said is the first error
-      }
+      page_.show_failure(record_.so_far(), error.what());
       throw;
     }
   }
@@ -235,27 +233,11 @@ class TrainingRun {
             .tokens_per_second = r.tokens_per_second,
             .tiers = tier_memory_};
     progress_.update(bar_, now_seconds());
-    if (r.step < r.total_steps) show_report();
+    if (r.step < r.total_steps) page_.show(record_.so_far());
   }
 
-  // The page of the run so far, where that is due. Where it cannot be written the run goes on.
-  void show_report() {
-    const double begin = now_seconds();
-    if (!live_.is_due(begin)) return;
-    try {
-      write_page("running", record_.so_far());
-      live_.wrote(begin, now_seconds());
-    } catch (const std::runtime_error& error) {
-      log_warning("{}; the report is written when the run ends", error.what());
-      live_.give_up();
-    }
-  }
-
-  // Waits for no disk.
-  void write_page(std::string_view state, const train::TrainingOutcome& outcome) const {
-    const nlohmann::ordered_json report =
-        run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_bytes(), facts(state));
-    replace_file(output_ / "report.html", report_html(report));
+  [[nodiscard]] nlohmann::ordered_json report_of(std::string_view state, const train::TrainingOutcome& outcome) const {
+    return run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_bytes(), facts(state));
   }
 
   [[nodiscard]] RunFacts facts(std::string_view state) const {
@@ -456,7 +438,7 @@ class TrainingRun {
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t tokens_before_ = 0, peak_rss_ = 0;
-  LiveReportPace live_;
+  LivePage page_;
   ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_, samples_;

@@ -3,7 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <utility>
+
+#include "train/trainer.h"
 
 namespace spillway {
 
@@ -26,6 +31,29 @@ class LiveReportPace {
   static constexpr double kNever = 1e300;
   bool has_written_ = false;
   double next_ = 0;
+};
+
+// report.html of a run that goes on. What it shows is made by the run. One thread.
+class LivePage {
+ public:
+  // `state` is RunFacts::state.
+  using MakeReport =
+      std::function<nlohmann::ordered_json(std::string_view state, const train::TrainingOutcome& so_far)>;
+
+  LivePage(std::filesystem::path path, MakeReport make) : path_(std::move(path)), make_(std::move(make)) {}
+
+  // Writes the page where that is due; it waits for no disk. Where it cannot be written, a warning says so, once, and
+  // the run goes on.
+  void show(const train::TrainingOutcome& so_far);
+  // The last page of a run that ends with an error. Throws nothing: that error is what matters.
+  void show_failure(train::TrainingOutcome so_far, std::string_view error) const;
+
+ private:
+  void write(std::string_view state, const train::TrainingOutcome& so_far) const;
+
+  std::filesystem::path path_;
+  MakeReport make_;
+  LiveReportPace pace_;
 };
 
 // Writes the whole file under its name at once, as readers see it, and waits for no disk: after a crash of the machine

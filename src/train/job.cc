@@ -340,6 +340,8 @@ Job make_job(const config::Config& said, const Machine& machine) {
   if (job.graph.model.lora) check_adapter_start(parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
+  if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)
+    job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
   if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
   check_best_metric(config, *job.graph.objective);
   if (job.model->text()) take_text(job);

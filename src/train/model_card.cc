@@ -15,6 +15,7 @@
 #include "config/values.h"
 #include "config/yaml.h"
 #include "io/file.h"
+#include "model/layout.h"
 
 namespace spillway::train {
 namespace {
@@ -110,8 +111,12 @@ std::string license_lines(const fs::path& base) {
 struct Kind {
   std::string tag, method, task, model_class;
 };
-Kind kind_of(const config::Config& c) {
+Kind kind_of(const Job& job) {
   constexpr const char* kCausal = "ForCausalLM";
+  const config::Config& c = job.config;
+  if (job.clips)
+    return {"flow-matching", "flow matching", job.clips->demands.image_width > 0 ? "image-to-video" : "text-to-video",
+            ""};
   if (c.online) return {c.online->name, "online reinforcement learning", "text-generation", kCausal};
   if (!c.preference) {
     if (c.data.stream) return {"pretraining", "pretraining", "text-generation", kCausal};
@@ -128,7 +133,10 @@ Kind kind_of(const config::Config& c) {
 std::string front_matter_of(const Job& job, const Kind& kind) {
   const config::Config& c = job.config;
   std::string text = fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: {}\n", yaml_text(base_name(c)),
-                                 job.graph.model.lora ? "peft" : "transformers", kind.task);
+                                 job.clips              ? "diffusers"
+                                 : job.graph.model.lora ? "peft"
+                                                        : "transformers",
+                                 kind.task);
   text += license_lines(c.model.base_model);
   std::vector<std::string> ids;
   for (const data::DatasetConfig& dataset : c.data.datasets) {
@@ -159,7 +167,28 @@ std::string intro(const Job& job, const Kind& kind) {
   return text;
 }
 
+// In diffusers.
+std::string use_of_video(const Job& job, const Kind& kind) {
+  const config::Config& c = job.config;
+  const std::string output = json_string(c.output.output_dir);
+  const std::string component = component_name(c.model.base_model);
+  const char* const pipeline = kind.task == "image-to-video" ? "WanImageToVideoPipeline" : "WanPipeline";
+  // The pipeline's folder is above the transformer's.
+  const std::string base = json_string(fs::path(base_name(c)).parent_path().string());
+  if (job.graph.model.lora)
+    return fmt::format(
+        "\n## Use\n\n```python\nfrom diffusers import {0}\n\npipe = {0}.from_pretrained({1})\n"
+        "pipe.load_lora_weights({2})\n```\n",
+        pipeline, base, output);
+  return fmt::format(
+      "\n## Use\n\n```python\nfrom diffusers import {0}, WanTransformer3DModel\n\n"
+      "{1} = WanTransformer3DModel.from_pretrained({2}, subfolder={3})\n"
+      "pipe = {0}.from_pretrained({4}, {1}={1})\n```\n",
+      pipeline, component, output, json_string(component), base);
+}
+
 std::string use(const Job& job, const Kind& kind) {
+  if (job.clips) return use_of_video(job, kind);
   const config::Config& c = job.config;
   const bool lora = job.graph.model.lora.has_value();
   const std::string folder = json_string(c.output.output_dir);
@@ -189,7 +218,7 @@ std::string results(const TrainedFacts& facts) {
   };
   row("steps", fmt::format("{} of {}", facts.steps, facts.total_steps));
   row("epochs", fmt::format("{:.4g}", facts.epochs));
-  row("tokens trained on", fmt::format("{}", facts.tokens));
+  row(facts.are_patches ? "patches trained on" : "tokens trained on", fmt::format("{}", facts.tokens));
   if (facts.loss) row("loss of the last step", fmt::format("{:.4g}", *facts.loss));
   for (const Metric& metric : facts.evaluation)
     row(fmt::format("eval_{}, after step {}", metric.key, facts.evaluation_step), shown(metric));
@@ -222,7 +251,7 @@ std::string settings(const TrainedFacts& facts) {
 }  // namespace
 
 std::string model_card(const Job& job, const TrainedFacts& facts) {
-  const Kind kind = kind_of(job.config);
+  const Kind kind = kind_of(job);
   return front_matter_of(job, kind) + intro(job, kind) + use(job, kind) + results(facts) + memory(job, facts) +
          settings(facts) + std::string(kMark);
 }

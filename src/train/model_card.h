@@ -19,6 +19,7 @@ struct TrainedFacts {
   int64_t steps = 0, total_steps = 0;  // done, and those that were planned
   double epochs = 0;
   int64_t tokens = 0;          // seen, without padding
+  bool are_patches = false;    // of clips
   std::optional<double> loss;  // of the last step
   int64_t evaluation_step = 0;
   std::vector<Metric> evaluation;  // the last; empty: there was none

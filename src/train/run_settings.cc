@@ -187,6 +187,10 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   add_preference(settings, job.config.preference);
   if (job.config.online) add_online(settings, *job.config.online);
   if (job.clips) add_video(settings, *job.clips);
+  if (job.graph.ema) {
+    settings["ema_decay"] = config::print_value(job.graph.ema->decay);
+    settings["ema_start_step"] = config::print_value(job.graph.ema->start_step);
+  }
   add_batches(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);

@@ -73,6 +73,17 @@ StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) 
   return master.parts.empty() ? weight_tensor(training, t) : master;
 }
 
+// The average of a trained weight; no parts where there is none.
+StateTensor ema_tensor(const TrainingGraph& training, const TrainedWeight& t) {
+  return sliced_tensor(training, t, {.name = "ema"}, [](const StateSlice& slice) { return slice.ema; });
+}
+
+// Which of a trained weight is written.
+enum class Written { kExact, kEma };
+StateTensor written_tensor(const TrainingGraph& training, const TrainedWeight& t, Written which) {
+  return which == Written::kEma ? ema_tensor(training, t) : exact_tensor(training, t);
+}
+
 // What the reference keeps, where that changes.
 std::vector<StateTensor> copy_tensors(const TrainingGraph& training) {
   std::vector<StateTensor> result;
@@ -90,6 +101,7 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   for (const TrainedWeight& t : training.trained) {
     result.push_back(exact_tensor(training, t));
     for (size_t i = 0; i < t.schema.values.size(); ++i) result.push_back(state_tensor(training, t, i));
+    if (StateTensor ema = ema_tensor(training, t); !ema.parts.empty()) result.push_back(std::move(ema));
   }
   for (StateTensor& copy : copy_tensors(training)) result.push_back(std::move(copy));
   return result;
@@ -198,7 +210,7 @@ Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
 Layout layout_of(const Job& job) { return job.clips ? Layout::kDiffusers : Layout::kTransformers; }
 
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                        ValueStore& store) {
+                        ValueStore& store, Written which) {
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(job) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
@@ -211,11 +223,13 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   std::map<std::string, std::string> metadata =
       is_diffusers ? diffusers_lora_metadata(training.model.parameters, saved, component) : default_metadata();
   metadata.merge(base_format_metadata(job.graph.model.linear_storage));
-  SafetensorsWriter writer(folder / fmt::format("{}.safetensors", adapter_stem(layout_of(job))), specs, metadata);
+  const char* const ending = which == Written::kEma ? "_ema" : "";
+  const std::string file = fmt::format("{}{}.safetensors", adapter_stem(layout_of(job)), ending);
+  SafetensorsWriter writer(folder / file, specs, metadata);
   for (size_t i = 0; i < specs.size(); ++i) {
     const TrainedWeight& t = training.trained[i];
     if (saved.r == job.graph.model.lora->r) {
-      append_tensor(writer, specs[i].name, store, exact_tensor(training, t));
+      append_tensor(writer, specs[i].name, store, written_tensor(training, t, which));
     } else {
       writer.append(specs[i].name, adapter_tensor(training, t, store).data(), DType::kF32, specs[i].elems());
     }
@@ -236,12 +250,12 @@ void remove_adapter(const std::filesystem::path& folder) {
 
 // The weights and config.json. Returns the sums.
 TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                         ValueStore& store) {
+                         ValueStore& store, Written which = Written::kExact) {
   const SafetensorsFolder base = open_weights(job.config.model.base_model);
   const ParameterTable& parameters = training.model.parameters;
   std::vector<std::pair<const Parameter*, StateTensor>> tensors;
   for (const TrainedWeight& t : training.trained)
-    tensors.emplace_back(&training.parameter_of(t), exact_tensor(training, t));
+    tensors.emplace_back(&training.parameter_of(t), written_tensor(training, t, which));
   // What is not trained is written as the run has it.
   for (const Parameter& p : parameters) {
     if (p.is_of_model() && !p.trained)
@@ -264,11 +278,16 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
                            ValueStore& store) {
   const std::filesystem::path base = job.config.model.base_model;
   if (layout_of(job) == Layout::kDiffusers) {
-    AtomicFolder component(weights_folder(Layout::kDiffusers, folder, component_name(base)), "train");
-    TensorSums sums = write_weights(component.path(), job, training, store);
-    component.publish();
+    const std::string name = component_name(base);
+    const auto write = [&](const std::string& to, Written which) {
+      AtomicFolder component(weights_folder(Layout::kDiffusers, folder, to), "train");
+      TensorSums sums = write_weights(component.path(), job, training, store, which);
+      component.publish();
+      return sums;
+    };
+    if (job.graph.ema) (void)write(name + "_ema", Written::kEma);
     copy_pipeline_parts(base, folder);
-    return sums;
+    return write(name, Written::kExact);
   }
   TensorSums sums = write_weights(folder, job, training, store);
   remove_adapter(folder);
@@ -335,6 +354,7 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
       initialise(job, training, t, store);
     }
     for (size_t i = 0; i < t.schema.values.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
+    write_tensor(store, ema_tensor(training, t), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
   load_adapter_starts(job, training, base_, store);
@@ -342,8 +362,9 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                       ValueStore& store, const TrainedFacts& facts) {
-  TensorSums sums =
-      job.graph.model.lora ? save_adapter(folder, job, training, store) : save_full_model(folder, job, training, store);
+  TensorSums sums = job.graph.model.lora ? save_adapter(folder, job, training, store, Written::kExact)
+                                         : save_full_model(folder, job, training, store);
+  if (job.graph.model.lora && job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
   if (job.model->text()) save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
   write_model_card(folder / "README.md", job, facts);
   return sums;
@@ -402,6 +423,8 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
       const StateTensor state = state_tensor(training, t, i);
       read(state.name, [&](const auto& fill) { write_tensor(store, state, fill); });
     }
+    if (const StateTensor ema = ema_tensor(training, t); !ema.parts.empty())
+      read(ema.name, [&](const auto& fill) { write_tensor(store, ema, fill); });
   }
   for (const StateTensor& copy : copy_tensors(training))
     read(copy.name, [&](const auto& fill) { write_tensor(store, copy, fill); });

@@ -238,6 +238,7 @@ TrainedFacts Trainer::facts() const {
   facts.total_steps = length_.total_steps;
   facts.epochs = epoch_at(position_.step);
   facts.tokens = position_.num_tokens;
+  facts.are_patches = job_.clips.has_value();
   facts.metric = stopping_.state().metric;
   facts.best = stopping_.state().best;
   facts.settings = position_.settings;

@@ -70,6 +70,7 @@ class TrainingGraphBuilder {
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
       if (has_master) slice.master = add({.name = "master"});
       for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
+      if (options_.ema) slice.ema = add({.name = "ema"});
     }
   }
 
@@ -150,9 +151,21 @@ class TrainingGraphBuilder {
       const ValueId gradient = gradients_[i].gradient;
       b_.set_block(graph().value(t.weight).block);
       ValueId weight = t.weight;
-      for (const StateSlice& slice : t.slices) weight = update(t, weight, slice, gradient, clip);
+      for (const StateSlice& slice : t.slices) {
+        weight = update(t, weight, slice, gradient, clip);
+        if (slice.ema != kNone)
+          ops::update_ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema);
+      }
       if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
     }
+  }
+
+  // Of a slice that was updated just now: the master, or the weight.
+  [[nodiscard]] ValueId exact_of(const StateSlice& slice, ValueId weight) const {
+    if (slice.master == kNone) return weight;
+    for (const ValueId output : graph().ops.back().outputs)
+      if (graph().value(output).updates == slice.master) return output;
+    report_bug(__FILE__, __LINE__, "exact_of", "an update leaves its master as it is");
   }
 
   // Returns the next version of the weight, which `weight` is a version of.

@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "model/model.h"
+#include "ops/ema/ema.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
@@ -34,6 +35,7 @@ struct TrainingGraphOptions {
   bool masters = true;                   // bf16 weights have f32 masters; else they and their moments are bf16 alone
   std::optional<int64_t> rounding_seed;  // without masters: weights are rounded stochastically
   double max_grad_norm = 1;              // 0: no clipping
+  std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
   // Of weights that are trained in part: the rows whose gradient counts, ascending; that of all others is zero. Decay
@@ -47,6 +49,7 @@ struct StateSlice {
   ops::RowSlice rows;
   ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
   std::vector<ValueId> states;  // as TrainedWeight::schema says
+  ValueId ema = kNone;          // f32, "ema.<weight>", where weights are averaged
 };
 
 // The persistent values that belong to one trained weight.

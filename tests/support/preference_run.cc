@@ -76,7 +76,7 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
 
 int64_t device_bytes_of(const config::Config& config) {
   const Machine machine = tiered_machine();
-  return train::plan_job(train::make_job(config, machine), machine).plan.peaks[0].bytes;
+  return train::arena_bytes(train::plan_job(train::make_job(config, machine), machine), Tier::kDevice);
 }
 
 PreferenceRun run_preference(const config::Config& config, train::MakeRounds make_rounds,

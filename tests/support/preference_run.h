@@ -35,7 +35,7 @@ struct PreferenceRun {
 [[nodiscard]] config::Config preference_config(const std::string& name, const std::filesystem::path& output,
                                                const std::vector<config::ConfigOverride>& changes = {});
 
-// Of the job's plan at the peak, whether it fits or not.
+// That all programs of the job take, whether it fits or not.
 [[nodiscard]] int64_t device_bytes_of(const config::Config& config);
 
 // Trains into `output`. Of a job that generates, `make_rounds` says where its completions come from, and `on_round` is

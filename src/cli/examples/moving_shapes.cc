@@ -85,7 +85,7 @@ void write_text(const fs::path& path, const std::vector<float>& text) {
 void write_clip(const fs::path& path, const MovingShape& shape, const std::vector<float>& table) {
   const std::string latents(data::kLatents), words(data::kTextEmbedding);
   std::map<std::string, std::string> metadata = default_metadata();
-  metadata["caption"] = shape.caption();
+  metadata[data::kCaption] = shape.caption();
   SafetensorsWriter writer(
       path, {{latents, DType::kF16, {3, kShapeFrames, kShapeSize, kShapeSize}}, {words, DType::kF32, {3, kWordWidth}}},
       metadata);

@@ -27,12 +27,9 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
     while (i >= order.first_sample(step + 1)) ++step;
     const std::string file = data::sample_file_name(i);
     data::write_sample(folder / file, sample);
-    const ordered_json line = {{"sample", i},
-                               {"step", step + 1},
-                               {"row", sample.row},
-                               {"timestep", sample.timestep},
-                               {"sigma", sample.sigma},
-                               {"text_dropped", sample.text_dropped},
+    const ordered_json line = {{"sample", i},           {"step", step + 1},
+                               {"row", sample.row},     {"timestep", sample.timestep},
+                               {"sigma", sample.sigma}, {"text_dropped", sample.text_dropped},
                                {"file", file}};
     lines += json_text(line) + "\n";
     dropped += sample.text_dropped;
@@ -41,11 +38,8 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
   }
   progress.clear();
   write_file(folder / "samples.jsonl", lines);
-  const ordered_json summary = {{"rows", order.rows},
-                                {"samples", samples},
-                                {"steps", steps},
-                                {"patches", patches},
-                                {"texts_dropped", dropped}};
+  const ordered_json summary = {
+      {"rows", order.rows}, {"samples", samples}, {"steps", steps}, {"patches", patches}, {"texts_dropped", dropped}};
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
 }

@@ -43,6 +43,7 @@ struct ClipHeader {
   int64_t image_rows = 0;      // of clip_feature; 0: the row has none
   bool is_normalised = false;  // latents need no mean and deviation
   bool has_noise = false, has_timestep = false;
+  std::string caption;  // for those who look; the beginning of a long one; perhaps empty
 };
 
 // A row's values, in f32 and finite, with the frames that num_latent_t leaves.

@@ -25,7 +25,7 @@ constexpr TensorNames kNames = {"vae_latent_bytes", "text_embedding_bytes", "cli
 std::vector<std::string> byte_columns() { return {kNames.begin(), kNames.end()}; }
 
 std::vector<std::string> small_columns() {
-  std::vector<std::string> columns = {std::string(kTimestep)};
+  std::vector<std::string> columns = {std::string(kTimestep), kCaption};
   for (const std::string_view stem : kStems) {
     for (const std::string_view what : {"shape", "dtype"}) columns.push_back(fmt::format("{}_{}", stem, what));
   }
@@ -105,6 +105,8 @@ class ParquetClips : public ClipFile {
                             quote(timestep->dump()));
         row.timestep = timestep->get<double>();
       }
+      if (const Json* const caption = field_of(record, kCaption); caption != nullptr && caption->is_string())
+        row.caption = caption->get<std::string>();
     }
     if (std::ssize(rows) != bytes_.rows())
       throw input_error(path_.string(), "expected {} rows, got {}; the file is broken: make or download it again",

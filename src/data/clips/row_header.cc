@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "io/convert.h"
 
 namespace spillway::data {
@@ -175,7 +176,10 @@ int64_t StoredValues::elems() const {
 
 ClipHeader check_row(const RowHeader& row, const ClipDemands& demands, const TensorNames& names, std::string_view where,
                      int64_t num_latent_t) {
-  return RowCheck(row, demands, names, where, num_latent_t).check();
+  constexpr size_t kShown = 120;
+  ClipHeader header = RowCheck(row, demands, names, where, num_latent_t).check();
+  header.caption = repair_utf8(std::string_view(row.caption).substr(0, kShown));
+  return header;
 }
 
 int64_t stored_frames(const StoredValues& latents) { return latents.shape.size() == 4 ? latents.shape[1] : 1; }

@@ -38,6 +38,7 @@ struct RowHeader {
   std::array<StoredValues, kRowTensors> tensors;
   std::optional<double> timestep;
   bool is_normalised = false;
+  std::string caption;
 };
 
 // Names of the tensors where the row is, for messages.

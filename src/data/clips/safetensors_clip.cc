@@ -45,6 +45,7 @@ class SafetensorsClip : public ClipFile {
     for (size_t i = 0; i < kRowTensors; ++i) row.tensors[i] = header_of(file, kNames[i]);
     row.timestep = timestep_of(file);
     row.is_normalised = is_normalised(file);
+    if (const auto found = file.metadata().find(kCaption); found != file.metadata().end()) row.caption = found->second;
     return {row};
   }
 

@@ -21,6 +21,11 @@ ClipSampler::ClipSampler(const ClipJob& job, const ClipSets& sets)
   for (int64_t i = 0; i < count; ++i) rows_.push_back(set_.chosen[static_cast<size_t>(i * set_.size() / count)]);
 }
 
+std::string ClipSampler::prompt_of(int64_t row) const {
+  const std::string& caption = set_.rows->header(row).caption;
+  return caption.empty() ? set_.rows->where(row) : caption;
+}
+
 std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
   std::vector<float> flow;
   const auto predict = [&](const data::MicroBatch& batch) {
@@ -40,8 +45,8 @@ std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
                             .image = std::move(row.image),
                             .first_frame = std::move(row.first_frame)};
     const SamplingOptions options{.steps = kSteps, .flow_shift = job_.flow.flow_shift, .text_len = job_.flow.text_len};
-    clips.push_back({set_.rows->where(rows_[i]), shape,
-                     sample_clip(predict, job_.demands, shape, std::move(noise), prompt, options)});
+    clips.push_back(
+        {prompt_of(rows_[i]), shape, sample_clip(predict, job_.demands, shape, std::move(noise), prompt, options)});
   }
   return clips;
 }
@@ -51,7 +56,7 @@ std::vector<SampledClip> ClipSampler::originals() const {
   std::vector<SampledClip> clips;
   for (const int64_t row : rows_) {
     data::ClipSample clip = data::prepare_sample(set_.rows->read(row), row, job_.flow, table, 0);
-    clips.push_back({set_.rows->where(row), clip.shape, std::move(clip.latents)});
+    clips.push_back({prompt_of(row), clip.shape, std::move(clip.latents)});
   }
   return clips;
 }

@@ -28,6 +28,8 @@ class ClipSampler {
   [[nodiscard]] std::vector<SampledClip> originals() const;
 
  private:
+  [[nodiscard]] std::string prompt_of(int64_t row) const;
+
   const ClipJob& job_;
   const ClipSet& set_;
   std::vector<int64_t> rows_;

@@ -1,0 +1,51 @@
+#include "ops/ema/ema.h"
+
+#include <algorithm>
+
+#include "backend/kernel.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void ema_cpu(const KernelArgs& args);
+void ema_cuda(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+  const ValueType &average = *inputs[0], &weight = *inputs[1];
+  expect_f32("ema", "the average", average);
+  expect_real("ema", "the weight", weight);
+  expect_scalar("ema", "the step", *inputs[2], DType::kI32);
+  return {average};
+}
+
+// The average is read and written, and as many elements of the weight are read.
+Cost cost(TypeList inputs, TypeList, const Attributes&) {
+  const int64_t elems = inputs[0]->shape.elems();
+  return {.flops = 3 * static_cast<double>(elems),
+          .bytes = static_cast<double>(elems * (2 * size_of(DType::kF32) + size_of(inputs[1]->dtype)))};
+}
+
+const OpDef kEma{.name = "ema",
+                 .infer = infer,
+                 .cost = cost,
+                 .in_place = {{0, 0}},
+                 .cpu = ema_cpu,
+                 .cuda = SPILLWAY_CUDA_KERNEL(ema_cuda)};
+
+}  // namespace
+
+ValueId update_ema(Builder& builder, ValueId average, ValueId weight, ValueId step, const RowSlice& rows,
+                   const EmaOptions& options) {
+  const Shape& shape = builder.type(weight).shape;
+  const bool is_whole = builder.type(average).shape != shape;
+  const int64_t first = is_whole ? elements_of(rows, shape).begin : 0;
+  const ValueId next = builder.append_one(
+      kEma, {average, weight, step},
+      {{"decay", options.decay}, {"start_step", std::max<int64_t>(1, options.start_step)}, {"first", first}});
+  builder.update(average, next);
+  return next;
+}
+
+}  // namespace spillway::ops
