@@ -42,7 +42,7 @@ struct Printed {
 TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   const Printed printed(kGiB);
   REQUIRE(printed.plan.fits);
-  CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at "));
+  CHECK(printed.text().starts_with("model · job\n\ntier     budget      peak        at\n"));
   CHECK(printed.says("\ndevice   1.00 GiB    " + format_bytes(printed.plan.peaks[0].bytes)));
   CHECK(printed.says("\ntier      weights  trainable+state  gradients     saved   working\ndevice "));
   CHECK(printed.says("\nlayers   0-3  activations kept\n"));

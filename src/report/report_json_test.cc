@@ -104,6 +104,8 @@ TEST_CASE("a run's report has every field that scripts rely on") {
   CHECK(report["step"]["compute_stall_seconds"] >= 0);
   CHECK(report["tokens_per_second"] == doctest::Approx(576));
   CHECK(report["steps"] == 3);
+  CHECK(report["state"] == "done");
+  CHECK(report["cpu_share"].is_null());
   CHECK(report["ended_early"].is_null());
   CHECK(report["weights_of_step"] == 3);
 }
@@ -130,6 +132,7 @@ TEST_CASE("a report of a plan alone has nulls where a run measures") {
   const train::Job job = job_with_host();
   const train::PlannedJob planned = train::plan_job(job, machine_with_host());
   const auto report = plan_report(planned, machine_with_host());
+  CHECK(report["state"].is_null());
   CHECK(report["process"].is_null());
   CHECK(report["step"]["median_seconds"].is_null());
   CHECK(report["tiers"]["device"]["measured_peak_bytes"].is_null());
