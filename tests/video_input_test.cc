@@ -53,7 +53,8 @@ fs::path changed_model(const fs::path& folder, const std::string& from, const st
 
 TEST_CASE("keys of text are refused beside a model of video, and the other way round") {
   const std::string model = video_golden("t2v").string();
-  check_refused(config_of(model, "chat_template: chatml"), "chat_template] expected no chat_template for a model of video");
+  check_refused(config_of(model, "chat_template: chatml"),
+                "chat_template] expected no chat_template for a model of video");
   check_refused(config_of(model, "sample_packing: true"), "expected no sample_packing for a model of video");
   check_refused(config_of(model, "adapter: lora\nlora_r: 4\nlora_modules_to_save: [proj_out]"),
                 "[lora_modules_to_save] expected none for a model of video");

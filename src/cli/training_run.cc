@@ -198,9 +198,7 @@ class TrainingRun {
             .evaluation = [this](const EvaluationRecord& record) { on_evaluation(record); },
             .samples = [this](const train::SampleRecord& record) { on_samples(record); },
             .round = [this](const train::RoundRecord& record) { on_round(record); },
-            .sample = job_.config.video.log_samples
-                          ? [this](const train::SampleSeen& sample) { samples_->write(train::sample_line(sample)); }
-                          : std::function<void(const train::SampleSeen&)>(),
+            .sample = [this](const train::SampleSeen& sample) { on_sample(sample); },
             .clips = [this](const train::ClipsRecord& record) { on_clips(record); },
             .before_checkpoint = [this] { sync_lines(); },
             .packing = packing_progress(progress_)};
@@ -376,6 +374,11 @@ class TrainingRun {
                           .text = r.are_originals ? "data" : "",
                           .pictures = {data_url(gif_of(strip_of(animation))), data_url(gif_of(animation))}});
     }
+  }
+
+  void on_sample(const train::SampleSeen& sample) {
+    record_.loss_by_timestep().add(static_cast<double>(sample.timestep), sample.loss);
+    if (samples_) samples_->write(train::sample_line(sample));
   }
 
   void on_samples(const train::SampleRecord& r) {

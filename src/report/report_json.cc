@@ -192,6 +192,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   for (const char* curve : {"learning_rate", "grad_norm", "step_tokens_per_second", "metrics"})
     report[curve] = ordered_json::array();
   report["samples"] = ordered_json::array();
+  report["loss_by_timestep"] = ordered_json::array();
   report["generation"] = planned_generation_json(planned);
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
@@ -292,6 +293,15 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   report["grad_norm"] = points_json(record.curves().grad_norm);
   report["step_tokens_per_second"] = points_json(record.curves().tokens_per_second);
   report["metrics"] = metrics_json(record.metrics());
+  if (!record.loss_by_timestep().empty()) {
+    constexpr int64_t kWidth = 1000 / int64_t{LossByTimestep::kParts};
+    int64_t from = 0;
+    for (const LossByTimestep::Part& part : record.loss_by_timestep().parts()) {
+      report["loss_by_timestep"].push_back(
+          {{"from", from}, {"to", from + kWidth}, {"loss", part.loss}, {"samples", part.samples}});
+      from += kWidth;
+    }
+  }
   for (const SamplePoint& sample : record.samples())
     report["samples"].push_back({{"step", sample.step},
                                  {"prompt", sample.prompt},

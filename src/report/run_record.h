@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/simulate.h"
+#include "report/loss_by_timestep.h"
 #include "report/metric_curves.h"
 #include "runtime/lane_profile.h"
 #include "train/trainer.h"
@@ -75,6 +76,8 @@ class RunRecord {
 
   [[nodiscard]] MetricCurves& metrics() { return metrics_; }
   [[nodiscard]] const MetricCurves& metrics() const { return metrics_; }
+  [[nodiscard]] LossByTimestep& loss_by_timestep() { return loss_by_timestep_; }
+  [[nodiscard]] const LossByTimestep& loss_by_timestep() const { return loss_by_timestep_; }
   void add_sample(SamplePoint sample) { samples_.push_back(std::move(sample)); }
   // Of all programs, by tier.
   void set_measured_peaks(const std::array<int64_t, kTiers>& bytes) { measured_peaks_ = bytes; }
@@ -98,6 +101,7 @@ class RunRecord {
   train::TrainingOutcome so_far_;
   MetricCurves metrics_;
   std::vector<SamplePoint> samples_;
+  LossByTimestep loss_by_timestep_;  // of a model of clips
   GenerationTotals generation_;
   std::array<int64_t, kTiers> measured_peaks_{};
   RunningMedian step_seconds_;

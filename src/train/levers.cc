@@ -30,7 +30,7 @@ class Levers {
     add_rows();
     // Of one RAM, the host's part is worth no more than the device's, which is always offered.
     if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
-    add_sequences();
+    job_.clips ? add_frames() : add_sequences();
     return std::move(levers_);
   }
 
@@ -114,6 +114,16 @@ class Levers {
       Overrides& change = lever.grades.emplace_back();
       for (const std::string& key : keys) change.push_back({key, fmt::format("{}", length)});
     }
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  // Of clips, where rows say how long they are.
+  void add_frames() {
+    if (!job_.clips->sets) return;
+    Lever lever{.trains_the_same = false};
+    const int64_t of_patch = job_.clips->demands.patch[0];
+    for (int64_t frames = job_.clips->max_frames / 2; frames >= of_patch; frames /= 2)
+      lever.grades.push_back({{spelled("num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }
 

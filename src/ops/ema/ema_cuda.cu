@@ -17,8 +17,7 @@ __global__ void ema_kernel(const float* average, const W* weight, const int32_t*
                            int64_t start_step, float decay) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= elems) return;
-  out[i] = *step <= start_step ? number(weight[i])
-                               : __fadd_rn(__fmul_rn(decay, average[i]), __fmul_rn(1 - decay, number(weight[i])));
+  out[i] = *step <= start_step ? number(weight[i]) : decay * average[i] + (1 - decay) * number(weight[i]);
 }
 
 }  // namespace

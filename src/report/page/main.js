@@ -57,6 +57,7 @@ function drawAll() {
   drawMoved();
   if (isRun) drawOperations();
   if (isRun) drawSamples();
+  if (isRun) drawTimesteps();
   drawConfig();
   panels = makeLanePanels();
   drawClock();

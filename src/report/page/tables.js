@@ -178,6 +178,17 @@ function drawSamples() {
   document.getElementById("samples").hidden = false;
 }
 
+function drawTimesteps() {
+  const parts = report.loss_by_timestep.filter((part) => part.samples);
+  if (!parts.length) return;
+  const most = Math.max(...parts.map((part) => part.loss));
+  document.querySelector("#timesteps .scroll").replaceChildren(table(["timesteps", "", "loss", "samples"],
+    parts.map((part) => element("tr", {}, element("td", {}, `${part.from} to ${part.to}`),
+      element("td", { class: "bar" }, element("i", { style: `width: ${(100 * part.loss / most).toFixed(1)}%` })),
+      element("td", {}, part.loss.toFixed(4)), element("td", {}, formatNumber(part.samples))))));
+  document.getElementById("timesteps").hidden = false;
+}
+
 // The config as it was given, and what the command line made of it.
 function drawConfig() {
   const config = report.config, section = document.getElementById("config");

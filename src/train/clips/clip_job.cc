@@ -155,6 +155,10 @@ ClipJob make_clip_job(const config::Config& config, const Model& model) {
   check_images(job.sets->training);
   check_images(job.sets->validation);
   job.max_patches = max_patches_of(*job.sets, job.demands);
+  for (const ClipSet* set : {&job.sets->training, &job.sets->validation}) {
+    for (const int64_t row : set->chosen)
+      job.max_frames = std::max(job.max_frames, set->rows->header(row).latents.frames);
+  }
   return job;
 }
 

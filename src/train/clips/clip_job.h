@@ -41,6 +41,7 @@ struct ClipJob {
   data::ClipDemands demands;
   data::FlowOptions flow;
   bool preconditions = false;
+  int64_t max_frames = 0;                // of latents
   int64_t max_patches = 0;               // of a clip
   std::shared_ptr<const ClipSets> sets;  // null where clip_shape stands for the rows
   // Of an evaluation that looks at each row at several timesteps: these, and what the loss at each is called.
