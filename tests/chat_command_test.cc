@@ -197,6 +197,7 @@ TEST_CASE("at a terminal Ctrl-D leaves, and what a model writes does nothing to 
   const std::string answer = terminal.screen().substr(begin, terminal.screen().rfind("\n> ") - begin);
   CHECK(answer.size() > 20);
   for (const char c : answer) CHECK((static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\r' || c == '\t'));
+  REQUIRE(terminal.takes_keys());
   terminal.type("\x04");
   CHECK(terminal.wait() == 0);
 }

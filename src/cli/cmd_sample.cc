@@ -58,8 +58,7 @@ void add_to(CommandLine& line, Options& o) {
   line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)", -1e3, 1e3);
   line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros (512)", 1, 1 << 16);
   line.option("--gif FILE", o.gif, "an animation, where the model's latents are pixels");
-  line.example(
-      "spillway sample ./wan --text prompt.safetensors --shape 16,20,60,104 --guidance 5 --out clip.safetensors");
+  line.example("spillway sample ./wan --text t.safetensors --shape 16,20,60,104 --guidance 5 --out z.safetensors");
 }
 
 // A tensor of a file, with its shape. Nothing where the file has none of that name.

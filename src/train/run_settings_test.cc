@@ -17,13 +17,15 @@ const std::set<std::string_view> kElsewhere = {
     "num_epochs", "warmup_ratio", "dtype", "batch_size", "max_length", "use_peft",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
     "lora_r", "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
-    "lora_target_modules", "lora_target_linear", "lora_modules_to_save", "lora_model_dir",
+    "peft.loftq_config.loftq_bits", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
+    "lora_model_dir",
     // Rows have a checksum.
     "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length", "max_completion_length",
     // No result depends on these.
     "gradient_checkpointing", "selective_checkpointing", "padding_free",
     // By module, where there are any; and a key without an effect.
     "lora_alpha_pattern", "loraplus_lr_embedding",
+
     // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
     "optim_args", "adam_beta3", "adam_epsilon2",
     // Likewise those of the schedule, which axolotl's keys change into another.

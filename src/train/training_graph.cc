@@ -153,8 +153,8 @@ class TrainingGraphBuilder {
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
         weight = update(t, weight, slice, gradient, clip);
-        if (slice.ema != kNone)
-          ops::update_ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema);
+        if (slice.ema == kNone) continue;
+        b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema));
       }
       if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
     }

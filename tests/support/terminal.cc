@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 
 namespace spillway::testing {
 
@@ -67,6 +69,15 @@ bool Terminal::grows(size_t bytes) {
     if (!read_more(30000)) return false;
   }
   return true;
+}
+
+bool Terminal::takes_keys() const {
+  for (int left = 3000; left > 0; --left) {
+    termios state{};
+    if (tcgetattr(fd_, &state) == 0 && (state.c_lflag & ICANON) == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 int Terminal::wait() {

@@ -11,10 +11,10 @@ struct EmaOptions {
   int64_t start_step = 0;  // until after this step, and after the first, the average is the weights
 };
 
-// The next version of `average`, f32 of a slice's shape, which it takes the place of: the weights where `step`, i32
+// What `average`, f32 of a slice's shape, becomes, whose place it may take: the weights where `step`, i32
 // [1], is at most max(1, start_step), else decay * average + (1 - decay) * weights, in f32. `weight` is the whole
 // weight, f32 or bf16, of which `rows` count, or f32 of the slice alone.
-ValueId update_ema(Builder& builder, ValueId average, ValueId weight, ValueId step, const RowSlice& rows,
-                   const EmaOptions& options);
+[[nodiscard]] ValueId ema(Builder& builder, ValueId average, ValueId weight, ValueId step, const RowSlice& rows,
+                          const EmaOptions& options);
 
 }  // namespace spillway::ops

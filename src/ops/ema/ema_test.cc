@@ -21,7 +21,7 @@ TEST_CASE("an average is the weights until after its first steps, then decays to
                        {{DType::kI32, {1}}, {step}, false}},
             .build =
                 [&](Builder& b, const std::vector<ValueId>& in) {
-                  return ops::update_ema(b, in[0], in[1], in[2], slice, {.decay = 0.75, .start_step = start});
+                  return ops::ema(b, in[0], in[1], in[2], slice, {.decay = 0.75, .start_step = start});
                 },
             .reference =
                 [&](const std::vector<Numbers>& in) {
