@@ -137,16 +137,19 @@ std::string adapter_text(const TrainingGraphOptions& options) {
 }
 
 std::string make_title(const Job& job, const Machine& machine) {
-  const std::filesystem::path folder = job.config.model.base_model;
-  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  std::filesystem::path folder = job.config.model.base_model;
+  if (!folder.has_filename()) folder = folder.parent_path();
+  // A transformer of diffusers goes by its pipeline's name.
+  if (job.clips && folder.has_parent_path()) folder = folder.parent_path();
+  const std::string name = folder.filename().string();
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
   std::string objective;
   if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
   if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
-  return fmt::format("{} · {}{} · {} x {}{} tokens per micro-batch · {} · {}, {} {}", name, objective,
+  return fmt::format("{} · {}{} · {} x {}{} {} per micro-batch · {} · {}, {} {}", name, objective,
                      adapter_text(job.graph), job.config.batches.micro_batch_size,
                      sequences == 1 ? "" : fmt::format("{} x ", sequences), job.config.batches.sequence_len,
-                     name_of(job.graph.model.dtype), machine.name, machine.threads,
+                     job.clips ? "patches" : "tokens", name_of(job.graph.model.dtype), machine.name, machine.threads,
                      machine.threads == 1 ? "core" : "cores");
 }
 

@@ -66,13 +66,15 @@ int64_t max_patches_of(const ClipSets& sets, const data::ClipDemands& demands) {
 }
 
 int64_t patches_of_shape(const std::array<int64_t, 4>& shape, const data::ClipDemands& demands) {
-  const bool divides =
-      shape[1] % demands.patch[0] == 0 && shape[2] % demands.patch[1] == 0 && shape[3] % demands.patch[2] == 0;
-  if (shape[0] != demands.channels || !divides) {
+  const auto fits = [&](size_t axis) {
+    const int64_t size = shape[axis + 1], patch = demands.patch[axis];
+    return size % patch == 0 && size / patch <= demands.max_positions;
+  };
+  if (shape[0] != demands.channels || !fits(0) || !fits(1) || !fits(2)) {
     throw input_error("clip_shape",
-                      "expected {} channels, and frames, rows and columns of whole patches [{}], got "
-                      "[{}]; change it",
-                      demands.channels, fmt::join(demands.patch, ", "), fmt::join(shape, ", "));
+                      "expected {} channels, and frames, rows and columns of whole patches [{}], at most {} each way, "
+                      "got [{}]; change it",
+                      demands.channels, fmt::join(demands.patch, ", "), demands.max_positions, fmt::join(shape, ", "));
   }
   return data::ClipShape{shape[0], shape[1], shape[2], shape[3]}.patches(demands.patch);
 }
