@@ -34,8 +34,6 @@
 namespace spillway {
 namespace {
 
-namespace fs = std::filesystem;
-
 // A small clip is looked at more easily so.
 constexpr int64_t kGifScale = 8;
 
