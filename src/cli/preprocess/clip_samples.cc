@@ -38,7 +38,7 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
   }
   progress.clear();
   write_file(folder / "samples.jsonl", lines);
-  const ordered_json summary = {
+  ordered_json summary = {
       {"rows", order.rows}, {"samples", samples}, {"steps", steps}, {"patches", patches}, {"texts_dropped", dropped}};
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
