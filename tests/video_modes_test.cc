@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "model/model.h"
+#include "model/model_folder.h"
 #include "report/progress.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/video_run.h"
@@ -117,6 +118,17 @@ TEST_CASE("a video run that is cut in two ends with the same bits, under another
         with(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
     CHECK(outcome_of("t2v", has_lora, folder.path() / "rest", rest).weights == whole.weights);
   }
+}
+
+TEST_CASE("what full training leaves of a video model can be trained on by its name") {
+  const TemporaryFolder folder;
+  const Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"max_steps", "1"}});
+  const fs::path first = folder.path() / "first";
+  (void)run_preference(video_config("t2v", false, first, base));
+  config::Config next = video_config("t2v", false, folder.path() / "next", base);
+  next.model.base_model = model_folder(first.string(), "base_model");
+  CHECK(next.model.base_model == (first / "transformer").string());
+  CHECK(run_preference(next).steps.size() == 1);
 }
 
 TEST_CASE("what preprocess writes of a video job trains to the same bits") {

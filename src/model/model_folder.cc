@@ -35,8 +35,11 @@ bool is_gguf(const fs::path& path) {
 
 std::string component_of(std::string folder, std::string_view where, std::string_view component) {
   std::error_code error;
-  if (folder.empty() || !fs::is_regular_file(fs::path(folder) / "model_index.json", error)) return folder;
   const fs::path path = fs::path(folder) / component;
+  // What full training leaves is a part of a pipeline, without its index.
+  const bool is_part =
+      !fs::exists(fs::path(folder) / "config.json", error) && fs::is_regular_file(path / "config.json", error);
+  if (folder.empty() || (!is_part && !fs::is_regular_file(fs::path(folder) / "model_index.json", error))) return folder;
   if (fs::is_directory(path, error)) return path.string();
   throw input_error(where, "expected a folder {} in the pipeline {}, got none; name another component", component,
                     folder);
