@@ -82,6 +82,7 @@ class TrainingRun {
         output_(job.config.output.output_dir),
         identity_(start.run),
         functions_(std::move(functions)),
+        pixels_(job.clips ? train::read_pixels(job.config.model.base_model) : std::nullopt),
         initial_(job),
         pool_(machine.threads),
         tiers_(job, planned, device),
@@ -112,7 +113,6 @@ class TrainingRun {
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     if (job_.config.online && job_.config.online->log_completions)
       completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
-    if (job_.clips) pixels_ = train::read_pixels(job_.config.model.base_model);
     if (job_.clips && job_.config.video.log_samples)
       samples_ = std::make_unique<StepLines>(output_ / "samples.jsonl", trainer_.step());
     if (job_.config.output.metrics)
@@ -199,7 +199,8 @@ class TrainingRun {
             .samples = [this](const train::SampleRecord& record) { on_samples(record); },
             .round = [this](const train::RoundRecord& record) { on_round(record); },
             .sample = [this](const train::SampleSeen& sample) { on_sample(sample); },
-            .clips = [this](const train::ClipsRecord& record) { on_clips(record); },
+            .clips = pixels_ ? [this](const train::ClipsRecord& record) { on_clips(record); }
+                             : std::function<void(const train::ClipsRecord&)>(),
             .before_checkpoint = [this] { sync_lines(); },
             .packing = packing_progress(progress_)};
   }
@@ -363,9 +364,8 @@ class TrainingRun {
     if (is_shown(r.step)) add_completions(r);
   }
 
-  // In the report, where latents are pixels. Of a model with a VAE there is nothing to look at.
+  // In the report.
   void on_clips(const train::ClipsRecord& r) {
-    if (!pixels_) return;
     for (const train::SampledClip& clip : r.clips) {
       const data::ClipShape& shape = clip.shape;
       const Animation animation = pixels_of(pixels_->of(clip.latents, shape), shape.frames, shape.height, shape.width);
@@ -431,6 +431,8 @@ class TrainingRun {
   fs::path output_;
   train::RunIdentity identity_;
   std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
+  // Of a model whose latents are some. One with a VAE samples nothing: there would be nothing to look at.
+  std::optional<train::Pixels> pixels_;
   train::InitialState initial_;
   ThreadPool pool_;
   train::JobTiers tiers_;
@@ -445,7 +447,6 @@ class TrainingRun {
   ProgressState bar_;  // as it was drawn last
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_, samples_;
-  std::optional<train::Pixels> pixels_;  // of a model whose latents are some
   std::unique_ptr<EventFile> events_;
 };
 
