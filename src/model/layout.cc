@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "model/adapter.h"
 #include "model/lora.h"
+#include "model/model.h"
 
 namespace spillway {
 namespace {
@@ -39,6 +40,8 @@ std::string peft_name(std::string_view name) {
 }
 
 }  // namespace
+
+Layout layout_of(const Model& model) { return model.video() ? Layout::kDiffusers : Layout::kTransformers; }
 
 std::string_view weights_stem(Layout layout) {
   return layout == Layout::kDiffusers ? "diffusion_pytorch_model" : "model";

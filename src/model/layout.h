@@ -12,12 +12,15 @@
 namespace spillway {
 
 struct LoraOptions;
+class Model;
 
 enum class Layout : uint8_t {
   kTransformers,  // model.safetensors; adapter_model.safetensors with adapter_config.json
   kDiffusers,     // diffusion_pytorch_model.safetensors in a pipeline's folder; pytorch_lora_weights.safetensors
 };
 
+// Of what is written of a model, and of its adapters.
+[[nodiscard]] Layout layout_of(const Model& model);
 // Names of files without ".safetensors", those of shards without their numbers.
 [[nodiscard]] std::string_view weights_stem(Layout layout);
 [[nodiscard]] std::string_view adapter_stem(Layout layout);

@@ -39,7 +39,7 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
   const MergedWeights merged(std::move(read), model, adapter, base);
   AtomicFolder folder(out, kCommand);
-  const Layout layout = merged.model().video() ? Layout::kDiffusers : Layout::kTransformers;
+  const Layout layout = layout_of(merged.model());
   const fs::path weights = weights_folder(layout, folder.path(), component_name(model));
   create_folders(weights);
   SafetensorsFolderWriter writer(weights, merged.tensors(), SafetensorsFolderWriter::kDefaultShardBytes,

@@ -75,7 +75,7 @@ TrainingPosition position_from_json(const Json& json) {
 
 // Of adapter_model.safetensors, or of the model's files.
 SafetensorsFolder weights_of(const fs::path& folder, const Job& job) {
-  const Layout layout = job.clips ? Layout::kDiffusers : Layout::kTransformers;
+  const Layout layout = layout_of(*job.model);
   if (job.graph.model.lora) return SafetensorsFolder(folder, adapter_stem(layout));
   const std::string component = component_name(job.config.model.base_model);
   return SafetensorsFolder(weights_folder(layout, folder, component), weights_stem(layout));

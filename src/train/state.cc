@@ -176,14 +176,15 @@ void read_trained(const SafetensorsFolder& folder, const std::string& tensor, co
 }
 
 // Of an adapter's file, in f32: a factor whose start the base is without is [A; A_0], or [B, -B_0].
-std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                                  Written which) {
   std::vector<float> values;
   const auto append = [&values](const TensorView& piece, int64_t) {
     const size_t end = values.size();
     values.resize(end + static_cast<size_t>(piece.elems()));
     convert_floats(piece.data, piece.dtype, values.data() + end, DType::kF32, piece.elems());
   };
-  read_tensor(store, exact_tensor(training, t), append);
+  read_tensor(store, written_tensor(training, t, which), append);
   const Parameter& p = training.parameter_of(t);
   const bool is_a = p.role == ParameterRole::kLoraA;
   const Parameter* start =
@@ -207,12 +208,10 @@ Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
   return p.shape;
 }
 
-Layout layout_of(const Job& job) { return job.clips ? Layout::kDiffusers : Layout::kTransformers; }
-
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                         ValueStore& store, Written which) {
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
-  const bool is_diffusers = layout_of(job) == Layout::kDiffusers;
+  const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
   std::vector<TensorSpec> specs;
   for (const TrainedWeight& t : training.trained) {
@@ -224,14 +223,14 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
       is_diffusers ? diffusers_lora_metadata(training.model.parameters, saved, component) : default_metadata();
   metadata.merge(base_format_metadata(job.graph.model.linear_storage));
   const char* const ending = which == Written::kEma ? "_ema" : "";
-  const std::string file = fmt::format("{}{}.safetensors", adapter_stem(layout_of(job)), ending);
+  const std::string file = fmt::format("{}{}.safetensors", adapter_stem(layout_of(*job.model)), ending);
   SafetensorsWriter writer(folder / file, specs, metadata);
   for (size_t i = 0; i < specs.size(); ++i) {
     const TrainedWeight& t = training.trained[i];
     if (saved.r == job.graph.model.lora->r) {
       append_tensor(writer, specs[i].name, store, written_tensor(training, t, which));
     } else {
-      writer.append(specs[i].name, adapter_tensor(training, t, store).data(), DType::kF32, specs[i].elems());
+      writer.append(specs[i].name, adapter_tensor(training, t, store, which).data(), DType::kF32, specs[i].elems());
     }
   }
   writer.commit();
@@ -267,7 +266,7 @@ TensorSums write_weights(const std::filesystem::path& folder, const Job& job, co
     specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->written_shape().dims()});
   }
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
-                                 weights_stem(layout_of(job)));
+                                 weights_stem(layout_of(*job.model)));
   for (const auto& [p, tensor] : tensors) append_tensor(writer, p->name, store, tensor);
   writer.commit();
   write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));
@@ -277,7 +276,7 @@ TensorSums write_weights(const std::filesystem::path& folder, const Job& job, co
 TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                            ValueStore& store) {
   const std::filesystem::path base = job.config.model.base_model;
-  if (layout_of(job) == Layout::kDiffusers) {
+  if (layout_of(*job.model) == Layout::kDiffusers) {
     const std::string name = component_name(base);
     const auto write = [&](const std::string& to, Written which) {
       AtomicFolder component(weights_folder(Layout::kDiffusers, folder, to), "train");
