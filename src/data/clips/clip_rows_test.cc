@@ -100,8 +100,8 @@ std::vector<float> floats(const Json& json) { return json.get<std::vector<float>
 
 }  // namespace
 
-TEST_CASE("rows of pyarrow's files are read to the last value, whatever the dtype, compression and kind of pages") {
-  if (!kHasArrow) return;
+TEST_CASE("rows of pyarrow's files are read to the last value, whatever the dtype, compression and kind of pages" *
+          doctest::skip(!kHasArrow)) {
   const Json wanted = golden("text.json");
   const ClipRows rows({dataset(kGolden / "text")}, text_demands(), "datasets");
   REQUIRE(rows.size() == std::ssize(wanted));
@@ -123,8 +123,8 @@ TEST_CASE("rows of pyarrow's files are read to the last value, whatever the dtyp
   CHECK(rows.where(1) == (kGolden / "text/a.parquet").string() + ", row 2");
 }
 
-TEST_CASE("files of a video dataset come in the order of their paths, without FastVideo's cache") {
-  if (!kHasArrow) return;
+TEST_CASE("files of a video dataset come in the order of their paths, without FastVideo's cache" *
+          doctest::skip(!kHasArrow)) {
   const ClipRows rows({dataset(kGolden / "text")}, text_demands(), "datasets");
   std::string places;
   for (int64_t i = 0; i < rows.size(); i += 3) places += fs::relative(rows.where(i), kGolden / "text").string() + "; ";
@@ -134,8 +134,8 @@ TEST_CASE("files of a video dataset come in the order of their paths, without Fa
       "d.parquet, row 1; e.parquet, row 1; f.parquet, row 1; g.parquet, row 1; h.parquet, row 1; ");
 }
 
-TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps noise and timestep") {
-  if (!kHasArrow) return;
+TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps noise and timestep" *
+          doctest::skip(!kHasArrow)) {
   const Json wanted = golden("image.json");
   const ClipRows rows({dataset(kGolden / "image")}, image_demands(), "datasets");
   REQUIRE(rows.size() == 3);
@@ -155,8 +155,7 @@ TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps n
   }
 }
 
-TEST_CASE("values behind pages larger than a decompressor's window are right") {
-  if (!kHasArrow) return;
+TEST_CASE("values behind pages larger than a decompressor's window are right" * doctest::skip(!kHasArrow)) {
   const ClipRows rows({dataset(kGolden / "large")}, text_demands(), "datasets");
   REQUIRE(rows.size() == 6);
   for (const int64_t i : {2, 0, 1, 4, 5, 3}) {
@@ -275,8 +274,7 @@ TEST_CASE("where there are no rows, that is said with the path or the key") {
                        "[test_datasets] expected rows of video latents, got none; correct the paths", InputError);
 }
 
-TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit") {
-  if (!kHasArrow) return;
+TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit" * doctest::skip(!kHasArrow)) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "rows.parquet";
   const auto error_of_bytes = [&](const std::string& bytes) {
@@ -296,8 +294,7 @@ TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit") {
   }
 }
 
-TEST_CASE("a Parquet row that cannot be right is told by file, row and column") {
-  if (!kHasArrow) return;
+TEST_CASE("a Parquet row that cannot be right is told by file, row and column" * doctest::skip(!kHasArrow)) {
   const auto error_in = [](const std::string& name) { return error_of(kGolden / "bad" / (name + ".parquet")); };
   CHECK(has(error_in("negative_size"),
             "negative_size.parquet, row 2] expected vae_latent_bytes of sizes above 0, got "
@@ -319,8 +316,7 @@ TEST_CASE("a Parquet row that cannot be right is told by file, row and column") 
   CHECK(has(error_in("encoding"), "expected bytes in the encodings PLAIN or RLE_DICTIONARY, got Parquet's encoding 6"));
 }
 
-TEST_CASE("a Parquet file's shape and bytes must fit, which is seen as the row is read") {
-  if (!kHasArrow) return;
+TEST_CASE("a Parquet file's shape and bytes must fit, which is seen as the row is read" * doctest::skip(!kHasArrow)) {
   // The shape of another row: 2 x 2 x 2 x 2 for bytes of 2 x 2 x 2 x 4.
   PageCursors cursors;
   const auto file = make_parquet_clips(kGolden / "text/a.parquet", cursors);
