@@ -31,33 +31,53 @@ Estimate PlanCandidates::estimate(double seconds, const LaneWork& work) const {
   return result;
 }
 
-void PlanCandidates::schedule(const Choices& choices, std::string key) {
+KnownPlans::Entry& KnownPlans::entry(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return entries_[key];
+}
+
+void PlanCandidates::schedule(const Choices& choices, const std::string& key) {
   newest_ = builder_.schedule(choices, &newest_parts_);
-  newest_key_ = std::move(key);
-  ++scheduled_count_;
+  newest_key_ = key;
 }
 
-PlanCandidates::Known& PlanCandidates::known(const Choices& choices) {
-  std::string key = key_of(choices);
-  const auto [entry, is_new] = known_.try_emplace(key);
-  if (is_new) {
-    schedule(choices, std::move(key));
+PlanCandidates::Seen& PlanCandidates::see(const std::string& key) {
+  const auto [seen, is_new] = seen_.try_emplace(key);
+  if (is_new) seen->second.entry = &known_.entry(key);
+  return seen->second;
+}
+
+const Estimate& PlanCandidates::scheduled(KnownPlans::Entry& entry, const Choices& choices, const std::string& key) {
+  if (!entry.scheduled) {
+    schedule(choices, key);
     const LaneWork work = builder_.work_of(newest_.schedule);
-    entry->second.scheduled = estimate(builder_.min_seconds(work, accumulation_), work);
+    entry.scheduled = estimate(builder_.min_seconds(work, accumulation_), work);
   }
-  return entry->second;
+  return *entry.scheduled;
 }
 
-Estimate PlanCandidates::scheduled(const Choices& choices) { return known(choices).scheduled; }
+Estimate PlanCandidates::scheduled(const Choices& choices) {
+  const std::string key = key_of(choices);
+  KnownPlans::Entry& entry = *see(key).entry;
+  const std::lock_guard lock(entry.mutex);
+  return scheduled(entry, choices, key);
+}
 
 Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
-  Known& known_plan = known(choices);
-  std::optional<Estimate>& result = known_plan.packed[static_cast<size_t>(effort)];
-  if (result) return *result;
-  if (std::string key = key_of(choices); key != newest_key_) schedule(choices, std::move(key));
-  builder_.complete(newest_, effort);
-  ++packed_count_;
-  result = estimate(newest_.simulation.step_seconds(accumulation_), known_plan.scheduled.work);
+  const std::string key = key_of(choices);
+  const auto index = static_cast<size_t>(effort);
+  Seen& seen = see(key);
+  packed_count_ += seen.packed[index] ? 0 : 1;
+  seen.packed[index] = true;
+  KnownPlans::Entry& entry = *seen.entry;
+  const std::lock_guard lock(entry.mutex);
+  std::optional<Estimate>& result = entry.packed[index];
+  if (!result) {
+    const LaneWork work = scheduled(entry, choices, key).work;
+    if (key != newest_key_) schedule(choices, key);
+    builder_.complete(newest_, effort);
+    result = estimate(newest_.simulation.step_seconds(accumulation_), work);
+  }
   return *result;
 }
 

@@ -1,9 +1,10 @@
-// What a search knows of the plans it has looked at, by their choices: so nothing is scheduled or packed twice, neither
-// in one search nor in those of other budgets.
+// What searches know of the plans they have looked at, by their choices: so nothing is scheduled or packed twice,
+// neither in one search nor in those of other budgets, on whatever threads they run.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -20,10 +21,29 @@ struct Estimate {
   PartBytes part_bytes{};  // live
 };
 
+// Any thread may ask. Who asks for what another thread is finding out waits for it.
+class KnownPlans {
+ public:
+  struct Entry {
+    std::mutex mutex;  // of what follows
+    std::optional<Estimate> scheduled;
+    std::array<std::optional<Estimate>, 2> packed;  // by effort
+  };
+
+  // `key`: all choices, written out. The entry stays where it is.
+  [[nodiscard]] Entry& entry(const std::string& key);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+// The plans that one search looks at; for one thread at a time.
 class PlanCandidates {
  public:
-  // The builder is borrowed.
-  PlanCandidates(const PlanBuilder& builder, int64_t accumulation) : builder_(builder), accumulation_(accumulation) {}
+  // The builder and what is known are borrowed.
+  PlanCandidates(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known)
+      : builder_(builder), accumulation_(accumulation), known_(known) {}
 
   // By the schedule alone: bounds from below.
   [[nodiscard]] Estimate scheduled(const Choices& choices);
@@ -32,25 +52,29 @@ class PlanCandidates {
 
   [[nodiscard]] const PlanBuilder& builder() const { return builder_; }
   [[nodiscard]] int64_t accumulation() const { return accumulation_; }
-  // How many plans were made so far.
-  [[nodiscard]] int64_t scheduled_count() const { return scheduled_count_; }
+  // How many plans were asked for so far, each counted once; those that another search has made count as well, so that
+  // what a search looks at does not depend on what others do beside it.
+  [[nodiscard]] int64_t scheduled_count() const { return std::ssize(seen_); }
   [[nodiscard]] int64_t packed_count() const { return packed_count_; }
 
  private:
-  struct Known {
-    Estimate scheduled;
-    std::array<std::optional<Estimate>, 2> packed;  // by effort
+  struct Seen {
+    KnownPlans::Entry* entry = nullptr;
+    std::array<bool, 2> packed{};  // by effort
   };
 
-  Known& known(const Choices& choices);
-  void schedule(const Choices& choices, std::string key);
+  Seen& see(const std::string& key);
+  // REQUIRES: the entry's lock is held.
+  const Estimate& scheduled(KnownPlans::Entry& entry, const Choices& choices, const std::string& key);
+  void schedule(const Choices& choices, const std::string& key);
   // Of the newest, which takes so many seconds.
   [[nodiscard]] Estimate estimate(double seconds, const LaneWork& work) const;
 
   const PlanBuilder& builder_;
   int64_t accumulation_;
-  int64_t scheduled_count_ = 0, packed_count_ = 0;
-  std::unordered_map<std::string, Known> known_;  // by all choices, written out
+  KnownPlans& known_;
+  int64_t packed_count_ = 0;
+  std::unordered_map<std::string, Seen> seen_;
   std::string newest_key_;
   Plan newest_;  // what was scheduled last
   PartBytes newest_parts_;

@@ -78,10 +78,11 @@ void compare_with(Plan& plan, const Budget& budget) {
 PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
     : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
-    workspaces_.push_back(workspace_of(graph, id, machine.threads, machine.device));
+    int64_t workspace = workspace_of(graph, id, machine.threads, machine.device);
     // An update may run on either lane.
     if (graph.section_of(id).repeats == Repeats::kStep)
-      workspaces_.back() = std::max(workspaces_.back(), workspace_of(graph, id, machine.threads));
+      workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
+    op_facts_.push_back({workspace, graph.op(id).def->in_place});
   }
 }
 
@@ -97,7 +98,7 @@ Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
 Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
   Plan plan{.choices = choices};
   const Placement placement = place_values(graph_, facts_, choices, in_files_);
-  plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_, workspaces_);
+  plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_, op_facts_);
   if (parts) parts->assign(plan.schedule.sections.size() * kSectionParts, {});
   for (size_t tier = 0; tier < kTiers; ++tier) {
     const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));

@@ -47,7 +47,7 @@ class PlanBuilder {
   std::vector<bool> in_files_;
   CostModel costs_;
   std::vector<ValueFacts> facts_;
-  std::vector<int64_t> workspaces_;
+  std::vector<OpFacts> op_facts_;
 };
 
 }  // namespace spillway

@@ -1,43 +1,78 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <span>
+#include <vector>
 
+#include "base/parallel.h"
 #include "plan/plan_builder.h"
 #include "plan/search.h"
 
 namespace spillway {
 namespace {
 
+// task(0) to task(count - 1), in no order. Throws what the first of those that failed threw.
+void run_all(int64_t count, int threads, const std::function<void(int64_t)>& task) {
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
+  ThreadPool pool(static_cast<int>(std::min<int64_t>(threads, count)));
+  pool.parallel_for(count, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      try {
+        task(i);
+      } catch (...) {
+        errors[static_cast<size_t>(i)] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
 // Sketches of plans for device budgets that depend on the graph, the machine and the other tiers alone.
 class Ladder {
  public:
-  Ladder(PlanCandidates& candidates, const Budget& budget, const Policy& policy)
-      : candidates_(candidates), budget_(budget), policy_(policy), least_(plan_within(0)) {
-    add(least_);
-  }
+  Ladder(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known, const Budget& budget,
+         const Policy& policy)
+      : builder_(builder),
+        accumulation_(accumulation),
+        known_(known),
+        budget_(budget),
+        policy_(policy),
+        least_(plan_within(0, {})) {}
 
   [[nodiscard]] int64_t min_bytes() const { return least_.peaks[0].bytes; }
 
-  // From the least to the most: what fits goes on fitting.
-  void climb() {
-    const int64_t low = min_bytes(), high = plan_within(std::nullopt).peaks[0].bytes;
-    for (int i = 1; i < kFrontierPoints; ++i) {
-      const bool is_last = i + 1 == kFrontierPoints;
-      const Plan plan =
-          plan_within(is_last ? std::nullopt : std::optional(low + (high - low) * i / (kFrontierPoints - 1)));
+  // Those between the least and the most, and `beside`, on as many threads.
+  void climb(int threads, const std::function<void()>& beside) {
+    const Plan most = plan_within(std::nullopt, {&least_.choices, 1});
+    const int64_t low = min_bytes(), high = most.peaks[0].bytes;
+    std::vector<Plan> rungs(kFrontierPoints - 2);
+    run_all(std::ssize(rungs) + 1, threads, [&](int64_t task) {
+      if (task == 0) return beside();
+      const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
+      rungs[static_cast<size_t>(task - 1)] = plan_within(device, {&least_.choices, 1});
+    });
+    add(least_);
+    for (const Plan& plan : rungs)
       if (plan.fits) add(plan);
-    }
+    if (most.fits) add(most);
   }
 
-  // From the most to the least; a plan that takes no more than a slower one stands for both.
+  // From the most to the least; a plan that takes no more than a slower one stands for both, and one that is no faster
+  // than a smaller one is left out.
   [[nodiscard]] std::vector<FrontierPoint> points() const {
     std::vector<FrontierPoint> result;
-    for (size_t i = rungs_.size(); i-- > 0;) {
-      const FrontierPoint& point = rungs_[i].point;
-      if (result.empty() || point.bytes[0] < result.back().bytes[0]) result.push_back(point);
+    for (const Rung& rung : rungs_) {
+      const double seconds = rung.point.step_seconds(accumulation_);
+      if (!result.empty() && seconds > result.back().step_seconds(accumulation_)) continue;
+      while (!result.empty() && rung.point.bytes[0] <= result.back().bytes[0]) result.pop_back();
+      result.push_back(rung.point);
     }
+    std::reverse(result.begin(), result.end());
     return result;
   }
 
@@ -55,12 +90,11 @@ class Ladder {
     FrontierPoint point;
   };
 
-  [[nodiscard]] Plan plan_within(std::optional<int64_t> device) const {
+  [[nodiscard]] Plan plan_within(std::optional<int64_t> device, std::span<const Choices> starts) const {
     Budget limited = budget_;
     limited.device = device;
-    std::vector<Choices> start;
-    if (!rungs_.empty()) start.push_back(rungs_.back().choices);
-    return search_plan(candidates_, limited, policy_, SearchEffort::kSketch, start);
+    PlanCandidates candidates(builder_, accumulation_, known_);
+    return search_plan(candidates, limited, policy_, SearchEffort::kSketch, starts);
   }
 
   // No plan fits no device memory at all, but it may fit the other tiers.
@@ -72,10 +106,12 @@ class Ladder {
     rungs_.push_back({plan.choices, point});
   }
 
-  PlanCandidates& candidates_;
+  const PlanBuilder& builder_;
+  int64_t accumulation_;
+  KnownPlans& known_;
   const Budget& budget_;
   const Policy& policy_;
-  std::vector<Rung> rungs_;
+  std::vector<Rung> rungs_;  // from the least to the most
   Plan least_;
 };
 
@@ -106,13 +142,19 @@ Plan make_plan_beside(const Choices& first, const Graph& graph, const Machine& m
 }
 
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
-               int64_t accumulation, std::vector<FrontierPoint>* frontier) {
+               int64_t accumulation, std::vector<FrontierPoint>* frontier, int threads) {
   const PlanBuilder builder(graph, machine, policy.in_files);
-  PlanCandidates candidates(builder, accumulation);
-  Ladder ladder(candidates, budget, policy);
-  if (frontier || ladder.min_bytes() <= budget.device.value_or(std::numeric_limits<int64_t>::max())) ladder.climb();
+  KnownPlans known;
+  Ladder ladder(builder, accumulation, known, budget, policy);
+  PlanCandidates candidates(builder, accumulation, known);
+  PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
+  if (frontier || ladder.min_bytes() <= budget.device.value_or(std::numeric_limits<int64_t>::max())) {
+    ladder.climb(threads > 0 ? threads : available_cpus(), [&] { search.climb(); });
+  } else {
+    search.climb();
+  }
   if (frontier) *frontier = ladder.points();
-  return search_plan(candidates, budget, policy, SearchEffort::kFull, ladder.choices());
+  return search.finish(ladder.choices());
 }
 
 }  // namespace spillway

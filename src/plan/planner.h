@@ -50,9 +50,10 @@ constexpr int kFrontierPoints = 9;
 
 // `accumulation`: micro-batches per optimizer step, which is what is made fast. The frontier does not depend on the
 // device budget, and the plan is no slower than any point of it that fits: its plans are where the search starts.
-// `frontier`, unless null, gets its points, which costs nothing where the plan fits.
+// `frontier`, unless null, gets its points, which costs nothing where the plan fits. It searches on `threads` threads,
+// 0 for as many as there are CPUs; the plan does not depend on that.
 [[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
-                             int64_t accumulation = 1, std::vector<FrontierPoint>* frontier = nullptr);
+                             int64_t accumulation = 1, std::vector<FrontierPoint>* frontier = nullptr, int threads = 0);
 
 // The plan for given choices, whatever they need. `in_files` as in Policy.
 [[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices,

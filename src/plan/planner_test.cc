@@ -147,12 +147,23 @@ TEST_CASE("open activations stay where the policy lets nothing move") {
   CHECK_FALSE(moved(false));
 }
 
-TEST_CASE("the same input gives the same plan") {
+TEST_CASE("the same input gives the same plan, on any number of threads") {
   const Graph graph = random_graph(9, {.blocks = 5});
-  const Plan a = make_plan(graph, Machine{}, {.device = 20'000}, {}),
-             b = make_plan(graph, Machine{}, {.device = 20'000}, {});
-  CHECK(a.offsets == b.offsets);
-  CHECK(a.choices.blocks == b.choices.blocks);
+  Machine machine;
+  machine.link_bytes_per_second.fill(1e9);
+  const auto plan_on = [&](int threads, std::vector<FrontierPoint>* frontier) {
+    return make_plan(graph, machine, {.device = 20'000, .host = 1 << 20}, {}, 1, frontier, threads);
+  };
+  std::vector<FrontierPoint> alone;
+  const Plan expected = plan_on(1, &alone);
+  for (const int threads : {1, 2, 8}) {
+    std::vector<FrontierPoint> points;
+    const Plan plan = plan_on(threads, &points);
+    CHECK(plan.offsets == expected.offsets);
+    CHECK(plan.choices.blocks == expected.choices.blocks);
+    REQUIRE(points.size() == alone.size());
+    for (size_t i = 0; i < points.size(); ++i) CHECK(points[i].bytes == alone[i].bytes);
+  }
 }
 
 TEST_CASE("packed buffers never overlap while both are live, and random ones come close to the bound") {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/math.h"
-#include "graph/operation.h"
 #include "plan/groups.h"
 #include "plan/offsets.h"
 #include "plan/sequence.h"
@@ -17,13 +16,13 @@ namespace {
 class BufferAssigner {
  public:
   BufferAssigner(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
-                 const Sequence& sequence, const Transfers& transfers, std::span<const int64_t> workspaces)
+                 const Sequence& sequence, const Transfers& transfers, std::span<const OpFacts> op_facts)
       : graph_(graph),
         facts_(facts),
         placement_(placement),
         sequence_(sequence),
         transfers_(transfers),
-        workspaces_(workspaces),
+        op_facts_(op_facts),
         executions_(narrow<int32_t>(std::ssize(sequence.executions))) {}
 
   Schedule run() {
@@ -226,7 +225,7 @@ class BufferAssigner {
     for (size_t i = 0; i < sequence_.outputs(execution).size(); ++i)
       schedule_.operands.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
     result.end = operands();
-    if (const int64_t bytes = workspaces_[static_cast<size_t>(execution.op)]; bytes > 0) {
+    if (const int64_t bytes = op_facts_[static_cast<size_t>(execution.op)].workspace_bytes; bytes > 0) {
       result.workspace = new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
     }
     schedule_.steps.push_back(result);
@@ -264,10 +263,9 @@ class BufferAssigner {
   }
 
   BufferId choose_buffer(int32_t step, const Execution& execution, int8_t output) {
-    const Operation& op = graph_.op(execution.op);
-    const int64_t bytes = facts(op.outputs[static_cast<size_t>(output)]).bytes;
-    for (const InPlace& rule : op.def->in_place) {
-      const std::span<const Instance> inputs = sequence_.inputs(execution);
+    const std::span<const Instance> inputs = sequence_.inputs(execution);
+    const int64_t bytes = facts(sequence_.outputs(execution)[static_cast<size_t>(output)] / 2).bytes;
+    for (const InPlace& rule : op_facts_[static_cast<size_t>(execution.op)].in_place) {
       if (rule.output != output || static_cast<size_t>(rule.input) >= inputs.size()) continue;
       const Instance input = inputs[static_cast<size_t>(rule.input)];
       if (input != kNone && may_take(step, execution, input, bytes)) return buffer_of(input);
@@ -291,7 +289,7 @@ class BufferAssigner {
   const Placement& placement_;
   const Sequence& sequence_;
   const Transfers& transfers_;
-  std::span<const int64_t> workspaces_;
+  std::span<const OpFacts> op_facts_;
   int32_t executions_;
   std::vector<Entry> order_;
   std::vector<int32_t> begins_, runs_;  // by execution: its steps begin here; it runs itself here
@@ -310,10 +308,10 @@ int64_t Buffer::alignment() const { return meets_disk ? kDiskAlignment : kArenaA
 int64_t Buffer::padded_bytes() const { return tier == Tier::kFiles ? bytes : align_up(bytes, alignment()); }
 
 Schedule make_schedule(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
-                       Overlap overlap, const CostModel& costs, std::span<const int64_t> workspaces) {
+                       Overlap overlap, const CostModel& costs, std::span<const OpFacts> op_facts) {
   const Sequence sequence = make_sequence(graph, placement.recomputed);
   const Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
-  return BufferAssigner(graph, facts, placement, sequence, transfers, workspaces).run();
+  return BufferAssigner(graph, facts, placement, sequence, transfers, op_facts).run();
 }
 
 std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier) {

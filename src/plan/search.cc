@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <optional>
 #include <tuple>
-
-#include "plan/ideas.h"
 
 namespace spillway {
 namespace {
@@ -19,122 +16,55 @@ constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
 // How far forecasts of seconds are believed.
 constexpr double kSecondSlack = 1.25;
 
-class PlanSearch {
- public:
-  PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort)
-      : candidates_(candidates),
-        builder_(candidates.builder()),
-        budget_(budget),
-        policy_(policy),
-        ideas_(candidates, budget, policy),
-        effort_(effort),
-        blocks_(builder_.graph().blocks.size()) {}
+}  // namespace
 
-  [[nodiscard]] Plan run(std::span<const Choices> starts);
-
- private:
-  using Saved = PlanIdeas::Saved;
-  using Mixture = PlanIdeas::Mixture;
-  using Idea = PlanIdeas::Idea;
-
-  [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
-  // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
-  bool consider(const Choices& choices);
-  bool consider(const Mixture& mixture, size_t first);
-  // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
-  void consider_mixture(const Mixture& mixture, size_t first);
-  // From now on candidates may cost 1 / `share` of what all that a search looks at may.
-  void allow_work(int64_t share);
-  // The most promising first, as far as the work allowed reaches.
-  void look_at(std::vector<Idea> ideas);
-  // In candidates: what they have cost so far.
-  [[nodiscard]] int64_t work_done() const;
-  // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
-  // way.
-  void trade();
-  // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
-  void tighten(Overlap overlap, const std::vector<Saved>& settings);
-  // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.
-  void settle(bool is_even);
-  void settle_weights(bool is_even);
-  void settle_state();
-  // Hill climbing from the best plan: other settings for one block, or for two.
-  void change_blocks(const std::vector<Saved>& settings);
-  // One step of it; false where none is left.
-  bool change_one_block(const Choices& start, const std::vector<Saved>& settings);
-  bool change_two_blocks(const Choices& start, const std::vector<Saved>& settings);
-  void find(std::span<const Choices> starts);
-  [[nodiscard]] Plan packed_well();
-  // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
-  bool improves(const Choices& choices);
-
-  [[nodiscard]] int64_t missing(const Estimate& estimate) const;
-  // REQUIRES: of a schedule that has not been packed.
-  [[nodiscard]] int64_t distance_to_fitting(const Estimate& estimate) const;
-
-  PlanCandidates& candidates_;
-  const PlanBuilder& builder_;
-  Budget budget_;
-  Policy policy_;
-  PlanIdeas ideas_;
-  SearchEffort effort_;
-  size_t blocks_;
-  struct Best {
-    Choices choices;
-    PackEffort effort = PackEffort::kQuick;
-    double seconds = 0;
-  };
-  bool found_ = false;  // best_ fits
-  Best best_;
-  std::optional<Mixture> best_mixture_;  // whose plan best_ is
-  size_t best_first_ = 0;
-  Choices nearest_;  // to fitting, while nothing fits
-  int64_t min_distance_ = std::numeric_limits<int64_t>::max();
-  int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
-  int64_t trials_ = 0;              // how many more plans hill climbing may look at
-  int64_t work_limit_ = 0;          // of work_done(), where looking at ideas ends
-};
-
-Plan PlanSearch::run(std::span<const Choices> starts) {
-  find(starts);
-  Plan plan = packed_well();
-  compare_with(plan, budget_);
-  return plan;
-}
+PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort)
+    : candidates_(candidates),
+      builder_(candidates.builder()),
+      budget_(budget),
+      policy_(policy),
+      ideas_(candidates, budget, policy),
+      effort_(effort),
+      blocks_(builder_.graph().blocks.size()),
+      settings_(ideas_.saved_settings()) {}
 
 // What transfers hold while they run ahead can be more than what blocks save: plans of all settings then come equally
 // near, and it is here that they differ.
-void PlanSearch::tighten(Overlap overlap, const std::vector<Saved>& settings) {
+void PlanSearch::tighten(Overlap overlap) {
   Choices tighter = nearest_;
   tighter.overlap = overlap;
   (void)consider(tighter);
-  for (const Saved& setting : settings) {
+  for (const Saved& setting : settings_) {
     for (size_t block = 0; block < blocks_; ++block) tighter.blocks[block].saved = ideas_.followed(block, setting);
     (void)consider(tighter);
   }
 }
 
-// Climbs twice, since one climb may end where no change of two blocks helps: first from the ideas whose weights are all
-// at home or all away, then from those that spread them and from `starts`, if these are better.
-void PlanSearch::find(std::span<const Choices> starts) {
-  const std::vector<Saved> settings = ideas_.saved_settings();
-  std::vector<Idea> all = ideas_.all(settings);
+void PlanSearch::climb() {
+  std::vector<Idea> all = ideas_.all(settings_);
   const auto spread =
       std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
+  spread_ideas_.assign(spread, all.end());
+  all.erase(spread, all.end());
   allow_work(1);
-  look_at({all.begin(), spread});
+  look_at(std::move(all));
   if (found_) settle(false);
-  if (!found_ || effort_ == SearchEffort::kFull) change_blocks(settings);
+  if (!found_ || effort_ == SearchEffort::kFull) change_blocks();
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
-    if (!found_) tighten(overlap, settings);
+    if (!found_) tighten(overlap);
   }
+}
 
+Plan PlanSearch::finish(std::span<const Choices> starts) {
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
   allow_work(kSpreadShare);
-  look_at({spread, all.end()});
+  look_at(std::move(spread_ideas_));
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle(true);
-  if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks(settings);
+  if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks();
+  Plan plan = packed_well();
+  compare_with(plan, budget_);
+  return plan;
 }
 
 int64_t PlanSearch::missing(const Estimate& estimate) const {
@@ -312,9 +242,9 @@ bool PlanSearch::improves(const Choices& choices) {
   return had ? best_.seconds < before : found_ || min_distance_ < distance_before;
 }
 
-bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>& settings) {
+bool PlanSearch::change_one_block(const Choices& start) {
   for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
-    for (const Saved& setting : settings) {
+    for (const Saved& setting : settings_) {
       Choices choices = start;
       choices.blocks[block].saved = ideas_.followed(block, setting);
       if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
@@ -323,14 +253,14 @@ bool PlanSearch::change_one_block(const Choices& start, const std::vector<Saved>
   return false;
 }
 
-bool PlanSearch::change_two_blocks(const Choices& start, const std::vector<Saved>& settings) {
+bool PlanSearch::change_two_blocks(const Choices& start) {
   for (size_t first = 0; first < blocks_; ++first) {
     for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
-      for (const Saved& setting : settings) {
+      for (const Saved& setting : settings_) {
         Choices choices = start;
         choices.blocks[first].saved = ideas_.followed(first, setting);
         if (choices.blocks[first] == start.blocks[first]) continue;
-        for (const Saved& other : settings) {
+        for (const Saved& other : settings_) {
           choices.blocks[second].saved = ideas_.followed(second, other);
           if (choices.blocks[second] != start.blocks[second] && improves(choices)) return true;
         }
@@ -340,14 +270,14 @@ bool PlanSearch::change_two_blocks(const Choices& start, const std::vector<Saved
   return false;
 }
 
-void PlanSearch::change_blocks(const std::vector<Saved>& settings) {
+void PlanSearch::change_blocks() {
   // Scheduling takes time with the operations; where there are few of them, most pairs of blocks have their turn.
   constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
   const int64_t ops = std::ssize(builder_.graph().ops) + 1;
   trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);
   while (trials_ > 0) {
     const Choices start = found_ ? best_.choices : nearest_;
-    if (!change_one_block(start, settings) && !change_two_blocks(start, settings)) break;
+    if (!change_one_block(start) && !change_two_blocks(start)) break;
   }
 }
 
@@ -362,11 +292,11 @@ Plan PlanSearch::packed_well() {
   return builder_.build(choices, is_better ? PackEffort::kThorough : best_.effort);
 }
 
-}  // namespace
-
 Plan search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort,
                  std::span<const Choices> starts) {
-  return PlanSearch(candidates, budget, policy, effort).run(starts);
+  PlanSearch search(candidates, budget, policy, effort);
+  search.climb();
+  return search.finish(starts);
 }
 
 }  // namespace spillway

@@ -12,17 +12,98 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "plan/candidates.h"
+#include "plan/ideas.h"
 
 namespace spillway {
 
 // kSketch is for pictures: it ends with the first half of the search, and packs quickly.
 enum class SearchEffort : uint8_t { kSketch, kFull };
 
+// One search in two halves, between which its caller may find out where to start the second: one climb may end where no
+// change of two blocks helps, so there are two. For one thread at a time.
+class PlanSearch {
+ public:
+  // `candidates` are borrowed.
+  PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort);
+
+  // The first half: from the ideas whose weights are all at home or all away.
+  void climb();
+  // The second: from those that spread them and from `starts`, if these are better. Then the plan, as in search_plan.
+  // REQUIRES: after climb(), once.
+  [[nodiscard]] Plan finish(std::span<const Choices> starts);
+
+ private:
+  using Saved = PlanIdeas::Saved;
+  using Mixture = PlanIdeas::Mixture;
+  using Idea = PlanIdeas::Idea;
+
+  [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
+  // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
+  bool consider(const Choices& choices);
+  bool consider(const Mixture& mixture, size_t first);
+  // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
+  void consider_mixture(const Mixture& mixture, size_t first);
+  // From now on candidates may cost 1 / `share` of what all that a search looks at may.
+  void allow_work(int64_t share);
+  // The most promising first, as far as the work allowed reaches.
+  void look_at(std::vector<Idea> ideas);
+  // In candidates: what they have cost so far.
+  [[nodiscard]] int64_t work_done() const;
+  // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
+  // way.
+  void trade();
+  // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
+  void tighten(Overlap overlap);
+  // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.
+  void settle(bool is_even);
+  void settle_weights(bool is_even);
+  void settle_state();
+  // Hill climbing from the best plan: other settings for one block, or for two.
+  void change_blocks();
+  // One step of it; false where none is left.
+  bool change_one_block(const Choices& start);
+  bool change_two_blocks(const Choices& start);
+  [[nodiscard]] Plan packed_well();
+  // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
+  bool improves(const Choices& choices);
+
+  [[nodiscard]] int64_t missing(const Estimate& estimate) const;
+  // REQUIRES: of a schedule that has not been packed.
+  [[nodiscard]] int64_t distance_to_fitting(const Estimate& estimate) const;
+
+  PlanCandidates& candidates_;
+  const PlanBuilder& builder_;
+  Budget budget_;
+  Policy policy_;
+  PlanIdeas ideas_;
+  SearchEffort effort_;
+  size_t blocks_;
+  std::vector<Saved> settings_;
+  std::vector<Idea> spread_ideas_;  // which climb() leaves to finish()
+  struct Best {
+    Choices choices;
+    PackEffort effort = PackEffort::kQuick;
+    double seconds = 0;
+  };
+  bool found_ = false;  // best_ fits
+  Best best_;
+  std::optional<Mixture> best_mixture_;  // whose plan best_ is
+  size_t best_first_ = 0;
+  Choices nearest_;  // to fitting, while nothing fits
+  int64_t min_distance_ = std::numeric_limits<int64_t>::max();
+  int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
+  int64_t trials_ = 0;              // how many more plans hill climbing may look at
+  int64_t work_limit_ = 0;          // of work_done(), where looking at ideas ends
+};
+
 // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false. It is no
-// slower than the plan of any of `starts` that fits. Candidates that searches have in common are looked at once.
+// slower than the plan of any of `starts` that fits. What it looks at depends on its arguments alone.
 [[nodiscard]] Plan search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
                                SearchEffort effort = SearchEffort::kFull, std::span<const Choices> starts = {});
 

@@ -33,7 +33,8 @@ bool fits(const Plan& plan, const Budget& budget) {
 }
 
 Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy) {
-  PlanCandidates candidates(builder, 1);
+  KnownPlans known;
+  PlanCandidates candidates(builder, 1, known);
   return search_plan(candidates, budget, policy);
 }
 
@@ -139,7 +140,8 @@ TEST_CASE("the more operations a graph has, the fewer candidates the search look
   const int64_t most = builder.build(uniform_choices(graph, Treatment::kKeep), PackEffort::kQuick).peaks[0].bytes;
   REQUIRE(graph.ops.size() > 6000);
   for (const int64_t percent : {70, 30}) {
-    PlanCandidates candidates(builder, 1);
+    KnownPlans known;
+    PlanCandidates candidates(builder, 1, known);
     const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
     CHECK(search_plan(candidates, budget, {}).fits);
     CHECK(candidates.scheduled_count() <= 250);
