@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 namespace {
@@ -10,13 +11,13 @@ namespace {
 // For every value, whether it depends on one of the weights: only those need cotangents.
 std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const WeightGradient> weights) {
   std::vector<bool> depends(graph.values.size(), false);
-  for (const WeightGradient& w : weights) depends[static_cast<size_t>(w.weight)] = true;
+  for (const WeightGradient& w : weights) nth(depends, w.weight) = true;
   for (const Operation& op : graph.ops) {
     if (op.def->stops_gradients) continue;
     bool any = false;
-    for (const ValueId id : op.inputs) any = any || (id != kNone && depends[static_cast<size_t>(id)]);
+    for (const ValueId id : op.inputs) any = any || (id != kNone && nth(depends, id));
     if (!any) continue;
-    for (const ValueId id : op.outputs) depends[static_cast<size_t>(id)] = true;
+    for (const ValueId id : op.outputs) nth(depends, id) = true;
   }
   return depends;
 }
@@ -24,12 +25,12 @@ std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const Weig
 }  // namespace
 
 ValueId VjpContext::take_addend(int i) {
-  ValueId& sum = cotangents_[static_cast<size_t>(input(i))];
+  ValueId& sum = nth(cotangents_, input(i));
   return std::exchange(sum, kNone);
 }
 
 void VjpContext::add(int i, ValueId cotangent) {
-  ValueId& sum = cotangents_[static_cast<size_t>(input(i))];
+  ValueId& sum = nth(cotangents_, input(i));
   sum = sum == kNone ? cotangent : sum_(builder_, sum, cotangent);
 }
 
@@ -40,8 +41,8 @@ void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> w
   std::vector<DType> dtypes;
   for (const Value& value : graph.values) dtypes.push_back(value.type.dtype);
   for (const WeightGradient& w : weights) {
-    dtypes[static_cast<size_t>(w.weight)] = w.dtype;
-    cotangents[static_cast<size_t>(w.weight)] = w.accumulator;
+    nth(dtypes, w.weight) = w.dtype;
+    nth(cotangents, w.weight) = w.accumulator;
   }
 
   builder.begin_section(backward_section());
@@ -49,10 +50,9 @@ void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> w
   for (OpId id = last; id >= 0; --id) {
     const Operation& op = graph.op(id);
     bool flows = id == last;
-    for (const ValueId output : op.outputs) flows = flows || cotangents[static_cast<size_t>(output)] != kNone;
+    for (const ValueId output : op.outputs) flows = flows || nth(cotangents, output) != kNone;
     bool leads_to_weight = false;
-    for (const ValueId input : op.inputs)
-      leads_to_weight = leads_to_weight || (input != kNone && wanted[static_cast<size_t>(input)]);
+    for (const ValueId input : op.inputs) leads_to_weight = leads_to_weight || (input != kNone && nth(wanted, input));
     if (!flows || !leads_to_weight || op.def->stops_gradients) continue;
     if (!op.def->vjp) {
       throw input_error(op.def->name,
@@ -67,7 +67,7 @@ void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> w
   builder.set_block(kNone);
 
   for (WeightGradient& w : weights) {
-    w.gradient = cotangents[static_cast<size_t>(w.weight)];
+    w.gradient = nth(cotangents, w.weight);
     if (w.gradient == w.accumulator) {
       throw input_error(graph.value(w.weight).name, "expected a weight that the loss depends on; freeze it");
     }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
 #include "graph/builder.h"
 
 namespace spillway {
@@ -30,17 +31,17 @@ class VjpContext {
 
   [[nodiscard]] Builder& builder() { return builder_; }
   [[nodiscard]] int inputs() const { return static_cast<int>(op().inputs.size()); }
-  [[nodiscard]] ValueId input(int i) const { return op().inputs[static_cast<size_t>(i)]; }
-  [[nodiscard]] ValueId output(int i) const { return op().outputs[static_cast<size_t>(i)]; }
+  [[nodiscard]] ValueId input(int i) const { return nth(op().inputs, i); }
+  [[nodiscard]] ValueId output(int i) const { return nth(op().outputs, i); }
   [[nodiscard]] const ValueType& input_type(int i) const { return builder_.type(input(i)); }
   // A copy: appending operations moves the graph's own.
   [[nodiscard]] Attributes attributes() const { return op().attributes; }
   // The cotangent of output i, or kNone where none flows.
-  [[nodiscard]] ValueId cotangent(int i) const { return cotangents_[static_cast<size_t>(output(i))]; }
+  [[nodiscard]] ValueId cotangent(int i) const { return nth(cotangents_, output(i)); }
   // Whether input i is present and its gradient leads to a trainable weight.
-  [[nodiscard]] bool wants(int i) const { return input(i) != kNone && wanted_[static_cast<size_t>(input(i))]; }
+  [[nodiscard]] bool wants(int i) const { return input(i) != kNone && nth(wanted_, input(i)); }
   // The dtype in which the gradient of input i is kept: its own, but what the job says for a trainable weight.
-  [[nodiscard]] DType gradient_dtype(int i) const { return gradient_dtypes_[static_cast<size_t>(input(i))]; }
+  [[nodiscard]] DType gradient_dtype(int i) const { return nth(gradient_dtypes_, input(i)); }
 
   // The sum collected so far for input i, handed over (or kNone): the caller adds it into what it passes to add().
   [[nodiscard]] ValueId take_addend(int i);

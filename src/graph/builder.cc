@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 
@@ -88,7 +89,7 @@ BlockId Builder::begin_block(std::string name) {
 std::vector<bool> adopted_flags(const std::vector<bool>& by_value, const Graph& first, const Graph& graph) {
   std::vector<bool> result;
   for (ValueId id = 0; id < static_cast<ValueId>(first.values.size()); ++id) {
-    if (!by_value.empty() && first.is_persistent(id)) result.push_back(by_value[static_cast<size_t>(id)]);
+    if (!by_value.empty() && first.is_persistent(id)) result.push_back(nth(by_value, id));
   }
   if (!by_value.empty()) result.resize(graph.values.size());
   return result;

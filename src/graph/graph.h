@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
 #include "graph/attributes.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -111,14 +112,12 @@ struct Graph {
   std::vector<ValueId> results;  // what the host reads: each stays live to the end of the section that makes it
   std::vector<Axis> axes;
 
-  [[nodiscard]] const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
-  [[nodiscard]] Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
-  [[nodiscard]] const Operation& op(OpId id) const { return ops[static_cast<size_t>(id)]; }
-  [[nodiscard]] const Section& section_of(OpId id) const { return sections[static_cast<size_t>(op(id).section)]; }
-  [[nodiscard]] const Section& section_of(const Operation& op) const {
-    return sections[static_cast<size_t>(op.section)];
-  }
-  [[nodiscard]] const Axis& axis(AxisId id) const { return axes[static_cast<size_t>(id)]; }
+  [[nodiscard]] const Value& value(ValueId id) const { return nth(values, id); }
+  [[nodiscard]] Value& value(ValueId id) { return nth(values, id); }
+  [[nodiscard]] const Operation& op(OpId id) const { return nth(ops, id); }
+  [[nodiscard]] const Section& section_of(OpId id) const { return nth(sections, op(id).section); }
+  [[nodiscard]] const Section& section_of(const Operation& op) const { return nth(sections, op.section); }
+  [[nodiscard]] const Axis& axis(AxisId id) const { return nth(axes, id); }
   // The capacity of the token stream.
   [[nodiscard]] int64_t tokens() const { return axes.empty() ? 0 : axis(kTokenAxis).capacity; }
   // An input that keeps its content from step to step: a weight, a state, an accumulator, a cache.

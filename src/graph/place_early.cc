@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/recompute.h"
 
 namespace spillway {
@@ -17,12 +18,12 @@ void reorder(Graph& graph, const std::vector<OpId>& order) {
   std::vector<Operation> ops;
   ops.reserve(order.size());
   for (const OpId id : order) {
-    new_ids[static_cast<size_t>(id)] = static_cast<OpId>(ops.size());
-    ops.push_back(std::move(graph.ops[static_cast<size_t>(id)]));
+    nth(new_ids, id) = static_cast<OpId>(ops.size());
+    ops.push_back(std::move(nth(graph.ops, id)));
   }
   graph.ops = std::move(ops);
   for (Value& value : graph.values) {
-    if (value.producer != kNone) value.producer = new_ids[static_cast<size_t>(value.producer)];
+    if (value.producer != kNone) value.producer = nth(new_ids, value.producer);
   }
 }
 
@@ -46,22 +47,21 @@ void place_early(Graph& graph, OpId first, OpId end) {
     OpId place = section_begin - 1;
     for (const ValueId v : op.inputs) {
       const OpId producer = v == kNone ? kNone : graph.value(v).producer;
-      if (producer != kNone) place = std::max(place, behind[static_cast<size_t>(producer)]);
+      if (producer != kNone) place = std::max(place, nth(behind, producer));
     }
     for (const ValueId v : op.outputs) {
       const ValueId replaced = graph.value(v).updates;
-      if (replaced != kNone) place = std::max(place, last_reads[static_cast<size_t>(replaced)]);
+      if (replaced != kNone) place = std::max(place, nth(last_reads, replaced));
     }
     for (const ValueId v : op.inputs) {
-      if (v != kNone) last_reads[static_cast<size_t>(v)] = std::max(last_reads[static_cast<size_t>(v)], place);
+      if (v != kNone) nth(last_reads, v) = std::max(nth(last_reads, v), place);
     }
-    behind[static_cast<size_t>(id)] = place;
+    nth(behind, id) = place;
   }
 
   std::vector<OpId> order(graph.ops.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](OpId a, OpId b) { return behind[static_cast<size_t>(a)] < behind[static_cast<size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](OpId a, OpId b) { return nth(behind, a) < nth(behind, b); });
   reorder(graph, order);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace spillway {
 
 std::vector<bool> recomputable_values(const Graph& graph) {
@@ -14,10 +16,10 @@ std::vector<bool> recomputable_values(const Graph& graph) {
   for (const Operation& op : graph.ops) {
     if (!graph.section_of(op).recomputable) continue;
     for (const ValueId v : op.inputs) {
-      if (v != kNone && graph.value(v).block != op.block) result[static_cast<size_t>(v)] = false;
+      if (v != kNone && graph.value(v).block != op.block) nth(result, v) = false;
     }
   }
-  for (const ValueId v : graph.results) result[static_cast<size_t>(v)] = false;
+  for (const ValueId v : graph.results) nth(result, v) = false;
   return result;
 }
 
@@ -26,7 +28,7 @@ std::vector<OpId> last_backward_reads(const Graph& graph, OpId end) {
   std::vector<OpId> last(graph.values.size(), kNone);
   const auto read = [&](const Operation& op, OpId when) {
     for (const ValueId v : op.inputs) {
-      if (v != kNone) last[static_cast<size_t>(v)] = std::max(last[static_cast<size_t>(v)], when);
+      if (v != kNone) nth(last, v) = std::max(nth(last, v), when);
     }
   };
   // From the end, so that all readers of a forward operation's outputs have been seen when it is reached.
@@ -40,7 +42,7 @@ std::vector<OpId> last_backward_reads(const Graph& graph, OpId end) {
     }
     OpId again = kNone;
     for (const ValueId v : op.outputs) {
-      if (recomputable[static_cast<size_t>(v)]) again = std::max(again, last[static_cast<size_t>(v)]);
+      if (nth(recomputable, v)) again = std::max(again, nth(last, v));
     }
     read(op, again);
   }

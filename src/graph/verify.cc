@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/operation.h"
 #include "graph/recompute.h"
 
@@ -146,7 +147,7 @@ class GraphVerifier {
     }
     const std::vector<OpId> last_reads = last_backward_reads(graph_, static_cast<OpId>(graph_.ops.size()));
     for (const auto& [value, version] : next) {
-      const OpId last = last_reads[static_cast<size_t>(value)];
+      const OpId last = nth(last_reads, value);
       if (graph_.value(version).producer < last) {
         report("operation {} ({}) may need {} for recomputation after its update", last, graph_.op(last).def->name,
                graph_.value(value).name);

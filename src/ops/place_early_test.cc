@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/index.h"
 #include "graph/autodiff.h"
 #include "graph/recompute.h"
 #include "graph/verify.h"
@@ -90,8 +91,8 @@ std::vector<OpId> reads_under(const Graph& graph, const std::vector<bool>& again
   const auto read = [&](const auto& self, OpId id, OpId when) -> void {
     for (const ValueId v : graph.op(id).inputs) {
       if (v == kNone) continue;
-      last[static_cast<size_t>(v)] = std::max(last[static_cast<size_t>(v)], when);
-      if (again[static_cast<size_t>(v)]) self(self, graph.value(v).producer, when);
+      nth(last, v) = std::max(nth(last, v), when);
+      if (nth(again, v)) self(self, graph.value(v).producer, when);
     }
   };
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
@@ -149,19 +150,18 @@ TEST_CASE("norms stand right behind the gradient, updates behind the old weight'
     const std::vector<OpId> old_reads = last_backward_reads(n.graph, n.first);
     std::vector<std::string> readers;  // of each old weight, the last: by the name of what it makes
     for (const WeightGradient& g : n.gradients) {
-      const OpId last = old_reads[static_cast<size_t>(g.weight)];
+      const OpId last = nth(old_reads, g.weight);
       readers.push_back(last == kNone ? "" : n.graph.value(n.graph.op(last).outputs[0]).name);
     }
     place_early(n.graph, n.first, n.end);
     CHECK(is_well_formed(n.graph));
 
     std::vector<bool> moved(n.graph.ops.size(), false);
-    for (const WeightGradient& g : n.gradients)
-      moved[static_cast<size_t>(n.graph.value(n.next(g.weight)).producer)] = true;
+    for (const WeightGradient& g : n.gradients) nth(moved, n.graph.value(n.next(g.weight)).producer) = true;
     for (size_t id = 0; id < moved.size(); ++id) moved[id] = moved[id] || n.graph.ops[id].def->name == "squared_norm";
     // The staying operation that stands nearest before a moved one.
     const auto before = [&](OpId id) {
-      while (id >= n.backward_begin && moved[static_cast<size_t>(id)]) --id;
+      while (id >= n.backward_begin && nth(moved, id)) --id;
       return id;
     };
     for (size_t i = 0; i < n.gradients.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/index.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "graph/autodiff.h"
@@ -191,8 +192,7 @@ struct Run::Buffers {
     const int64_t count = shape_of(value).elems();
     REQUIRE_MESSAGE(static_cast<int64_t>(numbers.size()) >= count, value.name << " has too few numbers");
     for (int64_t i = 0; i < count; ++i) {
-      write_number(numbers[static_cast<size_t>(i)], value.type.dtype,
-                   values[static_cast<size_t>(id)].data() + i * size_of(value.type.dtype));
+      write_number(nth(numbers, i), value.type.dtype, nth(values, id).data() + i * size_of(value.type.dtype));
     }
   }
 
@@ -224,9 +224,9 @@ struct Run::Buffers {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const ValueId v = op.inputs[i];
       inputs.push_back(v == kNone ? TensorView{} : view(v));
-      before.push_back(v == kNone ? std::vector<std::byte>{} : values[static_cast<size_t>(v)].content());
+      before.push_back(v == kNone ? std::vector<std::byte>{} : nth(values, v).content());
       if (takers[i] < 0) continue;
-      inputs[i].data = outputs[static_cast<size_t>(takers[i])].data;
+      inputs[i].data = nth(outputs, takers[i]).data;
       std::copy(before[i].begin(), before[i].end(), static_cast<std::byte*>(inputs[i].data));
     }
     GuardedBuffer workspace(device->workspace_bytes(graph, id, options.threads));
@@ -238,14 +238,14 @@ struct Run::Buffers {
                  .threads = &pool},
                 options.threads);
     CHECK(workspace.guards_hold());
-    for (const ValueId v : op.outputs) CHECK(values[static_cast<size_t>(v)].guards_hold());
+    for (const ValueId v : op.outputs) CHECK(nth(values, v).guards_hold());
     for (size_t i = 0; i < op.inputs.size(); ++i) {
-      if (op.inputs[i] != kNone) CHECK(values[static_cast<size_t>(op.inputs[i])].content() == before[i]);
+      if (op.inputs[i] != kNone) CHECK(nth(values, op.inputs[i]).content() == before[i]);
     }
   }
 
   [[nodiscard]] TensorView view(ValueId id) {
-    return {values[static_cast<size_t>(id)].data(), graph.value(id).type.dtype, shape_of(graph.value(id))};
+    return {nth(values, id).data(), graph.value(id).type.dtype, shape_of(graph.value(id))};
   }
 };
 
@@ -259,7 +259,7 @@ Run::~Run() = default;
 
 Numbers Run::numbers(ValueId id) const {
   const Value& value = buffers_->graph.value(id);
-  return read_numbers(buffers_->values[static_cast<size_t>(id)], value.type.dtype, buffers_->shape_of(value).elems());
+  return read_numbers(nth(buffers_->values, id), value.type.dtype, buffers_->shape_of(value).elems());
 }
 
 bool Run::operator==(const Run& other) const {
@@ -333,8 +333,7 @@ struct CaseGraph {
 Numbers numbers_for(const OperandCase& operand, const Rows& rows) {
   Numbers numbers = operand.numbers;
   for (double& number : numbers) {
-    if (operand.at_most_rows)
-      number = std::min(number, static_cast<double>(rows[static_cast<size_t>(operand.rows_of)]));
+    if (operand.at_most_rows) number = std::min(number, static_cast<double>(nth(rows, operand.rows_of)));
   }
   return numbers;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
 #include "plan/program.h"
 
 namespace spillway {
@@ -62,10 +63,8 @@ struct Policy {
     const auto found = saved_in.find(block);
     return found == saved_in.end() ? saved : found->second;
   }
-  [[nodiscard]] std::optional<Treatment>& operator[](SavedGroup group) { return saved[static_cast<size_t>(group)]; }
-  [[nodiscard]] std::optional<Treatment> operator[](SavedGroup group) const {
-    return saved[static_cast<size_t>(group)];
-  }
+  [[nodiscard]] std::optional<Treatment>& operator[](SavedGroup group) { return nth(saved, group); }
+  [[nodiscard]] std::optional<Treatment> operator[](SavedGroup group) const { return nth(saved, group); }
 };
 
 // The policy that treats every group of every block alike; what crosses blocks is kept.

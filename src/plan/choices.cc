@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/operation.h"
 #include "graph/recompute.h"
 
@@ -43,7 +44,7 @@ class Placer {
 
  private:
   [[nodiscard]] const BlockChoice* block_of(BlockId block) const {
-    return block == kNone ? nullptr : &choices_.blocks[static_cast<size_t>(block)];
+    return block == kNone ? nullptr : &nth(choices_.blocks, block);
   }
 
   // What works on states and gradients works where they are, states before gradients; what sums up their norms follows
@@ -58,7 +59,7 @@ class Placer {
         if (v == kNone || graph_.section_of(op).repeats != Repeats::kStep) return false;
         const Value& value = graph_.value(v);
         if (value.kind == ValueKind::kGradient) return true;
-        return value.producer != kNone && result_.sites[static_cast<size_t>(value.producer)] == Tier::kHost;
+        return value.producer != kNone && nth(result_.sites, value.producer) == Tier::kHost;
       };
       const auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
       const bool on_host = state != op.inputs.end() ? state_tier(choices_, graph_.value(*state).block) != Tier::kDevice
@@ -76,7 +77,7 @@ class Placer {
     }
     const Value& value = graph_.value(id);
     if (value.producer == kNone) return;
-    result_.homes[i] = result_.sites[static_cast<size_t>(value.producer)];
+    result_.homes[i] = nth(result_.sites, value.producer);
     if (value.kind == ValueKind::kGradient) result_.homes[i] = choices_.gradients;
     if (facts.saved_block == kNone) return;
     const auto block = static_cast<size_t>(facts.saved_block);
@@ -96,7 +97,7 @@ class Placer {
     switch (value.kind) {
       case ValueKind::kFrozenWeight: {
         const Tier home = block ? block->frozen_weights : choices_.outer_weights;
-        const bool in_files = !in_files_.empty() && in_files_[static_cast<size_t>(root)];
+        const bool in_files = !in_files_.empty() && nth(in_files_, root);
         return home == Tier::kDisk && in_files ? Tier::kFiles : home;
       }
       case ValueKind::kTrainableWeight:
@@ -132,7 +133,7 @@ Treatment summary(const BlockChoice& choice) {
 Tier weights_tier(const BlockChoice& choice) { return std::max(choice.frozen_weights, choice.trainable_weights); }
 
 Tier state_tier(const Choices& choices, BlockId block) {
-  const bool resident = block != kNone && choices.blocks[static_cast<size_t>(block)].resident_state;
+  const bool resident = block != kNone && nth(choices.blocks, block).resident_state;
   return resident ? Tier::kDevice : choices.optimizer_state;
 }
 
@@ -162,15 +163,15 @@ std::vector<ValueFacts> facts_of(const Graph& graph) {
   for (const Operation& op : graph.ops) {
     if (!graph.section_of(op).recomputable) continue;
     for (const ValueId v : op.inputs) {
-      if (v == kNone || recomputable[static_cast<size_t>(v)]) continue;
+      if (v == kNone || nth(recomputable, v)) continue;
       const Value& value = graph.value(v);
-      ValueFacts& facts = result[static_cast<size_t>(v)];
+      ValueFacts& facts = nth(result, v);
       if (value.producer == kNone || value.updates != kNone || facts.saved_block != kNone) continue;
       facts.saved_block = value.block != kNone ? value.block : op.block;
       facts.saved_group = SavedGroup::kBoundary;
     }
   }
-  for (const ValueId v : graph.results) result[static_cast<size_t>(v)].saved_block = kNone;
+  for (const ValueId v : graph.results) nth(result, v).saved_block = kNone;
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
 #include "graph/graph.h"
 #include "plan/budget.h"
 
@@ -25,8 +26,8 @@ struct BlockChoice {
   Tier trainable_weights = Tier::kDevice;
   bool resident_state = false;  // its optimizer state stays on the device, wherever that of others lives
 
-  [[nodiscard]] Treatment& operator[](SavedGroup group) { return saved[static_cast<size_t>(group)]; }
-  [[nodiscard]] Treatment operator[](SavedGroup group) const { return saved[static_cast<size_t>(group)]; }
+  [[nodiscard]] Treatment& operator[](SavedGroup group) { return nth(saved, group); }
+  [[nodiscard]] Treatment operator[](SavedGroup group) const { return nth(saved, group); }
   bool operator==(const BlockChoice&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.h"
 #include "graph/operation.h"
 #include "plan/signature.h"
 
@@ -52,7 +53,7 @@ CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(mach
 }
 
 double CostModel::transfer_seconds(Lane lane, int64_t bytes) const {
-  const double rate = machine_.link_bytes_per_second[static_cast<size_t>(lane)];
+  const double rate = nth(machine_.link_bytes_per_second, lane);
   if (rate <= 0) return std::numeric_limits<double>::infinity();
   return machine_.operation_seconds + static_cast<double>(bytes) / rate;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.h"
 #include "plan/machine.h"
 
 namespace spillway {
@@ -17,14 +18,12 @@ class CostModel {
 
   // One execution of an operation with all tokens, on the compute or the host_compute lane.
   [[nodiscard]] double operation_seconds(OpId op, Lane lane = Lane::kCompute) const {
-    return (lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_)[static_cast<size_t>(op)];
+    return nth(lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_, op);
   }
   // How long a transfer keeps its lane; infinite on a lane that the machine does not have.
   [[nodiscard]] double transfer_seconds(Lane lane, int64_t bytes) const;
   // How much later those that wait for it go on.
-  [[nodiscard]] double latency_seconds(Lane lane) const {
-    return machine_.link_latency_seconds[static_cast<size_t>(lane)];
-  }
+  [[nodiscard]] double latency_seconds(Lane lane) const { return nth(machine_.link_latency_seconds, lane); }
   [[nodiscard]] const Machine& machine() const { return machine_; }
 
  private:

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/builder.h"
 #include "graph/operation.h"
 #include "ops/add/add.h"
@@ -117,9 +118,9 @@ TEST_CASE("the machines that the repository describes can be planned for") {
     std::ifstream file(std::filesystem::path(SPILLWAY_SOURCE_DIR) / "machines" / name);
     const Machine machine = machine_from_json(nlohmann::json::parse(file), name);
     CHECK(machine.device == DeviceKind::kCuda);
-    CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kHost)] > 0);
+    CHECK(nth(machine.capacity_bytes, Tier::kHost) > 0);
     CHECK(machine.operation_flops.contains("attention"));
-    CHECK(machine.host_bytes_per_second > machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]);
+    CHECK(machine.host_bytes_per_second > nth(machine.link_bytes_per_second, Lane::kHostToDevice));
   }
 }
 
@@ -128,14 +129,14 @@ TEST_CASE("a machine survives its JSON file, with all that it knows") {
   machine.operation_flops["attention"] = 5e11;
   machine.algorithms["512x512x512"] = 3;
   machine.disks = "8:1 259:3";
-  machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = 1.0 / 3;
-  machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.4;
-  machine.link_latency_seconds[static_cast<size_t>(Lane::kDiskWrite)] = 3e-4;
+  nth(machine.compute_share, Lane::kHostToDevice) = 1.0 / 3;
+  nth(machine.opposite_share, Lane::kDiskRead) = 0.4;
+  nth(machine.link_latency_seconds, Lane::kDiskWrite) = 3e-4;
   machine.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.1, .host = 1e-7};
   machine.operations["b(f32[1]) -> f32[1]"] = {.compute = 1.0 / 7, .cpu_share = 0.5};
   machine.total_bytes = {1, 2, 3};
   machine.measured.operations["a(f32[1]) -> f32[1]"] = {.compute = 0.08};
-  machine.measured.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 1e9;
+  nth(machine.measured.link_bytes_per_second, Lane::kDiskRead) = 1e9;
   machine.cpu_shares.disks = 0.25;
   const Machine read = machine_from_json(nlohmann::json::parse(to_json(machine).dump()), "machine.json");
   CHECK(read.operations == machine.operations);

@@ -1,5 +1,6 @@
 #include "plan/emit.h"
 
+#include "base/index.h"
 #include "plan/waits.h"
 
 namespace spillway {
@@ -11,8 +12,8 @@ class Emitter {
       : graph_(graph), schedule_(schedule), offsets_(offsets) {}
 
   [[nodiscard]] Place place(BufferId id) const {
-    const Buffer& b = schedule_.buffers[static_cast<size_t>(id)];
-    return {b.tier, offsets_[static_cast<size_t>(id)], b.bytes};
+    const Buffer& b = nth(schedule_.buffers, id);
+    return {b.tier, nth(offsets_, id), b.bytes};
   }
 
   [[nodiscard]] Instruction instruction(const Step& step) const {
@@ -61,7 +62,7 @@ Program emit_program(const Graph& graph, const Schedule& schedule, std::span<con
     program.instructions.back().waits.assign(others.begin(), others.end());
   }
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
-    const BufferId b = schedule.persistent[static_cast<size_t>(id)];
+    const BufferId b = nth(schedule.persistent, id);
     if (b != kNone) program.homes.push_back({id, emitter.place(b)});
   }
   for (size_t i = 0; i < graph.results.size(); ++i)

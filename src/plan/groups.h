@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
+
 namespace spillway {
 
 class Groups {
@@ -20,8 +22,7 @@ class Groups {
     items_.resize(static_cast<size_t>(ends_.back()));
     std::vector<int32_t> next(ends_.begin(), ends_.end() - 1);
     for (size_t i = 0; i < items; ++i) {
-      if (const int32_t group = group_of(i); group >= 0)
-        items_[static_cast<size_t>(next[static_cast<size_t>(group)]++)] = static_cast<int32_t>(i);
+      if (const int32_t group = group_of(i); group >= 0) nth(items_, nth(next, group)++) = static_cast<int32_t>(i);
     }
   }
   Groups() = default;

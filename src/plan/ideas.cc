@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
@@ -39,9 +41,7 @@ void PlanIdeas::keep_weights(BlockChoice& block) const {
 // A tier may be chosen where there is a budget for it and the lanes that lead there; what the user asked for by name is
 // followed whatever the budget says.
 bool PlanIdeas::has(Tier tier) const {
-  const auto rate = [&](Lane lane) {
-    return builder_.costs().machine().link_bytes_per_second[static_cast<size_t>(lane)] > 0;
-  };
+  const auto rate = [&](Lane lane) { return nth(builder_.costs().machine().link_bytes_per_second, lane) > 0; };
   if (tier == Tier::kHost)
     return budget_.host.value_or(0) > 0 && rate(Lane::kHostToDevice) && rate(Lane::kDeviceToHost);
   if (tier == Tier::kDisk) return budget_.disk.value_or(0) > 0 && rate(Lane::kDiskRead) && rate(Lane::kDiskWrite);
@@ -177,7 +177,7 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
   for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
   for (const Homes& there : homes) by_homes.push_back(forecast(there, settings.front()));
   const auto find = [&](const Homes& there) {
-    return by_homes[static_cast<size_t>(std::find(homes.begin(), homes.end(), there) - homes.begin())];
+    return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
   };
   std::vector<Idea> result;
   for (size_t i = 0; i < homes.size(); ++i) {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <optional>
 
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
@@ -46,15 +48,14 @@ class FirstFit {
     for (auto& list : live_at_) list.clear();
     Packing packing{.offsets = std::vector<int64_t>(intervals_.size(), 0)};
     for (const int32_t id : order) {
-      const Interval& item = intervals_[static_cast<size_t>(id)];
+      const Interval& item = nth(intervals_, id);
       if (item.bytes == 0) continue;
       const int64_t size = aligned_up(item.bytes, item.alignment);
       const int64_t offset = lowest_gap(item, size);
-      packing.offsets[static_cast<size_t>(id)] = offset;
+      nth(packing.offsets, id) = offset;
       packing.bytes = std::max(packing.bytes, end_of(item, offset));
-      born_at_[static_cast<size_t>(item.begin)].push_back({offset, offset + size});
-      for (int32_t t = item.begin; t < item.end; ++t)
-        live_at_[static_cast<size_t>(t)].push_back({offset, offset + size});
+      nth(born_at_, item.begin).push_back({offset, offset + size});
+      for (int32_t t = item.begin; t < item.end; ++t) nth(live_at_, t).push_back({offset, offset + size});
     }
     return packing;
   }
@@ -66,9 +67,9 @@ class FirstFit {
 
   // Whoever meets [begin, end) in time is live at begin or is born later within it.
   int64_t lowest_gap(const Interval& item, int64_t size) {
-    met_ = live_at_[static_cast<size_t>(item.begin)];
+    met_ = nth(live_at_, item.begin);
     for (int32_t t = item.begin + 1; t < item.end; ++t) {
-      const auto& born = born_at_[static_cast<size_t>(t)];
+      const auto& born = nth(born_at_, t);
       met_.insert(met_.end(), born.begin(), born.end());
     }
     std::sort(met_.begin(), met_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -110,12 +111,11 @@ class TwoEnded {
     size_t dead = 0;
     for (const int32_t id : births_) {
       const Interval& item = at(id);
-      for (; at(deaths_[dead]).end <= item.begin; ++dead)
-        release(offsets[static_cast<size_t>(deaths_[dead])], at(deaths_[dead]));
+      for (; at(deaths_[dead]).end <= item.begin; ++dead) release(nth(offsets, deaths_[dead]), at(deaths_[dead]));
       const std::optional<int64_t> offset =
           item.end - item.begin > short_steps ? take_lowest(item) : take_highest(item);
       if (!offset) return std::nullopt;
-      offsets[static_cast<size_t>(id)] = *offset;
+      nth(offsets, id) = *offset;
     }
     return offsets;
   }
@@ -126,7 +126,7 @@ class TwoEnded {
   };
   using GapIterator = std::vector<Gap>::iterator;
 
-  [[nodiscard]] const Interval& at(int32_t id) const { return intervals_[static_cast<size_t>(id)]; }
+  [[nodiscard]] const Interval& at(int32_t id) const { return nth(intervals_, id); }
   [[nodiscard]] static int64_t size_of(const Interval& item) { return aligned_up(item.bytes, item.alignment); }
 
   std::optional<int64_t> take_lowest(const Interval& item) {
@@ -210,8 +210,8 @@ int64_t largest_live_sum(std::span<const Interval> intervals) {
   for (const Interval& i : intervals) end = std::max(end, i.end);
   std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);
   for (const Interval& i : intervals) {
-    change[static_cast<size_t>(i.begin)] += aligned_up(i.bytes, i.alignment);
-    change[static_cast<size_t>(i.end)] -= aligned_up(i.bytes, i.alignment);
+    nth(change, i.begin) += aligned_up(i.bytes, i.alignment);
+    nth(change, i.end) -= aligned_up(i.bytes, i.alignment);
   }
   int64_t sum = 0, largest = 0;
   for (const int64_t c : change) largest = std::max(largest, sum += c);
@@ -232,9 +232,8 @@ std::vector<Order> starting_orders(std::span<const Interval> intervals) {
   for (const Key& key : keys) {
     Order order(intervals.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return key(intervals[static_cast<size_t>(a)]) > key(intervals[static_cast<size_t>(b)]);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return key(nth(intervals, a)) > key(nth(intervals, b)); });
     orders.push_back(std::move(order));
   }
   return orders;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/index.h"
 #include "base/math.h"
 #include "graph/operation.h"
 #include "plan/emit.h"
@@ -39,7 +40,7 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort, int64_t alignment) {
   const Packing packing = pack(intervals, effort);
   for (size_t k = 0; k < movable.size(); ++k) plan.offsets[movable[k]] = bottom + packing.offsets[k];
 
-  TierPeak& peak = plan.peaks[static_cast<size_t>(tier)];
+  TierPeak& peak = nth(plan.peaks, tier);
   // The padding of what stands highest is not part of the arena.
   peak = {movable.empty() ? end : bottom + packing.bytes, bottom + packing.lower_bound, peak.step};
 }
@@ -59,7 +60,7 @@ void take_parts(const std::vector<int64_t>& live, std::span<const SectionRange> 
     const int64_t begin = sections[section].begin, steps = sections[section].end - begin;
     for (int64_t i = 0; i < steps; ++i) {
       const size_t part = section * kSectionParts + static_cast<size_t>(i * kSectionParts / steps);
-      parts[part][tier] = std::max(parts[part][tier], live[static_cast<size_t>(begin + i)]);
+      parts[part][tier] = std::max(parts[part][tier], nth(live, begin + i));
     }
   }
 }
@@ -128,7 +129,7 @@ void PlanBuilder::complete(Plan& plan, PackEffort effort) const {
 }
 
 int64_t PlanBuilder::moved_bytes(const Schedule& schedule, const Step& step) {
-  return step.op != kNone ? 0 : schedule.buffers[static_cast<size_t>(schedule.inputs(step)[0])].bytes;
+  return step.op != kNone ? 0 : nth(schedule.buffers, schedule.inputs(step)[0]).bytes;
 }
 
 double PlanBuilder::seconds_of(const Schedule& schedule, const Step& step) const {
@@ -141,8 +142,8 @@ LaneWork PlanBuilder::work_of(const Schedule& schedule) const {
   for (const SectionRange& section : schedule.sections) {
     std::array<double, kLanes>& seconds = work.emplace_back();
     for (int32_t i = section.begin; i < section.end; ++i) {
-      const Step& step = schedule.steps[static_cast<size_t>(i)];
-      seconds[static_cast<size_t>(step.lane)] += seconds_of(schedule, step);
+      const Step& step = nth(schedule.steps, i);
+      nth(seconds, step.lane) += seconds_of(schedule, step);
     }
   }
   return work;
@@ -157,7 +158,7 @@ double PlanBuilder::min_seconds(const LaneWork& work, int64_t accumulation) cons
   double sum = 0;
   for (size_t section = 0; section < work.size(); ++section) {
     const std::array<double, kLanes>& seconds = work[section];
-    double computing = seconds[static_cast<size_t>(Lane::kCompute)];
+    double computing = nth(seconds, Lane::kCompute);
     for (size_t lane = 0; lane < kLanes; ++lane)
       if (shares[lane] > 0) computing += scale * shares[lane] * seconds[lane];
     double busiest = *std::max_element(seconds.begin(), seconds.end());

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "plan/usage.h"
 
 namespace spillway {
@@ -31,7 +32,7 @@ ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const Pl
     json["by_phase"] = {{"generation", context.generation->peak_bytes[index]}, {"training", peak.bytes}};
   const ClassBytes usage = usage_at(graph, plan.schedule, tier, peak.step);
   for (int c = 0; c < kMemoryClasses; ++c)
-    json["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = usage[static_cast<size_t>(c)];
+    json["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = nth(usage, c);
   return json;
 }
 

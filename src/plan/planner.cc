@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
 #include "base/parallel.h"
 #include "plan/plan_builder.h"
 #include "plan/search.h"
@@ -24,7 +25,7 @@ void run_all(int64_t count, int threads, const std::function<void(int64_t)>& tas
       try {
         task(i);
       } catch (...) {
-        errors[static_cast<size_t>(i)] = std::current_exception();
+        nth(errors, i) = std::current_exception();
       }
     }
   });
@@ -54,7 +55,7 @@ class Ladder {
     run_all(std::ssize(rungs) + 1, threads, [&](int64_t task) {
       if (task == 0) return beside();
       const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
-      rungs[static_cast<size_t>(task - 1)] = plan_within(device, {&least_.choices, 1});
+      nth(rungs, task - 1) = plan_within(device, {&least_.choices, 1});
     });
     add(least_);
     for (const Plan& plan : rungs)

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "plan/usage.h"
 
 namespace spillway {
@@ -77,11 +78,11 @@ std::string saved_text(const BlockChoice& choice) {
     }
     if (groups == 0) continue;
     if (groups == std::size(kInner)) names = "activations";
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names, kWords[static_cast<size_t>(treatment)]);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names, nth(kWords, treatment));
   }
   const Treatment boundary = choice[SavedGroup::kBoundary];
   if (boundary != Treatment::kKeep && boundary != choice[SavedGroup::kAttention])
-    text += fmt::format(", boundary {}", kWords[static_cast<size_t>(boundary)]);
+    text += fmt::format(", boundary {}", nth(kWords, boundary));
   if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
   if (choice.resident_state) text += ", optimizer state on device";
   return text;
@@ -131,7 +132,7 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
     const ClassBytes bytes = usage_at(graph, plan.schedule, tier, peak.step);
     const auto sum = [&](std::initializer_list<MemoryClass> classes) {
       int64_t all = 0;
-      for (const MemoryClass c : classes) all += bytes[static_cast<size_t>(c)];
+      for (const MemoryClass c : classes) all += nth(bytes, c);
       return mib(all);
     };
     const std::optional<int64_t> budget = context.budget.of(tier);
@@ -148,7 +149,7 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
 
 // What a tier's budget would have to be for this plan.
 int64_t needed_bytes(const Plan& plan, const PlanContext& context, Tier tier) {
-  return *context.budget.of(tier) + plan.missing_bytes[static_cast<size_t>(tier)];
+  return *context.budget.of(tier) + nth(plan.missing_bytes, tier);
 }
 
 std::string comparison(const Plan& plan, const PlanContext& context) {
@@ -213,8 +214,8 @@ std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
     LiveBuffer largest;
   };
   std::array<Sum, kMemoryClasses> sums;
-  for (const LiveBuffer& buffer : live_at(graph, plan.schedule, tier, plan.peaks[static_cast<size_t>(tier)].step)) {
-    Sum& sum = sums[static_cast<size_t>(buffer.memory_class)];
+  for (const LiveBuffer& buffer : live_at(graph, plan.schedule, tier, nth(plan.peaks, tier).step)) {
+    Sum& sum = nth(sums, buffer.memory_class);
     sum.memory_class = buffer.memory_class;
     sum.bytes += buffer.bytes;
     if (++sum.buffers == 1) sum.largest = buffer;
@@ -236,9 +237,9 @@ std::string moves_text(const Plan& plan, const PlanContext& context) {
   for (const SectionRange& section : plan.program.sections) {
     const double times = section.repeats == Repeats::kStep ? 1 : static_cast<double>(context.accumulation);
     for (int32_t i = section.begin; i < section.end; ++i) {
-      const Instruction& instruction = plan.program.instructions[static_cast<size_t>(i)];
+      const Instruction& instruction = nth(plan.program.instructions, i);
       if (instruction.kind != Instruction::Kind::kCopy) continue;
-      bytes[static_cast<size_t>(instruction.lane)] += times * static_cast<double>(instruction.inputs[0].place.bytes);
+      nth(bytes, instruction.lane) += times * static_cast<double>(instruction.inputs[0].place.bytes);
     }
   }
   std::string text;
@@ -282,7 +283,7 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
   std::string text;
   for (const Tier tier : short_tiers(plan)) {
     text += fmt::format("\nThis does not fit: {} of {} {} is missing. Live at the peak:\n{}",
-                        format_bytes(plan.missing_bytes[static_cast<size_t>(tier)]), name_of(tier),
+                        format_bytes(nth(plan.missing_bytes, tier)), name_of(tier),
                         tier == Tier::kDisk ? "space" : "memory", live_text(graph, plan, tier));
   }
   if (!context.nearest.empty()) text += "\nWhat would fit:\n";

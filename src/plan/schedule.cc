@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "plan/groups.h"
 #include "plan/offsets.h"
@@ -45,7 +46,7 @@ class BufferAssigner {
       }
     }
     for (const ValueId id : graph_.results)
-      schedule_.results.push_back(moves(id) ? homes_[static_cast<size_t>(id)] : buffer_of(original(id)));
+      schedule_.results.push_back(moves(id) ? nth(homes_, id) : buffer_of(original(id)));
     return std::move(schedule_);
   }
 
@@ -56,19 +57,19 @@ class BufferAssigner {
     int32_t index;  // of a stay or an execution
   };
 
-  BufferId& buffer_of(Instance instance) { return buffers_[static_cast<size_t>(instance)]; }
-  Buffer& buffer(BufferId id) { return schedule_.buffers[static_cast<size_t>(id)]; }
-  [[nodiscard]] const Execution& execution(int32_t i) const { return sequence_.executions[static_cast<size_t>(i)]; }
-  [[nodiscard]] const Stay& stay(int32_t i) const { return transfers_.stays[static_cast<size_t>(i)]; }
-  [[nodiscard]] Tier site(const Execution& e) const { return placement_.sites[static_cast<size_t>(e.op)]; }
-  [[nodiscard]] Tier home(ValueId v) const { return placement_.homes[static_cast<size_t>(v)]; }
-  [[nodiscard]] bool moves(ValueId v) const { return transfers_.moves[static_cast<size_t>(v)]; }
+  BufferId& buffer_of(Instance instance) { return nth(buffers_, instance); }
+  Buffer& buffer(BufferId id) { return nth(schedule_.buffers, id); }
+  [[nodiscard]] const Execution& execution(int32_t i) const { return nth(sequence_.executions, i); }
+  [[nodiscard]] const Stay& stay(int32_t i) const { return nth(transfers_.stays, i); }
+  [[nodiscard]] Tier site(const Execution& e) const { return nth(placement_.sites, e.op); }
+  [[nodiscard]] Tier home(ValueId v) const { return nth(placement_.homes, v); }
+  [[nodiscard]] bool moves(ValueId v) const { return nth(transfers_.moves, v); }
   // The first step at or after an execution's place in the order; loads that are started with it come before it.
-  [[nodiscard]] int32_t step_of(int32_t execution) const { return begins_[static_cast<size_t>(execution)]; }
-  [[nodiscard]] int32_t step_after(int32_t execution) const { return runs_[static_cast<size_t>(execution)] + 1; }
+  [[nodiscard]] int32_t step_of(int32_t execution) const { return nth(begins_, execution); }
+  [[nodiscard]] int32_t step_after(int32_t execution) const { return nth(runs_, execution) + 1; }
   [[nodiscard]] int32_t steps() const { return narrow<int32_t>(std::ssize(order_)); }
 
-  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_[static_cast<size_t>(v)]; }
+  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return nth(facts_, v); }
   [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
 
   BufferId new_buffer(const Buffer& b) {
@@ -89,10 +90,10 @@ class BufferAssigner {
     runs_.reserve(executions);
     for (int32_t i = 0; i < executions_; ++i) {
       begins_.push_back(steps());
-      for (const int32_t stay : loads[static_cast<size_t>(i)]) order_.push_back({Entry::Kind::kLoad, stay});
+      for (const int32_t stay : nth(loads, i)) order_.push_back({Entry::Kind::kLoad, stay});
       runs_.push_back(steps());
       order_.push_back({Entry::Kind::kRun, i});
-      for (const int32_t stay : stores[static_cast<size_t>(i)]) order_.push_back({Entry::Kind::kStore, stay});
+      for (const int32_t stay : nth(stores, i)) order_.push_back({Entry::Kind::kStore, stay});
     }
     begins_.push_back(steps());
   }
@@ -127,7 +128,7 @@ class BufferAssigner {
                                    .bytes = facts(id).bytes,
                                    .begin = 0,
                                    .end = steps()});
-    buffer_of(original(id)) = homes_[static_cast<size_t>(id)] = schedule_.persistent[static_cast<size_t>(id)] = b;
+    buffer_of(original(id)) = nth(homes_, id) = nth(schedule_.persistent, id) = b;
   }
 
   // When the present buffer of an instance is needed for the last time: of what moves, in its present stay.
@@ -135,11 +136,11 @@ class BufferAssigner {
     last_use_.assign(buffers_.size(), -1);
     for (int32_t i = 0; i < executions_; ++i) {
       for (const Instance instance : sequence_.inputs(execution(i))) {
-        if (instance != kNone) last_use_[static_cast<size_t>(instance)] = runs_[static_cast<size_t>(i)];
+        if (instance != kNone) nth(last_use_, instance) = nth(runs_, i);
       }
     }
     for (const ValueId id : graph_.results) {
-      int32_t& last = last_use_[static_cast<size_t>(original(id))];
+      int32_t& last = nth(last_use_, original(id));
       const auto section = static_cast<size_t>(graph_.op(graph_.value(id).producer).section);
       last = std::max(last, schedule_.sections[section].end - 1);
     }
@@ -150,8 +151,8 @@ class BufferAssigner {
 
   // The stay that holds the value at an execution.
   const Stay& stay_at(ValueId storage, int32_t execution) {
-    const std::span<const int32_t> stays = stays_[static_cast<size_t>(storage)];
-    size_t& next = next_stay_[static_cast<size_t>(storage)];
+    const std::span<const int32_t> stays = nth(stays_, storage);
+    size_t& next = nth(next_stay_, storage);
     while (stay(stays[next]).last < execution) ++next;
     return stay(stays[next]);
   }
@@ -162,7 +163,7 @@ class BufferAssigner {
   }
   // One past the last step that needs a spilled value at its home: when its last load has reached the first use.
   [[nodiscard]] int32_t home_end(ValueId storage) const {
-    const Stay& last = stay(stays_[static_cast<size_t>(storage)].back());
+    const Stay& last = stay(nth(stays_, storage).back());
     return step_after(is_away(last) ? last.first : last.last);
   }
 
@@ -180,7 +181,7 @@ class BufferAssigner {
   }
 
   void load(int32_t step, const Stay& stay) {
-    const BufferId from = homes_[static_cast<size_t>(stay.storage)];
+    const BufferId from = nth(homes_, stay.storage);
     const BufferId to =
         new_buffer({.tier = stay.tier, .bytes = facts(stay.storage).bytes, .begin = step, .end = end_of(stay)});
     add_transfer(stay.loaded, from, to);
@@ -189,11 +190,11 @@ class BufferAssigner {
 
   void begin_stay(const Stay& stay, BufferId b) {
     buffer_of(original(stay.storage)) = b;
-    last_use_[static_cast<size_t>(original(stay.storage))] = end_of(stay) - 1;
+    nth(last_use_, original(stay.storage)) = end_of(stay) - 1;
   }
 
   void store(int32_t step, const Stay& stay) {
-    BufferId& to = homes_[static_cast<size_t>(stay.storage)];
+    BufferId& to = nth(homes_, stay.storage);
     if (to == kNone) {
       to = new_buffer({.tier = home(stay.storage),
                        .bytes = facts(stay.storage).bytes,
@@ -210,7 +211,7 @@ class BufferAssigner {
     if (instance != original(value)) return buffer_of(instance);
     const ValueId storage = storage_of(value);
     if (!moves(value)) return buffer_of(original(storage));
-    return is_away(stay_at(storage, at)) ? buffer_of(original(storage)) : homes_[static_cast<size_t>(storage)];
+    return is_away(stay_at(storage, at)) ? buffer_of(original(storage)) : nth(homes_, storage);
   }
 
   void execute(int32_t step, int32_t at) {
@@ -225,14 +226,14 @@ class BufferAssigner {
     for (size_t i = 0; i < sequence_.outputs(execution).size(); ++i)
       schedule_.operands.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
     result.end = operands();
-    if (const int64_t bytes = op_facts_[static_cast<size_t>(execution.op)].workspace_bytes; bytes > 0) {
+    if (const int64_t bytes = nth(op_facts_, execution.op).workspace_bytes; bytes > 0) {
       result.workspace = new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
     }
     schedule_.steps.push_back(result);
   }
 
   BufferId place_output(int32_t step, int32_t at, const Execution& execution, int8_t output) {
-    const Instance instance = sequence_.outputs(execution)[static_cast<size_t>(output)];
+    const Instance instance = nth(sequence_.outputs(execution), output);
     const ValueId value = instance / 2, storage = storage_of(value);
     const bool moving = instance == original(value) && moves(value);
     const Stay* stay = moving ? &stay_at(storage, at) : nullptr;
@@ -242,19 +243,19 @@ class BufferAssigner {
     } else {
       b = choose_buffer(step, execution, output);
       buffer_of(instance) = b;
-      if (stay && is_away(*stay)) last_use_[static_cast<size_t>(instance)] = end_of(*stay) - 1;
-      if (stay && !is_away(*stay)) homes_[static_cast<size_t>(value)] = b;
+      if (stay && is_away(*stay)) nth(last_use_, instance) = end_of(*stay) - 1;
+      if (stay && !is_away(*stay)) nth(homes_, value) = b;
       const int32_t last =
-          std::max({step, last_use_[static_cast<size_t>(instance)], stay && !is_away(*stay) ? home_end(value) - 1 : 0});
+          std::max({step, nth(last_use_, instance), stay && !is_away(*stay) ? home_end(value) - 1 : 0});
       buffer(b).end = std::max(buffer(b).end, std::min(last + 1, steps()));
     }
-    written_[static_cast<size_t>(b)] = step;
+    nth(written_, b) = step;
     return b;
   }
 
   // A persistent value is written where its stay is; a stay that begins by writing makes its own buffer.
   BufferId persistent_buffer(int32_t step, int32_t at, ValueId storage, const Stay* stay) {
-    if (!stay || !is_away(*stay)) return homes_[static_cast<size_t>(storage)];
+    if (!stay || !is_away(*stay)) return nth(homes_, storage);
     if (stay->first == at && !stay->loads) {
       begin_stay(*stay,
                  new_buffer({.tier = stay->tier, .bytes = facts(storage).bytes, .begin = step, .end = end_of(*stay)}));
@@ -264,10 +265,10 @@ class BufferAssigner {
 
   BufferId choose_buffer(int32_t step, const Execution& execution, int8_t output) {
     const std::span<const Instance> inputs = sequence_.inputs(execution);
-    const int64_t bytes = facts(sequence_.outputs(execution)[static_cast<size_t>(output)] / 2).bytes;
-    for (const InPlace& rule : op_facts_[static_cast<size_t>(execution.op)].in_place) {
+    const int64_t bytes = facts(nth(sequence_.outputs(execution), output) / 2).bytes;
+    for (const InPlace& rule : nth(op_facts_, execution.op).in_place) {
       if (rule.output != output || static_cast<size_t>(rule.input) >= inputs.size()) continue;
-      const Instance input = inputs[static_cast<size_t>(rule.input)];
+      const Instance input = nth(inputs, rule.input);
       if (input != kNone && may_take(step, execution, input, bytes)) return buffer_of(input);
     }
     return new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
@@ -279,7 +280,7 @@ class BufferAssigner {
     const BufferId id = buffer_of(input);
     const Buffer& b = buffer(id);
     if (b.fixed || b.bytes != bytes || b.tier != site(execution)) return false;
-    if (last_use_[static_cast<size_t>(input)] != step || written_[static_cast<size_t>(id)] == step) return false;
+    if (nth(last_use_, input) != step || nth(written_, id) == step) return false;
     const std::span<const Instance> inputs = sequence_.inputs(execution);
     return std::count(inputs.begin(), inputs.end(), input) == 1;
   }
@@ -318,8 +319,8 @@ std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier) {
   std::vector<int64_t> change(schedule.steps.size() + 1, 0);
   for (const Buffer& b : schedule.buffers) {
     if (b.tier != tier) continue;
-    change[static_cast<size_t>(b.begin)] += b.padded_bytes();
-    change[static_cast<size_t>(b.end)] -= b.padded_bytes();
+    nth(change, b.begin) += b.padded_bytes();
+    nth(change, b.end) -= b.padded_bytes();
   }
   std::vector<int64_t> live(schedule.steps.size());
   int64_t sum = 0;

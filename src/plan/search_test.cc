@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.h"
 #include "plan/testing/random_program.h"
 #include "plan/verify.h"
 
@@ -22,8 +23,8 @@ Machine balanced_machine() {
   machine.memory_bytes_per_second = 1e9;
   machine.operation_seconds = 1e-7;
   machine.link_bytes_per_second.fill(1e9);
-  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 4e8;
-  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskWrite)] = 3e8;
+  nth(machine.link_bytes_per_second, Lane::kDiskRead) = 4e8;
+  nth(machine.link_bytes_per_second, Lane::kDiskWrite) = 3e8;
   return machine;
 }
 

@@ -1,5 +1,7 @@
 #include "plan/sequence.h"
 
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
@@ -27,7 +29,7 @@ class Sequencer {
     while (std::ssize(sequence_.bounds) <= section)
       sequence_.bounds.push_back(static_cast<int32_t>(sequence_.executions.size()));
   }
-  [[nodiscard]] bool is_recomputed(ValueId id) const { return recomputed_[static_cast<size_t>(id)]; }
+  [[nodiscard]] bool is_recomputed(ValueId id) const { return nth(recomputed_, id); }
 
   // `late`: it runs where recomputed values stand in for the originals.
   void append(OpId id, bool late, bool recompute) {
@@ -47,8 +49,8 @@ class Sequencer {
     for (const ValueId v : graph_.op(id).inputs) {
       if (v == kNone || !is_recomputed(v)) continue;
       const OpId producer = graph_.value(v).producer;
-      if (again_[static_cast<size_t>(producer)]) continue;
-      again_[static_cast<size_t>(producer)] = true;
+      if (nth(again_, producer)) continue;
+      nth(again_, producer) = true;
       provide_inputs(producer);
       append(producer, true, true);
     }

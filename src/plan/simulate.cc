@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
@@ -74,7 +76,7 @@ class SectionPlayer {
     [[nodiscard]] double next_event() const { return is_arrival_next() ? under_way.front().time : finish; }
   };
 
-  [[nodiscard]] const Task& at(int32_t i) const { return tasks_[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Task& at(int32_t i) const { return nth(tasks_, i); }
 
   void skip_others(size_t lane) {
     int32_t& next = lanes_[lane].next;
@@ -84,7 +86,7 @@ class SectionPlayer {
   [[nodiscard]] bool is_ready(int32_t i) const {
     const std::span<const int32_t> waits = at(i).waits;
     return std::all_of(waits.begin(), waits.end(),
-                       [&](int32_t other) { return other < begin_ || finished_[static_cast<size_t>(other)]; });
+                       [&](int32_t other) { return other < begin_ || nth(finished_, other); });
   }
 
   void start_what_can() {
@@ -114,8 +116,8 @@ class SectionPlayer {
 
   void arrive(LaneState& state) {
     const Arrival& arrival = state.under_way.front();
-    finished_[static_cast<size_t>(arrival.instruction)] = true;
-    if (timeline_) (*timeline_)[static_cast<size_t>(arrival.instruction)] = {arrival.start, arrival.time};
+    nth(finished_, arrival.instruction) = true;
+    if (timeline_) nth(*timeline_, arrival.instruction) = {arrival.start, arrival.time};
     state.under_way.pop_front();
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "graph/builder.h"
 #include "ops/add/add.h"
 #include "plan/signature.h"
@@ -31,7 +32,7 @@ Machine slow_machine(const Graph& graph, double share) {
   Machine machine;
   machine.operation_seconds = 0;
   machine.link_bytes_per_second.fill(1000);
-  machine.compute_share[static_cast<size_t>(Lane::kHostToDevice)] = share;
+  nth(machine.compute_share, Lane::kHostToDevice) = share;
   machine.operations[signature_of(graph, 0)] = {.compute = kSeconds, .host = 3 * kSeconds};
   return machine;
 }
@@ -85,8 +86,8 @@ TEST_CASE("a copy takes its share from the computation while both run") {
 TEST_CASE("two lanes that share a disk each lose their share while both are busy") {
   const Graph graph = one_addition();
   Machine machine = slow_machine(graph, 0);
-  machine.opposite_share[static_cast<size_t>(Lane::kDiskRead)] = 0.5;
-  machine.opposite_share[static_cast<size_t>(Lane::kDiskWrite)] = 0.75;
+  nth(machine.opposite_share, Lane::kDiskRead) = 0.5;
+  nth(machine.opposite_share, Lane::kDiskWrite) = 0.75;
   const auto seconds = [&](int64_t read, int64_t written) {
     std::vector<LaneTime> times;
     const Program program = program_of({disk_copy(Lane::kDiskRead, read), disk_copy(Lane::kDiskWrite, written)});
@@ -106,7 +107,7 @@ TEST_CASE("two lanes that share a disk each lose their share while both are busy
 TEST_CASE("what waits for a transfer waits out the latency, the lane does not") {
   const Graph graph = one_addition();
   Machine machine = slow_machine(graph, 0);
-  machine.link_latency_seconds[static_cast<size_t>(Lane::kHostToDevice)] = 0.25;
+  nth(machine.link_latency_seconds, Lane::kHostToDevice) = 0.25;
   std::vector<LaneTime> times;
   const Program program = program_of({copy(1000), copy(1000), addition(Lane::kCompute, {0}), copy(500)});
   const Simulation simulation = simulate(program, CostModel(graph, machine), &times);
@@ -116,7 +117,7 @@ TEST_CASE("what waits for a transfer waits out the latency, the lane does not") 
   CHECK(times[2].start == doctest::Approx(1.25));
   CHECK(times[3].finish == doctest::Approx(2.75));
   CHECK(simulation.micro_step_seconds == doctest::Approx(1.25 + kSeconds));
-  CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].busy_seconds == doctest::Approx(2.5));
+  CHECK(nth(simulation.lanes, Lane::kHostToDevice).busy_seconds == doctest::Approx(2.5));
 }
 
 TEST_CASE("the timeline and the lanes' use say when and how long") {
@@ -129,8 +130,8 @@ TEST_CASE("the timeline and the lanes' use say when and how long") {
   CHECK(timeline[2].start == doctest::Approx(1));
   CHECK(timeline[2].finish == doctest::Approx(1.5));
   CHECK(simulation.stall_seconds(1) == doctest::Approx(1));
-  CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].bytes == 1500);
-  CHECK(simulation.lanes[static_cast<size_t>(Lane::kHostToDevice)].busy_seconds == doctest::Approx(1.5));
+  CHECK(nth(simulation.lanes, Lane::kHostToDevice).bytes == 1500);
+  CHECK(nth(simulation.lanes, Lane::kHostToDevice).busy_seconds == doctest::Approx(1.5));
   CHECK(simulation.bottleneck == Lane::kCompute);
 }
 

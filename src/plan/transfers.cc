@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "plan/groups.h"
 
 namespace spillway {
@@ -37,7 +38,7 @@ class TransferPlanner {
     count_visits();
     const Groups by_storage(graph_.values.size(), uses_.size(), [&](size_t use) { return uses_[use].storage; });
     for (ValueId storage = 0; storage < static_cast<ValueId>(graph_.values.size()); ++storage)
-      make_stays(storage, by_storage[static_cast<size_t>(storage)]);
+      make_stays(storage, nth(by_storage, storage));
     order_stays();
     time_executions();
     place_transfers();
@@ -45,11 +46,11 @@ class TransferPlanner {
   }
 
  private:
-  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_[static_cast<size_t>(v)]; }
+  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return nth(facts_, v); }
   [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
-  [[nodiscard]] const Execution& execution(int32_t i) const { return sequence_.executions[static_cast<size_t>(i)]; }
-  [[nodiscard]] Tier site(int32_t i) const { return placement_.sites[static_cast<size_t>(execution(i).op)]; }
-  [[nodiscard]] Tier home(ValueId v) const { return placement_.homes[static_cast<size_t>(v)]; }
+  [[nodiscard]] const Execution& execution(int32_t i) const { return nth(sequence_.executions, i); }
+  [[nodiscard]] Tier site(int32_t i) const { return nth(placement_.sites, execution(i).op); }
+  [[nodiscard]] Tier home(ValueId v) const { return nth(placement_.homes, v); }
   // Where it runs, which is not its operation's own section where it recomputes.
   [[nodiscard]] SectionId section_of(int32_t i) const {
     const auto next = std::upper_bound(sequence_.bounds.begin(), sequence_.bounds.end(), i);
@@ -73,25 +74,25 @@ class TransferPlanner {
   void find_moving() {
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       visit_operands(i, [&](ValueId v, bool) {
-        if (home(v) != site(i)) result_.moves[static_cast<size_t>(storage_of(v))] = true;
+        if (home(v) != site(i)) nth(result_.moves, storage_of(v)) = true;
       });
     }
     for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v)
-      result_.moves[static_cast<size_t>(v)] = result_.moves[static_cast<size_t>(storage_of(v))];
+      nth(result_.moves, v) = nth(result_.moves, storage_of(v));
   }
 
   void collect_uses() {
     std::vector<int32_t> newest(graph_.values.size(), kNone);  // by storage, of its uses
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       visit_operands(i, [&](ValueId v, bool writes) {
-        if (!result_.moves[static_cast<size_t>(v)]) return;
+        if (!nth(result_.moves, v)) return;
         const ValueId storage = storage_of(v);
-        int32_t& use = newest[static_cast<size_t>(storage)];
-        if (use == kNone || uses_[static_cast<size_t>(use)].execution != i) {
+        int32_t& use = nth(newest, storage);
+        if (use == kNone || nth(uses_, use).execution != i) {
           use = static_cast<int32_t>(uses_.size());
           uses_.push_back({.storage = storage, .execution = i});
         }
-        (writes ? uses_[static_cast<size_t>(use)].written : uses_[static_cast<size_t>(use)].read) = v;
+        (writes ? nth(uses_, use).written : nth(uses_, use).read) = v;
       });
     }
   }
@@ -104,9 +105,7 @@ class TransferPlanner {
       visits_.push_back(i == 0 ? 0 : visits_.back() + (goes_on ? 0 : 1));
     }
   }
-  [[nodiscard]] bool same_visit(int32_t a, int32_t b) const {
-    return visits_[static_cast<size_t>(a)] == visits_[static_cast<size_t>(b)];
-  }
+  [[nodiscard]] bool same_visit(int32_t a, int32_t b) const { return nth(visits_, a) == nth(visits_, b); }
 
   // Whether a later use finds the value still there. Saved activations leave between the passes; the weights of the
   // last block stay, for the backward pass begins with it.
@@ -116,9 +115,8 @@ class TransferPlanner {
     const BlockId next_block = graph_.op(execution(next).op).block;
     if (section_of(stay.last) == section_of(next))
       return (block != kNone && same_visit(stay.last, next)) || next - stay.last <= kCloseUses;
-    return graph_.sections[static_cast<size_t>(section_of(next))].repeats == Repeats::kMicroBatch &&
-           facts(storage).persistent && !stay.stores && block == next_block &&
-           static_cast<size_t>(block) + 1 == graph_.blocks.size();
+    return nth(graph_.sections, section_of(next)).repeats == Repeats::kMicroBatch && facts(storage).persistent &&
+           !stay.stores && block == next_block && static_cast<size_t>(block) + 1 == graph_.blocks.size();
   }
 
   void make_stays(ValueId storage, std::span<const int32_t> uses) {
@@ -126,7 +124,7 @@ class TransferPlanner {
     const size_t begin = result_.stays.size();
     ValueId version = storage;
     for (const int32_t i : uses) {
-      const Use& use = uses_[static_cast<size_t>(i)];
+      const Use& use = nth(uses_, i);
       const bool fresh = result_.stays.size() == begin || !same_stay(storage, result_.stays.back(), use.execution);
       if (fresh) {
         result_.stays.push_back({.storage = storage,
@@ -157,7 +155,7 @@ class TransferPlanner {
     const std::vector<Stay> stays = std::exchange(result_.stays, {});
     const Groups by_first(sequence_.executions.size(), stays.size(), [&](size_t i) { return stays[i].first; });
     result_.stays.reserve(stays.size());
-    for (const int32_t i : by_first.all()) result_.stays.push_back(stays[static_cast<size_t>(i)]);
+    for (const int32_t i : by_first.all()) result_.stays.push_back(nth(stays, i));
   }
 
   void time_executions() {
@@ -168,7 +166,7 @@ class TransferPlanner {
       starts_.push_back(starts_.back() + costs_.operation_seconds(execution(i).op, lane));
     }
   }
-  [[nodiscard]] double start(int32_t i) const { return starts_[static_cast<size_t>(i)]; }
+  [[nodiscard]] double start(int32_t i) const { return nth(starts_, i); }
   // The last execution of [low, high] that starts no later than `time`.
   [[nodiscard]] int32_t running_at(double time, int32_t low, int32_t high) const {
     const auto found = std::upper_bound(starts_.begin() + low, starts_.begin() + high + 1, time);
@@ -188,7 +186,7 @@ class TransferPlanner {
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {
-    return overlap_ == Overlap::kSynchronous || placement_.synchronous[static_cast<size_t>(stay.storage)];
+    return overlap_ == Overlap::kSynchronous || nth(placement_.synchronous, stay.storage);
   }
 
   // By section and lane: transfers of one group share a lane's time.
@@ -213,7 +211,7 @@ class TransferPlanner {
   }
   std::vector<Stay*> stays_of(std::span<const int32_t> indices) {
     std::vector<Stay*> result;
-    for (const int32_t i : indices) result.push_back(&result_.stays[static_cast<size_t>(i)]);
+    for (const int32_t i : indices) result.push_back(&nth(result_.stays, i));
     return result;
   }
 

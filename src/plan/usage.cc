@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/operation.h"
 #include "plan/groups.h"
 
@@ -33,8 +34,8 @@ class Tenants {
     }
   }
 
-  [[nodiscard]] std::span<const int32_t> of(BufferId buffer) const { return by_buffer_[static_cast<size_t>(buffer)]; }
-  [[nodiscard]] const Tenant& operator[](int32_t i) const { return all_[static_cast<size_t>(i)]; }
+  [[nodiscard]] std::span<const int32_t> of(BufferId buffer) const { return nth(by_buffer_, buffer); }
+  [[nodiscard]] const Tenant& operator[](int32_t i) const { return nth(all_, i); }
 
   // REQUIRES: the buffer is live at `step` and not a workspace.
   [[nodiscard]] const Value& at(BufferId buffer, int32_t step) const {
@@ -50,7 +51,7 @@ class Tenants {
     if (of(buffer).empty()) return MemoryClass::kTransient;
     const Value& tenant = at(buffer, step);
     if (tenant.kind != ValueKind::kActivation) return class_of_moved(tenant);
-    const Buffer& b = schedule_.buffers[static_cast<size_t>(buffer)];
+    const Buffer& b = nth(schedule_.buffers, buffer);
     return b.begin < forward_end_ && b.end > forward_end_ ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
   }
 
@@ -58,15 +59,14 @@ class Tenants {
   template <typename Visit>
   void visit_live(int32_t step, const Visit& visit) const {
     for (BufferId id = 0; id < std::ssize(schedule_.buffers); ++id) {
-      const Buffer& b = schedule_.buffers[static_cast<size_t>(id)];
+      const Buffer& b = nth(schedule_.buffers, id);
       if (b.tier == tier_ && b.begin <= step && b.end > step) visit(id, b);
     }
   }
 
  private:
   void add(BufferId buffer, ValueId value, int32_t begin) {
-    if (buffer != kNone && schedule_.buffers[static_cast<size_t>(buffer)].tier == tier_)
-      all_.push_back({buffer, value, begin});
+    if (buffer != kNone && nth(schedule_.buffers, buffer).tier == tier_) all_.push_back({buffer, value, begin});
   }
 
   const Graph& graph_;
@@ -127,7 +127,7 @@ std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Ti
   tenants.visit_live(step, [&](BufferId id, const Buffer& b) {
     const MemoryClass memory_class = tenants.class_of(id, step);
     if (tenants.of(id).empty()) {
-      const Operation& op = graph.op(schedule.steps[static_cast<size_t>(b.begin)].op);
+      const Operation& op = graph.op(nth(schedule.steps, b.begin).op);
       result.push_back({fmt::format("workspace of {}", graph.value(op.outputs[0]).name), memory_class, b.bytes});
     } else {
       result.push_back({tenants.at(id, step).name, memory_class, b.bytes});
@@ -141,8 +141,7 @@ std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Ti
 ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   ClassBytes result{};
   const Tenants tenants(graph, schedule, tier);
-  tenants.visit_live(
-      step, [&](BufferId id, const Buffer& b) { result[static_cast<size_t>(tenants.class_of(id, step))] += b.bytes; });
+  tenants.visit_live(step, [&](BufferId id, const Buffer& b) { nth(result, tenants.class_of(id, step)) += b.bytes; });
   return result;
 }
 
@@ -150,11 +149,11 @@ std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& sch
   // First the changes, then their running sums.
   std::vector<ClassBytes> usage(schedule.steps.size() + 1);
   const auto change = [&](int32_t step, MemoryClass memory_class, int64_t bytes) {
-    usage[static_cast<size_t>(step)][static_cast<size_t>(memory_class)] += bytes;
+    nth(nth(usage, step), memory_class) += bytes;
   };
   const Tenants tenants(graph, schedule, tier);
   for (BufferId id = 0; id < std::ssize(schedule.buffers); ++id) {
-    const Buffer& b = schedule.buffers[static_cast<size_t>(id)];
+    const Buffer& b = nth(schedule.buffers, id);
     if (b.tier != tier || b.begin >= b.end) continue;
     MemoryClass now = tenants.class_of(id, b.begin);
     change(b.begin, now, b.bytes);
@@ -180,17 +179,17 @@ namespace {
 const Section& section_at(const Graph& graph, const Schedule& schedule, int32_t step) {
   const auto range = std::find_if(schedule.sections.begin(), schedule.sections.end(),
                                   [&](const SectionRange& one) { return step < one.end; });
-  return graph.sections[static_cast<size_t>(range - schedule.sections.begin())];
+  return nth(graph.sections, range - schedule.sections.begin());
 }
 
 }  // namespace
 
 std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step) {
-  const Step& s = schedule.steps[static_cast<size_t>(step)];
+  const Step& s = nth(schedule.steps, step);
   if (s.op == kNone) return fmt::format("{} of {}", name_of(s.lane), graph.value(s.moved).name);
   const Operation& op = graph.op(s.op);
   std::string text = section_at(graph, schedule, step).name;
-  if (op.block != kNone) text += ", " + graph.blocks[static_cast<size_t>(op.block)].name;
+  if (op.block != kNone) text += ", " + nth(graph.blocks, op.block).name;
   text += fmt::format(", {}{}", op.def->name, s.recompute ? " again" : "");
   return text;
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/operation.h"
 #include "plan/byte_map.h"
 
@@ -47,16 +48,14 @@ class ProgramVerifier {
   void report(fmt::format_string<Args...> text, Args&&... args) {
     if (violations_.size() < kEnoughViolations) violations_.push_back(fmt::format(text, std::forward<Args>(args)...));
   }
-  [[nodiscard]] const Instruction& at(int32_t i) const { return program_.instructions[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Instruction& at(int32_t i) const { return nth(program_.instructions, i); }
   [[nodiscard]] std::string describe(int32_t i) const {
     const Instruction& instruction = at(i);
     if (instruction.kind == Instruction::Kind::kCopy) return fmt::format("instruction {} (copy)", i);
     return fmt::format("instruction {} ({}{})", i, graph_.op(instruction.op).def->name,
                        instruction.recompute ? ", again" : "");
   }
-  [[nodiscard]] const std::string& section_name(SectionId id) const {
-    return graph_.sections[static_cast<size_t>(id)].name;
-  }
+  [[nodiscard]] const std::string& section_name(SectionId id) const { return nth(graph_.sections, id).name; }
   [[nodiscard]] const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_arenas(const Budget& budget) {
@@ -123,7 +122,7 @@ class ProgramVerifier {
         if (graph_.value(v).updates != kNone) report("{} updates {} a second time", describe(i), name(v));
       }
     } else {
-      ++runs[static_cast<size_t>(instruction.op)];
+      ++nth(runs, instruction.op);
       if (op.section != section) report("{} stands in the {} section", describe(i), section_name(section));
     }
     check_operands(i, instruction.inputs, op.inputs);
@@ -156,7 +155,7 @@ class ProgramVerifier {
   }
 
   void check_place(const std::string& who, const Place& place) {
-    const int64_t arena = program_.arena_bytes[static_cast<size_t>(place.tier)];
+    const int64_t arena = nth(program_.arena_bytes, place.tier);
     if (place.bytes < 0 || place.offset < 0 || place.offset > arena || place.bytes > arena - place.offset) {
       report("{} lies outside the {} arena: offset {}, {} bytes of {}", who, name_of(place.tier), place.offset,
              place.bytes, arena);
@@ -249,17 +248,17 @@ class ProgramVerifier {
         Clock clock = lanes[lane];
         for (const int32_t other : at(i).waits) {
           if (other < section.begin) continue;  // sections do not overlap in time
-          for (size_t l = 0; l < kLanes; ++l) clock[l] = std::max(clock[l], clocks_[static_cast<size_t>(other)][l]);
+          for (size_t l = 0; l < kLanes; ++l) clock[l] = std::max(clock[l], nth(clocks_, other)[l]);
         }
-        positions_[static_cast<size_t>(i)] = clock[lane] = ++counts[lane];
-        clocks_[static_cast<size_t>(i)] = lanes[lane] = clock;
+        nth(positions_, i) = clock[lane] = ++counts[lane];
+        nth(clocks_, i) = lanes[lane] = clock;
       }
     }
   }
 
   [[nodiscard]] bool finished_before(int32_t earlier, int32_t later) const {
     const size_t lane = static_cast<size_t>(at(earlier).lane);
-    return clocks_[static_cast<size_t>(later)][lane] >= positions_[static_cast<size_t>(earlier)];
+    return nth(clocks_, later)[lane] >= nth(positions_, earlier);
   }
 
   void place_homes() {
@@ -286,7 +285,7 @@ class ProgramVerifier {
 
   void replay(Repeats repeats) {
     for (SectionId section = 0; section < static_cast<SectionId>(graph_.sections.size()); ++section) {
-      const SectionRange& range = program_.sections[static_cast<size_t>(section)];
+      const SectionRange& range = nth(program_.sections, section);
       if (range.repeats != repeats) continue;
       for (ByteMap& map : memory_) map.forget_accesses();
       for (int32_t i = range.begin; i < range.end; ++i) execute(i);
@@ -366,7 +365,7 @@ class ProgramVerifier {
     }
   }
 
-  ByteMap& memory(const Place& place) { return memory_[static_cast<size_t>(place.tier)]; }
+  ByteMap& memory(const Place& place) { return nth(memory_, place.tier); }
 
   using Clock = std::array<int32_t, kLanes>;
 

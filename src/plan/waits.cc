@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/index.h"
 #include "base/math.h"
 #include "plan/offsets.h"
 
@@ -41,11 +42,11 @@ class LastAccesses {
     for (size_t at = first; at < last; ++at) {
       raise(needed, segment(at).writers);
       if (writes) raise(needed, segment(at).readers);
-      if (!writes) segment(at).readers[static_cast<size_t>(lane)] = i;
+      if (!writes) nth(segment(at).readers, lane) = i;
     }
     if (!writes) return;
     segment(first) = {kNobody, kNobody};
-    segment(first).writers[static_cast<size_t>(lane)] = i;
+    nth(segment(first).writers, lane) = i;
     const auto erase = [&](auto& list) {
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                  list.begin() + static_cast<std::ptrdiff_t>(last));
@@ -71,7 +72,7 @@ class LastAccesses {
     return at;
   }
 
-  Segment& segment(size_t index) { return segments_[static_cast<size_t>(places_[index])]; }
+  Segment& segment(size_t index) { return nth(segments_, places_[index]); }
   int32_t place_of(const Segment& segment) {
     if (free_.empty()) {
       segments_.push_back(segment);
@@ -79,7 +80,7 @@ class LastAccesses {
     }
     const int32_t place = free_.back();
     free_.pop_back();
-    segments_[static_cast<size_t>(place)] = segment;
+    nth(segments_, place) = segment;
     return place;
   }
 
@@ -97,7 +98,7 @@ class WaitFinder {
     for (size_t i = 0; i < schedule.buffers.size(); ++i) {
       const Buffer& b = schedule.buffers[i];
       if (!b.fixed) continue;
-      std::vector<int64_t>& ends = fixed_[static_cast<size_t>(b.tier)];
+      std::vector<int64_t>& ends = nth(fixed_, b.tier);
       for (const int64_t end : {offsets[i], offsets[i] + b.bytes, offsets[i] + b.padded_bytes()}) {
         if (ends.empty() || end > ends.back()) ends.push_back(end);
       }
@@ -114,8 +115,8 @@ class WaitFinder {
   }
 
  private:
-  [[nodiscard]] const Step& step(int32_t i) const { return schedule_.steps[static_cast<size_t>(i)]; }
-  [[nodiscard]] const Buffer& buffer(BufferId id) const { return schedule_.buffers[static_cast<size_t>(id)]; }
+  [[nodiscard]] const Step& step(int32_t i) const { return nth(schedule_.steps, i); }
+  [[nodiscard]] const Buffer& buffer(BufferId id) const { return nth(schedule_.buffers, id); }
 
   // What step `i` touches must be free for it.
   [[nodiscard]] Clock needed_by(int32_t i) {
@@ -129,8 +130,7 @@ class WaitFinder {
       if (id == kNone) return;
       const Buffer& b = buffer(id);
       const int64_t bytes = padded ? align_up(b.bytes, kDiskAlignment) : b.bytes;
-      tiers_[static_cast<size_t>(b.tier)].access(offsets_[static_cast<size_t>(id)], bytes, writes, step.lane, i,
-                                                 needed);
+      nth(tiers_, b.tier).access(nth(offsets_, id), bytes, writes, step.lane, i, needed);
     };
     for (const BufferId input : inputs) access(input, false);
     access(step.workspace, true);
@@ -147,18 +147,17 @@ class WaitFinder {
       if (lane != own && needed[lane] > known[lane]) found_.push_back(needed[lane]);
     }
     std::erase_if(found_, [&](int32_t wait) { return is_implied(wait); });
-    for (const int32_t wait : found_) raise(known, finished_[static_cast<size_t>(wait)]);
+    for (const int32_t wait : found_) raise(known, nth(finished_, wait));
     known[own] = i;
-    finished_[static_cast<size_t>(i)] = known;
+    nth(finished_, i) = known;
     result_.add(found_);
   }
 
   // Whether another wait has seen this one finish.
   [[nodiscard]] bool is_implied(int32_t wait) const {
     const auto lane = static_cast<size_t>(step(wait).lane);
-    return std::any_of(found_.begin(), found_.end(), [&](int32_t other) {
-      return other != wait && finished_[static_cast<size_t>(other)][lane] >= wait;
-    });
+    return std::any_of(found_.begin(), found_.end(),
+                       [&](int32_t other) { return other != wait && nth(finished_, other)[lane] >= wait; });
   }
 
   const Schedule& schedule_;

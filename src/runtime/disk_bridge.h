@@ -11,6 +11,7 @@
 #include "backend/arena.h"
 #include "backend/device.h"
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "io/disk_queue.h"
 
@@ -67,8 +68,8 @@ class DiskBridge {
     return std::min(kPieceBytes, bytes - piece * kPieceBytes);
   }
   [[nodiscard]] std::byte* slot(int64_t piece) const { return memory_.at(piece % kSlots * kPieceBytes); }
-  [[nodiscard]] DeviceEvent& event(int64_t piece) const { return *events_[static_cast<size_t>(piece % kSlots)]; }
-  [[nodiscard]] DiskQueue::Ticket& ticket(int64_t piece) { return tickets_[static_cast<size_t>(piece % kSlots)]; }
+  [[nodiscard]] DeviceEvent& event(int64_t piece) const { return *nth(events_, piece % kSlots); }
+  [[nodiscard]] DiskQueue::Ticket& ticket(int64_t piece) { return nth(tickets_, piece % kSlots); }
 
   Arena memory_;
   Device::Pinned pinned_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/index.h"
 #include "runtime/tier_store.h"
 
 namespace spillway {
@@ -35,7 +36,7 @@ void Executor::run(SectionId section) {
   if (error_) std::rethrow_exception(error_);
   try {
     if (mirror_) mirror_->send_batch(section);
-    lanes_->run(loaded_.program().sections[static_cast<size_t>(section)]);
+    lanes_->run(nth(loaded_.program().sections, section));
     if (mirror_) mirror_->fetch_results(section);
   } catch (...) {
     error_ = std::current_exception();

@@ -10,6 +10,7 @@
 
 #include "backend/testing/delayed_device.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "base/temporary_folder.h"
 #include "plan/verify.h"
@@ -29,7 +30,7 @@ int64_t copied_bytes(const Program& program, Lane lane, int64_t micro_steps) {
   int64_t sum = 0;
   for (const SectionRange& section : program.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
-      const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
+      const Instruction& instruction = nth(program.instructions, i);
       if (instruction.kind == Instruction::Kind::kCopy && instruction.lane == lane)
         sum += instruction.inputs[0].place.bytes * (section.repeats == Repeats::kStep ? 1 : micro_steps);
     }
@@ -78,7 +79,7 @@ TEST_CASE("nearly every missing wait that matters shows in some schedule") {
       if (instruction.waits.empty()) continue;
       const auto wait = instruction.waits.begin() + choice.below(static_cast<uint32_t>(instruction.waits.size()));
       // Some waits of disk transfers only keep bytes beyond a value as they are.
-      if (meets_disk(instruction) || meets_disk(job.program.instructions[static_cast<size_t>(*wait)])) continue;
+      if (meets_disk(instruction) || meets_disk(nth(job.program.instructions, *wait))) continue;
       instruction.waits.erase(wait);
       if (verify(broken.graph, broken.program).empty()) continue;  // another wait implied it
       ++removed;
@@ -193,8 +194,7 @@ TEST_CASE("each lane's time, bytes and trace are measured, and the peaks are tho
     size_t expected_events = 0;
     for (const SectionRange& section : job.program.sections) {
       for (int32_t i = section.begin; i < section.end; ++i) {
-        if (job.program.instructions[static_cast<size_t>(i)].lane == lane)
-          expected_events += section.repeats == Repeats::kStep ? 1 : 2;
+        if (nth(job.program.instructions, i).lane == lane) expected_events += section.repeats == Repeats::kStep ? 1 : 2;
       }
     }
     const std::span<const LaneEvent> events = profile.trace(lane);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway {
@@ -11,7 +12,7 @@ LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps
     : loaded_(loaded), traced_micro_steps_(traced_micro_steps), instructions_(loaded.program().instructions.size()) {
   const Program& program = loaded.program();
   for (const Operand& home : program.homes) {
-    int64_t& top = home_bytes_[static_cast<size_t>(home.place.tier)];
+    int64_t& top = nth(home_bytes_, home.place.tier);
     const int64_t unit = home.place.tier == Tier::kDisk ? kDiskAlignment : 1;
     top = std::max(top, home.place.offset + align_up(home.place.bytes, unit));
   }
@@ -19,20 +20,19 @@ LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps
   std::array<int64_t, kLanes> events{};
   for (const SectionRange& section : program.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
-      events[static_cast<size_t>(program.instructions[static_cast<size_t>(i)].lane)] +=
-          section.repeats == Repeats::kStep ? 1 : traced_micro_steps;
+      nth(events, nth(program.instructions, i).lane) += section.repeats == Repeats::kStep ? 1 : traced_micro_steps;
     }
   }
   for (size_t lane = 0; lane < kLanes; ++lane) lanes_[lane].events.reserve(static_cast<size_t>(events[lane]));
 }
 
 void LaneProfile::record(Lane lane, int32_t instruction, double start, double finish) {
-  LanePart& part = lanes_[static_cast<size_t>(lane)];
+  LanePart& part = nth(lanes_, lane);
   const double seconds = finish - std::max(start, part.last_finish);
   part.last_finish = finish;
   part.totals.busy_seconds += seconds;
   part.totals.bytes += loaded_.moved_bytes(instruction);
-  InstructionProfile& profile = instructions_[static_cast<size_t>(instruction)];
+  InstructionProfile& profile = nth(instructions_, instruction);
   ++profile.calls;
   profile.seconds += seconds;
   const auto& tops = loaded_.top_bytes(instruction);
@@ -42,7 +42,7 @@ void LaneProfile::record(Lane lane, int32_t instruction, double start, double fi
 }
 
 void LaneProfile::record_section(Lane lane, double start, double finish) {
-  LanePart& part = lanes_[static_cast<size_t>(lane)];
+  LanePart& part = nth(lanes_, lane);
   part.last_finish = finish;
   part.totals.busy_seconds += finish - start;
 }
@@ -54,9 +54,8 @@ void LaneProfile::start_trace() {
 }
 
 int64_t LaneProfile::peak_bytes(Tier tier) const {
-  int64_t peak = home_bytes_[static_cast<size_t>(tier)];
-  for (const LanePart& part : lanes_)
-    peak = std::max({peak, part.peak_bytes[static_cast<size_t>(tier)], part.recent_bytes[static_cast<size_t>(tier)]});
+  int64_t peak = nth(home_bytes_, tier);
+  for (const LanePart& part : lanes_) peak = std::max({peak, nth(part.peak_bytes, tier), nth(part.recent_bytes, tier)});
   return peak;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
 #include "runtime/loaded_program.h"
 
 namespace spillway {
@@ -65,7 +66,7 @@ class LaneProfile {
     std::array<int64_t, kTiers> peak_bytes{}, recent_bytes{};  // the first: of what was taken
     std::vector<LaneEvent> events;
   };
-  [[nodiscard]] const LanePart& at(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
+  [[nodiscard]] const LanePart& at(Lane lane) const { return nth(lanes_, lane); }
 
   const LoadedProgram& loaded_;
   int64_t traced_micro_steps_;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "runtime/computer.h"
 
 namespace spillway {
@@ -43,7 +44,7 @@ LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook befor
   const std::vector<Instruction>& instructions = loaded.program().instructions;
   for (size_t i = 0; i < instructions.size(); ++i) {
     lane_of_.push_back(instructions[i].lane);
-    lanes_[static_cast<size_t>(instructions[i].lane)].instructions.push_back(static_cast<int32_t>(i));
+    nth(lanes_, instructions[i].lane).instructions.push_back(static_cast<int32_t>(i));
   }
   events_.resize(instructions.size());
   if (loaded.device().is_asynchronous()) {
@@ -97,7 +98,7 @@ void LaneThreads::run(const SectionRange& section) {
     ++state->rounds;
     state->rounds.notify_one();
   }
-  run_lane(lanes_[static_cast<size_t>(Lane::kCompute)]);
+  run_lane(nth(lanes_, Lane::kCompute));
   if (running_ > 0) {
     const double before = now_seconds();
     for (int32_t left = running_; left > 0; left = running_) running_.wait(left);
@@ -135,12 +136,12 @@ void LaneThreads::record_times(const SectionRange& section) {
   last.fill(begin_seconds_);
   double finish = begin_seconds_;
   for (int32_t i = section.begin; i < section.end; ++i) {
-    double& seconds = finish_seconds_[static_cast<size_t>(i)];
+    double& seconds = nth(finish_seconds_, i);
     if (is_asynchronous(i)) {
-      const Lane lane = lane_of_[static_cast<size_t>(i)];
-      double& previous = last[static_cast<size_t>(lane)];
+      const Lane lane = nth(lane_of_, i);
+      double& previous = nth(last, lane);
       double start = previous;
-      for (const int32_t other : at(i).waits) start = std::max(start, finish_seconds_[static_cast<size_t>(other)]);
+      for (const int32_t other : at(i).waits) start = std::max(start, nth(finish_seconds_, other));
       seconds = std::max(start, begin_seconds_ + event_of(i).seconds_since(*begin_));
       if (lane == Lane::kCompute) profile_.add_stall(start - previous);
       profile_.record(lane, i, start, seconds);
@@ -148,7 +149,7 @@ void LaneThreads::record_times(const SectionRange& section) {
     }
     finish = std::max(finish, seconds);
   }
-  profile_.add_stall(finish - last[static_cast<size_t>(Lane::kCompute)]);
+  profile_.add_stall(finish - nth(last, Lane::kCompute));
 }
 
 void LaneThreads::run_thread(LaneState& self) {
@@ -212,7 +213,7 @@ void LaneThreads::put_in_queue(LaneState& self, int32_t instruction) {
 
 void LaneThreads::note_time(LaneState& self, int32_t instruction, double start, double finish) {
   profile_.record(self.lane, instruction, start, finish);
-  if (begin_) finish_seconds_[static_cast<size_t>(instruction)] = finish;
+  if (begin_) nth(finish_seconds_, instruction) = finish;
 }
 
 void LaneThreads::run_ahead(LaneState& self) {

@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/index.h"
 #include "runtime/captured_sections.h"
 #include "runtime/lane_runner.h"
 
@@ -51,12 +52,8 @@ class LaneThreads final : public LaneRunner {
     std::thread thread;
   };
 
-  [[nodiscard]] LaneState& state_of(int32_t instruction) {
-    return lanes_[static_cast<size_t>(lane_of_[static_cast<size_t>(instruction)])];
-  }
-  [[nodiscard]] const Instruction& at(int32_t i) const {
-    return loaded_.program().instructions[static_cast<size_t>(i)];
-  }
+  [[nodiscard]] LaneState& state_of(int32_t instruction) { return nth(lanes_, nth(lane_of_, instruction)); }
+  [[nodiscard]] const Instruction& at(int32_t i) const { return nth(loaded_.program().instructions, i); }
 
   void stop();
   void run_thread(LaneState& self);
@@ -72,8 +69,8 @@ class LaneThreads final : public LaneRunner {
   [[nodiscard]] bool await_one(LaneState& self, int32_t other);
   void publish(LaneState& self, int32_t instruction);
   // The event behind an instruction of an asynchronous lane that is in its queue.
-  [[nodiscard]] DeviceEvent& event_of(int32_t i) { return *events_[static_cast<size_t>(i)]; }
-  [[nodiscard]] bool is_asynchronous(int32_t i) const { return events_[static_cast<size_t>(i)] != nullptr; }
+  [[nodiscard]] DeviceEvent& event_of(int32_t i) { return *nth(events_, i); }
+  [[nodiscard]] bool is_asynchronous(int32_t i) const { return nth(events_, i) != nullptr; }
   void begin_queues();
   void finish_queues();
   void record_times(const SectionRange& section);

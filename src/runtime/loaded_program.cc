@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "graph/operation.h"
 
@@ -11,7 +12,7 @@ namespace spillway {
 namespace {
 
 void raise(std::array<int64_t, kTiers>& tops, const Place& place, int64_t unit) {
-  int64_t& top = tops[static_cast<size_t>(place.tier)];
+  int64_t& top = nth(tops, place.tier);
   if (place.bytes > 0) top = std::max(top, place.offset + align_up(place.bytes, unit));
 }
 
@@ -21,7 +22,7 @@ LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory&
     : graph_(graph), program_(program), memory_(memory), homes_(graph.values.size(), kNone) {
   for (const Axis& axis : graph.axes) rows_.push_back(axis.capacity);
   for (size_t i = 0; i < program.homes.size(); ++i) {
-    homes_[static_cast<size_t>(program.homes[i].value)] = static_cast<int32_t>(i);
+    nth(homes_, program.homes[i].value) = static_cast<int32_t>(i);
   }
   steps_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) resolve(instruction);
@@ -92,15 +93,15 @@ TensorView LoadedProgram::view(const Operand& operand) const {
 }
 
 const Place& LoadedProgram::home_of(ValueId id) const {
-  const int32_t index = homes_[static_cast<size_t>(id)];
+  const int32_t index = nth(homes_, id);
   SPILLWAY_CHECK(index != kNone, "{} has no home", graph_.value(id).name);
-  return program_.homes[static_cast<size_t>(index)].place;
+  return nth(program_.homes, index).place;
 }
 
 void LoadedProgram::set_rows(AxisId id, int64_t rows) {
   const Axis& axis = graph_.axis(id);
   SPILLWAY_CHECK(rows >= 0 && rows <= axis.capacity, "{} {} in a plan for {}", rows, axis.name, axis.capacity);
-  rows_[static_cast<size_t>(id)] = rows;
+  nth(rows_, id) = rows;
   for (Step& step : steps_) {
     for (const Follower& follower : step.followers) {
       if (follower.axis == id) follower.operand->shape.set(0, rows);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/kernel.h"
+#include "base/index.h"
 #include "runtime/memory.h"
 
 namespace spillway {
@@ -96,7 +97,7 @@ class LoadedProgram {
     std::array<int64_t, kTiers> top_bytes{};
   };
 
-  [[nodiscard]] const Step& at(int32_t i) const { return steps_[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Step& at(int32_t i) const { return nth(steps_, i); }
   void move_over_bridge(const Step& step);
   void resolve(const Instruction& instruction);
   void resolve_operation(const Instruction& instruction, Step& step);

@@ -6,6 +6,7 @@
 #include "backend/cpu/isa.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/parallel.h"
@@ -24,8 +25,6 @@ constexpr int64_t kMaxCacheBytes = 16 * kMiB;
 constexpr int kMeasurement = 3;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMaxOperations = 4000;
-
-size_t at(Lane lane) { return static_cast<size_t>(lane); }
 
 // Whether a cached machine is the one at hand.
 bool is_same(const Machine& machine, const Device& device) {
@@ -57,18 +56,18 @@ std::optional<Cached> read_cache(const Device& device) {
 void copy_disks(const Machine& from, Machine& to) {
   to.disks = from.disks;
   to.cpu_shares.disks = from.cpu_shares.disks;
-  for (const size_t lane : {at(Lane::kDiskRead), at(Lane::kDiskWrite)}) {
-    to.link_bytes_per_second[lane] = from.link_bytes_per_second[lane];
-    to.measured.link_bytes_per_second[lane] = from.measured.link_bytes_per_second[lane];
-    to.link_latency_seconds[lane] = from.link_latency_seconds[lane];
-    to.compute_share[lane] = from.compute_share[lane];
-    to.opposite_share[lane] = from.opposite_share[lane];
+  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) {
+    nth(to.link_bytes_per_second, lane) = nth(from.link_bytes_per_second, lane);
+    nth(to.measured.link_bytes_per_second, lane) = nth(from.measured.link_bytes_per_second, lane);
+    nth(to.link_latency_seconds, lane) = nth(from.link_latency_seconds, lane);
+    nth(to.compute_share, lane) = nth(from.compute_share, lane);
+    nth(to.opposite_share, lane) = nth(from.opposite_share, lane);
   }
 }
 
 bool has_disks(const Machine& machine) {
   const auto& rates = machine.link_bytes_per_second;
-  return rates[at(Lane::kDiskRead)] > 0 && rates[at(Lane::kDiskWrite)] > 0;
+  return nth(rates, Lane::kDiskRead) > 0 && nth(rates, Lane::kDiskWrite) > 0;
 }
 
 // Asks the CPUs where that decides; says where they are still busy.

@@ -8,6 +8,7 @@
 #include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/index.h"
 #include "io/disk_space.h"
 #include "runtime/computer.h"
 #include "runtime/cpu_share.h"
@@ -26,9 +27,6 @@ double best_seconds(int runs, const Body& body) {
   }
   return best;
 }
-
-size_t at(Tier tier) { return static_cast<size_t>(tier); }
-size_t at(Lane lane) { return static_cast<size_t>(lane); }
 
 std::vector<MatrixRate> measure_products(ThreadPool& pool, CpuShare& cpu_share) {
   std::vector<MatrixRate> rates;
@@ -57,13 +55,13 @@ double large_product_flops(const std::vector<MatrixRate>& rates, DType dtype) {
 
 void set_capacities(Machine& machine, const std::vector<std::string>& folders, const Device& device) {
   const bool is_host = device.shares_host_memory();
-  machine.capacity_bytes[at(Tier::kDevice)] = is_host ? available_memory_bytes() : device.free_bytes();
-  machine.capacity_bytes[at(Tier::kHost)] =
+  nth(machine.capacity_bytes, Tier::kDevice) = is_host ? available_memory_bytes() : device.free_bytes();
+  nth(machine.capacity_bytes, Tier::kHost) =
       is_host ? 0 : std::max<int64_t>(0, available_memory_bytes() - TierOptions::bridge_bytes());
-  machine.capacity_bytes[at(Tier::kDisk)] = free_striped_bytes(folders);
+  nth(machine.capacity_bytes, Tier::kDisk) = free_striped_bytes(folders);
   machine.total_bytes = {};
-  machine.total_bytes[at(Tier::kDevice)] = device.total_bytes();
-  machine.total_bytes[at(is_host ? Tier::kDevice : Tier::kHost)] = total_memory_bytes();
+  nth(machine.total_bytes, Tier::kDevice) = device.total_bytes();
+  nth(machine.total_bytes, is_host ? Tier::kDevice : Tier::kHost) = total_memory_bytes();
 }
 
 double measure_triad(ThreadPool& pool) {
@@ -114,11 +112,11 @@ Measurement measure_machine(const std::vector<std::string>& folders, int64_t max
   cpu_share.sample();
   machine.operation_seconds = measure_dispatch(pool);
   cpu_share.sample();
-  machine.link_bytes_per_second[at(Lane::kHostToDevice)] = measure_copy();
-  machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = machine.link_bytes_per_second[at(Lane::kHostToDevice)];
+  nth(machine.link_bytes_per_second, Lane::kHostToDevice) = measure_copy();
+  nth(machine.link_bytes_per_second, Lane::kDeviceToHost) = nth(machine.link_bytes_per_second, Lane::kHostToDevice);
   // Copies and the host_compute lane have a thread each, which takes a core of the compute lane's.
   for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute})
-    machine.compute_share[at(lane)] = 1.0 / machine.threads;
+    nth(machine.compute_share, lane) = 1.0 / machine.threads;
   cpu_share.sample();
   result.cpu_share = cpu_share.value();
   set_disks(machine, folders, result.disk);

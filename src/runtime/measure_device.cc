@@ -5,6 +5,7 @@
 #include "backend/arena.h"
 #include "backend/kernel.h"
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/parallel.h"
 #include "graph/operation.h"
 #include "ops/matmul/matmul.h"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr int64_t kCopyBytes = 256 * kMiB;
 constexpr int kRuns = 5;
-
-size_t at(Lane lane) { return static_cast<size_t>(lane); }
 
 // Times work on a device's queue.
 class DeviceClock {
@@ -103,8 +102,8 @@ void measure_links(Device& device, const DeviceClock& clock, Machine& machine) {
   const Arena host("host", kCopyBytes);
   const Device::Pinned pinned = device.pin({host.at(0), static_cast<size_t>(kCopyBytes)});
   const Device::Memory memory = device.allocate("device", 2 * kCopyBytes);
-  machine.link_bytes_per_second[at(Lane::kHostToDevice)] = clock.copy_rate(memory.get(), host.at(0));
-  machine.link_bytes_per_second[at(Lane::kDeviceToHost)] = clock.copy_rate(host.at(0), memory.get());
+  nth(machine.link_bytes_per_second, Lane::kHostToDevice) = clock.copy_rate(memory.get(), host.at(0));
+  nth(machine.link_bytes_per_second, Lane::kDeviceToHost) = clock.copy_rate(host.at(0), memory.get());
   // Each byte is read and written.
   machine.memory_bytes_per_second = 2 * clock.copy_rate(memory.get() + kCopyBytes, memory.get());
 }

@@ -15,6 +15,7 @@
 #include "backend/arena.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "io/disk_queue.h"
@@ -73,7 +74,7 @@ Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int
   const double begin = now_seconds(), cpu_begin = cpu_seconds();
   Pass pass;
   for (int64_t i = 0; pass.bytes < max_bytes && now_seconds() - begin < max_seconds; ++i, pass.bytes += request_bytes) {
-    DiskQueue::Ticket& ticket = tickets[static_cast<size_t>(i % in_flight)];
+    DiskQueue::Ticket& ticket = nth(tickets, i % in_flight);
     if (i >= in_flight) queue.wait(ticket);
     const std::span piece =
         stream.memory.subspan(static_cast<size_t>(i % in_flight * request_bytes), static_cast<size_t>(request_bytes));
@@ -221,8 +222,7 @@ void set_disks(Machine& machine, const std::vector<std::string>& folders, const 
     const auto at = static_cast<size_t>(disk);
     const double alone = rate.bytes_per_second, beside = rate.beside_opposite;
     // To a device of its own a disk lane goes over the link, both at once; of a CPU it takes a part of a core.
-    machine.link_bytes_per_second[at] =
-        is_cpu ? alone : std::min(alone, machine.link_bytes_per_second[static_cast<size_t>(link)]);
+    machine.link_bytes_per_second[at] = is_cpu ? alone : std::min(alone, nth(machine.link_bytes_per_second, link));
     machine.compute_share[at] = is_cpu ? std::min(1.0, rate.cores) / machine.threads : 0;
     machine.opposite_share[at] = alone > 0 && beside > 0 ? std::max(0.0, 1 - beside / alone) : 0;
     machine.link_latency_seconds[at] = rate.latency_seconds;

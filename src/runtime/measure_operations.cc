@@ -15,6 +15,7 @@
 #include "backend/host_memory.h"
 #include "backend/kernel.h"
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/math.h"
 #include "base/parallel.h"
@@ -323,7 +324,7 @@ class OperationBench {
       for (size_t i = 0; i < op.outputs.size(); ++i) {
         sample.outputs.push_back(take(op.outputs[i], results, result_top));
         if (const int32_t input = sample.places_taken[i]; input != kNone)
-          sample.inputs[static_cast<size_t>(input)] = sample.outputs.back();
+          nth(sample.inputs, input) = sample.outputs.back();
       }
       for (size_t i = 0; i < op.inputs.size(); ++i) {
         const ValueId id = op.inputs[i];

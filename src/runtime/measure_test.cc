@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 
 using namespace spillway;
@@ -49,8 +50,8 @@ TEST_CASE("what lanes lose to each other follows from their rates alone and toge
 
 TEST_CASE("to a device of its own a disk is no faster than the link, and takes no core") {
   Machine machine{.device = DeviceKind::kCuda};
-  machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)] = 1e9;
-  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDeviceToHost)] = 3e9;
+  nth(machine.link_bytes_per_second, Lane::kHostToDevice) = 1e9;
+  nth(machine.link_bytes_per_second, Lane::kDeviceToHost) = 3e9;
   const DiskRate rate = {.bytes_per_second = 2e9, .cores = 1};
   set_disks(machine, {"/tmp"}, {.write = rate, .read = rate});
   CHECK(machine.link_bytes_per_second[kRead] == 1e9);

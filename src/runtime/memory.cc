@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 namespace {
@@ -11,7 +12,7 @@ using Programs = std::span<const Program* const>;
 
 int64_t arena_bytes(Programs programs, Tier tier) {
   int64_t bytes = 0;
-  for (const Program* program : programs) bytes = std::max(bytes, program->arena_bytes[static_cast<size_t>(tier)]);
+  for (const Program* program : programs) bytes = std::max(bytes, nth(program->arena_bytes, tier));
   return bytes;
 }
 
@@ -63,7 +64,7 @@ Memory::Memory(Programs programs, ThreadPool& pool, const TierOptions& options)
   open_queues(programs, options, arena_bytes(programs, Tier::kDevice), arena_bytes(programs, Tier::kDisk));
   for (const Lane lane : {Lane::kCompute, Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute}) {
     Device& worker = lane == Lane::kHostCompute ? cpu_device() : *device_;
-    device_queues_[static_cast<size_t>(lane)] = worker.make_queue();
+    nth(device_queues_, lane) = worker.make_queue();
   }
 }
 
@@ -79,7 +80,7 @@ void Memory::open_queues(Programs programs, const TierOptions& options, int64_t 
   } else {
     for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) {
       if (!meets_device(programs, lane)) continue;
-      std::unique_ptr<DiskBridge>& bridge = bridges_[static_cast<size_t>(lane)];
+      std::unique_ptr<DiskBridge>& bridge = nth(bridges_, lane);
       bridge = std::make_unique<DiskBridge>(*device_);
       add_memory(bridge->memory().data(), std::ssize(bridge->memory()));
     }

@@ -17,6 +17,7 @@
 
 #include "backend/arena.h"
 #include "backend/device.h"
+#include "base/index.h"
 #include "base/parallel.h"
 #include "io/disk_queue.h"
 #include "plan/program.h"
@@ -65,11 +66,11 @@ class Memory {
 
   [[nodiscard]] static bool is_disk_lane(Lane lane) { return lane == Lane::kDiskRead || lane == Lane::kDiskWrite; }
   // REQUIRES: not a disk lane.
-  [[nodiscard]] DeviceQueue& device_queue(Lane lane) { return *device_queues_[static_cast<size_t>(lane)]; }
+  [[nodiscard]] DeviceQueue& device_queue(Lane lane) { return *nth(device_queues_, lane); }
   // REQUIRES: a disk lane that a program uses.
   [[nodiscard]] DiskQueue& disk_queue(Lane lane) { return lane == Lane::kDiskRead ? *reads_ : *writes_; }
   // By which a disk lane reaches device memory that is beyond the disk's reach; else null.
-  [[nodiscard]] DiskBridge* bridge(Lane lane) { return bridges_[static_cast<size_t>(lane)].get(); }
+  [[nodiscard]] DiskBridge* bridge(Lane lane) { return nth(bridges_, lane).get(); }
   // Copies between host and device memory and returns when that is done. Between sections.
   void copy_now(void* to, const void* from, int64_t bytes);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway {
@@ -43,7 +44,7 @@ void Mirror::find_readers() {
   const Program& program = loaded_.program();
   for (size_t section = 0; section < program.sections.size(); ++section) {
     for (int32_t i = program.sections[section].begin; i < program.sections[section].end; ++i) {
-      for (const Operand& input : program.instructions[static_cast<size_t>(i)].inputs) {
+      for (const Operand& input : nth(program.instructions, i).inputs) {
         const auto batch =
             std::find_if(batch_.begin(), batch_.end(), [&](const Batch& one) { return one.copy.value == input.value; });
         if (batch != batch_.end()) batch->is_read[section] = true;
@@ -64,7 +65,7 @@ void Mirror::send_batch(SectionId section) {
   DeviceQueue& queue = loaded_.memory().device_queue(Lane::kCompute);
   bool has_sent = false;
   for (auto& [copy, is_read, has_changed] : batch_) {
-    if (!has_changed || !is_read[static_cast<size_t>(section)]) continue;
+    if (!has_changed || !nth(is_read, section)) continue;
     queue.copy(copy.device, copy.host.data, copy.host.bytes());
     has_changed = false;
     has_sent = true;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
+
 using namespace spillway;
 
 namespace {
@@ -97,9 +99,9 @@ TEST_CASE("a code is that of the nearest value, of two that are equally near the
     CHECK(nearest_code(between.data(), std::numeric_limits<float>::quiet_NaN()) == 0);
     for (int code = 0; code < 256; ++code) {
       CAPTURE(code);
-      CHECK(nearest_code(between.data(), (*map)[static_cast<size_t>(code)]) == code);
+      CHECK(nearest_code(between.data(), nth(*map, code)) == code);
       if (code == 255) continue;
-      const float middle = between[static_cast<size_t>(code)];
+      const float middle = nth(between, code);
       CHECK(nearest_code(between.data(), std::nextafter(middle, -2.0F)) == code);
       CHECK(nearest_code(between.data(), std::nextafter(middle, 2.0F)) == code + 1);
       CHECK(nearest_code(between.data(), middle) == code + code % 2);

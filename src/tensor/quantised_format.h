@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/index.h"
 #include "base/math.h"
 #include "tensor/dtype.h"
 
@@ -15,9 +16,7 @@ namespace spillway {
 enum class WeightCoding : uint8_t { kNf4, kFp4, kInt8 };
 
 inline constexpr std::array<std::string_view, 3> kWeightCodings = {"nf4", "fp4", "int8"};
-[[nodiscard]] constexpr std::string_view name_of(WeightCoding coding) {
-  return kWeightCodings[static_cast<size_t>(coding)];
-}
+[[nodiscard]] constexpr std::string_view name_of(WeightCoding coding) { return nth(kWeightCodings, coding); }
 // Empty for a name that is none of theirs.
 [[nodiscard]] constexpr std::optional<WeightCoding> find_coding(std::string_view name) {
   for (const WeightCoding coding : {WeightCoding::kNf4, WeightCoding::kFp4, WeightCoding::kInt8})

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 
@@ -18,19 +19,17 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) {
     SPILLWAY_CHECK(static_cast<int>(dims.size()) <= kMaxRank, "rank {}", dims.size());
-    for (const int64_t dim : dims) dims_[static_cast<size_t>(rank_++)] = dim;
+    for (const int64_t dim : dims) nth(dims_, rank_++) = dim;
   }
 
   [[nodiscard]] int rank() const { return rank_; }
   // Negative axes count from the end.
-  [[nodiscard]] int64_t operator[](int axis) const {
-    return dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)];
-  }
-  void set(int axis, int64_t dim) { dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)] = dim; }
+  [[nodiscard]] int64_t operator[](int axis) const { return nth(dims_, axis < 0 ? axis + rank_ : axis); }
+  void set(int axis, int64_t dim) { nth(dims_, axis < 0 ? axis + rank_ : axis) = dim; }
   // The number of elements; 1 for rank 0.
   [[nodiscard]] int64_t elems() const {
     int64_t product = 1;
-    for (int axis = 0; axis < rank_; ++axis) product *= dims_[static_cast<size_t>(axis)];
+    for (int axis = 0; axis < rank_; ++axis) product *= nth(dims_, axis);
     return product;
   }
   // As files and JSON have them.

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/check.h"
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::cuda {
 namespace {
@@ -227,7 +228,7 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
     algorithms_[name] = index;
   }
   plan->is_measured = index >= 0;
-  plan->algorithm = candidates[static_cast<size_t>(std::clamp<int64_t>(index, 0, std::ssize(candidates) - 1))].algo;
+  plan->algorithm = nth(candidates, std::clamp<int64_t>(index, 0, std::ssize(candidates) - 1)).algo;
   return plan;
 }
 

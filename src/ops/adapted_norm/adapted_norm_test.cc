@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "ops/matmul/matmul.h"
 #include "ops/testing.h"
 
@@ -24,9 +25,8 @@ Numbers norms_of(const Sizes& s, const Numbers& w, const Numbers& a, const Numbe
   for (int64_t o = 0; o < s.out; ++o) {
     double square = 0;
     for (int64_t i = 0; i < s.in; ++i) {
-      double sum = w[static_cast<size_t>(o * s.in + i)];
-      for (int64_t j = 0; j < s.rank; ++j)
-        sum += scale * b[static_cast<size_t>(o * s.rank + j)] * a[static_cast<size_t>(j * s.in + i)];
+      double sum = nth(w, o * s.in + i);
+      for (int64_t j = 0; j < s.rank; ++j) sum += scale * nth(b, o * s.rank + j) * nth(a, j * s.in + i);
       square += sum * sum;
     }
     result.push_back(std::sqrt(square));

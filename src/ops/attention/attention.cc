@@ -5,6 +5,7 @@
 
 #include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
+#include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/attention/attention_attributes.h"
 #include "ops/attention/cpu/passes.h"
@@ -188,7 +189,7 @@ void vjp(VjpContext& context) {
   const std::vector<ValueId> gradients =
       context.builder().append(kAttentionGrad, std::move(inputs), context.attributes());
   for (const int i : {0, 1, 2}) {
-    if (context.wants(i)) context.add(i, gradients[static_cast<size_t>(i)]);
+    if (context.wants(i)) context.add(i, nth(gradients, i));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -30,7 +31,7 @@ Numbers reference_attention(const std::vector<Numbers>& in, const ops::Attention
     for (int64_t head = 0; head < heads; ++head) {
       const int64_t kv = head * kv_heads / heads;
       const auto at = [&](int which, int64_t t, int64_t h, int64_t of, int64_t i) {
-        return in[static_cast<size_t>(which)][static_cast<size_t>((t * of + h) * size + i)];
+        return nth(nth(in, which), (t * of + h) * size + i);
       };
       Numbers weights;
       double total = 0;
@@ -42,8 +43,8 @@ Numbers reference_attention(const std::vector<Numbers>& in, const ops::Attention
       }
       for (int64_t key = begin; key <= last; ++key) {
         for (int64_t i = 0; i < size; ++i) {
-          out[static_cast<size_t>((token * heads + head) * size + i)] +=
-              weights[static_cast<size_t>(key - begin)] / total * at(2, key, kv, kv_heads, i);
+          nth(out, (token * heads + head) * size + i) +=
+              nth(weights, key - begin) / total * at(2, key, kv, kv_heads, i);
         }
       }
     }

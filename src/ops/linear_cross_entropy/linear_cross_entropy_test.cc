@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/add/add.h"
 #include "ops/testing.h"
@@ -34,8 +35,7 @@ int64_t likeliest(const Case& c, const Numbers& x, const Numbers& w, int64_t tok
   double most = -std::numeric_limits<double>::infinity();
   for (int64_t v = 0; v < c.vocabulary; ++v) {
     double logit = 0;
-    for (int64_t d = 0; d < c.width; ++d)
-      logit += x[static_cast<size_t>(token * c.width + d)] * w[static_cast<size_t>(v * c.width + d)];
+    for (int64_t d = 0; d < c.width; ++d) logit += nth(x, token * c.width + d) * nth(w, v * c.width + d);
     if (logit > most) most = logit, best = v;
   }
   return best;
@@ -45,23 +45,22 @@ Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Num
                     int64_t rows) {
   Reference r{0, Numbers(static_cast<size_t>(rows * c.width), 0), Numbers(w.size(), 0)};
   for (int64_t t = 0; t < rows; ++t) {
-    const auto label = static_cast<int64_t>(labels[static_cast<size_t>(t)]);
+    const auto label = static_cast<int64_t>(nth(labels, t));
     if (label < 0) continue;
     const double* row = x.data() + t * c.width;
     Numbers logits(static_cast<size_t>(c.vocabulary), 0);
     double total = 0;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
-      for (int64_t d = 0; d < c.width; ++d)
-        logits[static_cast<size_t>(v)] += row[d] * w[static_cast<size_t>(v * c.width + d)];
-      total += std::exp(logits[static_cast<size_t>(v)]);
+      for (int64_t d = 0; d < c.width; ++d) nth(logits, v) += row[d] * nth(w, v * c.width + d);
+      total += std::exp(nth(logits, v));
     }
-    r.loss += scale * (std::log(total) - logits[static_cast<size_t>(label)]);
-    if (*std::max_element(logits.begin(), logits.end()) == logits[static_cast<size_t>(label)]) ++r.correct;
+    r.loss += scale * (std::log(total) - nth(logits, label));
+    if (*std::max_element(logits.begin(), logits.end()) == nth(logits, label)) ++r.correct;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
-      const double g = scale * (std::exp(logits[static_cast<size_t>(v)]) / total - (v == label));
+      const double g = scale * (std::exp(nth(logits, v)) / total - (v == label));
       for (int64_t d = 0; d < c.width; ++d) {
-        r.dx[static_cast<size_t>(t * c.width + d)] += g * w[static_cast<size_t>(v * c.width + d)];
-        r.dw[static_cast<size_t>(v * c.width + d)] += g * row[d];
+        nth(r.dx, t * c.width + d) += g * nth(w, v * c.width + d);
+        nth(r.dw, v * c.width + d) += g * row[d];
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/add/add.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -33,7 +34,7 @@ std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers
   const auto rows = static_cast<int64_t>(in[2].size());
   std::vector<Distribution> result;
   for (int64_t t = 0; t < rows; ++t) {
-    const auto label = static_cast<int64_t>(in[2][static_cast<size_t>(t)]);
+    const auto label = static_cast<int64_t>(nth(in[2], t));
     if (label < 0) {
       result.emplace_back();
       continue;
@@ -41,9 +42,8 @@ std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers
     Numbers logits(static_cast<size_t>(c.vocabulary), 0);
     double total = 0;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
-      double& logit = logits[static_cast<size_t>(v)];
-      for (int64_t d = 0; d < c.width; ++d)
-        logit += in[0][static_cast<size_t>(t * c.width + d)] * in[1][static_cast<size_t>(v * c.width + d)];
+      double& logit = nth(logits, v);
+      for (int64_t d = 0; d < c.width; ++d) logit += nth(in[0], t * c.width + d) * nth(in[1], v * c.width + d);
       logit /= c.temperature;
       total += std::exp(logit);
     }
@@ -55,7 +55,7 @@ std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers
       d.mean_logit += logit / static_cast<double>(c.vocabulary);
       squares += p * p;
     }
-    const double own = logits[static_cast<size_t>(label)];
+    const double own = nth(logits, label);
     d.log_prob = own - std::log(total);
     d.is_likeliest = own == *std::max_element(logits.begin(), logits.end()) ? 1 : 0;
     d.log_square_sum = std::log(squares);
@@ -70,7 +70,7 @@ OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
   Numbers labels = random_integers(c.tokens, 3, c.vocabulary);
   for (int64_t i = 0; i < c.tokens; ++i) {
     const bool has_label = c.every == 0 ? i % 3 != 0 : i % c.every == 1;
-    if (!has_label) labels[static_cast<size_t>(i)] = -100;
+    if (!has_label) nth(labels, i) = -100;
   }
   const bool is_bf16 = c.dtype == DType::kBF16;
   return {.tokens = c.tokens,

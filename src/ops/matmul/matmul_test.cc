@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -18,8 +19,8 @@ Numbers reference_product(const std::vector<Numbers>& in, int64_t m, int64_t n, 
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t l = 0; l < k; ++l) {
-        sum += in[0][static_cast<size_t>(options.transpose_a ? l * m + i : i * k + l)] *
-               in[1][static_cast<size_t>(options.transpose_b ? j * k + l : l * n + j)];
+        sum += nth(in[0], options.transpose_a ? l * m + i : i * k + l) *
+               nth(in[1], options.transpose_b ? j * k + l : l * n + j);
       }
       const auto at = static_cast<size_t>(i * n + j);
       out[at] = options.alpha * sum + (in.size() > 2 ? in[2][at] : 0);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/index.h"
 #include "base/random.h"
 
 using namespace spillway;
@@ -39,7 +40,7 @@ int code_by_table(const BlockCodes& codes, float x) {
   const uint32_t magnitude = bits & 0x7FFFFFFF;
   const bool negative = bits >> 31 != 0;
   const int32_t cell = std::max(static_cast<int32_t>(magnitude >> table.shift), table.lowest) - table.lowest;
-  const uint32_t entry = table.entries[static_cast<size_t>(cell + (negative ? table.cells : 0))];
+  const uint32_t entry = nth(table.entries, cell + (negative ? table.cells : 0));
   const uint32_t rest = magnitude & ((uint32_t{1} << table.shift) - 1);
   const int code = static_cast<int>(entry & 255) + (rest > entry >> 8 ? 1 : 0);
   return negative ? codes.count() - 1 - code : code;

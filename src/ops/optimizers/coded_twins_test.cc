@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/index.h"
 #include "graph/verify.h"
 #include "ops/optimizers/ademamix/ademamix.h"
 #include "ops/optimizers/lion/lion.h"
@@ -76,7 +77,7 @@ void check_twins(const Twins& twins) {
     Numbers codes = random_integers(kElems, 10 + s, 256), absmax(kBlocks), values(kElems);
     for (size_t block = 0; block < kBlocks; ++block) absmax[block] = 0.25 * static_cast<double>(block % 3);
     for (size_t i = 0; i < codes.size(); ++i)
-      values[i] = (*twins.maps[s])[static_cast<size_t>(codes[i])] * static_cast<float>(absmax[i / 256]);
+      values[i] = nth(*twins.maps[s], codes[i]) * static_cast<float>(absmax[i / 256]);
     coded.push_back(codes);
     coded.push_back(absmax);
     decoded.push_back(values);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "tensor/codebook.h"
 
 namespace spillway::ops {
@@ -23,7 +24,7 @@ float double_quantise(std::span<const float> absmax, std::span<uint8_t> codes, s
       const size_t end = std::min(absmax.size(), begin + kNestedBlockSize);
       float largest = 0;
       for (size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(absmax[i] - offset));
-      nested_absmax[static_cast<size_t>(block)] = largest;
+      nth(nested_absmax, block) = largest;
       // The inverse of 1e-38 is finite: a block of zeros gets the code of zero.
       const float inverse = 1 / std::max(largest, 1e-38F);
       for (size_t i = begin; i < end; ++i)

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/index.h"
 #include "ops/quantise/four_bit.h"
 #include "tensor/codebook.h"
 
@@ -105,7 +106,7 @@ void quantise(std::span<const float> weight, const QuantisedFormat& format, std:
           const float* from = weight.data() + i * block;
           uint8_t* to = codes.data() + i * block / 2;
           const int64_t count = std::min(block, elems - i * block);
-          absmax[static_cast<size_t>(i)] =
+          nth(absmax, i) =
               count == block ? quantise_block(from, format, to) : quantise_short_block(from, count, format, to);
         }
       });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
+#include "base/index.h"
 #include "base/random.h"
 #include "ops/quantised_matmul/quantised_weight.h"
 #include "tensor/codebook.h"
@@ -69,10 +70,10 @@ Quantised plainly_quantised(const std::vector<float>& weight, const QuantisedFor
 std::vector<float> plainly_decoded(const Quantised& q, const QuantisedFormat& format, int64_t elems) {
   std::vector<float> weight;
   for (int64_t i = 0; i < elems; ++i) {
-    const int byte = q.codes[static_cast<size_t>(i / 2)];
+    const int byte = nth(q.codes, i / 2);
     const int code = i % 2 == 0 ? byte / 16 : byte % 16;
-    const float value = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4)[static_cast<size_t>(code)];
-    weight.push_back(value * q.absmax[static_cast<size_t>(i / format.block_size)]);
+    const float value = nth(format.coding == WeightCoding::kNf4 ? kNf4 : kFp4, code);
+    weight.push_back(value * nth(q.absmax, i / format.block_size));
   }
   return weight;
 }
@@ -113,8 +114,7 @@ std::vector<float> numbers(int64_t elems, const QuantisedFormat& format) {
     const int64_t block = i / format.block_size, at = i % format.block_size;
     const float x = random.uniform() * 2 - 1;
     const auto middle = [&](int64_t j) {
-      return format.coding == WeightCoding::kNf4 ? kNf4Midpoints[static_cast<size_t>(j % 15)]
-                                                 : kFp4Midpoints[static_cast<size_t>(j % 14)];
+      return format.coding == WeightCoding::kNf4 ? nth(kNf4Midpoints, j % 15) : nth(kFp4Midpoints, j % 14);
     };
     if (block % 7 == 1) {
       result.push_back(0);

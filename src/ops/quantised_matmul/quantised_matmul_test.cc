@@ -9,6 +9,7 @@
 
 #include "backend/cpu/matmul.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "ops/matmul/matmul.h"
 #include "ops/testing.h"
 #include "tensor/codebook.h"
@@ -45,9 +46,7 @@ struct CodedWeight {
       elements.push_back(static_cast<double>(rounded_to(computing, rounded_to(format.weight_dtype, element(i)))));
   }
 
-  [[nodiscard]] float number(size_t part, int64_t i) const {
-    return static_cast<float>(parts[part].numbers[static_cast<size_t>(i)]);
-  }
+  [[nodiscard]] float number(size_t part, int64_t i) const { return static_cast<float>(nth(parts[part].numbers, i)); }
   [[nodiscard]] float element(int64_t i) const {
     if (format.coding == WeightCoding::kInt8) {
       const float step = number(1, i / columns) * (1.0f / 127.0f);
@@ -56,7 +55,7 @@ struct CodedWeight {
     const int64_t block = i / format.block_size;
     float scale = number(1, block);
     if (format.double_quant) {
-      const float scaled = kDynamicSigned[static_cast<size_t>(scale)] * number(2, block / 256);
+      const float scaled = nth(kDynamicSigned, scale) * number(2, block / 256);
       scale = scaled + number(2, parts[2].type.shape[0] - 1);
     }
     const auto pair = static_cast<unsigned>(number(0, i / 2));
@@ -110,9 +109,9 @@ Numbers reference_product(const Numbers& x, const CodedWeight& weight, bool tran
     double sum = 0;
     for (int64_t l = 0; l < k; ++l) {
       const int64_t at = transpose ? i % n * k + l : l * n + i % n;
-      sum += x[static_cast<size_t>(i / n * k + l)] * weight.elements[static_cast<size_t>(at)];
+      sum += nth(x, i / n * k + l) * nth(weight.elements, at);
     }
-    out[static_cast<size_t>(i)] = sum;
+    nth(out, i) = sum;
   }
   return out;
 }
@@ -232,7 +231,7 @@ TEST_CASE("a weight may be decoded in pieces, wherever they begin") {
         for (int64_t j = 0; j < stride; ++j) {
           const auto at = static_cast<size_t>((range.row + i) * columns + range.column + j);
           const double expected = j < range.columns ? weight.elements[at] : -7;
-          REQUIRE(static_cast<double>(out[static_cast<size_t>(i * stride + j)]) == expected);
+          REQUIRE(static_cast<double>(nth(out, i * stride + j)) == expected);
         }
       }
     }

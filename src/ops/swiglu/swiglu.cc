@@ -1,6 +1,7 @@
 #include "ops/swiglu/swiglu.h"
 
 #include "backend/kernel.h"
+#include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 
@@ -38,7 +39,7 @@ void vjp(VjpContext& context) {
   const std::vector<ValueId> gradients =
       context.builder().append(kSwigluGrad, {context.input(0), context.input(1), context.cotangent(0)});
   for (const int i : {0, 1}) {
-    if (context.wants(i)) context.add(i, gradients[static_cast<size_t>(i)]);
+    if (context.wants(i)) context.add(i, nth(gradients, i));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "backend/kernel.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/operation.h"
@@ -121,12 +122,9 @@ class Memory {
       arenas_[tier].assign(static_cast<size_t>(program.arena_bytes[tier]), 0);
   }
   [[nodiscard]] bool contains(const Place& place) const {
-    return place.offset >= 0 &&
-           place.offset + place.bytes <= static_cast<int64_t>(arenas_[static_cast<size_t>(place.tier)].size());
+    return place.offset >= 0 && place.offset + place.bytes <= static_cast<int64_t>(nth(arenas_, place.tier).size());
   }
-  [[nodiscard]] uint8_t* at(const Place& place) {
-    return arenas_[static_cast<size_t>(place.tier)].data() + place.offset;
-  }
+  [[nodiscard]] uint8_t* at(const Place& place) { return nth(arenas_, place.tier).data() + place.offset; }
 
  private:
   std::array<Bytes, kTiers> arenas_;
@@ -163,22 +161,20 @@ class Interpreter {
   bool run_section(size_t index) {
     const SectionRange& section = program_.sections[index];
     std::vector<bool> done(program_.instructions.size(), false);
-    for (int32_t i = 0; i < section.begin; ++i) done[static_cast<size_t>(i)] = true;
+    for (int32_t i = 0; i < section.begin; ++i) nth(done, i) = true;
     for (int32_t left = section.end - section.begin; left > 0; --left) {
       std::vector<int32_t> ready;
       std::array<bool, kLanes> lane_seen{};
       for (int32_t i = section.begin; i < section.end; ++i) {
-        const Instruction& instruction = program_.instructions[static_cast<size_t>(i)];
-        if (done[static_cast<size_t>(i)] || std::exchange(lane_seen[static_cast<size_t>(instruction.lane)], true))
-          continue;
-        if (std::all_of(instruction.waits.begin(), instruction.waits.end(),
-                        [&](int32_t w) { return done[static_cast<size_t>(w)]; }))
+        const Instruction& instruction = nth(program_.instructions, i);
+        if (nth(done, i) || std::exchange(nth(lane_seen, instruction.lane), true)) continue;
+        if (std::all_of(instruction.waits.begin(), instruction.waits.end(), [&](int32_t w) { return nth(done, w); }))
           ready.push_back(i);
       }
       if (ready.empty()) return false;
       const int32_t next = ready[random_.below(static_cast<uint32_t>(ready.size()))];
-      if (!run_instruction(program_.instructions[static_cast<size_t>(next)])) return false;
-      done[static_cast<size_t>(next)] = true;
+      if (!run_instruction(nth(program_.instructions, next))) return false;
+      nth(done, next) = true;
     }
     for (size_t k = 0; k < program_.results.size(); ++k) {
       const Operand& result = program_.results[k];
@@ -368,11 +364,11 @@ Program spread_over_lanes(const Graph&, const Program& program, RandomStream& ra
   Program result = program;
   for (const SectionRange& section : result.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
-      Instruction& instruction = result.instructions[static_cast<size_t>(i)];
+      Instruction& instruction = nth(result.instructions, i);
       instruction.lane = random.below(3) == 0 ? Lane::kPeer : Lane::kCompute;
       // The latest conflicting instruction of the other lane implies all earlier ones.
       for (int32_t j = i - 1; j >= section.begin; --j) {
-        const Instruction& other = result.instructions[static_cast<size_t>(j)];
+        const Instruction& other = nth(result.instructions, j);
         if (other.lane == instruction.lane || !conflict(instruction, other)) continue;
         instruction.waits.push_back(j);
         break;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::testing {
 
@@ -11,15 +12,14 @@ ScriptedLanes::ScriptedLanes(LoadedProgram& loaded, LaneProfile& profile, Random
     : loaded_(loaded), profile_(profile), random_(random) {
   const std::vector<Instruction>& instructions = loaded.program().instructions;
   for (size_t i = 0; i < instructions.size(); ++i)
-    instructions_[static_cast<size_t>(instructions[i].lane)].push_back(static_cast<int32_t>(i));
+    nth(instructions_, instructions[i].lane).push_back(static_cast<int32_t>(i));
 }
 
 bool ScriptedLanes::is_ready(int32_t instruction) const {
   const std::vector<Instruction>& instructions = loaded_.program().instructions;
-  const std::vector<int32_t>& waits = instructions[static_cast<size_t>(instruction)].waits;
-  return std::all_of(waits.begin(), waits.end(), [&](int32_t other) {
-    return done_[static_cast<size_t>(instructions[static_cast<size_t>(other)].lane)] > other;
-  });
+  const std::vector<int32_t>& waits = nth(instructions, instruction).waits;
+  return std::all_of(waits.begin(), waits.end(),
+                     [&](int32_t other) { return nth(done_, nth(instructions, other).lane) > other; });
 }
 
 void ScriptedLanes::run(const SectionRange& section) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cpu/matmul_kernels.h"
+#include "base/index.h"
 #include "base/random.h"
 
 namespace spillway::cpu {
@@ -167,10 +168,10 @@ struct Reference {
         p[j] /= sum;
         delta += p[j] * d_p[j];
       }
-      lse[static_cast<size_t>(i * s.heads + head)] = last < first ? 0 : std::log(sum);
+      nth(lse, i * s.heads + head) = last < first ? 0 : std::log(sum);
       for (int64_t j = first; j <= last; ++j) {
-        const double weight = p[static_cast<size_t>(j - first)];
-        const double d_score = weight * (d_p[static_cast<size_t>(j - first)] - delta) * a.scale();
+        const double weight = nth(p, j - first);
+        const double d_score = weight * (nth(d_p, j - first) - delta) * a.scale();
         for (int64_t c = 0; c < n; ++c) {
           const auto row = static_cast<size_t>((i * s.heads + head) * n + c);
           const auto column = static_cast<size_t>((j * s.kv_heads + kv) * n + c);
@@ -188,7 +189,7 @@ struct Reference {
 double error(const Tensor& got, const std::vector<double>& want) {
   double worst = 0;
   for (int64_t i = 0; i < got.rows * got.columns; ++i) {
-    const double expected = want[static_cast<size_t>(i)];
+    const double expected = nth(want, i);
     const double off = std::fabs(got.at(i / got.columns, i % got.columns) - expected) / (1 + std::fabs(expected));
     worst = off <= worst ? worst : (std::isnan(off) ? std::numeric_limits<double>::infinity() : off);
   }

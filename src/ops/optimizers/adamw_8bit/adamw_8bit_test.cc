@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.h"
 #include "graph/verify.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/testing.h"
@@ -26,7 +27,7 @@ struct Moment {
   Numbers codes = Numbers(kElems, 0), absmax = Numbers((kElems + kBlock - 1) / kBlock, 0);
 
   [[nodiscard]] double value(const std::array<float, 256>& map, size_t i) const {
-    return double{map[static_cast<size_t>(codes[i])]} * absmax[i / kBlock];
+    return double{nth(map, codes[i])} * absmax[i / kBlock];
   }
 };
 
