@@ -1,4 +1,4 @@
-"""A recording of commands at a terminal, as an SVG that plays: what they print is what they printed, waits are shortened.
+"""A recording of commands at a terminal, as an SVG that plays: what they print is what they printed, in less time.
 
 pyte (a terminal emulator) turns what the commands write into screens. Each row of the picture is one text for each time at which
 it looked the same. Where a reader wants no motion, the last screen stands still.
@@ -17,33 +17,41 @@ import pyte
 
 from pictures import svg
 
-COLUMNS, ROWS = 84, 24
-CELL, LINE, FONT_SIZE, MARGIN = 8.4, 18, 14, 18
-LONGEST_WAIT, KEY_SECONDS, FRAME_SECONDS, REST_SECONDS = 0.7, 0.035, 0.2, 4.0
+COLUMNS, ROWS = 92, 24
+CELL, LINE, FONT_SIZE, MARGIN = 7.8, 17, 13, 18
+LONGEST_WAIT, COMMAND_SECONDS, KEY_SECONDS, FRAME_SECONDS, REST_SECONDS = 1.0, 9.0, 0.04, 0.15, 4.0
 PROMPT = "$ "
 
 
 def run(command, folder):
-    """Yields (seconds since the output before, bytes) of a command at a terminal of its own. Raises where it fails."""
+    """Returns [(seconds since the output before, bytes)] of a command at a terminal of its own. Raises where it fails."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(folder)
         os.environ["TERM"] = "xterm-256color"
         os.execvp("bash", ["bash", "-c", command])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    before = time.monotonic()
+    before, outputs = time.monotonic(), []
     while select.select([terminal], [], [])[0]:
         try:
             written = os.read(terminal, 65536)
         except OSError:  # Linux says EIO where the other side of a terminal has ended
             break
         now = time.monotonic()
-        yield now - before, written
+        outputs.append((now - before, written))
         before = now
     os.close(terminal)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status:
         raise SystemExit(f"[{command}] expected exit status 0, got {status}; run it by hand")
+    return outputs
+
+
+def hastened(outputs):
+    """Returns outputs with waits of LONGEST_WAIT at most, and all of them in COMMAND_SECONDS at most."""
+    seconds = sum(min(waited, LONGEST_WAIT) for waited, _ in outputs)
+    factor = min(1.0, COMMAND_SECONDS / seconds)
+    return [(factor * min(waited, LONGEST_WAIT), written) for waited, written in outputs]
 
 
 def record(commands, folder):
@@ -62,8 +70,8 @@ def record(commands, folder):
             stream.feed(key.encode())
             snapshot()
         stream.feed(b"\r\n")
-        for waited, written in run(command, folder):
-            now += min(waited, LONGEST_WAIT)
+        for waited, written in hastened(run(command, folder)):
+            now += waited
             stream.feed(written)
             if now - frames[-1][0] >= FRAME_SECONDS:
                 snapshot()
@@ -121,8 +129,8 @@ def draw(frames, title):
         body.append(row_svg(y, runs, names[since, until], until == end))
     width, height = int(2 * MARGIN + COLUMNS * CELL), MARGIN + 30 + ROWS * LINE + 10
     dots = "".join(svg.element("circle", {"cx": 22 + 18 * i, "cy": 22, "r": 5.5, "fill": "var(--line)"}) for i in range(3))
-    style = (f'g text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:{FONT_SIZE}px;'
-             "fill:var(--ink)}g{visibility:hidden}g.last{visibility:visible}@media(prefers-reduced-motion:no-preference){g{animation:"
-             f"{end:.1f}s step-end infinite}}{''.join(keyframes)}}}")
+    style = ('g text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;'
+             f"font-size:{FONT_SIZE}px;fill:var(--ink)}}g{{visibility:hidden}}g.last{{visibility:visible}}"
+             f"@media(prefers-reduced-motion:no-preference){{g{{animation:{end:.1f}s step-end infinite}}{''.join(keyframes)}}}")
     return svg.document(width, height, title, "The last screen: " + " ".join(
         words for runs in frames[-1][1] for _, words, _ in runs), dots + "".join(body), style)
