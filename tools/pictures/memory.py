@@ -6,7 +6,7 @@ import os
 from pictures import report as reports
 from pictures import svg
 
-WIDTH, LEFT, RIGHT, GAP = 760, 72, 20, 32
+WIDTH, LEFT, RIGHT, GAP = 760, 88, 20, 28
 PANEL = (WIDTH - LEFT - RIGHT - GAP) / 2
 PIXELS_PER_GIB = 54.0
 COLUMNS = 160
@@ -95,7 +95,7 @@ def draw(no_limit, budget, budget_words):
     runs = [reports.load(os.path.join(folder, "report.json")) for folder in (no_limit, budget)]
     used = {kind for run in runs for curve in run["memory_over_step"].values() if curve for kind, values in curve["kinds"].items()
             if max(values) > 2**20}
-    memory_base, disk_base = 212.0, 356.0
+    memory_base, disk_base = 206.0, 340.0
     body = [axis(memory_base, 2.6, "memory"), axis(disk_base, 1.95, "disk")]
     for i, (run, words) in enumerate(zip(runs, ("no limit", budget_words))):
         body.append(panel(run, LEFT + i * (PANEL + GAP), memory_base, disk_base, words))
