@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that links and pictures of Markdown pages lead somewhere: to a file or folder that is there, and to a heading that it has.
+"""Checks that links and pictures of Markdown pages lead somewhere: to a file or folder that is there, to a heading that it has.
 
 usage: tools/check_links.py [PAGE.md ...]      without one: every page of this repository
 Addresses of other hosts are not asked. Exit status 1 where a link leads nowhere.
