@@ -66,8 +66,8 @@ def draw(report, title, share):
     words += [("stall", "compute waits")] if "stall" in used else []
     words += [(kind, reports.STACK[kind]) for kind in reports.STACK if kind in used - {"batch"}]
     swatches, bottom = svg.legend(LEFT, below + 16, words, WIDTH - RIGHT)
-    body = [svg.HATCH, svg.text(LEFT, 30, title, class_="strong"), whole, mark, svg.text(LEFT, y + 24, "the framed part, enlarged", class_="small"),
-            enlarged, swatches]
+    body = [svg.HATCH, svg.text(LEFT, 30, title, class_="strong"), whole, mark,
+            svg.text(LEFT, y + 24, "the framed part, enlarged", class_="small"), enlarged, swatches]
     return svg.document(WIDTH, int(bottom + 2), f"Lanes over one micro-batch: {title}",
                         f"{seconds:.2f} seconds, on the lanes {', '.join(NAMES[lane] for lane in lanes)}", "".join(body),
                         ".small{font-size:13px}")

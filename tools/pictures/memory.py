@@ -99,9 +99,9 @@ def draw(no_limit, budget, budget_words):
     body = [axis(memory_base, 2.6, "memory"), axis(disk_base, 1.95, "disk")]
     for i, (run, words) in enumerate(zip(runs, ("no limit", budget_words))):
         body.append(panel(run, LEFT + i * (PANEL + GAP), memory_base, disk_base, words))
-    swatches, below = svg.legend(LEFT, disk_base + 58, [(kind, words) for kind, words in reports.STACK.items() if kind in used],
+    swatches, below = svg.legend(24, disk_base + 58, [(kind, words) for kind, words in reports.STACK.items() if kind in used],
                                  WIDTH - RIGHT)
-    body += [swatches, svg.text(LEFT, below + 4, f"The trained weights are the same: sha256 {checksum[:16]}...", class_="ink")]
+    body += [swatches, svg.text(24, below + 4, f"The trained weights are the same: sha256 {checksum[:16]}...", class_="ink")]
     peaks = [svg.size(run["tiers"]["device"]["measured_peak_bytes"]) for run in runs]
     return svg.document(WIDTH, int(below + 22), "Memory over one training step, without a limit and under a budget",
                         f"{runs[0]['title']}. Without a limit the peak is {peaks[0]}; with {budget_words} it is {peaks[1]}, and "

@@ -30,7 +30,8 @@ def paint(name):
 
 def element(tag, attributes=None, *children):
     """Returns an element; children are SVG text. In names of attributes `_` stands for `-`, at the end for nothing."""
-    written = "".join(f" {name.rstrip('_').replace('_', '-')}={quoteattr(number(value))}" for name, value in (attributes or {}).items())
+    named = {name.rstrip("_").replace("_", "-"): number(value) for name, value in (attributes or {}).items()}
+    written = "".join(f" {name}={quoteattr(value)}" for name, value in named.items())
     return f"<{tag}{written}>{''.join(children)}</{tag}>" if children else f"<{tag}{written}/>"
 
 
@@ -72,8 +73,8 @@ def legend(x, y, names, right):
     """Returns swatches with their words, `names` being (colour, words), in rows from x to `right`, and the y below them."""
     parts, at = [], x
     for color, words in names:
-        width = 22 + 7.8 * len(words) + 16
-        if at + width - 16 > right and at > x:
+        width = 20 + 7.4 * len(words) + 14
+        if at + width - 14 > right and at > x:
             at, y = x, y + 22
         parts += [rectangle(at, y - 10, 13, 13, color, rx=2), text(at + 20, y + 1, words)]
         at += width

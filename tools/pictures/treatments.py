@@ -1,4 +1,4 @@
-"""The picture of mixtures: what happens to the activations and weights of each layer, in plans of the same job for several budgets."""
+"""The picture of mixtures: where the activations and weights of each layer are, in plans of one job for several budgets."""
 
 from pictures import svg
 
