@@ -17,7 +17,7 @@ import pyte
 
 from pictures import svg
 
-COLUMNS, ROWS = 92, 22
+COLUMNS, ROWS = 94, 23
 CELL, LINE, FONT_SIZE, MARGIN = 7.8, 17, 13, 18
 LONGEST_WAIT, COMMAND_SECONDS, KEY_SECONDS, FRAME_SECONDS, REST_SECONDS = 1.0, 9.0, 0.04, 0.15, 4.0
 PROMPT = "$ "
@@ -133,4 +133,4 @@ def draw(frames, title):
              f"font-size:{FONT_SIZE}px;fill:var(--ink)}}g{{visibility:hidden}}g.last{{visibility:visible}}"
              f"@media(prefers-reduced-motion:no-preference){{g{{animation:{end:.1f}s step-end infinite}}{''.join(keyframes)}}}")
     return svg.document(width, height, title, "The last screen: " + " ".join(
-        words for runs in frames[-1][1] for _, words, _ in runs), dots + "".join(body), style)
+        words.strip() for runs in frames[-1][1] for _, words, _ in runs), dots + "".join(body), style)
