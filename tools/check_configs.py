@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs `spillway plan --check-config` over a folder of configs of other trainers and says how many would be taken.
 
-    tools/check_configs.py build/release/spillway axolotl/examples --working-folder axolotl
+    tools/check_configs.py build/release/bin/spillway axolotl/examples --working-folder axolotl
 
 A config counts when it names a model (base_model or model_name_or_path). It passes when every key and value is fine;
 it is counted apart when all that is in its way is to come ("not yet"). Paths inside the configs are relative to the
