@@ -21,10 +21,8 @@ void RunFiles::open(const std::filesystem::path& output, const train::RunIdentit
 }
 
 void RunFiles::write(const train::StepRecord& r) {
-  const std::pair<std::string_view, double> numbers[] = {{"epoch", r.epoch},
-                                                         {"loss", r.loss},
-                                                         {"grad_norm", r.grad_norm},
-                                                         {"learning_rate", r.learning_rate}};
+  const std::pair<std::string_view, double> numbers[] = {
+      {"epoch", r.epoch}, {"loss", r.loss}, {"grad_norm", r.grad_norm}, {"learning_rate", r.learning_rate}};
   if (metrics_) {
     std::vector<MetricField> line = {{"step", r.step}};
     for (const auto& [key, value] : numbers) line.push_back({std::string(key), value});

@@ -15,7 +15,7 @@ namespace {
 
 using Byte = uint8_t;
 
-constexpr int kSuper = 256;         // values of a block with groups
+constexpr int kSuper = 256;          // values of a block with groups
 constexpr float kTooSmall = 1e-15F;  // values that are nothing beside this are 0
 
 // Rounded to f16.

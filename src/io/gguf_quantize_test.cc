@@ -65,7 +65,8 @@ TEST_CASE("what is read back is as close as the encoding's steps") {
     for (size_t row = 0; row < back.size(); row += 256) {
       float most = 0;
       for (size_t i = row; i < row + 256; ++i) most = std::max(most, std::abs(golden.values[i]));
-      for (size_t i = row; i < row + 256; ++i) CHECK(std::abs(back[i] - golden.values[i]) <= share * most + 1e-7);  // f16 ends there
+      for (size_t i = row; i < row + 256; ++i)
+        CHECK(std::abs(back[i] - golden.values[i]) <= share * most + 1e-7);  // f16 ends there
     }
   };
   check("Q4_K", 0.07);

@@ -11,8 +11,8 @@ namespace spillway {
 namespace {
 
 constexpr GgufFileType kTypes[] = {
-    {"f32", GgufType::kF32, 0},   {"f16", GgufType::kF16, 1},
-    {"q8_0", GgufType::kQ8_0, 7}, {"q4_k_m", GgufType::kQ4_K, 15, true},
+    {"f32", GgufType::kF32, 0},    {"f16", GgufType::kF16, 1},
+    {"q8_0", GgufType::kQ8_0, 7},  {"q4_k_m", GgufType::kQ4_K, 15, true},
     {"bf16", GgufType::kBF16, 32},
 };
 

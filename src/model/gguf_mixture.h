@@ -27,8 +27,8 @@ struct GgufFileType {
 
 // The type of a weight in a file of such a type. Of a mixture as llama.cpp's llama-quantize chooses without an
 // importance matrix: Q6_K for the head, and for the values and the down projections of the first and the last eighth of
-// the layers and of every third between them, Q5_K for other values of models of 70B (80 layers whose heads share keys),
-// Q4_K else; for rows that are no multiple of 256, Q8_0, Q5_1 and Q5_0 in their places.
+// the layers and of every third between them, Q5_K for other values of models of 70B (80 layers whose heads share
+// keys), Q4_K else; for rows that are no multiple of 256, Q8_0, Q5_1 and Q5_0 in their places.
 [[nodiscard]] GgufType tensor_type(const GgufWeight& weight, const GgufModel& model, const GgufFileType& file);
 
 }  // namespace spillway

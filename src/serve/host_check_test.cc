@@ -7,13 +7,15 @@
 using namespace spillway::serve;
 
 TEST_CASE("loopback names and the bound address are answered, and no other name") {
-  for (const char* host : {"localhost", "LocalHost:8090", "a.localhost", "127.0.0.1", "127.0.0.1:8090", "127.3.2.1:1", "[::1]:8090", "[::1]", "localhost."}) {
+  for (const char* host : {"localhost", "LocalHost:8090", "a.localhost", "127.0.0.1", "127.0.0.1:8090", "127.3.2.1:1",
+                           "[::1]:8090", "[::1]", "localhost."}) {
     CAPTURE(std::string(host));
     CHECK(is_host_answered(host, "127.0.0.1"));
     CHECK(is_host_answered(host, "192.168.1.5"));
   }
-  for (const char* host : {"", ":8090", "evil.example", "evil.example:8090", "localhost.evil.example", "127.0.0.1.evil.example",
-                           "notlocalhost", "192.168.1.6", "[::2]:80", "[::1", "0.0.0.0", "1.127.0.0"}) {
+  for (const char* host :
+       {"", ":8090", "evil.example", "evil.example:8090", "localhost.evil.example", "127.0.0.1.evil.example",
+        "notlocalhost", "192.168.1.6", "[::2]:80", "[::1", "0.0.0.0", "1.127.0.0"}) {
     CAPTURE(std::string(host));
     CHECK_FALSE(is_host_answered(host, "127.0.0.1"));
     CHECK_FALSE(is_host_answered(host, "192.168.1.5"));

@@ -141,11 +141,11 @@ void PythonRegex::each(std::string_view text, const Found& found) const {
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer_8(data.get());
   uint32_t options = 0;
   for (size_t from = 0; from <= text.size();) {
-    const int result =
-        pcre2_match_8(code_.get(), subject, text.size(), from, options, data.get(), context.get());
+    const int result = pcre2_match_8(code_.get(), subject, text.size(), from, options, data.get(), context.get());
     if (result == PCRE2_ERROR_NOMATCH) return;
     if (result < 0)
-      throw input_error(where_, "expected a pattern that matches in reasonable time, got one that does not; rewrite it");
+      throw input_error(where_,
+                        "expected a pattern that matches in reasonable time, got one that does not; rewrite it");
     found(offsets, pcre2_get_ovector_count_8(data.get()));
     // After an empty match, a longer one may begin at the same place.
     options = offsets[0] == offsets[1] ? PCRE2_NOTEMPTY_ATSTART : 0;

@@ -10,16 +10,18 @@ struct pcre2_real_code_8;
 
 namespace spillway::text {
 
-// What Python does not have (\K, \h, recursion, verbs, ...) is refused, and what both have with another meaning (\Z, \v,
-// {,n}, [[:x:]]) is Python's. Differences that are left: \s does not know U+001C to U+001F, and a group that is repeated
-// after an alternative keeps what it matched last. Texts are UTF-8. Thread rule: may be shared.
+// What Python does not have (\K, \h, recursion, verbs, ...) is refused, and what both have with another meaning (\Z,
+// \v,
+// {,n}, [[:x:]]) is Python's. Differences that are left: \s does not know U+001C to U+001F, and a group that is
+// repeated after an alternative keeps what it matched last. Texts are UTF-8. Thread rule: may be shared.
 class PythonRegex {
  public:
   // Throws InputError at `where` for what is no such expression.
   PythonRegex(std::string_view pattern, std::string_view where);
 
-  // re.findall: of each match its groups, empty where one took no part; where the expression has none, the match itself.
-  // REQUIRES, as of removed(): `text` is valid UTF-8. Throws InputError where the expression backtracks without end.
+  // re.findall: of each match its groups, empty where one took no part; where the expression has none, the match
+  // itself. REQUIRES, as of removed(): `text` is valid UTF-8. Throws InputError where the expression backtracks without
+  // end.
   [[nodiscard]] std::vector<std::vector<std::string>> find_all(std::string_view text) const;
   // re.sub("", text): the text without the matches.
   [[nodiscard]] std::string removed(std::string_view text) const;

@@ -74,9 +74,10 @@ class ItemReader {
     });
     if (items.empty()) throw input_error(arguments_.file, "expected an item a line, got none; write some");
     if (cut_ > 0)
-      log_warning("{} prompts are longer than the {} tokens that the model reads, less those of the answer: they lose "
-                  "their beginning",
-                  cut_, text_.max_position_embeddings);
+      log_warning(
+          "{} prompts are longer than the {} tokens that the model reads, less those of the answer: they lose "
+          "their beginning",
+          cut_, text_.max_position_embeddings);
     return items;
   }
 
@@ -105,11 +106,12 @@ class ItemReader {
     const JsonField stop = member(line, {"stop", "until"});
     item.stops = stop.is_null() ? arguments_.stops : texts(stop, "a text, or a list of texts");
     for (const std::string& one : item.stops) {
-      if (one.empty()) throw input_error(stop.is_null() ? "--stop" : stop.where(), "expected texts, got an empty one; remove it");
+      if (one.empty())
+        throw input_error(stop.is_null() ? "--stop" : stop.where(), "expected texts, got an empty one; remove it");
     }
     item.prompt.sampling.temperature = 0;
-    item.prompt.sampling.max_new_tokens = member(line, {"max_new_tokens", "max_gen_toks"})
-                                              .integer_or(arguments_.max_new_tokens, 1, kMaxNewTokens);
+    item.prompt.sampling.max_new_tokens =
+        member(line, {"max_new_tokens", "max_gen_toks"}).integer_or(arguments_.max_new_tokens, 1, kMaxNewTokens);
     item.prompt.ids = line.has("prompt") ? encoded(line["prompt"].string())
                                          : tokenizer_.encode(render_prompt(text, chats(), tokenizer_, where), false);
     fit(item);
@@ -130,7 +132,8 @@ class ItemReader {
   // A prompt that leaves no room for the answer loses its beginning.
   void fit(ExactItem& item) {
     std::vector<int32_t>& ids = item.prompt.ids;
-    if (ids.empty()) throw input_error(item.where, "expected a prompt of at least one token, got none; write something");
+    if (ids.empty())
+      throw input_error(item.where, "expected a prompt of at least one token, got none; write something");
     if (*std::max_element(ids.begin(), ids.end()) >= text_.vocab_size)
       throw input_error(model_.model,
                         "expected token ids below vocab_size {}, got more; use the tokenizer that belongs to the model",
@@ -138,7 +141,8 @@ class ItemReader {
     if (text_.max_position_embeddings <= 0) return;
     const int64_t room = text_.max_position_embeddings - item.prompt.sampling.max_new_tokens;
     if (room <= 0)
-      throw input_error(item.where, "expected max_new_tokens below the {} tokens that the model reads, got {}; lower it",
+      throw input_error(item.where,
+                        "expected max_new_tokens below the {} tokens that the model reads, got {}; lower it",
                         text_.max_position_embeddings, item.prompt.sampling.max_new_tokens);
     if (std::ssize(ids) <= room) return;
     ids.erase(ids.begin(), ids.end() - room);
@@ -167,12 +171,14 @@ class ExactRun {
     std::vector<train::Prompt> prompts;
     for (const ExactItem& item : items_) prompts.push_back(item.prompt);
     const double start = now_seconds();
-    (void)generator.generate(prompts, {.stop_ids = tokenizer_.stop_ids(),
-                                       .on_answer = [&](size_t i, const train::Generated& answer) { seen(judged(i, answer)); },
-                                       .ends_with = [&](size_t i, int32_t id) {
-                                         (void)growing_[i].push(id);
-                                         return growing_[i].stopped();
-                                       }});
+    (void)generator.generate(prompts,
+                             {.stop_ids = tokenizer_.stop_ids(),
+                              .on_answer = [&](size_t i, const train::Generated& answer) { seen(judged(i, answer)); },
+                              .ends_with =
+                                  [&](size_t i, int32_t id) {
+                                    (void)growing_[i].push(id);
+                                    return growing_[i].stopped();
+                                  }});
     seconds_ = now_seconds() - start;
   }
 
@@ -228,11 +234,17 @@ void ExactArguments::add_to(CommandLine& line) {
 
 std::string ExactArguments::given() const {
   const ExactArguments defaults;
-  for (const auto& [is_given, name] :
-       {std::pair{max_new_tokens != defaults.max_new_tokens, "--max-new-tokens"}, {!stops.empty(), "--stop"},
-        {!extract.empty(), "--extract"}, {match != 0, "--match"}, {fallback != defaults.fallback, "--fallback"},
-        {strips, "--strip"}, {!ignored.empty(), "--ignore-regex"}, {ignores_case, "--ignore-case"},
-        {ignores_punctuation, "--ignore-punctuation"}, {ignores_numbers, "--ignore-numbers"}, {!out.empty(), "--out"}}) {
+  for (const auto& [is_given, name] : {std::pair{max_new_tokens != defaults.max_new_tokens, "--max-new-tokens"},
+                                       {!stops.empty(), "--stop"},
+                                       {!extract.empty(), "--extract"},
+                                       {match != 0, "--match"},
+                                       {fallback != defaults.fallback, "--fallback"},
+                                       {strips, "--strip"},
+                                       {!ignored.empty(), "--ignore-regex"},
+                                       {ignores_case, "--ignore-case"},
+                                       {ignores_punctuation, "--ignore-punctuation"},
+                                       {ignores_numbers, "--ignore-numbers"},
+                                       {!out.empty(), "--out"}}) {
     if (is_given) return name;
   }
   return {};
