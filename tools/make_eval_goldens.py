@@ -78,8 +78,8 @@ WRITTEN = [  # rules, answer, targets
     ({}, "b", ["a", "b"]),
 ]
 PATTERNS = [r"a*", r"a|", r"|a", r"(a)|(b)", r"(?i)É", r"\d+", r"\w+", r"\s+", r"\S", r"^a", r"b$", r"(?m)b$", r"(?s)a.b", r"a.b", r"\bа", r"a{,2}", r"a{2,}?", r"x\Z",
-            r"(?P<q>a)(?P=q)", r"(a)\1", r"(?<=a)b", r"(?<!a)b", r"a(?=b)", r"[[:alpha:]]+", r"[]a]+", r"[^\W\d]+", "\\v", r"\u00e9", r"\x41", r"(?:ab)+", r"(?#note ) b)a", r"\$", r"[\[a]",
-            r"(a)?b", r"\B", r"a(?!b)", r"\.", r"(?x) a  b # c", "é{2}", r"(?i:A)b"]
+            r"(?P<q>a)(?P=q)", r"(a)\1", r"(?<=a)b", r"(?<!a)b", r"a(?=b)", r"[[:alpha:]]+", r"[]a]+", r"[^\W\d]+", "\\v", r"\u00e9", r"\x41", r"(?:ab)+", r"(?#note (b)a", r"\$", r"[\[a]",
+            r"(a)?b", r"\Bb", r"a(?!b)", r"\.", r"(?x) a  b # c", "é{2}", r"(?i:A)b"]
 TEXTS = ["", "aaab", "abab\nab\n", "Éé éé", "a1 ٣ 22\t_x", "x\n", "[:alph]a]", "а б", "aa ba a\vb", "A.$ a  b", "ab{,2}x"]
 
 
