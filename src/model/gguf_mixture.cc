@@ -17,7 +17,7 @@ constexpr GgufFileType kTypes[] = {
 };
 
 // Of "blk.12.attn_v.weight".
-int64_t layer_of(std::string_view name) {
+int64_t layer_number(std::string_view name) {
   int64_t layer = 0;
   constexpr std::string_view kStart = "blk.";
   std::from_chars(name.data() + kStart.size(), name.data() + name.size(), layer);
@@ -69,7 +69,7 @@ GgufType tensor_type(const GgufWeight& weight, const GgufModel& model, const Ggu
   if (name == (model.tied ? "token_embd.weight" : "output.weight")) {
     type = GgufType::kQ6_K;
   } else if (name.ends_with(".attn_v.weight") || name.ends_with(".ffn_down.weight")) {
-    if (has_more_bits(layer_of(name), model.layers)) {
+    if (has_more_bits(layer_number(name), model.layers)) {
       type = GgufType::kQ6_K;
     } else if (is_70b(model) && name.ends_with(".attn_v.weight")) {
       type = GgufType::kQ5_K;

@@ -200,8 +200,6 @@ void Trainer::evaluate() {
   if (!data_->has_evaluation()) return;
   or_save([&] { sum_evaluation(); });
   tell_evaluation(position_.step);
-  // That before the first step says nothing about training: in transformers it does not count, either.
-  if (position_.step > 0) or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
 }
 
 // Of the weights that the run ends with, if they are not those of the last evaluation. They are worth more than their
@@ -223,6 +221,10 @@ void Trainer::tell_evaluation(int64_t weights_step) {
   job_.graph.objective->metrics(sums_, metrics_);
   facts_.evaluation_step = weights_step;
   facts_.evaluation.assign(metrics_.begin(), metrics_.end());
+  // That before the first step says nothing about training: in transformers it does not count, either. That of a
+  // checkpoint's weights has been counted.
+  if (position_.step > 0 && weights_step == position_.step)
+    or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
   if (!listeners_.evaluation) return;
   listeners_.evaluation(
       {.step = position_.step, .weights_step = weights_step, .epoch = epoch_at(position_.step), .metrics = metrics_});
