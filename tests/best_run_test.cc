@@ -91,6 +91,22 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
   CHECK(checkpoints(job.output("best")) == std::set<int>{best, 24});
   CHECK(done.err.find(fmt::format("the weights are those of step {}", best)) != std::string::npos);
   const std::string card = read_file(job.output("best") / "README.md", 1 << 20);
+  CHECK(card.find(fmt::format("| eval_loss, after step {} |", best)) != std::string::npos);
+  // The last evaluation is that of the weights which are kept, to the bit what it was when they were those of the run.
+  const nlohmann::json last = lines_of(job.output("best")).back();
+  CHECK(last.at("step") == 24);
+  CHECK(last.at("weights_step") == best);
+  CHECK(last.at("eval_loss") == evaluations(job.output("plain")).at(best));
+  CHECK(done.err.find(fmt::format("the weights that are kept, of step {}: eval_loss ", best)) != std::string::npos);
+  const nlohmann::json report = nlohmann::json::parse(read_file(job.output("best") / "report.json", 1 << 24));
+  CHECK(report.at("weights_of_step") == best);
+  CHECK(report.at("final_evaluation").at("eval_loss") == last.at("eval_loss"));
+  CHECK(report.at("eval_loss").back()[0] == 24);
+  // Of a run that keeps its last weights, it is that of the last step.
+  const nlohmann::json usual = nlohmann::json::parse(read_file(job.output("plain") / "report.json", 1 << 24));
+  CHECK(usual.at("weights_of_step") == 24);
+  CHECK(usual.at("final_evaluation").at("eval_loss") == evaluations(job.output("plain")).at(24));
+  CHECK_FALSE(lines_of(job.output("plain")).back().contains("weights_step"));
   CHECK(card.find(fmt::format("| weights | of step {} |", best)) != std::string::npos);
 }
 

@@ -197,7 +197,24 @@ TEST_CASE("at a terminal Ctrl-D leaves, and what a model writes does nothing to 
   const std::string answer = terminal.screen().substr(begin, terminal.screen().rfind("\n> ") - begin);
   CHECK(answer.size() > 20);
   for (const char c : answer) CHECK((static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\r' || c == '\t'));
-  REQUIRE(terminal.takes_keys());
   terminal.type("\x04");
   CHECK(terminal.wait() == 0);
+}
+
+TEST_CASE("a Ctrl-D that is typed before there is a prompt to read it is not lost") {
+  const Room room;
+  {  // while the model is read
+    Terminal terminal({"chat", "model"});
+    REQUIRE(terminal.keeps_end_of_file());
+    terminal.type("\x04");
+    CHECK(terminal.wait() == 0);
+    CHECK(terminal.end_of_file() == '\x04');  // as it was
+  }
+  {  // behind a line, while that is answered
+    Terminal terminal({"chat", "model", "--temperature", "1", "--max-new-tokens", "50"});
+    REQUIRE(terminal.keeps_end_of_file());
+    terminal.type("hello\r\x04");
+    CHECK(terminal.wait() == 0);
+    CHECK(terminal.screen().find("> hello") != std::string::npos);
+  }
 }

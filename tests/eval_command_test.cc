@@ -1,6 +1,7 @@
 // `spillway eval` against lm-evaluation-harness and transformers: tools/make_eval_goldens.py.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,92 @@ void write_config(const WorkingFolder& folder, const std::string& more = "") {
 TEST_CASE("choices have the log-likelihoods, and answers the accuracies, of lm-evaluation-harness") {
   check_choices(eval({"--choices", golden("choices.jsonl")}), expected().at("plain"));
   check_choices(eval({"--choices", golden("choices.jsonl"), "--special"}), expected().at("special"));
+}
+
+TEST_CASE("answers are those of lm-evaluation-harness, and so is the share that is exact") {
+  const json theirs = json::parse(read_file(golden("exact.json"), 1 << 20));
+  std::vector<std::string> common = {"--exact", golden("exact.jsonl"), "--max-new-tokens",
+                                     std::to_string(theirs.at("max_new_tokens").get<int>())};
+  for (const json& stop : theirs.at("stops")) common.insert(common.end(), {"--stop", stop});
+  for (const json& set : theirs.at("sets")) {
+    const json& rules = set.at("rules");
+    CAPTURE(rules.dump());
+    std::vector<std::string> args = common;
+    for (const char* flag : {"ignore_case", "ignore_punctuation", "ignore_numbers", "strip"}) {
+      std::string name = "--" + std::string(flag);
+      std::replace(name.begin(), name.end(), '_', '-');
+      if (rules.value(flag, false)) args.push_back(name);
+    }
+    for (const json& pattern : rules.value("regexes_to_ignore", json::array()))
+      args.insert(args.end(), {"--ignore-regex", pattern});
+    if (rules.contains("extract")) args.insert(args.end(), {"--extract", rules.at("extract")});
+    if (rules.contains("match")) args.insert(args.end(), {"--match", std::to_string(rules.at("match").get<int>())});
+    if (rules.contains("fallback")) args.insert(args.end(), {"--fallback", rules.at("fallback")});
+    const json ours = eval(args);
+    CHECK(ours.at("items") == theirs.at("texts").size());
+    for (size_t i = 0; i < theirs.at("texts").size(); ++i) {
+      CAPTURE(i);
+      const json& answer = ours.at("answers")[i];
+      CHECK(answer.at("text") == theirs.at("texts")[i]);
+      CHECK(answer.at("extracted") == set.at("extracted")[i]);
+      CHECK(answer.at("exact_match") == set.at("exact")[i]);
+    }
+    CHECK(ours.at("exact_match").get<double>() == doctest::Approx(set.at("exact_match").get<double>()));
+    CHECK(ours.at("exact_match_stderr").get<double>() == doctest::Approx(set.at("stderr").get<double>()));
+  }
+}
+
+TEST_CASE("answers are written a line each, to a new file, and are what --json has") {
+  const WorkingFolder folder;
+  const std::vector<std::string> args = {"--exact", golden("exact.jsonl"), "--max-new-tokens", "5", "--out", "a.jsonl"};
+  const json ours = eval(args);
+  const std::string lines = read_file("a.jsonl", 1 << 20);
+  json written = json::array();
+  for (size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+    written.push_back(json::parse(lines.substr(at, lines.find('\n', at) - at)));
+  CHECK(written == ours.at("answers"));
+  std::vector<std::string> again = {"eval", model()};
+  again.insert(again.end(), args.begin(), args.end());
+  const Finished run = run_spillway(again);
+  CHECK(run.status == 2);
+  CHECK(run.err.find("[--out] expected a file that is not there yet") != std::string::npos);
+}
+
+TEST_CASE("questions that cannot be asked are named with their line") {
+  const WorkingFolder folder;
+  const auto message = [&](const std::string& line, const std::vector<std::string>& more = {}) {
+    folder.write("q.jsonl", line + "\n");
+    std::vector<std::string> args = {"eval", model(), "--exact", "q.jsonl"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Finished run = run_spillway(args);
+    CHECK(run.status == 2);
+    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+    return run.err;
+  };
+  const auto says = [](const std::string& message, const char* part) {
+    CAPTURE(message);
+    return message.find(part) != std::string::npos;
+  };
+  CHECK(says(message("{"), "q.jsonl:1"));
+  CHECK(says(message("[1]"), "q.jsonl:1"));
+  CHECK(says(message(""), "expected an item a line, got none"));
+  CHECK(says(message(R"({"target": "a"})"), "expected either 'prompt' or 'messages', got neither"));
+  CHECK(says(message(R"({"prompt": "a"})"), "target"));
+  CHECK(says(message(R"({"prompt": "a", "target": []})"), "at least one text"));
+  CHECK(says(message(R"({"prompt": "a", "target": {"b": 1}})"), "a text"));
+  CHECK(says(message(R"({"prompt": "a", "target": 1.5})"), "target"));
+  CHECK(says(message(R"({"prompt": "a", "target": "b", "targets": "c"})"), "remove one"));
+  CHECK(says(message(R"({"prompt": "a", "target": "b", "stop": [""]})"), "got an empty one"));
+  CHECK(says(message(R"({"prompt": "a", "target": "b", "max_new_tokens": 96})"), "below the 96 tokens"));
+  CHECK(says(message(R"({"prompt": "a", "target": "b", "max_new_tokens": 0})"), "max_new_tokens"));
+  CHECK(says(message(R"({"messages": "hello", "target": "b"})"), "q.jsonl:1"));
+  const char* fine = R"({"prompt": "a", "target": "b", "max_new_tokens": 3})";
+  CHECK(says(message(fine, {"--extract", "("}), "[--extract]"));
+  CHECK(says(message(fine, {"--ignore-regex", "\\h"}), "[--ignore-regex]"));
+  CHECK(says(message(fine, {"--stop", ""}), "--stop"));
+  const Finished alone = run_spillway({"eval", model(), "--choices", golden("choices.jsonl"), "--ignore-case"});
+  CHECK(alone.status == 2);
+  CHECK(says(alone.err, "[--ignore-case] expected it with --exact"));
 }
 
 TEST_CASE("loss and token accuracy of a config's rows are transformers'") {

@@ -150,6 +150,46 @@ TEST_CASE("a config plans with a model of which the cache has no weights, and pr
   CHECK(run_spillway({"plan", "c.yml"}).status == 0);
 }
 
+TEST_CASE("revision_of_model is the revision that the cache is asked for, and that is fetched") {
+  Room room;
+  const std::string commit = room.hub.repositories["models/org/chat"].commit;
+  const auto says = [](const Finished& run, const std::string& part) {
+    CAPTURE(run.err);
+    return run.err.find(part) != std::string::npos;
+  };
+  REQUIRE(run_spillway({"fetch", "org/chat"}).status == 0);
+  {
+    const Environment offline{{{"HF_HUB_OFFLINE", "1"}}};
+    // The cache has main, and that branch's commit, but no branch of this name.
+    const Args train = {"train", "c.yml", "--max_steps", "1", "--datasets.0.path", "rows.jsonl"};
+    room.write("rows.jsonl", R"({"text": "some text to train on"})"
+                             "\n");
+    const Finished other = run_spillway(with(train, {"--revision_of_model", "a/branch"}));
+    CHECK(other.status == 2);
+    CHECK(says(other, "spillway fetch org/chat --revision a/branch"));
+    for (const std::string& revision : {std::string("main"), commit}) {
+      const Finished run = run_spillway(with(train, {"--revision_of_model", revision}));
+      CAPTURE(run.err);
+      CHECK(run.status == 0);
+    }
+    CHECK(run_spillway(with(train, {"--base_model", "org/chat@main", "--model_revision", "main"})).status == 0);
+    CHECK(says(run_spillway(with(train, {"--base_model", "org/chat@main", "--revision_of_model", "v1"})),
+               "[revision_of_model] expected the revision of base_model, 'main', got 'v1'; remove one of them"));
+    CHECK(says(run_spillway(with(train, {"--revision_of_model", "../x"})),
+               "expected a branch, a tag or a commit, got '../x'"));
+    CHECK(says(run_spillway(with(train, {"--base_model", "model", "--revision_of_model", "v1"})),
+               "revision_of_model is ignored: base_model is on this machine"));
+  }
+  const Finished fetched = run_spillway({"train", "c.yml", "--revision_of_model", "a/branch"});
+  CAPTURE(fetched.err);
+  CHECK(fetched.status == 0);
+  CHECK(fs::exists("hf/hub/models--org--chat/refs/a/branch"));
+  CHECK(json::parse(read_file("out/adapter_config.json", 1 << 16))["revision"] == commit);
+  const Finished unknown = run_spillway({"train", "c.yml", "--revision_of_model", "none"});
+  CHECK(unknown.status == 2);
+  CHECK(says(unknown, "expected a revision of org/chat, got none called 'none'"));
+}
+
 TEST_CASE("patterns name the files of a data set") {
   Room room;
   room.hub.repositories["datasets/org/rows"].files["data/more.jsonl"] = {"{}\n"};

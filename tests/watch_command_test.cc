@@ -152,6 +152,25 @@ TEST_CASE("before a run has written its page, the browser is told to ask again")
   CHECK(page->body.find("http-equiv=\"refresh\"") != std::string::npos);
 }
 
+TEST_CASE("who asks by a name of another site is refused, whatever address that name leads to") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "spillway_run.json", "{}");
+  const Watch watch(folder.path());
+  const auto status = [&](const std::string& path, const std::string& host) {
+    httplib::Client client = watch.client();
+    const httplib::Result answer = client.Get(path, httplib::Headers{{"Host", host}});
+    REQUIRE(answer);
+    CHECK((answer->status == 403) == (answer->body.find("[Host] expected localhost") == 0));
+    return answer->status;
+  };
+  for (const char* host : {"localhost", "localhost:8090", "127.0.0.1:1", "[::1]:8090"}) CHECK(status("/", host) == 200);
+  for (const char* host : {"evil.example", "evil.example:8090", "192.168.1.5"}) {
+    CHECK(status("/", host) == 403);
+    CHECK(status("/report.json", host) == 403);
+    CHECK(status("/none", host) == 403);
+  }
+}
+
 TEST_CASE("a folder that is no run's, and a port that is used, are errors that say what to do") {
   const TemporaryFolder folder;
   const std::string path = folder.path().string();

@@ -157,6 +157,7 @@ int cmd_chat(std::span<const std::string> args) {
   line.example("printf '%s\\n' 'My name is Ada.' 'What is my name?' | spillway chat ./model");
   if (!line.parse(args)) return kDone;
 
+  const KeptEndOfFile kept;  // what is typed while the model is read counts, too
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const text::ChatTemplates chats = text::chat_templates_of(tokenizer, options.model.model);
   const int64_t context = options.model.context(options.context);

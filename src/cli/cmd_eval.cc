@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "cli/eval/choices.h"
+#include "cli/eval/exact.h"
 #include "cli/generation_arguments.h"
 #include "report/progress.h"
 #include "runtime/machine_cache.h"
@@ -243,26 +244,34 @@ int eval_choices(const Options& options) {
 
 int cmd_eval(std::span<const std::string> args) {
   Options options;
-  CommandLine line("spillway eval", "Says how well a model predicts data, or answers questions with choices.");
+  ExactArguments exact;
+  CommandLine line("spillway eval", "Says how well a model predicts data, chooses, or answers questions.");
   options.model.add_to(line);
   line.section("Exactly one of");
   line.option("--config CONFIG.yml", options.config,
               "loss, perplexity and token accuracy over the rows that its training would validate with");
   line.option("--choices FILE.jsonl", options.choices,
               "accuracy of choices by log-likelihood: objects with context, choices and gold");
-  line.exactly_one_of({"--config", "--choices"});
+  line.option("--exact FILE.jsonl", exact.file,
+              "share of answers that equal a target: objects with prompt or messages, and target");
+  line.exactly_one_of({"--config", "--choices", "--exact"});
   line.section("What is scored");
   line.flag("--training-rows", options.training, "with --config: the rows that are trained on");
   line.flag("--special", options.special, "with --choices: with the special tokens that the tokenizer adds");
+  exact.add_to(line);
   line.section("Output");
   line.flag("--json", options.json, "print one JSON document");
   line.example("spillway eval ./base --adapter ./model-out --config config.yml");
   line.example("spillway eval ./model --choices questions.jsonl --json");
+  line.example("spillway eval ./model --exact sums.jsonl --extract '-?[0-9]+' --match -1");
   if (!line.parse(args)) return kDone;
   if (options.training && options.config.empty())
     throw input_error("--training-rows", "expected it with --config, got it alone; remove it");
   if (options.special && options.choices.empty())
     throw input_error("--special", "expected it with --choices, got it alone; remove it");
+  if (exact.file.empty() && !exact.given().empty())
+    throw input_error(exact.given(), "expected it with --exact, got it alone; remove it");
+  if (!exact.file.empty()) return eval_exact(options.model, exact, options.json);
   return options.config.empty() ? eval_choices(options) : eval_config(options);
 }
 

@@ -69,11 +69,11 @@ int cmd_export(std::span<const std::string> args) {
   line.exactly_one_of({"--gguf", "--lora-gguf"});
   line.section("How");
   line.option("--type TYPE", options.type,
-              "of the matrices: f32, f16, bf16 or q8_0; f16 where it is not given, f32 of an adapter");
+              "of the matrices: f32, f16, bf16, q8_0 or q4_k_m; f16 where it is not given, f32 of an adapter");
   line.option("--modelfile FILE", options.modelfile,
               "also what Ollama makes a model of: where the file is and where generation ends; it must not exist");
   line.flag("--json", options.json, "print one JSON document");
-  line.example("spillway export ./model --gguf model.gguf --type q8_0");
+  line.example("spillway export ./model --gguf model.gguf --type q4_k_m");
   line.example("spillway export ./base --adapter ./model-out --gguf model.gguf");
   if (!line.parse(args)) return kDone;
 

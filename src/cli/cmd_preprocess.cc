@@ -34,7 +34,7 @@ using nlohmann::ordered_json;
 
 constexpr CommandFlag kFlags[] = {
     {"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
-    {"--show", "N", "print the text of N rows with targets marked, and how long rows are"},
+    {"--show", "N", "print the text of N rows with targets marked, how long rows are, and what is cut of them"},
     {"--json", "", "print the summary as one JSON document"}};
 constexpr std::string_view kExamples[] = {"spillway preprocess config.yml --out ./rows",
                                           "spillway preprocess config.yml --show 2"};
@@ -145,23 +145,8 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
 // What --show prints of the training rows.
 struct Preview {
   std::vector<ShownRow> rows;
-  std::vector<int64_t> lengths;  // of all sequences
+  data::DatasetSummary read;
 };
-
-Preview preview_of(const data::RowTable& rows, int64_t count) {
-  Preview preview{.rows = shown_rows(rows, count)};
-  for (int64_t i = 0; i < rows.size(); ++i) preview.lengths.push_back(rows.length(i));
-  return preview;
-}
-
-Preview preview_of(std::span<const data::PreferenceRow> rows, int64_t count) {
-  Preview preview{.rows = shown_rows(rows, count)};
-  for (const data::PreferenceRow& row : rows) {
-    for (const auto& completion : row.completions)
-      preview.lengths.push_back(std::ssize(row.prompt_ids) + std::ssize(completion));
-  }
-  return preview;
-}
 
 // How many rows --show wants, 0 where it was not given.
 int64_t shown_count(const ConfigArguments& arguments) {
@@ -186,8 +171,7 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 void print_preview(const Preview& preview, const ordered_json& summary, const text::Tokenizer& tokenizer) {
   const bool colours = wants_colours();
   for (const ShownRow& row : preview.rows) fmt::print("{}\n", text_of_row(row, tokenizer, colours));
-  const std::vector<LengthBin> bins = length_bins(preview.lengths);
-  fmt::print("{:>8}    {:<8} {:>9}\n{}", "tokens", "", "rows", text_of_bins(bins));
+  fmt::print("{}", text_of_lengths(preview.read));
   if (!summary.contains("target_tokens")) return;
   const auto tokens = summary["tokens"].get<double>(), unfilled = summary["unfilled_tokens"].get<double>();
   fmt::print("{:.1f}% of the tokens are targets; {} rows are {} lines, {:.1f}% full\n",
@@ -197,9 +181,6 @@ void print_preview(const Preview& preview, const ordered_json& summary, const te
 
 // The summary with what --show asks for.
 ordered_json with_preview(ordered_json summary, const Preview& preview, const text::Tokenizer& tokenizer) {
-  summary["lengths"] = ordered_json::array();
-  for (const LengthBin& bin : length_bins(preview.lengths))
-    summary["lengths"].push_back({{"from", bin.from}, {"to", bin.to}, {"rows", bin.count}});
   summary["shown"] = ordered_json::array();
   for (const ShownRow& row : preview.rows) summary["shown"].push_back(json_of_row(row, tokenizer));
   return summary;
@@ -223,11 +204,11 @@ ordered_json preprocess(const fs::path& out, const config::Config& config, int64
   const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
   if (has_completions(config.data.rows.objective)) {
     const train::PreferenceData data = train::load_preference_data(config.data, config.tokenizer, vocab_size, count);
-    if (shown > 0) preview = preview_of(data.training.rows, shown);
+    if (shown > 0) preview = {shown_rows(data.training.rows, shown), data.training.summary};
     return write([&](const fs::path& folder) { return write_preferences_all(folder, data); });
   }
   const train::TrainingData data = train::load_training_data(config.data, config.tokenizer, vocab_size, count);
-  if (shown > 0) preview = preview_of(data.training, shown);
+  if (shown > 0) preview = {shown_rows(data.training, shown), data.training_summary};
   return write([&](const fs::path& folder) { return write_all(folder, config, data, progress); });
 }
 

@@ -45,7 +45,7 @@ constexpr Command kCommands[] = {
     {"generate", "continue a text, or answer a conversation", cmd_generate},
     {"chat", "talk with a model", cmd_chat},
     {"serve", "answer over HTTP, as OpenAI's interface does", cmd_serve},
-    {"eval", "how well a model predicts data, or answers questions with choices", cmd_eval},
+    {"eval", "how well a model predicts data, or answers questions", cmd_eval},
     {"rewards", "what a config's reward functions say of completions", cmd_rewards},
     {"merge", "fold an adapter into its base", cmd_merge},
     {"make-example", "a model and data to try things with", cmd_make_example},

@@ -129,9 +129,12 @@ void apply_isa_flag(const ConfigArguments& arguments) {
 
 config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use, HubNames names) {
   config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use);
+  const std::string model = loaded.config.model.base_model;
   const hub::Lookup lookup = names == HubNames::kFetched ? fetching_lookup() : hub::Lookup{};
   const bool reads_weights = use == config::ConfigUse::kTrain && names == HubNames::kFetched;
   train::use_model_folders(loaded.config, reads_weights ? hub::FolderUse::kModel : hub::FolderUse::kConfig, lookup);
+  if (!loaded.config.model.revision.empty() && loaded.config.model.base_model == model)
+    loaded.notes.emplace_back("revision_of_model is ignored: base_model is on this machine, and no name of the hub");
   train::fetch_data_sets(loaded.config, lookup);
   log_notes(loaded);
   return loaded;

@@ -17,14 +17,13 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/report_samples.h"
+#include "cli/run_files.h"
 #include "io/file.h"
 #include "plan/plan_json.h"
 #include "report/calibration.h"
-#include "report/event_file.h"
-#include "report/gif.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
-#include "report/metrics.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "report/run_record.h"
@@ -33,7 +32,6 @@
 #include "runtime/process_memory.h"
 #include "train/base_identity.h"
 #include "train/clips/pixels.h"
-#include "train/clips/sample_lines.h"
 #include "train/known_scores.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
@@ -87,6 +85,7 @@ class TrainingRun {
         pool_(machine.threads),
         tiers_(job, planned, device),
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
+        files_(job, planned, session_),
         trainer_(job, session_, data, std::move(start), train::identify_base(initial_.base()), listeners(),
                  [this](train::TrainingSession& session, int64_t total_steps) {
                    return std::make_unique<train::GeneratedRounds>(
@@ -111,18 +110,11 @@ class TrainingRun {
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
-    if (job_.config.online && job_.config.online->log_completions)
-      completions_ = std::make_unique<StepLines>(output_ / "completions.jsonl", trainer_.step());
-    if (job_.clips && job_.config.video.log_samples)
-      samples_ = std::make_unique<StepLines>(output_ / "samples.jsonl", trainer_.step());
-    if (job_.config.output.metrics)
-      metrics_ = std::make_unique<MetricsWriter>(output_ / "metrics.jsonl", trainer_.step());
-    if (job_.config.output.tensorboard)
-      events_ = std::make_unique<EventFile>(event_folder(output_, identity_.started), trainer_.step());
+    files_.open(output_, identity_, trainer_.step());
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     page_.show(record_.so_far());
     const train::TrainingOutcome outcome = trained();
-    sync_lines();
+    files_.sync();
     write_report(outcome);
     update_machine_cache();
     say_goodbye(outcome);
@@ -199,9 +191,9 @@ class TrainingRun {
             .samples = [this](const train::SampleRecord& record) { on_samples(record); },
             .round = [this](const train::RoundRecord& record) { on_round(record); },
             .sample = [this](const train::SampleSeen& sample) { on_sample(sample); },
-            .clips = pixels_ ? [this](const train::ClipsRecord& record) { on_clips(record); }
+            .clips = pixels_ ? [this](const train::ClipsRecord& record) { add_clips(record_, *pixels_, record); }
                              : std::function<void(const train::ClipsRecord&)>(),
-            .before_checkpoint = [this] { sync_lines(); },
+            .before_checkpoint = [this] { files_.sync(); },
             .packing = packing_progress(progress_)};
   }
 
@@ -212,20 +204,7 @@ class TrainingRun {
     for (const train::Metric& metric : r.metrics)
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
     if (is_full(r)) calibration_.add_step(session_.executor().lanes());
-    if (metrics_) {
-      std::vector<MetricField> line = {{"step", r.step},
-                                       {"epoch", r.epoch},
-                                       {"loss", r.loss},
-                                       {"grad_norm", r.grad_norm},
-                                       {"learning_rate", r.learning_rate},
-                                       {"num_tokens", r.num_tokens},
-                                       {"tokens_per_second", r.tokens_per_second},
-                                       {"step_seconds", r.step_seconds}};
-      for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
-      add_memory(line);
-      metrics_->write(line);
-    }
-    if (events_) write_events(r);
+    files_.write(r);
     bar_ = {.step = r.step,
             .total_steps = r.total_steps,
             .loss = r.loss,
@@ -259,34 +238,6 @@ class TrainingRun {
     progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
   }
 
-  // Of the time since the line before, in GiB, under FastVideo's names.
-  void add_memory(std::vector<MetricField>& line) {
-    const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); };
-    const std::array<int64_t, kTiers> peaks = session_.take_recent_peak_bytes();
-    const auto peak = [&](Tier tier) { return gib(peaks[static_cast<size_t>(tier)]); };
-    line.push_back({"memory/peak_gb", peak(Tier::kDevice)});
-    line.push_back({"memory/reserved_gb", gib(train::arena_bytes(planned_, Tier::kDevice))});
-    line.push_back({"memory/host_peak_gb", peak(Tier::kHost)});
-    line.push_back({"memory/disk_peak_gb", peak(Tier::kDisk)});
-    line.push_back({"memory/rss_gb", gib(current_rss_bytes())});
-  }
-
-  // Under the tags that transformers writes.
-  void write_events(const StepRecord& r) {
-    constexpr std::string_view kTraining = "train";
-    events_->begin_step(r.step);
-    for (const auto& [key, value] : {std::pair{"loss", r.loss},
-                                     {"grad_norm", r.grad_norm},
-                                     {"learning_rate", r.learning_rate},
-                                     {"epoch", r.epoch},
-                                     {"num_tokens", static_cast<double>(r.num_tokens)},
-                                     {"tokens_per_second", r.tokens_per_second},
-                                     {"step_seconds", r.step_seconds}})
-      events_->add(kTraining, key, value);
-    for (const train::Metric& metric : r.metrics) events_->add(kTraining, metric.key, metric.value);
-    events_->end_step();
-  }
-
   // Whether its streams were about as long as planned; shorter ones take less.
   bool is_full(const StepRecord& r) {
     constexpr double kFull = 0.95;
@@ -296,53 +247,22 @@ class TrainingRun {
   }
 
   void on_evaluation(const EvaluationRecord& r) {
-    std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
+    files_.write(r);
     std::string text;
     for (const train::Metric& metric : r.metrics) {
-      if (metric.key != "loss") record_.metrics().of(metric.key, metric.is_share).evaluation.add(r.step, metric.value);
-    }
-    for (const train::Metric& metric : r.metrics) {
-      line.push_back({fmt::format("eval_{}", metric.key), metric.value});
       text += text.empty() ? "" : ", ";
       text += metric.is_share ? fmt::format("eval_{} {:.1f} %", metric.key, 100 * metric.value)
                               : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
     }
-    if (metrics_) {
-      add_memory(line);
-      metrics_->write(line);
+    if (r.weights_step != r.step) {
+      log_info("the weights that are kept, of step {}: {}", r.weights_step, text);
+      return;  // its curves have that step already
     }
-    if (events_) {
-      events_->begin_step(r.step);
-      for (const train::Metric& metric : r.metrics) events_->add("eval", metric.key, metric.value);
-      events_->end_step();
+    for (const train::Metric& metric : r.metrics) {
+      if (metric.key != "loss") record_.metrics().of(metric.key, metric.is_share).evaluation.add(r.step, metric.value);
     }
     if (r.metrics.front().key == "loss") record_.add_evaluation(r.step, r.metrics.front().value);
     log_info("step {}: {}", r.step, text);
-  }
-
-  // Of the rounds, the first, one in the middle, and those of the last step.
-  [[nodiscard]] bool is_shown(int64_t step) const {
-    const int64_t last = trainer_.length().total_steps;
-    return step == 1 || step == last / 2 + 1 || step == last;
-  }
-
-  // The first completion of each of a few prompts.
-  void add_completions(const train::RoundRecord& r) {
-    constexpr int64_t kPrompts = 4;
-    const int64_t group = job_.config.online->num_generations;
-    for (int64_t i = 0; i < std::min(kPrompts * group, std::ssize(r.round->completions)); i += group) {
-      const train::Completion& one = r.round->completions[static_cast<size_t>(i)];
-      const data::PromptRow& row = job_.online->training[static_cast<size_t>(one.row)];
-      record_.add_sample({r.step, train::shown_prompt(row), job_.online->tokenizer->decode(one.ids, true),
-                          train::weighted_reward(*job_.config.rewards, one)});
-    }
-  }
-
-  void sync_lines() {
-    if (metrics_) metrics_->sync();
-    if (completions_) completions_->sync();
-    if (samples_) samples_->sync();
-    if (events_) events_->sync();
   }
 
   void on_generating(int64_t done, int64_t of) {
@@ -354,31 +274,19 @@ class TrainingRun {
     log_info("round {}: reward {:.3f} (deviation {:.3f}), {:.1f} tokens a completion, {:.0f} tokens/s", r.round->number,
              r.reward, r.reward_std, r.length,
              static_cast<double>(r.answer->generated_tokens) / std::max(1e-9, r.answer->generation_seconds));
-    if (completions_) completions_->write(train::completion_lines(job_, functions_->names(), r));
+    if (files_.has_completions()) files_.write_completions(train::completion_lines(job_, functions_->names(), r));
     GenerationTotals& totals = record_.generation();
     ++totals.rounds;
     totals.tokens += r.answer->generated_tokens;
     totals.seconds += r.answer->generation_seconds;
     totals.reward_seconds += r.answer->reward_seconds;
     totals.bytes_streamed = session_.generation_bytes_streamed();
-    if (is_shown(r.step)) add_completions(r);
-  }
-
-  // In the report.
-  void on_clips(const train::ClipsRecord& r) {
-    for (const train::SampledClip& clip : r.clips) {
-      const data::ClipShape& shape = clip.shape;
-      const Animation animation = pixels_of(pixels_->of(clip.latents, shape), shape.frames, shape.height, shape.width);
-      record_.add_sample({.step = r.step,
-                          .prompt = clip.prompt,
-                          .text = r.are_originals ? "data" : "",
-                          .pictures = {data_url(gif_of(strip_of(animation))), data_url(gif_of(animation))}});
-    }
+    add_completions(record_, job_, r, trainer_.length().total_steps);
   }
 
   void on_sample(const train::SampleSeen& sample) {
     record_.loss_by_timestep().add(static_cast<double>(sample.timestep), sample.loss);
-    if (samples_) samples_->write(train::sample_line(sample));
+    files_.write(sample);
   }
 
   void on_samples(const train::SampleRecord& r) {
@@ -437,6 +345,7 @@ class TrainingRun {
   ThreadPool pool_;
   train::JobTiers tiers_;
   train::TrainingSession session_;
+  RunFiles files_;
   train::Trainer trainer_;
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
@@ -445,9 +354,6 @@ class TrainingRun {
   int64_t tokens_before_ = 0, peak_rss_ = 0;
   LivePage page_;
   ProgressState bar_;  // as it was drawn last
-  std::unique_ptr<MetricsWriter> metrics_;
-  std::unique_ptr<StepLines> completions_, samples_;
-  std::unique_ptr<EventFile> events_;
 };
 
 }  // namespace

@@ -9,6 +9,9 @@ KeySection model_section() {
       key<&Spelled::base_model>("base_model", "the model: a Hugging Face folder or a GGUF file on this machine")
           .alias({"model_name_or_path", "pretrained_model_name_or_path", "model_path"})
           .required(),
+      key<&Spelled::revision_of_model>("revision_of_model",
+                                       "a branch, a tag or a commit of the model, where that is a name of the hub")
+          .alias({"model_revision"}),
       key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),
       key<&Spelled::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
                                                                "replaces the tokenizer's; a new one is added"),

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/resolve.h"
 #include "config/values.h"
+#include "hub/repository.h"
 
 namespace spillway::config {
 namespace {
@@ -76,8 +77,13 @@ ModelSettings resolve_model(const Resolution& r) {
   if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse) {
     throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
   }
-  ModelSettings model{
-      .base_model = r.keys.base_model, .bf16 = r.keys.bf16 != Bf16::kFalse, .masters = r.keys.bf16 != Bf16::kFull};
+  if (const std::string& revision = r.keys.revision_of_model; !revision.empty() && !hub::is_revision(revision))
+    throw input_error(r.where("revision_of_model"), "expected a branch, a tag or a commit, got {}; correct it",
+                      quote(revision));
+  ModelSettings model{.base_model = r.keys.base_model,
+                      .revision = r.keys.revision_of_model,
+                      .bf16 = r.keys.bf16 != Bf16::kFalse,
+                      .masters = r.keys.bf16 != Bf16::kFull};
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

@@ -134,6 +134,7 @@ struct SpelledVideo {
 struct Spelled {
   // Model
   std::string base_model;
+  std::string revision_of_model;
   std::string tokenizer_config;  // a folder; empty: base_model
   SpecialTokens special_tokens;
   std::string eos_token, pad_token;  // TRL's, of the vocabulary

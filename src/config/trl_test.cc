@@ -71,6 +71,7 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
                                                                 {"load_best_model_at_end", ""},
                                                                 {"loss_type", ""},
                                                                 {"max_steps", ""},
+                                                                {"model_revision", ""},
                                                                 {"padding_free", "auto"},
                                                                 {"save_steps", ""},
                                                                 {"shuffle_dataset", ""},

@@ -254,7 +254,10 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   Dataset loaded = load_datasets(std::span(&config, 1), options, tokenizer());
   CHECK(
       to_json(loaded.summary).dump() ==
-      R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");
+      R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"tokens_cut":0,"tokens_too_long":6,"lengths":)"
+      R"({"sequence_len":4,"bins":[{"from":0,"to":0,"rows":1,"longer":false},{"from":1,"to":1,"rows":1,"longer":false},)"
+      R"({"from":2,"to":3,"rows":3,"longer":false},{"from":4,"to":4,"rows":1,"longer":false},)"
+      R"({"from":5,"to":7,"rows":1,"longer":true}]},"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");
   REQUIRE(loaded.rows.size() == 2);
   CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{5, 6, 7});
   CHECK(rows_of(loaded.rows)[1].labels == std::vector<int32_t>{5, 6, 7});
@@ -263,6 +266,9 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   options.excess_length_strategy = ExcessLength::kTruncate;
   loaded = load_datasets(std::span(&config, 1), options, tokenizer());
   CHECK(loaded.summary.truncated == 1);
+  CHECK(loaded.summary.tokens_cut == 2);
+  CHECK(loaded.summary.tokens_too_long == 0);
+  CHECK(loaded.summary.lengths.rows_over() == 1);
   CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{5, 6, 7, 8});
   options.excess_length_strategy = ExcessLength::kRaise;
   CHECK(error_of(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") != std::string::npos);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/convert.h"
+#include "io/gguf_block_encoders.h"
 #include "tensor/dtype.h"
 
 namespace spillway {
@@ -33,7 +34,24 @@ void encode_q8_0(const float* values, Byte* block) {
 using Encoder = void (*)(const float* values, Byte* block);
 
 // Null for what is no block encoding.
-Encoder encoder_of(GgufType type) { return type == GgufType::kQ8_0 ? encode_q8_0 : nullptr; }
+Encoder encoder_of(GgufType type) {
+  switch (type) {
+    case GgufType::kQ8_0:
+      return encode_q8_0;
+    case GgufType::kQ5_0:
+      return gguf::encode_q5_0;
+    case GgufType::kQ5_1:
+      return gguf::encode_q5_1;
+    case GgufType::kQ4_K:
+      return gguf::encode_q4_k;
+    case GgufType::kQ5_K:
+      return gguf::encode_q5_k;
+    case GgufType::kQ6_K:
+      return gguf::encode_q6_k;
+    default:
+      return nullptr;
+  }
+}
 
 DType dtype_of(GgufType type) {
   switch (type) {
@@ -54,7 +72,7 @@ bool can_quantize(GgufType type) {
   return type == GgufType::kF32 || type == GgufType::kF16 || type == GgufType::kBF16 || encoder_of(type) != nullptr;
 }
 
-void quantize(GgufType type, std::span<const float> values, std::span<std::byte> blocks) {
+void quantize(GgufType type, std::span<const float> values, std::span<std::byte> blocks, ThreadPool* pool) {
   const GgufLayout layout = layout_of(type);
   const auto elems = static_cast<int64_t>(values.size());
   SPILLWAY_CHECK(elems % layout.block_elems == 0 &&
@@ -62,8 +80,18 @@ void quantize(GgufType type, std::span<const float> values, std::span<std::byte>
                  "{} values in {} bytes of {}", elems, blocks.size(), layout.name);
   const Encoder encode = encoder_of(type);
   if (encode == nullptr) return convert_floats(values.data(), DType::kF32, blocks.data(), dtype_of(type), elems);
-  auto* block = reinterpret_cast<Byte*>(blocks.data());
-  for (int64_t i = 0; i < elems; i += layout.block_elems, block += layout.block_bytes) encode(values.data() + i, block);
+  auto* const first = reinterpret_cast<Byte*>(blocks.data());
+  const auto encode_blocks = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      encode(values.data() + i * layout.block_elems, first + i * layout.block_bytes);
+  };
+  const int64_t count = elems / layout.block_elems;
+  constexpr int64_t kGrain = 64;  // blocks
+  if (pool != nullptr) {
+    pool->parallel_for(count, kGrain, encode_blocks);
+  } else {
+    encode_blocks(0, count, 0);
+  }
 }
 
 }  // namespace spillway

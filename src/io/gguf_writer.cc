@@ -104,10 +104,11 @@ void check_range(const GgufTensorSpec& tensor, std::span<const float> values, st
     const int64_t bad = find_nonfinite(blocks.data(), dtype, elems);
     if (bad >= 0) refuse(values[static_cast<size_t>(bad)]);
   } else if (tensor.type != GgufType::kF32) {
+    // Scales of blocks are f16: those of values that go through it themselves, as minima do, hold no more than that.
     constexpr float kLargestScale = 65504;
     const float largest = std::abs(
         *std::max_element(values.begin(), values.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
-    if (largest / 127 > kLargestScale) refuse(largest);
+    if (largest / (tensor.type == GgufType::kQ8_0 ? 127 : 1) > kLargestScale) refuse(largest);
   }
 }
 
@@ -142,7 +143,7 @@ void GgufWriter::align() {
   write(std::span(kZeros).first(static_cast<size_t>(align_up(end_, kAlignment) - end_)));
 }
 
-void GgufWriter::append(std::span<const float> values) {
+void GgufWriter::append(std::span<const float> values, ThreadPool* pool) {
   SPILLWAY_CHECK(current_ < tensors_.size(), "{} tensors", tensors_.size());
   const GgufTensorSpec& tensor = tensors_[current_];
   const auto count = static_cast<int64_t>(values.size());
@@ -154,7 +155,7 @@ void GgufWriter::append(std::span<const float> values) {
     const auto piece = values.subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(most, count - first)));
     const auto bytes = std::span(scratch).first(
         static_cast<size_t>(div_exact(static_cast<int64_t>(piece.size()), layout.block_elems) * layout.block_bytes));
-    quantize(tensor.type, piece, bytes);
+    quantize(tensor.type, piece, bytes, pool);
     check_range(tensor, piece, bytes, file_.path());
     write(bytes);
   }

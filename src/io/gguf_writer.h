@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/parallel.h"
 #include "io/file.h"
 #include "io/gguf.h"
 
@@ -40,8 +41,9 @@ class GgufWriter {
   // Writes everything before the data. The file takes its name with commit(); without that nothing remains.
   GgufWriter(const std::filesystem::path& path, const GgufMetadata& metadata, std::vector<GgufTensorSpec> tensors);
 
-  // The next values of the tensors, in their order. REQUIRES: whole blocks, within one tensor.
-  void append(std::span<const float> values);
+  // The next values of the tensors, in their order; the pool encodes them, if there is one. REQUIRES: whole blocks,
+  // within one tensor.
+  void append(std::span<const float> values, ThreadPool* pool = nullptr);
   // REQUIRES: every tensor is complete.
   void commit();
   // Of the whole file.

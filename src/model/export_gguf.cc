@@ -23,19 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr GgufFileType kTypes[] = {
-    {"f32", GgufType::kF32, 0},
-    {"f16", GgufType::kF16, 1},
-    {"q8_0", GgufType::kQ8_0, 7},
-    {"bf16", GgufType::kBF16, 32},
-};
 constexpr uint32_t kQuantisationVersion = 2;  // of ggml's block encodings
-
-// Vectors and norms stay in f32, and what is no whole blocks becomes f16, as the converter has it.
-GgufType type_of(const std::vector<int64_t>& shape, GgufType wanted) {
-  if (shape.size() < 2) return GgufType::kF32;
-  return shape.back() % layout_of(wanted).block_elems == 0 ? wanted : GgufType::kF16;
-}
 
 // Into llama.cpp's order of rows. `shape`: of the whole weight.
 std::vector<float> interleaved(std::vector<float> values, const std::vector<int64_t>& shape, int64_t heads) {
@@ -84,19 +72,6 @@ constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 }  // namespace
 
-std::span<const GgufFileType> gguf_file_types() { return kTypes; }
-
-const GgufFileType& find_gguf_file_type(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const GgufFileType& type : kTypes) {
-    if (type.name == name) return type;
-    names.push_back(type.name);
-  }
-  const std::string_view near = nearest_name(name, names);
-  throw input_error("--type", "expected {}, got {}; {}", joined_names(names), quote(name),
-                    near.empty() ? "choose one of them" : fmt::format("did you mean {}?", near));
-}
-
 ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& adapter, const fs::path& file,
                          const ExportOptions& options) {
   check_new_file("--gguf", file);
@@ -119,7 +94,7 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   for (const GgufWeight& weight : weights) {
     const TensorSpec* stored = merged.find(weight.name);
     SPILLWAY_CHECK(stored != nullptr && stored->shape == weight.shape, "{} of {}", weight.name, model.string());
-    tensors.push_back({weight.gguf, type_of(weight.shape, options.type->type), weight.shape});
+    tensors.push_back({weight.gguf, tensor_type(weight, description.model, *options.type), weight.shape});
   }
   GgufWriter writer(file, metadata, tensors);
   Tally tally(tensors, options);
@@ -127,7 +102,8 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   if (factors > 0) writer.append(description.rope_factors);
   for (size_t i = 0; i < weights.size(); ++i) {
     const GgufWeight& weight = weights[i];
-    writer.append(interleaved(merged.read(*merged.find(weight.name), pool), weight.shape, weight.permuted_heads));
+    writer.append(interleaved(merged.read(*merged.find(weight.name), pool), weight.shape, weight.permuted_heads),
+                  &pool);
     tally.add(tensors[i + (factors > 0 ? 1 : 0)]);
   }
   writer.commit();
@@ -163,6 +139,8 @@ double left_scale(const LoraOptions& lora, const std::string& module) {
 ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter, const fs::path& file,
                                  const ExportOptions& options) {
   check_new_file("--lora-gguf", file);
+  if (options.type->is_mixture)
+    throw input_error("--type", "expected a type of adapters, got {}; use f32, f16, bf16 or q8_0", options.type->name);
   const ModelPtr read = read_model(model);
   const GgufDescription description = description_of(*read, model);
   const LoraOptions lora = read_adapter_options(adapter);
@@ -186,7 +164,7 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
       factors.push_back({factor->name, factor->shape.dims(), is_b ? weight.permuted_heads : 0,
                          is_b ? left_scale(lora, base->module) : 1});
       tensors.push_back({fmt::format("{}.lora_{}", weight.gguf, is_b ? 'b' : 'a'),
-                         type_of(factors.back().shape, options.type->type), factors.back().shape});
+                         plain_tensor_type(factors.back().shape, options.type->type), factors.back().shape});
     }
   }
   GgufWriter writer(file, metadata, tensors);

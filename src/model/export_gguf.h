@@ -6,23 +6,11 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
-#include "io/gguf.h"
+#include "model/gguf_mixture.h"
 
 namespace spillway {
-
-// A type of files: what their matrices are encoded as. Norms, biases and rows that are no whole blocks stay wider.
-struct GgufFileType {
-  std::string_view name;  // "q8_0"
-  GgufType type = GgufType::kF32;
-  uint32_t number = 0;  // general.file_type
-};
-[[nodiscard]] std::span<const GgufFileType> gguf_file_types();
-// Throws InputError at --type for an unknown one, with the nearest.
-[[nodiscard]] const GgufFileType& find_gguf_file_type(std::string_view name);
 
 struct ExportOptions {
   const GgufFileType* type = nullptr;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -177,7 +178,44 @@ TEST_CASE("a file that is there is not overwritten, and an unknown type is answe
                        doctest::Contains("[--gguf] expected a file that is not there yet"), InputError);
   CHECK(read_file(folder.path() / "mine.gguf", 100) == "mine");
   CHECK_THROWS_WITH_AS(find_gguf_file_type("q8_1"),
-                       "[--type] expected f32, f16, q8_0 or bf16, got 'q8_1'; did you mean q8_0?", InputError);
+                       "[--type] expected f32, f16, q8_0, q4_k_m or bf16, got 'q8_1'; did you mean q8_0?", InputError);
+}
+
+TEST_CASE("a file in four bits holds the weights within the steps of its types, and says which type it is") {
+  const TemporaryFolder folder;
+  for (const char* name : {"qwen3", "llama"}) {
+    INFO(std::string(name));
+    const fs::path file = folder.path() / (std::string(name) + ".gguf"),
+                   exact = folder.path() / (std::string(name) + ".exact.gguf");
+    export_gguf(kGolden / name, {}, file, as("q4_k_m"));
+    export_gguf(kGolden / name, {}, exact, as("f32"));
+    const GgufFile ours(file), wide(exact);
+    CHECK(ours.get<int64_t>("general.file_type") == 15);
+    CHECK(ours.get<int64_t>("general.quantization_version") == 2);
+    std::set<std::string> types;
+    for (const auto& [key, tensor] : wide.tensors()) {
+      INFO(key);
+      const GgufTensor& other = *ours.find_tensor(key);
+      types.emplace(layout_of(other.type).name);
+      const auto rows = tensor.elems() / tensor.row_elems();
+      std::vector<float> values(static_cast<size_t>(tensor.elems())), back(values.size());
+      wide.read_rows(tensor, 0, rows, values.data());
+      ours.read_rows(other, 0, rows, back.data());
+      const float most = std::abs(
+          *std::max_element(values.begin(), values.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
+      float error = 0;
+      for (size_t i = 0; i < values.size(); ++i) error = std::max(error, std::abs(values[i] - back[i]));
+      CHECK(error <= (other.type == GgufType::kF32 ? 0 : most / 16));
+    }
+    // Rows of 32, 48 and 64.
+    CHECK(types.contains("Q5_0"));
+    CHECK(types.contains("Q8_0"));
+    CHECK(types.contains("F16"));
+    CHECK(types.contains("F32"));
+  }
+  CHECK_THROWS_WITH_AS(
+      export_gguf_adapter(kGolden / "llama", kGolden / "llama.lora", folder.path() / "x", as("q4_k_m")),
+      doctest::Contains("[--type] expected a type of adapters, got q4_k_m"), InputError);
 }
 
 TEST_CASE("an exported adapter is what llama.cpp's converter makes of it") {

@@ -12,9 +12,9 @@ namespace spillway::serve {
 // Belongs to one thread.
 class AnswerText {
  public:
-  // Borrows the tokenizer. REQUIRES: no stop string is empty.
-  AnswerText(const text::Tokenizer& tokenizer, std::vector<std::string> stops)
-      : decoder_(tokenizer, true), stops_(std::move(stops)) {}
+  // Borrows the tokenizer. Special tokens have no text unless they are to be seen. REQUIRES: no stop string is empty.
+  AnswerText(const text::Tokenizer& tokenizer, std::vector<std::string> stops, bool skips_special_tokens = true)
+      : decoder_(tokenizer, skips_special_tokens), stops_(std::move(stops)) {}
 
   // The text that is certain with this token: whole characters, and nothing that may be the beginning of a stop string.
   [[nodiscard]] std::string push(int32_t id) { return add(decoder_.push(id)); }

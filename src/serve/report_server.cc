@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
+#include "serve/host_check.h"
 
 namespace spillway::serve {
 namespace {
@@ -55,6 +56,16 @@ std::string tag_of(const struct stat& status) {
 ReportServer::ReportServer(fs::path folder, const GuardedOptions& options)
     : GuardedServer(options), folder_(std::move(folder)) {
   check_is_run(folder_);
+  set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    const std::string host = request.get_header_value("Host");
+    if (is_host_answered(host, this->options().host)) return HandlerResponse::Unhandled;
+    response.status = 403;
+    response.set_content(fmt::format("[Host] expected localhost, 127.0.0.1 or the address that `spillway watch --host` "
+                                     "names, got {}; ask by one of them\n",
+                                     quote(host)),
+                         "text/plain; charset=utf-8");
+    return HandlerResponse::Handled;
+  });
   for (const char* path : {"/", "/report.html"})
     Get(path, [this](const httplib::Request& request, httplib::Response& response) {
       answer(kPage, "text/html; charset=utf-8", request, response);

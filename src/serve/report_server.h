@@ -4,7 +4,8 @@
 //   GET /report.json       what the run leaves at its end
 //
 // Answers have an ETag, so that who asks again is told quickly that nothing has changed, and `Spillway-Run: held` while
-// a process writes to the folder, `gone` where none has for a while.
+// a process writes to the folder, `gone` where none has for a while. Who asks by another name than the server's own
+// (serve/host_check.h) is answered 403.
 #pragma once
 
 #include <filesystem>

@@ -11,7 +11,7 @@
 namespace spillway::train {
 namespace {
 
-constexpr double kMostDropped = 0.1, kMostTargets = 0.95;
+constexpr double kMostDropped = 0.1, kMostTruncated = 0.1, kMostTargets = 0.95;
 constexpr int64_t kRowsLookedAt = 4096;
 
 // What to do about the reason that most rows are dropped for.
@@ -32,6 +32,17 @@ std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::
   if (most == dropped.empty)
     return fmt::format("{} are empty; see that the fields are named as the rows name them", dropped.empty);
   return fmt::format("{} have fewer than {} tokens; lower min_sample_len", dropped.too_short, options.min_sample_len);
+}
+
+// Rows that are cut to the length: how many, what that loses, and what would keep it.
+std::string truncation_warning(const data::DatasetSummary& summary, const data::RowOptions& options) {
+  const std::string_view length = options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length";
+  const int64_t enough = summary.lengths.length_for(kMostTruncated);
+  return fmt::format(
+      "{} of {} rows are truncated to {} tokens, which loses {} of {} tokens; raise {}{}, or leave long rows out of "
+      "the data",
+      summary.truncated, summary.rows, options.sequence_len, summary.tokens_cut, summary.tokens + summary.tokens_cut,
+      length, enough > 0 ? fmt::format(" ({} is enough for nine of ten rows)", enough) : "");
 }
 
 // Whether a row of it has parts that the config does not train on. Texts and rows that say it themselves do not count.
@@ -69,6 +80,8 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
     warnings.push_back(fmt::format("{}: {} of {} rows are dropped: {}", key, dropped, dropped + summary.rows,
                                    remedy_of(summary.dropped, options)));
   }
+  if (static_cast<double>(summary.truncated) > kMostTruncated * static_cast<double>(summary.rows))
+    warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;

@@ -56,6 +56,27 @@ TEST_CASE("over a tenth of rows that are dropped is a warning with the remedy fo
   CHECK(warnings().empty());
 }
 
+TEST_CASE("over a tenth of rows that are truncated is a warning with what is lost, and with a length that is enough") {
+  data::RowOptions options;
+  options.sequence_len = 64;
+  data::Dataset read = rows_of(5, 20);
+  read.summary.lengths = data::LengthTally(64);
+  for (int i = 0; i < 17; ++i) read.summary.lengths.add(40);
+  for (const int64_t length : {100, 200, 300}) read.summary.lengths.add(length);
+  read.summary.tokens = 17 * 40 + 3 * 64;
+  read.summary.tokens_cut = 600 - 3 * 64;
+  const auto warnings = [&] { return data_warnings("datasets", of_type("alpaca"), options, read); };
+  read.summary.truncated = 2;
+  CHECK(warnings().empty());
+  read.summary.truncated = 3;
+  REQUIRE(warnings().size() == 1);
+  CHECK(warnings().front() ==
+        "datasets: 3 of 20 rows are truncated to 64 tokens, which loses 408 of 1280 tokens; raise sequence_len (128 is "
+        "enough for nine of ten rows), or leave long rows out of the data");
+  options.length_rules = data::LengthRules::kTrl;
+  CHECK(has(warnings().front(), "raise max_length (128"));
+}
+
 TEST_CASE("targets everywhere are a warning where the config masks prompts, and only there") {
   data::RowOptions options;
   const auto count = [&](const std::vector<data::DatasetConfig>& datasets, int masked) {

@@ -1,14 +1,35 @@
 #include "train/model_folders.h"
 
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/text.h"
 #include "data/files/dataset_files.h"
 #include "data/files/hub_cache.h"
 #include "model/model_folder.h"
 
 namespace spillway::train {
+namespace {
+
+// With the revision behind the name, where it is a name of the hub.
+std::string with_revision(const std::string& named, const std::string& revision) {
+  std::error_code ignored;
+  const std::optional<hub::Repository> repository = hub::repository_named(named);
+  if (revision.empty() || !repository || std::filesystem::exists(named, ignored)) return named;
+  if (repository->revision.empty()) return fmt::format("{}@{}", named, revision);
+  if (repository->revision == revision) return named;
+  throw input_error("revision_of_model", "expected the revision of base_model, {}, got {}; remove one of them",
+                    quote(repository->revision), quote(revision));
+}
+
+}  // namespace
 
 void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lookup& lookup) {
   const bool is_tokenizer_beside = config.tokenizer.folder == config.model.base_model;
-  config.model.base_model = model_folder(config.model.base_model, "base_model", use, lookup, config.video.component);
+  config.model.base_model = model_folder(with_revision(config.model.base_model, config.model.revision), "base_model",
+                                         use, lookup, config.video.component);
   config.tokenizer.folder = is_tokenizer_beside ? config.model.base_model
                                                 : model_folder(config.tokenizer.folder, "tokenizer_config",
                                                                hub::FolderUse::kTokenizer, lookup);

@@ -8,6 +8,9 @@ namespace spillway::train {
 
 // Puts folders in place of GGUF files and names of the hub (model/model_folder.h). `use`: what base_model and ref_model
 // are wanted for. Throws InputError at the key of a file that cannot be imported, or a name that has no folder.
+//
+// A name of the hub in base_model has the config's revision; base_model of a tokenizer beside it, too. Throws
+// InputError where the name has another revision already.
 void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lookup& lookup = {});
 
 // Fetches the data sets that are named as on the hub and not on this machine, where `lookup` allows it. Names stay:

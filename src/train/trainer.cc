@@ -188,26 +188,46 @@ StepRecord Trainer::train_step() {
           .step_seconds = seconds};
 }
 
-void Trainer::evaluate() {
-  if (!data_->has_evaluation()) return;
+void Trainer::sum_evaluation() {
   sums_.clear();
-  or_save([&] {
-    const std::unique_ptr<EvaluationFeed> rows = data_->make_evaluation(session_);
-    if (!rows) return feed_->evaluate(sums_);
-    for (auto streams = rows->next(); !streams.empty(); streams = rows->next())
-      rows->observe(observe(streams, session_.evaluate(BatchStreams(streams).list())), sums_);
-  });
-  tell_evaluation();
+  const std::unique_ptr<EvaluationFeed> rows = data_->make_evaluation(session_);
+  if (!rows) return feed_->evaluate(sums_);
+  for (auto streams = rows->next(); !streams.empty(); streams = rows->next())
+    rows->observe(observe(streams, session_.evaluate(BatchStreams(streams).list())), sums_);
 }
 
-void Trainer::tell_evaluation() {
+void Trainer::evaluate() {
+  if (!data_->has_evaluation()) return;
+  or_save([&] { sum_evaluation(); });
+  tell_evaluation(position_.step);
+}
+
+// Of the weights that the run ends with, if they are not those of the last evaluation. They are worth more than their
+// evaluation: an error in it ends nothing.
+void Trainer::evaluate_kept(TrainingOutcome& outcome) {
+  if (outcome.loaded_step > 0 && outcome.steps > 0) {
+    try {
+      sum_evaluation();
+      tell_evaluation(outcome.loaded_step);
+    } catch (const std::exception& error) {
+      log_warning("no evaluation of the weights of step {}: {}", outcome.loaded_step, error.what());
+    }
+  }
+  const int64_t kept = outcome.loaded_step > 0 ? outcome.loaded_step : position_.step;
+  if (facts_.evaluation_step == kept) outcome.final_evaluation = facts_.evaluation;
+}
+
+void Trainer::tell_evaluation(int64_t weights_step) {
   job_.graph.objective->metrics(sums_, metrics_);
-  facts_.evaluation_step = position_.step;
+  facts_.evaluation_step = weights_step;
   facts_.evaluation.assign(metrics_.begin(), metrics_.end());
-  // That before the first step says nothing about training: in transformers it does not count, either.
-  if (position_.step > 0) or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
+  // That before the first step says nothing about training: in transformers it does not count, either. That of a
+  // checkpoint's weights has been counted.
+  if (position_.step > 0 && weights_step == position_.step)
+    or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
   if (!listeners_.evaluation) return;
-  listeners_.evaluation({.step = position_.step, .epoch = epoch_at(position_.step), .metrics = metrics_});
+  listeners_.evaluation(
+      {.step = position_.step, .weights_step = weights_step, .epoch = epoch_at(position_.step), .metrics = metrics_});
 }
 
 void Trainer::sample() {
@@ -302,13 +322,14 @@ TrainingOutcome Trainer::run() {
     const bool is_best = saves_best && stopping_.is_best(position_.step);
     if (outcome.interrupted || is_best || (save_every > 0 && position_.step % save_every == 0)) save();
   }
-  feed_.reset();  // a stream would go on reading while the model is written
   outcome.steps = position_.step - outcome.first_step;
   outcome.tokens = position_.num_tokens - tokens_before;
   outcome.median_step_seconds = median(std::move(seconds));
   if (outcome.interrupted) return outcome;
   if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();
   load_best(outcome);
+  evaluate_kept(outcome);
+  feed_.reset();  // a stream would go on reading while the model is written
   save_model(job_.config.output.output_dir, job_, session_.training(), session_.store(), facts());
   return outcome;
 }

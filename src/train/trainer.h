@@ -32,6 +32,7 @@ struct StepRecord {
 };
 struct EvaluationRecord {
   int64_t step = 0;
+  int64_t weights_step = 0;  // of the weights: `step`, unless those of the best checkpoint were taken at the end
   double epoch = 0;
   std::span<const Metric> metrics;  // the loss first; until the next record
 };
@@ -57,11 +58,12 @@ struct TrainingListeners {
 
 struct TrainingOutcome {
   bool interrupted = false;
-  std::string ended_early;  // why, where the run ended before its last step and was not interrupted
-  int64_t loaded_step = 0;  // of the checkpoint whose weights are in output_dir; 0: those of the last step
-  int64_t steps = 0;        // done by this process
-  int64_t first_step = 0;   // done before it
-  int64_t tokens = 0;       // seen by this process
+  std::string ended_early;               // why, where the run ended before its last step and was not interrupted
+  int64_t loaded_step = 0;               // of the checkpoint whose weights are in output_dir; 0: those of the last step
+  std::vector<Metric> final_evaluation;  // of those weights; empty where this process evaluated nothing of them
+  int64_t steps = 0;                     // done by this process
+  int64_t first_step = 0;                // done before it
+  int64_t tokens = 0;                    // seen by this process
   double step_seconds_sum = 0;
   double median_step_seconds = 0;
 };
@@ -93,7 +95,9 @@ class Trainer {
   [[nodiscard]] std::span<const Metric> step_metrics();
   Observation observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
-  void tell_evaluation();
+  void evaluate_kept(TrainingOutcome& outcome);
+  void sum_evaluation();
+  void tell_evaluation(int64_t weights_step);
   void sample();
   void save();
   void try_to_save();

@@ -71,10 +71,14 @@ bool Terminal::grows(size_t bytes) {
   return true;
 }
 
-bool Terminal::takes_keys() const {
+char Terminal::end_of_file() const {
+  termios state{};
+  return tcgetattr(fd_, &state) == 0 ? static_cast<char>(state.c_cc[VEOF]) : '\0';
+}
+
+bool Terminal::keeps_end_of_file() const {
   for (int left = 3000; left > 0; --left) {
-    termios state{};
-    if (tcgetattr(fd_, &state) == 0 && (state.c_lflag & ICANON) == 0) return true;
+    if (end_of_file() != '\x04') return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return false;

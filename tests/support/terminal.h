@@ -21,9 +21,10 @@ class Terminal {
   [[nodiscard]] bool shows(std::string_view text);
   // Waits until so many bytes more have come to the screen; false as for shows().
   [[nodiscard]] bool grows(size_t bytes);
-  // Waits until the program takes keys as they are typed: a prompt may be there before, and then the system still makes
-  // lines of them, in which Ctrl-D is lost. False after half a minute.
-  [[nodiscard]] bool takes_keys() const;
+  // The terminal's character for the end of a file.
+  [[nodiscard]] char end_of_file() const;
+  // Waits until the program has made another of it than Ctrl-D, before it reads anything; false after half a minute.
+  [[nodiscard]] bool keeps_end_of_file() const;
   // Waits for the end; the exit status, or 128 + the signal that ended it.
   [[nodiscard]] int wait();
   // All that was written to it.

@@ -2,6 +2,7 @@
 
 #include <histedit.h>
 #include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -159,10 +160,33 @@ class EditedLines : public LineReader {
   std::exception_ptr error_;
 };
 
+// No byte of a text in UTF-8. It is no Ctrl-D, and not "none", in whose place libedit would put Ctrl-D again.
+constexpr cc_t kNoKey = 0xFF;
+
+bool is_edited() { return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0; }
+
+// Of a terminal that a process in the background has, this would wait.
+bool is_in_foreground() { return ::tcgetpgrp(STDIN_FILENO) == ::getpgrp(); }
+
 }  // namespace
 
+KeptEndOfFile::KeptEndOfFile() {
+  termios state{};
+  if (!is_edited() || !is_in_foreground() || ::tcgetattr(STDIN_FILENO, &state) != 0) return;
+  before_ = state.c_cc[VEOF];
+  state.c_cc[VEOF] = kNoKey;
+  is_changed_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &state) == 0;
+}
+
+KeptEndOfFile::~KeptEndOfFile() {
+  termios state{};
+  if (!is_changed_ || ::tcgetattr(STDIN_FILENO, &state) != 0) return;
+  state.c_cc[VEOF] = before_;
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &state);
+}
+
 std::unique_ptr<LineReader> open_line_reader(CatchInterrupt& interrupts) {
-  if (::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0) return std::make_unique<EditedLines>(interrupts);
+  if (is_edited()) return std::make_unique<EditedLines>(interrupts);
   return std::make_unique<PlainLines>(interrupts);
 }
 

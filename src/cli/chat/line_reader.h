@@ -14,6 +14,20 @@ struct TypedLine {
   bool interrupted = false;  // by Ctrl-C, and the text is lost
 };
 
+// While it lives, Ctrl-D at a terminal is a key like others, which waits for who reads keys: the system would take one
+// that is typed before as the end of a line that nobody reads, and it would be lost. Nothing where lines are not
+// edited at a terminal. One at a time, around all reading.
+class KeptEndOfFile {
+ public:
+  KeptEndOfFile();
+  ~KeptEndOfFile();
+  KeptEndOfFile(KeptEndOfFile&&) = delete;
+
+ private:
+  bool is_changed_ = false;
+  unsigned char before_ = 0;  // the terminal's character for the end of a file
+};
+
 class LineReader {
  public:
   virtual ~LineReader() = default;

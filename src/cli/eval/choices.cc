@@ -1,11 +1,11 @@
 #include "cli/eval/choices.h"
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 
 #include "base/error.h"
 #include "base/json_field.h"
+#include "cli/eval/share.h"
 #include "cli/json_lines.h"
 
 namespace spillway {
@@ -52,13 +52,6 @@ size_t answer_of(const ChoiceScores& scores, const std::vector<int64_t>* lengths
     if (value(i) > value(best)) best = i;
   }
   return best;
-}
-
-// A share of items, and the deviation of such a mean.
-void add_share(Json& json, const std::string& name, int64_t right, size_t items) {
-  const double share = static_cast<double>(right) / static_cast<double>(items);
-  json[name] = share;
-  json[name + "_stderr"] = items > 1 ? Json(std::sqrt(share * (1 - share) / static_cast<double>(items - 1))) : Json();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "base/text.h"
 #include "data/batch.h"
@@ -85,31 +84,25 @@ nlohmann::ordered_json json_of_row(const ShownRow& row, const text::Tokenizer& t
   return {{"name", row.name}, {"text", tokenizer.decode(row.ids, false)}, {"ids", row.ids}, {"is_target", targets}};
 }
 
-std::vector<LengthBin> length_bins(std::span<const int64_t> lengths) {
-  std::vector<int64_t> counts(65);
-  for (const int64_t length : lengths) ++counts[std::bit_width(static_cast<uint64_t>(length))];
-  std::vector<LengthBin> bins;
-  int64_t seen = 0;
-  for (size_t width = 0; width < 64 && seen < std::ssize(lengths); ++width) {
-    seen += counts[width];
-    if (seen == 0) continue;
-    const int64_t from = width == 0 ? 0 : int64_t{1} << (width - 1);
-    bins.push_back({from, width == 0 ? 0 : 2 * from - 1, counts[width]});
-  }
-  return bins;
-}
-
-std::string text_of_bins(std::span<const LengthBin> bins) {
+std::string text_of_lengths(const data::DatasetSummary& read) {
   constexpr int64_t kWidth = 40;
+  const std::vector<data::LengthBin> bins = read.lengths.bins();
   int64_t most = 1;
-  for (const LengthBin& bin : bins) most = std::max(most, bin.count);
-  std::string text;
-  for (const LengthBin& bin : bins) {
+  for (const data::LengthBin& bin : bins) most = std::max(most, bin.count);
+  std::string text = fmt::format("{:>8}    {:<8} {:>9}\n", "tokens", "", "rows");
+  for (const data::LengthBin& bin : bins) {
     const int64_t length = (bin.count * kWidth + most - 1) / most;
     text += fmt::format("{:>8} to {:<8} {:>9}{}{}\n", bin.from, bin.to, bin.count, length > 0 ? "  " : "",
-                        std::string(static_cast<size_t>(length), '#'));
+                        std::string(static_cast<size_t>(length), bin.is_over ? '-' : '#'));
   }
-  return text;
+  if (read.lengths.rows_over() == 0 && read.truncated == 0) return text;
+  const int64_t lost = read.tokens_cut + read.tokens_too_long, all = read.tokens + lost;
+  return text + fmt::format(
+                    "{} of {} rows are longer than {} tokens; {} rows are truncated, {} dropped as too long: {} of {} "
+                    "tokens are lost, {:.1f}%\n",
+                    read.lengths.rows_over(), read.lengths.rows(), read.lengths.limit(), read.truncated,
+                    read.dropped.too_long, lost, all,
+                    all > 0 ? 100 * static_cast<double>(lost) / static_cast<double>(all) : 0);
 }
 
 }  // namespace spillway

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/preferences.h"
+#include "data/rows/row_collector.h"
 #include "data/rows/row_table.h"
 #include "text/tokenizer.h"
 
@@ -33,13 +34,7 @@ struct ShownRow {
 // name, text, ids, is_target (0 or 1 each).
 [[nodiscard]] nlohmann::ordered_json json_of_row(const ShownRow& row, const text::Tokenizer& tokenizer);
 
-// How many lengths there are of at least `from` and at most `to` tokens.
-struct LengthBin {
-  int64_t from = 0, to = 0, count = 0;
-};
-// By powers of two, from the bin of the shortest to that of the longest.
-[[nodiscard]] std::vector<LengthBin> length_bins(std::span<const int64_t> lengths);
-// A line a bin, with a bar.
-[[nodiscard]] std::string text_of_bins(std::span<const LengthBin> bins);
+// A line a bin, with a bar, of # for rows that stay whole; and what becomes of those that are longer.
+[[nodiscard]] std::string text_of_lengths(const data::DatasetSummary& read);
 
 }  // namespace spillway

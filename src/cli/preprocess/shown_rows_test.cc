@@ -17,14 +17,16 @@ TEST_CASE("completions are shown behind their prompt, and are its targets") {
   CHECK(rows[1].targets() == 2);
 }
 
-TEST_CASE("lengths are counted by powers of two, empty ones between them too") {
-  const std::vector<LengthBin> bins = length_bins(std::vector<int64_t>{4, 7, 31, 16, 16});
-  REQUIRE(bins.size() == 3);
-  CHECK(bins[0].from == 4);
-  CHECK(bins[0].to == 7);
-  CHECK(bins[0].count == 2);
-  CHECK(bins[1].count == 0);
-  CHECK(bins[2].to == 31);
-  CHECK(bins[2].count == 3);
-  CHECK(length_bins({}).empty());
+TEST_CASE("lengths are shown before rows are cut, with what that loses") {
+  data::DatasetSummary read{
+      .truncated = 1, .tokens = 30, .tokens_cut = 6, .tokens_too_long = 4, .lengths = data::LengthTally(20)};
+  for (const int64_t length : {5, 5, 18, 26}) read.lengths.add(length);
+  CHECK(text_of_lengths(read) ==
+        "  tokens                  rows\n"
+        "       4 to 7                2  ########################################\n"
+        "       8 to 15               0\n"
+        "      16 to 20               1  ####################\n"
+        "      21 to 31               1  --------------------\n"
+        "1 of 4 rows are longer than 20 tokens; 1 rows are truncated, 0 dropped as too long: 10 of 40 tokens are lost, "
+        "25.0%\n");
 }

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kIndex = "prepared.json";
 constexpr int64_t kMaxIndexBytes = int64_t{64} << 20;
 // The form of these files; raised when it changes.
-constexpr int kFormat = 3;
+constexpr int kFormat = 4;
 
 Json to_json(RowSchema schema) {
   Json columns = Json::array();

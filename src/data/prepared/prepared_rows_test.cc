@@ -102,7 +102,7 @@ TEST_CASE("rows that are damaged on disk are noticed, told and prepared again") 
     check_made_again();
   }
   for (const char* text :
-       {"", "{", "[]", "{\"format\": 3}", "{\"format\": 3, \"made_from\": \"rows\", \"files\": 3}"}) {
+       {"", "{", "[]", "{\"format\": 4}", "{\"format\": 4, \"made_from\": \"rows\", \"files\": 3}"}) {
     CAPTURE(text);
     write_file(made / "prepared.json", text);
     check_made_again();

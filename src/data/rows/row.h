@@ -46,7 +46,7 @@ inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Ax
 struct Row {
   std::vector<int32_t> input_ids;
   std::vector<int32_t> labels;  // the column of this name, as many as ids; empty where the schema has none
-  bool is_cut = false;          // its type left out what came behind
+  int64_t cut_tokens = 0;       // that its type left out
   std::vector<int32_t> values;  // the schema's columns per row, in their order
 
   // Of ids and labels: either may be beyond a model's vocabulary.

@@ -20,6 +20,7 @@ PreferenceRule rule_of_preferences(const RowOptions& options) {
 
 RowCollector::RowCollector(const RowOptions& options, RowSink& sink)
     : objective_(options.objective), deduplicates_(options.deduplicate), sink_(sink) {
+  summary_.lengths = LengthTally(options.sequence_len);
   if (!has_completions(objective_)) {
     fit_ = [rule = length_rule(options)](Row& row, std::string_view where) { return fit_row(row, rule, where); };
     return;
@@ -65,8 +66,18 @@ Hash128 RowCollector::hash_of(const Row& row) {
   return hash_128(std::as_bytes(std::span(hashed_)));
 }
 
+int64_t RowCollector::length_of(const Row& row) const {
+  if (!has_completions(objective_)) return std::ssize(row.input_ids) + row.cut_tokens;
+  const PreferenceRow parts = preference_of(row, objective_);
+  int64_t longest = 0;
+  for (const auto& ids : parts.completions) longest = std::max(longest, std::ssize(ids));
+  return std::ssize(parts.prompt_ids) + longest;
+}
+
 void RowCollector::take(Row row, std::string_view where) {
   auto& dropped = summary_.dropped;
+  const int64_t tokens = std::ssize(row.input_ids) + row.cut_tokens;
+  summary_.lengths.add(length_of(row));
   switch (fit_(row, where)) {
     case Fit::kEmpty:
       ++dropped.empty;
@@ -76,13 +87,12 @@ void RowCollector::take(Row row, std::string_view where) {
       return;
     case Fit::kTooLong:
       ++dropped.too_long;
+      summary_.tokens_too_long += tokens;
       return;
     case Fit::kNoTargets:
       ++dropped.no_targets;
       return;
     case Fit::kTruncated:
-      row.is_cut = true;
-      break;
     case Fit::kWhole:
       break;
   }
@@ -91,7 +101,9 @@ void RowCollector::take(Row row, std::string_view where) {
     return;
   }
   ++summary_.rows;
-  summary_.truncated += row.is_cut ? 1 : 0;
+  const int64_t cut = tokens - std::ssize(row.input_ids);
+  summary_.truncated += cut > 0 ? 1 : 0;
+  summary_.tokens_cut += cut;
   summary_.tokens += std::ssize(row.input_ids);
   sink_.add(row);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
+#include "data/rows/length_tally.h"
 #include "data/rows/row_table.h"
 #include "data/rows/truncation.h"
 #include "io/checksum.h"
@@ -19,8 +20,10 @@ namespace spillway::data {
 struct DatasetSummary {
   int64_t rows_read = 0;  // records of the files
   int64_t truncated = 0;
-  int64_t rows = 0;    // that are kept
-  int64_t tokens = 0;  // of the rows that are kept
+  int64_t rows = 0;                             // that are kept
+  int64_t tokens = 0;                           // of the rows that are kept
+  int64_t tokens_cut = 0, tokens_too_long = 0;  // that truncated rows lost; of rows that are dropped as too long
+  LengthTally lengths;  // of all rows, before anything is cut or dropped; of preferences with the longer completion
   struct Dropped {
     int64_t empty = 0, too_short = 0, too_long = 0, no_targets = 0, duplicate = 0;
   } dropped;
@@ -49,6 +52,8 @@ class RowCollector {
   };
   // Of ids and columns.
   [[nodiscard]] Hash128 hash_of(const Row& row);
+  // Before it is cut.
+  [[nodiscard]] int64_t length_of(const Row& row) const;
   void take(Row row, std::string_view where);
   void take_later();
 

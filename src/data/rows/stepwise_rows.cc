@@ -31,17 +31,17 @@ class StepwiseRows : public RowBuilder {
       const bool counts = !last_only_ || i + 1 == steps.size();
       add_step(given_text_of(record, steps[i], "completions"), label_of(record, labels[i]), counts, row);
     }
-    row.is_cut = completion_tokens_ > 0 && cut(row, completion_tokens_);
+    if (completion_tokens_ > 0) cut(row, completion_tokens_);
     std::vector<int32_t> prompt =
         tokenizer_.encode(given_text_of(record, required_field(record, "prompt", "type"), "prompt"), false);
     if (tokenizer_.bos_id()) prompt.insert(prompt.begin(), *tokenizer_.bos_id());
     if (prompt_tokens_ > 0 && std::ssize(prompt) > prompt_tokens_) {
+      row.cut_tokens += std::ssize(prompt) - prompt_tokens_;
       prompt.erase(prompt.begin(), prompt.end() - prompt_tokens_);
-      row.is_cut = true;
     }
     row.input_ids.insert(row.input_ids.begin(), prompt.begin(), prompt.end());
     row.labels.insert(row.labels.begin(), prompt.size(), kIgnoredLabel);
-    row.is_cut = cut(row, row_tokens_) || row.is_cut;
+    cut(row, row_tokens_);
     rows.push_back(std::move(row));
   }
 
@@ -53,11 +53,11 @@ class StepwiseRows : public RowBuilder {
     throw input_error(record.where, "expected true or false in 'labels', got {}; correct the row", label.dump());
   }
 
-  static bool cut(Row& row, int64_t tokens) {
-    if (std::ssize(row.input_ids) <= tokens) return false;
+  static void cut(Row& row, int64_t tokens) {
+    if (std::ssize(row.input_ids) <= tokens) return;
+    row.cut_tokens += std::ssize(row.input_ids) - tokens;
     row.input_ids.resize(static_cast<size_t>(tokens));
     row.labels.resize(static_cast<size_t>(tokens));
-    return true;
   }
 
   void add_step(const std::string& text, int32_t label, bool counts, Row& row) const {

@@ -38,13 +38,13 @@ class CompletionRows : public RowBuilder {
   void build(const Record& record, std::vector<Row>& rows) const override {
     const std::string text = text_of(record, required_field(record, field_, "field"), field_);
     std::vector<int32_t> ids = encode_to_end(tokenizer_, text);
-    const bool cut = std::ssize(ids) > row_tokens_ * kCompletionRows;
-    if (cut) ids.resize(static_cast<size_t>(row_tokens_ * kCompletionRows));
+    const int64_t cut = std::max<int64_t>(0, std::ssize(ids) - row_tokens_ * kCompletionRows);
+    ids.resize(ids.size() - static_cast<size_t>(cut));
     if (ids.empty()) rows.emplace_back();
     const auto size = static_cast<int64_t>(ids.size());
     for (int64_t at = 0; at < size; at += row_tokens_)
       rows.push_back(learn_all({ids.begin() + at, ids.begin() + std::min(size, at + row_tokens_)}));
-    if (cut) rows.back().is_cut = true;
+    rows.back().cut_tokens = cut;
   }
 
  private:
@@ -68,11 +68,11 @@ class TextStarts : public RowBuilder {
   void build(const Record& record, std::vector<Row>& rows) const override {
     std::vector<int32_t> ids =
         tokenizer_.encode(text_of(record, required_field(record, column_, "text_column"), column_), true);
-    const bool cut = std::ssize(ids) > tokens_;
-    if (cut) ids.erase(ids.begin() + (tokens_ - marks_behind_), ids.end() - marks_behind_);
+    const int64_t cut = std::max<int64_t>(0, std::ssize(ids) - tokens_);
+    if (cut > 0) ids.erase(ids.begin() + (tokens_ - marks_behind_), ids.end() - marks_behind_);
     if (ends_ && tokenizer_.eos_id()) ids.push_back(*tokenizer_.eos_id());
     rows.push_back(learn_all(std::move(ids)));
-    rows.back().is_cut = cut;
+    rows.back().cut_tokens = cut;
   }
 
  private:
@@ -165,10 +165,10 @@ class ReflectionRows : public RowBuilder {
     const bool complete = !output.empty() && !reflection.empty() && !corrected.empty();
     std::vector<int32_t> ids =
         encode_to_end(tokenizer_, complete ? prompt + answer(output, reflection, corrected) : prompt);
-    const bool cut = ids.size() > row_tokens_;
-    if (cut) ids.resize(row_tokens_);
+    const size_t cut = ids.size() - std::min(ids.size(), row_tokens_);
+    ids.resize(ids.size() - cut);
     Row row = learn_all(std::move(ids));
-    row.is_cut = cut;
+    row.cut_tokens = static_cast<int64_t>(cut);
     if (!train_on_inputs_) {
       const size_t prompt_tokens = tokenizer_.encode(prompt, true).size();
       std::fill_n(row.labels.begin(), std::min(prompt_tokens, row.labels.size()), kIgnoredLabel);

@@ -51,8 +51,9 @@ class Batch {
       answer.ids.push_back(chosen.id);
       if (options_.logprobs) answer.logprobs.push_back(chosen.logprob);
       if (options_.on_token) options_.on_token(prompt, chosen.id);
+      if (options_.ends_with && options_.ends_with(prompt, chosen.id)) answer.stopped = true;
     }
-    if (!chosen.is_last) return;
+    if (!chosen.is_last && !answer.stopped) return;
     decoder_.leave(chosen.sequence);
     done_[prompt] = true;
   }

@@ -38,6 +38,8 @@ struct GenerationOptions {
   std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
   // Gets each answer when it and all before it are done.
   std::function<void(size_t prompt, const Generated&)> on_answer = nullptr;
+  // Asked of each new token of a prompt: whether the answer ends with it, beside stop_ids and max_new_tokens.
+  std::function<bool(size_t prompt, int32_t id)> ends_with = nullptr;
 };
 
 // Executors of the two graphs over one memory, with weights in place. All is borrowed.

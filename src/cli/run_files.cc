@@ -1,0 +1,90 @@
+#include "cli/run_files.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "runtime/process_memory.h"
+#include "train/tiers.h"
+
+namespace spillway {
+
+void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity, int64_t step) {
+  if (job_.config.online && job_.config.online->log_completions)
+    completions_ = std::make_unique<StepLines>(output / "completions.jsonl", step);
+  if (job_.clips && job_.config.video.log_samples)
+    samples_ = std::make_unique<StepLines>(output / "samples.jsonl", step);
+  if (job_.config.output.metrics) metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step);
+  if (job_.config.output.tensorboard)
+    events_ = std::make_unique<EventFile>(event_folder(output, identity.started), step);
+}
+
+void RunFiles::write(const train::StepRecord& r) {
+  const std::pair<std::string_view, double> numbers[] = {
+      {"epoch", r.epoch}, {"loss", r.loss}, {"grad_norm", r.grad_norm}, {"learning_rate", r.learning_rate}};
+  if (metrics_) {
+    std::vector<MetricField> line = {{"step", r.step}};
+    for (const auto& [key, value] : numbers) line.push_back({std::string(key), value});
+    line.push_back({"num_tokens", r.num_tokens});
+    line.push_back({"tokens_per_second", r.tokens_per_second});
+    line.push_back({"step_seconds", r.step_seconds});
+    for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
+    add_memory(line);
+    metrics_->write(line);
+  }
+  if (!events_) return;
+  // Under the tags that transformers writes.
+  constexpr std::string_view kTraining = "train";
+  events_->begin_step(r.step);
+  for (const auto& [key, value] : numbers) events_->add(kTraining, key, value);
+  events_->add(kTraining, "num_tokens", static_cast<double>(r.num_tokens));
+  events_->add(kTraining, "tokens_per_second", r.tokens_per_second);
+  events_->add(kTraining, "step_seconds", r.step_seconds);
+  for (const train::Metric& metric : r.metrics) events_->add(kTraining, metric.key, metric.value);
+  events_->end_step();
+}
+
+void RunFiles::write(const train::EvaluationRecord& r) {
+  const bool is_of_step = r.weights_step == r.step;
+  if (metrics_) {
+    std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
+    if (!is_of_step) line.push_back({"weights_step", r.weights_step});
+    for (const train::Metric& metric : r.metrics) line.push_back({fmt::format("eval_{}", metric.key), metric.value});
+    add_memory(line);
+    metrics_->write(line);
+  }
+  if (!events_ || !is_of_step) return;  // a curve has one point a step
+  events_->begin_step(r.step);
+  for (const train::Metric& metric : r.metrics) events_->add("eval", metric.key, metric.value);
+  events_->end_step();
+}
+
+// Of the time since the line before, in GiB, under FastVideo's names.
+void RunFiles::add_memory(std::vector<MetricField>& line) {
+  const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); };
+  const std::array<int64_t, kTiers> peaks = session_.take_recent_peak_bytes();
+  const auto peak = [&](Tier tier) { return gib(peaks[static_cast<size_t>(tier)]); };
+  line.push_back({"memory/peak_gb", peak(Tier::kDevice)});
+  line.push_back({"memory/reserved_gb", gib(train::arena_bytes(planned_, Tier::kDevice))});
+  line.push_back({"memory/host_peak_gb", peak(Tier::kHost)});
+  line.push_back({"memory/disk_peak_gb", peak(Tier::kDisk)});
+  line.push_back({"memory/rss_gb", gib(current_rss_bytes())});
+}
+
+void RunFiles::write_completions(std::string_view lines) {
+  if (completions_) completions_->write(lines);
+}
+
+void RunFiles::write(const train::SampleSeen& sample) {
+  if (samples_) samples_->write(train::sample_line(sample));
+}
+
+void RunFiles::sync() {
+  if (metrics_) metrics_->sync();
+  if (completions_) completions_->sync();
+  if (samples_) samples_->sync();
+  if (events_) events_->sync();
+}
+
+}  // namespace spillway

@@ -1,0 +1,48 @@
+// What a run writes line by line while it goes on: metrics.jsonl, completions.jsonl, samples.jsonl and event files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "io/step_lines.h"
+#include "report/event_file.h"
+#include "report/metrics.h"
+#include "train/clips/sample_lines.h"
+#include "train/job.h"
+#include "train/run_identity.h"
+#include "train/trainer.h"
+
+namespace spillway {
+
+class RunFiles {
+ public:
+  // Nothing is written before open(). All is borrowed.
+  RunFiles(const train::Job& job, const train::PlannedJob& planned, train::TrainingSession& session)
+      : job_(job), planned_(planned), session_(session) {}
+
+  // Those that the config wants, in the run's folder; they go on behind `step`. Throws as StepLines.
+  void open(const std::filesystem::path& output, const train::RunIdentity& identity, int64_t step);
+
+  void write(const train::StepRecord& record);
+  void write(const train::EvaluationRecord& record);
+  void write_completions(std::string_view lines);
+  [[nodiscard]] bool has_completions() const { return completions_ != nullptr; }
+  void write(const train::SampleSeen& sample);
+  // Brings all lines to the disk.
+  void sync();
+
+ private:
+  void add_memory(std::vector<MetricField>& line);
+
+  const train::Job& job_;
+  const train::PlannedJob& planned_;
+  train::TrainingSession& session_;
+  std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<StepLines> completions_, samples_;
+  std::unique_ptr<EventFile> events_;
+};
+
+}  // namespace spillway
