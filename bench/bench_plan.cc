@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/index.h"
 #include "io/file.h"
 #include "model/decoder/decoder.h"
 #include "plan/search.h"
@@ -68,8 +69,8 @@ Machine machine_of(const std::string& file) {
   }
   Machine machine{.threads = 2};
   machine.link_bytes_per_second.fill(5e9);
-  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] = 1.5e9;
-  machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskWrite)] = 1e9;
+  nth(machine.link_bytes_per_second, Lane::kDiskRead) = 1.5e9;
+  nth(machine.link_bytes_per_second, Lane::kDiskWrite) = 1e9;
   return machine;
 }
 

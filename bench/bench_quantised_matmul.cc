@@ -18,6 +18,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/matmul.h"
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "cpu_clock.h"
@@ -124,7 +125,7 @@ void run_case(const Case& c, ThreadPool& pool, int rounds) {
     for (Variant& variant : variants) {
       const double begin = now();
       for (int64_t i = 0; i < repeats; ++i) {
-        Weight& weight = variant.weights[static_cast<size_t>(i % count)];
+        Weight& weight = nth(variant.weights, i % count);
         if (variant.format) {
           weight.decoder = ops::decoder_of(weight.coded);
           weight.matrix.decoder = &weight.decoder;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "io/file.h"
 #include "model/weights.h"
 #include "plan/planner.h"
@@ -107,7 +108,7 @@ TEST_CASE(
     for (int64_t seed = 0; seed < count; ++seed)
       prompts.push_back({ids, {.max_new_tokens = 1, .temperature = temperature, .seed = static_cast<uint64_t>(seed)}});
     std::vector<double> counts(logits.size());
-    for (const train::Generated& one : model.generate(prompts)) ++counts[static_cast<size_t>(one.ids[0])];
+    for (const train::Generated& one : model.generate(prompts)) ++nth(counts, one.ids[0]);
     return counts;
   };
   const std::vector<double> counts = draws_at(kTemperature, kDraws);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "graph/verify.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
@@ -177,7 +178,7 @@ TEST_CASE("where updates are inside the backward pass, few gradients are live at
     int64_t most = 0;
     for (int32_t step = 0; step < static_cast<int32_t>(planned.plan.schedule.steps.size()); ++step) {
       const ClassBytes bytes = usage_at(planned.training.graph, planned.plan.schedule, Tier::kDevice, step);
-      most = std::max(most, bytes[static_cast<size_t>(MemoryClass::kGradient)]);
+      most = std::max(most, nth(bytes, MemoryClass::kGradient));
     }
     return most;
   };

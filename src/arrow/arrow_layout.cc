@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "data/files/byte_source.h"
 #include "data/files/parquet_layout.h"
@@ -67,9 +68,8 @@ ParquetLayout layout_of(const parquet::FileMetaData& file, const std::vector<std
     out.chunks.resize(wanted.size());
     for (int column = 0; column < schema.num_columns(); ++column) {
       const auto found = std::find(wanted.begin(), wanted.end(), schema.GetColumnRoot(column)->name());
-      if (found == wanted.end() || out.chunks[static_cast<size_t>(found - wanted.begin())].is_there) continue;
-      out.chunks[static_cast<size_t>(found - wanted.begin())] =
-          chunk_of(*group->ColumnChunk(column), *schema.Column(column));
+      if (found == wanted.end() || nth(out.chunks, found - wanted.begin()).is_there) continue;
+      nth(out.chunks, found - wanted.begin()) = chunk_of(*group->ColumnChunk(column), *schema.Column(column));
     }
   }
   return layout;

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/files/record_reader.h"
@@ -119,7 +120,7 @@ class Converter {
     take(value.size());
     if (const int64_t at = first_invalid_utf8(value); at >= 0)
       throw input_error(where_, "expected UTF-8, got the byte 0x{:02x} at byte {} of a text; correct the file",
-                        static_cast<unsigned char>(value[static_cast<size_t>(at)]), at + 1);
+                        static_cast<unsigned char>(nth(value, at)), at + 1);
     return std::string(value);
   }
 

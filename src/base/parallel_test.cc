@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/index.h"
+
 using namespace spillway;
 
 TEST_CASE("every item is visited exactly once, whatever the number of threads") {
@@ -19,7 +21,7 @@ TEST_CASE("every item is visited exactly once, whatever the number of threads") 
         std::vector<int> visits(static_cast<size_t>(items), 0);
         pool.parallel_for(items, 3, [&](int64_t begin, int64_t end, int thread) {
           REQUIRE(thread < threads);
-          for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+          for (int64_t i = begin; i < end; ++i) ++nth(visits, i);
         });
         for (const int count : visits) CHECK(count == 1);
       }

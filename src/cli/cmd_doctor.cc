@@ -18,6 +18,7 @@
 #include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -97,14 +98,14 @@ double cpu_share(const Measurement& measured) { return std::min(measured.cpu_sha
 
 nlohmann::ordered_json tiers_json(const Findings& found) {
   const Machine& machine = found.measured.machine;
-  const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
+  const auto capacity = [&](Tier tier) { return nth(machine.capacity_bytes, tier); };
   return {{"device",
            {{"capacity_bytes", capacity(Tier::kDevice)},
             {"total_bytes", total_memory_bytes()},
             {"bytes_per_second", machine.memory_bytes_per_second}}},
           {"host",
            {{"capacity_bytes", capacity(Tier::kHost)},
-            {"bytes_per_second", machine.link_bytes_per_second[static_cast<size_t>(Lane::kHostToDevice)]}}},
+            {"bytes_per_second", nth(machine.link_bytes_per_second, Lane::kHostToDevice)}}},
           {"disk",
            {{"folder", found.folder},
             {"capacity_bytes", capacity(Tier::kDisk)},
@@ -158,9 +159,9 @@ void print_products(const Measurement& measured) {
 
 void print_page(const Findings& found) {
   const Machine& machine = found.measured.machine;
-  const auto capacity = [&](Tier tier) { return format_bytes(machine.capacity_bytes[static_cast<size_t>(tier)]); };
+  const auto capacity = [&](Tier tier) { return format_bytes(nth(machine.capacity_bytes, tier)); };
   fmt::print("{}, {} threads: {}\n\ntiers\n", found.cpu, machine.threads, fmt::join(found.features, " "));
-  const auto link = [&](Lane lane) { return rate_text(machine.link_bytes_per_second[static_cast<size_t>(lane)]); };
+  const auto link = [&](Lane lane) { return rate_text(nth(machine.link_bytes_per_second, lane)); };
   if (machine.device == DeviceKind::kCuda) {
     fmt::print("  device  {} free on {}, {} (copied)\n", capacity(Tier::kDevice), machine.name,
                rate_text(machine.memory_bytes_per_second));

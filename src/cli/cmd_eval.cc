@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -154,8 +155,8 @@ class TextScorer {
     if (batch_.seq_offsets.empty()) batch_.seq_offsets.push_back(0);
     for (int64_t i = 0; i < length; ++i) {
       const bool is_label = i + 1 >= text.context;
-      batch_.ids.push_back(text.ids[static_cast<size_t>(i)]);
-      batch_.labels.push_back(is_label ? text.ids[static_cast<size_t>(i + 1)] : data::kIgnoredLabel);
+      batch_.ids.push_back(nth(text.ids, i));
+      batch_.labels.push_back(is_label ? nth(text.ids, i + 1) : data::kIgnoredLabel);
       batch_.positions.push_back(static_cast<int32_t>(i));
     }
     batch_.seq_offsets.push_back(static_cast<int32_t>(batch_.ids.size()));

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "cli/commands.h"
 #include "cli/fit/catalogue.h"
@@ -70,10 +71,10 @@ TEST_CASE("every machine that is known by name has memory, rates and a disk") {
   for (const std::string& name : names) {
     CAPTURE(name);
     const Machine machine = machine_by_name(name, "--gpu");
-    CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)] > int64_t{5} << 30);
-    CHECK(machine.capacity_bytes[static_cast<size_t>(Tier::kDisk)] > 0);
+    CHECK(nth(machine.capacity_bytes, Tier::kDevice) > int64_t{5} << 30);
+    CHECK(nth(machine.capacity_bytes, Tier::kDisk) > 0);
     CHECK(machine.matrix_flops_bf16 >= machine.matrix_flops_f32);
-    CHECK(machine.link_bytes_per_second[static_cast<size_t>(Lane::kDiskRead)] > 1e9);
+    CHECK(nth(machine.link_bytes_per_second, Lane::kDiskRead) > 1e9);
   }
 }
 

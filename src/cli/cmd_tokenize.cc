@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -102,7 +103,7 @@ void tokenize_text(const text::Tokenizer& tokenizer, const Options& options) {
   if (const int64_t at = first_invalid_utf8(text); at >= 0) {
     throw input_error(options.file.empty() ? "--text" : options.file,
                       "expected UTF-8, got the byte 0x{:02x} at byte {}; save the text as UTF-8",
-                      static_cast<unsigned char>(text[static_cast<size_t>(at)]), at + 1);
+                      static_cast<unsigned char>(nth(text, at)), at + 1);
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, !options.no_special);
   std::vector<std::string> tokens;

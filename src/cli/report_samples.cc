@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "report/gif.h"
 #include "train/online/completion_lines.h"
 
@@ -12,8 +13,8 @@ void add_completions(RunRecord& record, const train::Job& job, const train::Roun
   constexpr int64_t kPrompts = 4;
   const int64_t group = job.config.online->num_generations;
   for (int64_t i = 0; i < std::min(kPrompts * group, std::ssize(r.round->completions)); i += group) {
-    const train::Completion& one = r.round->completions[static_cast<size_t>(i)];
-    const data::PromptRow& row = job.online->training[static_cast<size_t>(one.row)];
+    const train::Completion& one = nth(r.round->completions, i);
+    const data::PromptRow& row = nth(job.online->training, one.row);
     record.add_sample({r.step, train::shown_prompt(row), job.online->tokenizer->decode(one.ids, true),
                        train::weighted_reward(*job.config.rewards, one)});
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/index.h"
 #include "runtime/process_memory.h"
 #include "train/tiers.h"
 
@@ -64,7 +65,7 @@ void RunFiles::write(const train::EvaluationRecord& r) {
 void RunFiles::add_memory(std::vector<MetricField>& line) {
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); };
   const std::array<int64_t, kTiers> peaks = session_.take_recent_peak_bytes();
-  const auto peak = [&](Tier tier) { return gib(peaks[static_cast<size_t>(tier)]); };
+  const auto peak = [&](Tier tier) { return gib(nth(peaks, tier)); };
   line.push_back({"memory/peak_gb", peak(Tier::kDevice)});
   line.push_back({"memory/reserved_gb", gib(train::arena_bytes(planned_, Tier::kDevice))});
   line.push_back({"memory/host_peak_gb", peak(Tier::kHost)});

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -309,7 +310,7 @@ class TrainingRun {
     const Executor& executor = session_.executor();
     for (int i = 0; i < kBudgetedTiers; ++i) {
       const auto tier = static_cast<Tier>(i);
-      const int64_t planned = planned_.plan.peaks[static_cast<size_t>(i)].bytes;
+      const int64_t planned = nth(planned_.plan.peaks, i).bytes;
       if (planned == 0) continue;
       log_info("{} {} planned, {} measured", name_of(tier), format_bytes(planned),
                format_bytes(executor.measured_peak_bytes(tier)));

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -223,7 +224,7 @@ void check_text(std::string_view text, std::string_view name) {
   if (const int64_t at = first_invalid_utf8(text); at >= 0) {
     throw input_error(fmt::format("{}:{}", name, line_of(at)),
                       "expected UTF-8, got byte 0x{:02x}; save the file as UTF-8",
-                      static_cast<unsigned char>(text[static_cast<size_t>(at)]));
+                      static_cast<unsigned char>(nth(text, at)));
   }
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);

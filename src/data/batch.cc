@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "data/shuffled.h"
 
@@ -35,7 +36,7 @@ void group_by_length(std::vector<int64_t>& order, const Lines& lines, int64_t li
   for (int64_t i = 0; i < lines.size(); ++i) lengths.push_back(count_tokens(lines.line(i)));
   const int64_t steps = std::clamp<int64_t>(std::ssize(order) / (lines_per_step * 4), 1, 50);
   const int64_t stretch = steps * lines_per_step;
-  const auto length_of = [&](int64_t line) { return lengths[static_cast<size_t>(line)]; };
+  const auto length_of = [&](int64_t line) { return nth(lengths, line); };
   auto longest = order.begin();
   for (int64_t begin = 0; begin < std::ssize(order); begin += stretch) {
     const auto first = order.begin() + begin, last = order.begin() + std::min(std::ssize(order), begin + stretch);
@@ -149,10 +150,9 @@ RowSplit split_validation(int64_t rows, double share, uint64_t seed) {
   }
   const std::vector<int64_t> order = shuffled(rows, seed, kValidationStream);
   std::vector<bool> validates(static_cast<size_t>(rows), false);
-  for (int64_t i = 0; i < count; ++i) validates[static_cast<size_t>(order[static_cast<size_t>(i)])] = true;
+  for (int64_t i = 0; i < count; ++i) nth(validates, nth(order, i)) = true;
   RowSplit split;
-  for (int64_t i = 0; i < rows; ++i)
-    (validates[static_cast<size_t>(i)] ? split.validation : split.training).push_back(i);
+  for (int64_t i = 0; i < rows; ++i) (nth(validates, i) ? split.validation : split.training).push_back(i);
   return split;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 
 using namespace spillway;
 using namespace spillway::data;
@@ -95,7 +96,7 @@ TEST_CASE("every epoch has each row once, in an order of its own that the seed d
     std::vector<int64_t> sorted = order(1, 5);
     std::sort(sorted.begin(), sorted.end());
     REQUIRE(sorted.size() == 50);
-    for (int64_t i = 0; i < 50; ++i) CHECK(sorted[static_cast<size_t>(i)] == i);
+    for (int64_t i = 0; i < 50; ++i) CHECK(nth(sorted, i) == i);
   }
 }
 

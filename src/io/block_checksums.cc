@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 namespace {
@@ -21,14 +22,14 @@ BlockChecksums::BlockChecksums(int64_t tier_bytes) : sums_(static_cast<size_t>(t
 void BlockChecksums::note(int64_t offset, std::span<const std::byte> written) {
   SPILLWAY_CHECK(offset % kBlockBytes == 0 && written.size() % kBlockBytes == 0, "{} bytes at {}", written.size(),
                  offset);
-  uint32_t* sum = &sums_[static_cast<size_t>(offset / kBlockBytes)];
+  uint32_t* sum = &nth(sums_, offset / kBlockBytes);
   for (size_t at = 0; at < written.size(); at += kBlockBytes) *sum++ = sum_of(written.data() + at);
 }
 
 std::optional<BlockChecksums::Mismatch> BlockChecksums::compare(int64_t offset, std::span<const std::byte> read) const {
   SPILLWAY_CHECK(offset % kBlockBytes == 0 && read.size() % kBlockBytes == 0, "{} bytes at {}", read.size(), offset);
   for (int64_t at = 0; at < std::ssize(read); at += kBlockBytes) {
-    const uint32_t expected = sums_[static_cast<size_t>((offset + at) / kBlockBytes)];
+    const uint32_t expected = nth(sums_, (offset + at) / kBlockBytes);
     if (expected == 0) continue;
     const uint32_t got = sum_of(read.data() + at);
     if (got != expected) return Mismatch{offset + at, expected, got};

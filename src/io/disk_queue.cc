@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway {
@@ -97,7 +98,7 @@ DiskQueue::Ticket DiskQueue::read_scratch(int64_t offset, std::span<std::byte> i
 DiskQueue::Ticket DiskQueue::read_file(int32_t file, int64_t offset, std::span<std::byte> into) {
   const int32_t index = file + scratch_files();
   SPILLWAY_CHECK(file >= 0 && index < std::ssize(files_), "file {} of {}", file, std::ssize(files_) - scratch_files());
-  const int64_t bytes = std::ssize(into), file_bytes = files_[static_cast<size_t>(index)].bytes;
+  const int64_t bytes = std::ssize(into), file_bytes = nth(files_, index).bytes;
   SPILLWAY_CHECK(offset >= 0 && bytes <= file_bytes - offset, "{} bytes at {} of {}", bytes, offset, file_bytes);
   return submit({.file = file, .offset = offset, .memory = into.data(), .bytes = bytes});
 }
@@ -139,13 +140,11 @@ DiskQueue::Ticket DiskQueue::submit(const Request& request) {
 // A ticket whose place another has taken was finished before that.
 bool DiskQueue::is_finished(Ticket ticket) const {
   if (ticket < next_ - std::ssize(requests_) || ticket < 0) return true;
-  const Request& request = requests_[static_cast<size_t>(ticket % std::ssize(requests_))];
+  const Request& request = nth(requests_, ticket % std::ssize(requests_));
   return request.started_bytes == request.bytes && request.in_flight == 0;
 }
 
-DiskQueue::Request& DiskQueue::request_of(Ticket ticket) {
-  return requests_[static_cast<size_t>(ticket % std::ssize(requests_))];
-}
+DiskQueue::Request& DiskQueue::request_of(Ticket ticket) { return nth(requests_, ticket % std::ssize(requests_)); }
 
 void DiskQueue::advance(DiskBackend::Wait wait) {
   start_blocks();
@@ -167,7 +166,7 @@ void DiskQueue::start_blocks() {
     }
     const int32_t slot = free_slots_.back();
     free_slots_.pop_back();
-    Block& block = blocks_[static_cast<size_t>(slot)];
+    Block& block = nth(blocks_, slot);
     block = request.file < 0 ? scratch_block(request) : file_block(request, slot);
     block.ticket = starting_;
     request.started_bytes += block.wanted_bytes;
@@ -193,7 +192,7 @@ DiskQueue::Block DiskQueue::file_block(const Request& request, int32_t slot) con
   const auto in_place = [&] {
     return Block{.rest = {DiskDirection::kRead, file, at, memory, bytes}, .needed_bytes = bytes, .wanted_bytes = bytes};
   };
-  if (!files_[static_cast<size_t>(file)].is_direct) return in_place();
+  if (!nth(files_, file).is_direct) return in_place();
 
   const int64_t head = at % kDiskAlignment;
   if (page_offset(memory) == head) {
@@ -214,11 +213,11 @@ DiskQueue::Block DiskQueue::file_block(const Request& request, int32_t slot) con
 }
 
 void DiskQueue::settle(const DiskBackend::Completion& completion) {
-  Block& block = blocks_[static_cast<size_t>(completion.slot)];
+  Block& block = nth(blocks_, completion.slot);
   const int64_t moved = completion.result;
   if (moved < block.needed_bytes) {
     // Direct transfers go on at a multiple of the alignment.
-    const bool is_direct = files_[static_cast<size_t>(block.rest.file)].is_direct;
+    const bool is_direct = nth(files_, block.rest.file).is_direct;
     const int64_t progress = moved <= 0 ? 0 : is_direct ? align_down(moved) : moved;
     const bool is_interrupted = moved == -EINTR || moved == -EAGAIN || (moved > 0 && progress == 0);
     block.attempts = is_interrupted ? block.attempts + 1 : 0;
@@ -241,7 +240,7 @@ void DiskQueue::settle(const DiskBackend::Completion& completion) {
 }
 
 void DiskQueue::release(int32_t slot) {
-  --request_of(blocks_[static_cast<size_t>(slot)].ticket).in_flight;
+  --request_of(nth(blocks_, slot).ticket).in_flight;
   free_slots_.push_back(slot);
 }
 
@@ -254,8 +253,8 @@ void DiskQueue::verify(const Request& request) {
   fail(fmt::format(
       "[{}] expected the bytes that were written at offset {} of the scratch file (block {} of the disk tier, sum "
       "{:08x}), got others (sum {:08x}); check the disk and the memory, then go on from the last checkpoint",
-      files_[static_cast<size_t>(place.file)].path.string(), place.offset,
-      mismatch->offset / BlockChecksums::kBlockBytes, mismatch->expected, mismatch->got));
+      nth(files_, place.file).path.string(), place.offset, mismatch->offset / BlockChecksums::kBlockBytes,
+      mismatch->expected, mismatch->got));
 }
 
 // What happened to a block that came back with `moved`, which is no progress.
@@ -266,8 +265,8 @@ std::string DiskQueue::describe(const DiskBlock& block, int64_t moved) const {
                           : moved > 0 ? "a few bytes again and again"
                                       : "the end of the file";
   return fmt::format("[{}] expected to {} {} bytes at offset {} of the {}, got \"{}\"; {}",
-                     files_[static_cast<size_t>(block.file)].path.string(), is_read ? "read" : "write", block.bytes,
-                     block.offset, block.file < scratch_files() ? "scratch file" : "file", got, remedy(error));
+                     nth(files_, block.file).path.string(), is_read ? "read" : "write", block.bytes, block.offset,
+                     block.file < scratch_files() ? "scratch file" : "file", got, remedy(error));
 }
 
 void DiskQueue::fail(std::string error) {

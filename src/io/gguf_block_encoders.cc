@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/index.h"
 #include "io/convert.h"
 #include "tensor/dtype.h"
 
@@ -51,13 +52,13 @@ Affine fit_affine(const float* x, int most, Search search, Byte* levels) {
   float squares = 0;
   for (int i = 0; i < kGroup; ++i) squares += x[i] * x[i];
   const float typical = std::sqrt(squares / kGroup);
-  for (int i = 0; i < kGroup; ++i) weights[static_cast<size_t>(i)] = typical + std::abs(x[i]);
+  for (int i = 0; i < kGroup; ++i) nth(weights, i) = typical + std::abs(x[i]);
 
   float low = x[0], high = x[0], sum_w = weights[0], sum_x = sum_w * x[0];
   for (int i = 1; i < kGroup; ++i) {
     low = std::min(low, x[i]);
     high = std::max(high, x[i]);
-    const float w = weights[static_cast<size_t>(i)];
+    const float w = nth(weights, i);
     sum_w += w;
     sum_x += w * x[i];
   }
@@ -70,7 +71,7 @@ Affine fit_affine(const float* x, int most, Search search, Byte* levels) {
     float error = 0;
     for (int i = 0; i < kGroup; ++i) {
       const float off = scale * static_cast<float>(at[i]) + offset - x[i];
-      error += weights[static_cast<size_t>(i)] * (off * off);
+      error += nth(weights, i) * (off * off);
     }
     return error;
   };
@@ -84,9 +85,9 @@ Affine fit_affine(const float* x, int most, Search search, Byte* levels) {
     float sum_l = 0, sum_ll = 0, sum_xl = 0;
     for (int i = 0; i < kGroup; ++i) {
       const int level = nearest(inverse * (x[i] - offset), 0, most);
-      tried[static_cast<size_t>(i)] = static_cast<Byte>(level);
+      nth(tried, i) = static_cast<Byte>(level);
       const auto l = static_cast<float>(level);
-      const float w = weights[static_cast<size_t>(i)];
+      const float w = nth(weights, i);
       sum_l += w * l;
       sum_ll += w * l * l;
       sum_xl += w * l * x[i];
@@ -127,7 +128,7 @@ float fit_symmetric(const float* x, Byte* levels) {
     float sum_lx = 0, sum_ll = 0;
     for (int i = 0; i < kGroup; ++i) {
       const int level = nearest(inverse * x[i], -kHalf, kHalf - 1);
-      tried[static_cast<size_t>(i)] = static_cast<Byte>(level + kHalf);
+      nth(tried, i) = static_cast<Byte>(level + kHalf);
       const auto l = static_cast<float>(level);
       const float w = x[i] * x[i];
       sum_lx += w * x[i] * l;
@@ -234,7 +235,7 @@ void encode_q5_k(const float* x, Byte* block) {
   encode_groups(x, 31, {-0.5F, 15}, block, levels.data());
   std::fill_n(block + 16, 32, Byte{0});
   for (int i = 0; i < kSuper; ++i)
-    block[16 + i % 32] = static_cast<Byte>(block[16 + i % 32] | levels[static_cast<size_t>(i)] >> 4 << i / 32);
+    block[16 + i % 32] = static_cast<Byte>(block[16 + i % 32] | nth(levels, i) >> 4 << i / 32);
   put_nibbles(levels.data(), block + 48);
 }
 

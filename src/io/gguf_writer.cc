@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "base/text.h"
 #include "io/convert.h"
@@ -102,7 +103,7 @@ void check_range(const GgufTensorSpec& tensor, std::span<const float> values, st
   if (tensor.type == GgufType::kF16 || tensor.type == GgufType::kBF16) {
     const DType dtype = tensor.type == GgufType::kF16 ? DType::kF16 : DType::kBF16;
     const int64_t bad = find_nonfinite(blocks.data(), dtype, elems);
-    if (bad >= 0) refuse(values[static_cast<size_t>(bad)]);
+    if (bad >= 0) refuse(nth(values, bad));
   } else if (tensor.type != GgufType::kF32) {
     // Scales of blocks are f16: those of values that go through it themselves, as minima do, hold no more than that.
     constexpr float kLargestScale = 65504;

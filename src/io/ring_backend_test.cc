@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "io/disk_queue.h"
 #include "io/scratch.h"
@@ -53,7 +54,7 @@ class ScriptedRing final : public SubmissionRing {
     const auto [slot, block] = taken_.front();
     taken_.erase(taken_.begin());
     ++script_.finished;
-    const int fd = files_[static_cast<size_t>(block.file)];
+    const int fd = nth(files_, block.file);
     const auto bytes = static_cast<size_t>(block.bytes);
     return DiskBackend::Completion{slot, block.direction == DiskDirection::kRead
                                              ? ::pread(fd, block.memory, bytes, block.offset)

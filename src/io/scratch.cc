@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/naming_key.h"
 
@@ -143,7 +144,7 @@ Scratch::Scratch(const ScratchOptions& options) : bytes_(options.bytes), stripe_
   for (int64_t i = 0; i < files; ++i) {
     const int64_t stripes = whole / files + (i < whole % files ? 1 : 0);
     const int64_t bytes = stripes * stripe_bytes_ + (i == whole % files ? rest : 0);
-    files_.push_back(open_in(options.folders[static_cast<size_t>(i)], bytes));
+    files_.push_back(open_in(nth(options.folders, i), bytes));
   }
   for (const File& file : files_) reserve(file);
   if (options.checksums) checksums_ = std::make_unique<BlockChecksums>(bytes_);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -38,7 +39,7 @@ TEST_CASE("every byte of a striped space has a place of its own within a file's 
     for (int64_t at = 0; at < scratch.bytes(); at += kPage) {
       const Scratch::Place place = scratch.place_of(at);
       CHECK(owner.emplace(std::pair(place.file, place.offset), at).second);
-      CHECK(place.offset + kPage <= scratch.files()[static_cast<size_t>(place.file)].bytes);
+      CHECK(place.offset + kPage <= nth(scratch.files(), place.file).bytes);
       CHECK(place.bytes == std::min(2 * kPage - at % (2 * kPage), scratch.bytes() - at));
       CHECK(place.file == at / (2 * kPage) % 3);
     }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "io/disk_backend.h"
 
 namespace spillway {
@@ -91,7 +92,7 @@ class ThreadBackend final : public DiskBackend {
   }
 
   [[nodiscard]] int64_t move(const DiskBlock& block) const {
-    const int fd = files_[static_cast<size_t>(block.file)];
+    const int fd = nth(files_, block.file);
     const size_t bytes = static_cast<size_t>(block.bytes);
     const ssize_t moved = block.direction == DiskDirection::kRead ? ::pread(fd, block.memory, bytes, block.offset)
                                                                   : ::pwrite(fd, block.memory, bytes, block.offset);

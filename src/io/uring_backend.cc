@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "io/disk_backend.h"
 #include "io/ring_backend.h"
@@ -46,7 +47,7 @@ class Uring final : public SubmissionRing {
   void push(int32_t slot, const DiskBlock& block) override {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     SPILLWAY_CHECK(entry, "more blocks than the depth");
-    const int fd = has_files_ ? block.file : files_[static_cast<size_t>(block.file)];
+    const int fd = has_files_ ? block.file : nth(files_, block.file);
     const unsigned bytes = static_cast<unsigned>(block.bytes);
     const uint64_t offset = static_cast<uint64_t>(block.offset);
     const int buffer = buffer_of(block);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "base/random.h"
 
 using namespace spillway;
@@ -22,7 +23,7 @@ std::vector<float> random_matrix(int64_t elems, uint64_t seed) {
   return result;
 }
 
-double at(const std::vector<float>& m, int64_t index) { return static_cast<double>(m[static_cast<size_t>(index)]); }
+double at(const std::vector<float>& m, int64_t index) { return static_cast<double>(nth(m, index)); }
 
 // |w - scale b a|^2
 double distance(const std::vector<float>& w, const Sizes& s, const LowRankFactors& f, int64_t r, double scale) {
@@ -42,7 +43,7 @@ std::vector<double> squares_of_singular_values(const std::vector<float>& w, cons
   const bool wide = s.columns > s.rows;
   const int64_t n = std::min(s.rows, s.columns), depth = std::max(s.rows, s.columns);
   std::vector<double> gram(static_cast<size_t>(n * n));
-  const auto g = [&](int64_t i, int64_t j) -> double& { return gram[static_cast<size_t>(i * n + j)]; };
+  const auto g = [&](int64_t i, int64_t j) -> double& { return nth(gram, i * n + j); };
   const auto element = [&](int64_t i, int64_t k) { return wide ? at(w, i * s.columns + k) : at(w, k * s.columns + i); };
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j)
@@ -129,7 +130,7 @@ TEST_CASE("orthogonal factors are the first columns and rows of a QR decompositi
     for (int64_t i = 0; i < r; ++i) {
       for (int64_t j = 0; j < r; ++j) {
         CHECK(dot(f.b, i, f.b, j, s.rows, r) == doctest::Approx(i == j ? 1 : 0).scale(1).epsilon(1e-5));
-        if (j < i) CHECK(f.a[static_cast<size_t>(i * s.columns + j)] == 0);
+        if (j < i) CHECK(nth(f.a, i * s.columns + j) == 0);
       }
       // The first r columns of W are Q_r R_r.
       for (int64_t row = 0; row < s.rows; ++row) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/gguf.h"
@@ -245,11 +246,10 @@ TEST_CASE("a merged export holds the base plus scale B A") {
   merged.read(path + ".weight", DType::kF32, got.data());
   for (int64_t i = 0; i < kRows; ++i) {
     for (int64_t j = 0; j < kColumns; ++j) {
-      double expected = w[static_cast<size_t>(i * kColumns + j)];
+      double expected = nth(w, i * kColumns + j);
       for (int64_t k = 0; k < kRank; ++k)
-        expected +=
-            1.5 * double{b[static_cast<size_t>(i * kRank + k)]} * double{a[static_cast<size_t>(k * kColumns + j)]};
-      CHECK(got[static_cast<size_t>(i * kColumns + j)] == doctest::Approx(expected).epsilon(1e-4));
+        expected += 1.5 * double{nth(b, i * kRank + k)} * double{nth(a, k * kColumns + j)};
+      CHECK(nth(got, i * kColumns + j) == doctest::Approx(expected).epsilon(1e-4));
     }
   }
 }

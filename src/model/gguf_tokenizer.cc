@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -112,7 +113,7 @@ void check_merges(const GgufFile& file, const Vocabulary& vocabulary, const std:
 Json template_processor(const Vocabulary& vocabulary, std::optional<int64_t> bos, std::optional<int64_t> eos) {
   if (!bos && !eos) return nullptr;
   const auto special = [&](int64_t id, int type) {
-    return Json{{"SpecialToken", {{"id", vocabulary.tokens[static_cast<size_t>(id)]}, {"type_id", type}}}};
+    return Json{{"SpecialToken", {{"id", nth(vocabulary.tokens, id)}, {"type_id", type}}}};
   };
   Json single = Json::array(), pair = Json::array(), specials = Json::object();
   for (int type = 0; type < 2; ++type) {
@@ -125,7 +126,7 @@ Json template_processor(const Vocabulary& vocabulary, std::optional<int64_t> bos
   }
   for (const auto id : {bos, eos}) {
     if (!id) continue;
-    const std::string& token = vocabulary.tokens[static_cast<size_t>(*id)];
+    const std::string& token = nth(vocabulary.tokens, *id);
     specials[token] = {{"id", token}, {"ids", {*id}}, {"tokens", {token}}};
   }
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
@@ -197,7 +198,7 @@ Pipeline sentencepiece_pipeline(const GgufFile& file, const Vocabulary& vocabula
   }
   pipeline.decoder = {{"type", "Sequence"}, {"decoders", steps}};
   pipeline.model = bpe_model(vocabulary, merges_from_scores(vocabulary.tokens, scores, usable));
-  if (unknown) pipeline.model["unk_token"] = vocabulary.tokens[static_cast<size_t>(*unknown)];
+  if (unknown) pipeline.model["unk_token"] = nth(vocabulary.tokens, *unknown);
   pipeline.model["fuse_unk"] = true;
   pipeline.model["byte_fallback"] = bytes;
   pipeline.add_bos = true;
@@ -258,7 +259,7 @@ GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file) {
   // The class that takes tokenizer.json as it stands; others rebuild parts of it from their own rules.
   files.tokenizer_config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   const auto name_token = [&](const char* key, std::optional<int64_t> token) {
-    if (token) files.tokenizer_config[key] = vocabulary.tokens[static_cast<size_t>(*token)];
+    if (token) files.tokenizer_config[key] = nth(vocabulary.tokens, *token);
   };
   name_token("bos_token", bos);
   name_token("eos_token", eos);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "model/adapter.h"
 #include "model/encoded_weight.h"
 #include "model/low_rank_product.h"
@@ -41,9 +42,9 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
   sums.add(weight);
   const std::vector<float> squares = sums.result();
   for (int64_t row = 0; row < rows; ++row) {
-    const float square = squares[static_cast<size_t>(row)];
+    const float square = nth(squares, row);
     if (square == 0) continue;  // zeros, whatever they are multiplied by
-    const float factor = norms[static_cast<size_t>(row)] / std::sqrt(square);
+    const float factor = nth(norms, row) / std::sqrt(square);
     for (float& value : std::span(weight).subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns)))
       value *= factor;
   }

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway {
 
 std::vector<bool> StoredWeights::in_files(size_t values) const {
   std::vector<bool> result(values, false);
-  for (const auto& [id, place] : places) result[static_cast<size_t>(id)] = true;
+  for (const auto& [id, place] : places) nth(result, id) = true;
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
@@ -210,7 +211,7 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
     const Parameter& p = parameters[i];
     const FilePlace place = stored.places.at(p.value());
     std::vector<uint16_t> bits(static_cast<size_t>(p.shape.elems()));
-    ReadFile(stored.files[static_cast<size_t>(place.file)]).read(place.offset, std::as_writable_bytes(std::span(bits)));
+    ReadFile(nth(stored.files, place.file)).read(place.offset, std::as_writable_bytes(std::span(bits)));
     CHECK(bits == std::vector<uint16_t>(bits.size(), to_bf16(static_cast<float>(p.name[0])).bits));
   }
 }
@@ -226,8 +227,7 @@ TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the fi
     add_stored_weights(parameters, folder, stored);
     const std::vector<bool> found = stored.in_files(graph.values.size());
     const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
-    for (const Parameter& p : parameters)
-      CHECK(found[static_cast<size_t>(p.value())] == (is_stored && p.is_of_model()));
+    for (const Parameter& p : parameters) CHECK(nth(found, p.value()) == (is_stored && p.is_of_model()));
   }
 }
 

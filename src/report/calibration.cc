@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/index.h"
 #include "plan/signature.h"
 #include "report/timeline.h"
 #include "runtime/cpu_share.h"
@@ -62,7 +63,7 @@ Calibration::Calibration(const Graph& graph, const Program& program, const Machi
   std::map<std::pair<std::string, Lane>, int32_t> known;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
-    instructions_[static_cast<size_t>(instruction.lane)].push_back(static_cast<int32_t>(i));
+    nth(instructions_, instruction.lane).push_back(static_cast<int32_t>(i));
     std::string signature;
     if (instruction.kind == Instruction::Kind::kRun) signature = signature_of(graph, instruction.op);
     const auto [entry, is_new] = known.try_emplace({signature, instruction.lane}, static_cast<int32_t>(groups_.size()));
@@ -75,7 +76,7 @@ Calibration::Calibration(const Graph& graph, const Program& program, const Machi
 }
 
 double Calibration::begin_of(std::span<const LaneTime> times, size_t lane, size_t index) const {
-  const auto time = [&](size_t i) { return times[static_cast<size_t>(instructions_[lane][i])]; };
+  const auto time = [&](size_t i) { return nth(times, instructions_[lane][i]); };
   return index == 0 ? time(index).start : std::max(time(index).start, time(index - 1).finish);
 }
 
@@ -84,7 +85,7 @@ double Calibration::undisturbed_seconds(std::span<const LaneTime> times, size_t 
   for (size_t other = 1; other < kLanes; ++other) {
     if (shares_[lane][other] == 0) continue;
     const std::vector<int32_t>& instructions = instructions_[other];
-    const auto finish_of = [&](size_t i) { return times[static_cast<size_t>(instructions[i])].finish; };
+    const auto finish_of = [&](size_t i) { return nth(times, instructions[i]).finish; };
     while (passed_[other] < instructions.size() && finish_of(passed_[other]) <= time.start) ++passed_[other];
     for (size_t i = passed_[other]; i < instructions.size() && begin_of(times, other, i) < time.finish; ++i) {
       const double both = std::min(finish_of(i), time.finish) - std::max(begin_of(times, other, i), time.start);
@@ -96,7 +97,7 @@ double Calibration::undisturbed_seconds(std::span<const LaneTime> times, size_t 
 }
 
 double Calibration::transfer_seconds(std::span<const LaneTime> times, size_t lane, size_t index) {
-  const LaneTime& own = times[static_cast<size_t>(instructions_[lane][index])];
+  const LaneTime& own = nth(times, instructions_[lane][index]);
   const double begin = begin_of(times, lane, index);
   const double seconds = undisturbed_seconds(times, lane, {begin, own.finish});
   // One that follows another has its latency where the other had it: behind both.
@@ -128,7 +129,7 @@ void Calibration::add_step(std::span<const LaneTime> times) {
     for (size_t k = 0; k < instructions_[lane].size(); ++k) {
       const auto i = static_cast<size_t>(instructions_[lane][k]);
       const Instruction& instruction = program_.instructions[i];
-      Group& group = groups_[static_cast<size_t>(group_of_[i])];
+      Group& group = nth(groups_, group_of_[i]);
       const bool is_copy = instruction.kind == Instruction::Kind::kCopy;
       group.amount += is_copy ? static_cast<double>(instruction.inputs[0].place.bytes) : 1;
       group.seconds += is_copy ? transfer_seconds(times, lane, k)

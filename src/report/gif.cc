@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 namespace {
@@ -115,7 +116,7 @@ Animation pixels_of(std::span<const float> latents, int64_t frames, int64_t heig
       for (int64_t x = 0; x < result.width; ++x) {
         for (int64_t channel = 0; channel < 3; ++channel) {
           const int64_t at = (channel * frames + frame) * plane + y / scale * width + x / scale;
-          const float value = std::clamp(latents[static_cast<size_t>(at)], -1.0F, 1.0F);
+          const float value = std::clamp(nth(latents, at), -1.0F, 1.0F);
           pixels.push_back(static_cast<uint8_t>(std::lround((value + 1) * 127.5F)));
         }
       }
@@ -131,7 +132,7 @@ Animation strip_of(const Animation& animation, int64_t gap) {
   std::vector<uint8_t>& pixels = strip.frames.emplace_back(static_cast<size_t>(3 * strip.width * strip.height), kWhite);
   for (int64_t frame = 0; frame < frames; ++frame) {
     for (int64_t y = 0; y < strip.height; ++y) {
-      const auto from = animation.frames[static_cast<size_t>(frame)].begin() + 3 * y * animation.width;
+      const auto from = nth(animation.frames, frame).begin() + 3 * y * animation.width;
       const int64_t to = 3 * (y * strip.width + frame * (animation.width + gap));
       std::copy_n(from, 3 * animation.width, pixels.begin() + to);
     }

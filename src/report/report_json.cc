@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "graph/operation.h"
 #include "plan/plan_json.h"
 #include "report/memory_over_step.h"
@@ -82,7 +83,7 @@ ordered_json moved_json(const Graph& graph, const Program& program, int64_t accu
   for (int c = 0; c < kMemoryClasses; ++c) {
     ordered_json row = {{"kind", name_of(static_cast<MemoryClass>(c))}};
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const int64_t bytes = moved[lane][static_cast<size_t>(c)];
+      const int64_t bytes = nth(moved[lane], c);
       if (bytes > 0) row[std::string(name_of(static_cast<Lane>(lane)))] = bytes;
     }
     if (row.size() > 1) rows.push_back(std::move(row));
@@ -102,8 +103,8 @@ ordered_json memory_json(const train::PlannedJob& planned, const Timeline& predi
     const MemoryCurve curve = memory_over_step(planned.training.graph, plan.schedule, tier, kMemoryPoints);
     ordered_json& entry = tiers[std::string(name_of(tier))];
     for (const int32_t step : curve.steps) {
-      entry["predicted_seconds"].push_back(predicted_clock[static_cast<size_t>(step)]);
-      if (measured) entry["measured_seconds"].push_back(measured_clock[static_cast<size_t>(step)]);
+      entry["predicted_seconds"].push_back(nth(predicted_clock, step));
+      if (measured) entry["measured_seconds"].push_back(nth(measured_clock, step));
     }
     for (size_t c = 0; c < kMemoryClasses; ++c) {
       const bool is_used =
@@ -145,7 +146,7 @@ double flops_per_micro_step(const Graph& graph, const Program& program) {
   for (const SectionRange& section : program.sections) {
     if (section.repeats == Repeats::kStep) continue;
     for (int32_t i = section.begin; i < section.end; ++i) {
-      const Instruction& instruction = program.instructions[static_cast<size_t>(i)];
+      const Instruction& instruction = nth(program.instructions, i);
       if (instruction.kind != Instruction::Kind::kRun) continue;
       const Cost cost = cost_of(graph, instruction.op);
       sum += cost.matrix_product ? cost.flops : 0;
@@ -245,9 +246,9 @@ std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& 
 }
 
 int64_t outside_arenas_bytes(const Program& program, const Machine& machine, int64_t peak_rss) {
-  const int64_t host = program.arena_bytes[static_cast<size_t>(Tier::kHost)];
+  const int64_t host = nth(program.arena_bytes, Tier::kHost);
   const bool device_is_host = machine.device == DeviceKind::kCpu;
-  return peak_rss - host - (device_is_host ? program.arena_bytes[static_cast<size_t>(Tier::kDevice)] : 0);
+  return peak_rss - host - (device_is_host ? nth(program.arena_bytes, Tier::kDevice) : 0);
 }
 
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "report/report_html.h"
 #include "tests/support/tiny_training.h"
 
@@ -45,7 +46,7 @@ nlohmann::ordered_json report_of_run(int64_t steps) {
     session.start_trace();
     session.begin_step(1e-3, step);
     double loss = 0;
-    for (const int64_t i : {0, 1}) loss += session.micro_step(batches[static_cast<size_t>(i)].batch(), 0.01f, i);
+    for (const int64_t i : {0, 1}) loss += session.micro_step(nth(batches, i).batch(), 0.01f, i);
     (void)session.update();
     session.stop_trace();
     record.end_step(step + 1, loss, 1.0 + static_cast<double>(step), session.executor().lanes());

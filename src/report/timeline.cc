@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // A shorter wait costs less than starting an operation does.
 constexpr double kMinStall = 2e-6;
 
-const Instruction& at(const Program& program, int32_t i) { return program.instructions[static_cast<size_t>(i)]; }
+const Instruction& at(const Program& program, int32_t i) { return nth(program.instructions, i); }
 
 // Finds where the compute lane waits in a section, between its instructions and behind the last of them.
 class StallFinder {
@@ -39,7 +41,7 @@ class StallFinder {
   }
 
  private:
-  [[nodiscard]] const LaneTime& time(int32_t i) const { return timeline_.times[static_cast<size_t>(i)]; }
+  [[nodiscard]] const LaneTime& time(int32_t i) const { return nth(timeline_.times, i); }
 
   // A late start without a late wait is the executor's own overhead, no stall.
   void add_wait(int32_t i, double free) {
@@ -65,7 +67,7 @@ void finish(const Program& program, Timeline& timeline) {
 // The lane whose instructions mark the time in a section.
 Lane leading_lane(const Program& program, const SectionRange& section) {
   std::array<int32_t, kLanes> instructions{};
-  for (int32_t i = section.begin; i < section.end; ++i) ++instructions[static_cast<size_t>(at(program, i).lane)];
+  for (int32_t i = section.begin; i < section.end; ++i) ++nth(instructions, at(program, i).lane);
   if (instructions[0] > 0) return Lane::kCompute;
   return static_cast<Lane>(std::max_element(instructions.begin(), instructions.end()) - instructions.begin());
 }
@@ -80,7 +82,7 @@ Timeline predicted_timeline(const Program& program, const CostModel& costs) {
   for (const SectionRange& section : program.sections) {
     double end = begin;
     for (int32_t i = section.begin; i < section.end; ++i) {
-      LaneTime& time = timeline.times[static_cast<size_t>(i)];
+      LaneTime& time = nth(timeline.times, i);
       time = {begin + time.start, begin + time.finish};
       end = std::max(end, time.finish);
     }
@@ -95,7 +97,7 @@ bool read_trace(const LaneProfile& lanes, std::span<LaneTime> times) {
   for (int lane = 0; lane < kLanes; ++lane) {
     // Later micro-batches overwrite earlier ones.
     for (const LaneEvent& event : lanes.trace(static_cast<Lane>(lane)))
-      times[static_cast<size_t>(event.instruction)] = {event.start, event.finish};
+      nth(times, event.instruction) = {event.start, event.finish};
   }
   return std::none_of(times.begin(), times.end(), [](const LaneTime& time) { return time.start == kNever; });
 }
@@ -115,8 +117,8 @@ std::vector<double> clock_of(const Program& program, const Timeline& timeline) {
   for (auto section = program.sections.rbegin(); section != program.sections.rend(); ++section) {
     const Lane lane = leading_lane(program, *section);
     for (int32_t i = section->end - 1; i >= section->begin; --i) {
-      if (at(program, i).lane == lane) next = timeline.times[static_cast<size_t>(i)].start;
-      clock[static_cast<size_t>(i)] = next;
+      if (at(program, i).lane == lane) next = nth(timeline.times, i).start;
+      nth(clock, i) = next;
     }
   }
   return clock;

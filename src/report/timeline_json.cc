@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/index.h"
 #include "graph/operation.h"
 #include "plan/usage.h"
 
@@ -50,7 +51,7 @@ class TimelineWriter {
   void keep_apart(const Timeline& timeline) {
     after_stall_.resize(program_.instructions.size());
     for (const Stall& stall : timeline.stalls) {
-      if (stall.next != kNone) after_stall_[static_cast<size_t>(stall.next)] = true;
+      if (stall.next != kNone) nth(after_stall_, stall.next) = true;
     }
   }
 
@@ -61,18 +62,18 @@ class TimelineWriter {
     std::array<int32_t, kLanes> open;
     open.fill(kNone);
     for (int32_t section = 0; section < std::ssize(program_.sections); ++section) {
-      const SectionRange& range = program_.sections[static_cast<size_t>(section)];
+      const SectionRange& range = nth(program_.sections, section);
       for (int32_t i = range.begin; i < range.end; ++i) {
-        int32_t& group = open[static_cast<size_t>(at(static_cast<size_t>(i)).lane)];
-        if (group == kNone || !joins(i, section, groups_[static_cast<size_t>(group)], limit)) {
+        int32_t& group = nth(open, at(static_cast<size_t>(i)).lane);
+        if (group == kNone || !joins(i, section, nth(groups_, group), limit)) {
           group = static_cast<int32_t>(groups_.size());
           groups_.push_back({.first = i, .last = i, .count = 0, .section = section});
         }
-        Group& g = groups_[static_cast<size_t>(group)];
+        Group& g = nth(groups_, group);
         g.last = i;
         ++g.count;
         g.bytes += bytes_of(i);
-        group_of_[static_cast<size_t>(i)] = group;
+        nth(group_of_, i) = group;
       }
     }
   }
@@ -92,13 +93,12 @@ class TimelineWriter {
   [[nodiscard]] ordered_json times(const Timeline& timeline) const {
     ordered_json start = ordered_json::array(), duration = ordered_json::array(), stalls = ordered_json::array();
     for (const Group& group : groups_) {
-      const double begin = timeline.times[static_cast<size_t>(group.first)].start;
+      const double begin = nth(timeline.times, group.first).start;
       start.push_back(units(begin));
-      duration.push_back(units(timeline.times[static_cast<size_t>(group.last)].finish - begin));
+      duration.push_back(units(nth(timeline.times, group.last).finish - begin));
     }
     for (const Stall& stall : timeline.stalls) {
-      stalls.push_back(
-          {units(stall.start), units(stall.finish - stall.start), group_of_[static_cast<size_t>(stall.waits_for)]});
+      stalls.push_back({units(stall.start), units(stall.finish - stall.start), nth(group_of_, stall.waits_for)});
     }
     return {{"seconds", timeline.seconds}, {"start", start}, {"duration", duration}, {"stalls", stalls}};
   }
@@ -107,7 +107,7 @@ class TimelineWriter {
   [[nodiscard]] const Instruction& at(size_t i) const { return program_.instructions[i]; }
 
   [[nodiscard]] bool joins(int32_t i, int32_t section, const Group& group, int32_t limit) const {
-    return group.count < limit && group.section == section && !after_stall_[static_cast<size_t>(i)] &&
+    return group.count < limit && group.section == section && !nth(after_stall_, i) &&
            block_of(i) == block_of(group.first) && class_of(i, section) == class_of(group.first, section);
   }
 
@@ -116,7 +116,7 @@ class TimelineWriter {
     if (instruction.kind == Instruction::Kind::kCopy)
       return static_cast<int>(class_of_moved(graph_.value(instruction.inputs[0].value)));
     if (instruction.recompute) return kMemoryClasses + 2;
-    if (graph_.sections[static_cast<size_t>(section)].repeats == Repeats::kStep) return kMemoryClasses + 3;
+    if (nth(graph_.sections, section).repeats == Repeats::kStep) return kMemoryClasses + 3;
     return kMemoryClasses + (section <= forward_ ? 0 : 1);
   }
 

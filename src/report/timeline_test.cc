@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "plan/testing/random_plan.h"
 #include "plan/testing/random_program.h"
 #include "report/timeline_json.h"
@@ -37,7 +38,7 @@ TEST_CASE("a predicted timeline is as long as the simulated step and stalls as l
     double sum = 0;
     for (const Stall& stall : timeline.stalls) {
       CHECK(stall.finish > stall.start);
-      CHECK(timeline.times[static_cast<size_t>(stall.waits_for)].finish <= stall.finish + 1e-9);
+      CHECK(nth(timeline.times, stall.waits_for).finish <= stall.finish + 1e-9);
       sum += stall.finish - stall.start;
     }
     // Waits too short to show are left out.

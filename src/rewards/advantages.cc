@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::rewards {
 namespace {
@@ -130,7 +131,7 @@ std::vector<double> weighted_sum(const RewardTable& table, std::span<const doubl
       const double reward = table.at(i, function);
       if (std::isnan(reward)) continue;
       is_scored = true;
-      sum += static_cast<float>(weights[static_cast<size_t>(function)]) * reward;
+      sum += static_cast<float>(nth(weights, function)) * reward;
     }
     sums.push_back(is_scored ? sum : kNone);
   }
@@ -183,7 +184,7 @@ std::vector<std::pair<std::string, double>> reward_metrics(const RewardTable& ta
   std::vector<std::pair<std::string, double>> metrics;
   for (int64_t function = 0; function < table.functions; ++function) {
     const Statistics own(column(table, function));
-    const std::string& name = names[static_cast<size_t>(function)];
+    const std::string& name = nth(names, function);
     metrics.emplace_back(fmt::format("rewards/{}/mean", name), own.mean);
     metrics.emplace_back(fmt::format("rewards/{}/std", name), own.std);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "rewards/rewards.h"
 
 namespace spillway::rewards {
@@ -21,7 +22,7 @@ struct RewardTable {
   std::vector<float> values;
 
   [[nodiscard]] float at(int64_t completion, int64_t function) const {
-    return values[static_cast<size_t>(completion * functions + function)];
+    return nth(values, completion * functions + function);
   }
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -99,7 +100,7 @@ bool read_available(int file, std::string& text) {
   if (::getppid() != parent) ::_exit(1);  // it ended before the line above
   std::signal(SIGXFSZ, SIG_DFL);
   // Streams that stand in each other's places are none: hold_standard_streams() in main() has 0 to 2 taken.
-  for (int i = 0; i < 3; ++i) ::dup2(streams[static_cast<size_t>(i)], i);
+  for (int i = 0; i < 3; ++i) ::dup2(nth(streams, i), i);
   // What libraries opened without O_CLOEXEC is none of its business.
   static_cast<void>(::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC));
   ::execvp(arguments[0], arguments);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "rewards/reward_script.h"
@@ -116,14 +117,14 @@ std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {
   const int64_t first = calls_;
   const auto count = static_cast<int64_t>(functions_.size());
   for (int64_t i = 0; i < count; ++i)
-    process_.send(request_line(first + i, functions_[static_cast<size_t>(i)].key, i + 1 < count, body));
+    process_.send(request_line(first + i, nth(functions_, i).key, i + 1 < count, body));
   calls_ += count;
   std::vector<RewardOutput> outputs(functions_.size());
   std::set<int64_t> open;
   for (int64_t i = 0; i < count; ++i) open.insert(first + i);
   // Answers come in order but for those of coroutines, which come last.
   while (!open.empty()) {
-    const std::string& likely = functions_[static_cast<size_t>(*open.begin() - first)].key;
+    const std::string& likely = nth(functions_, *open.begin() - first).key;
     const Json json = parse_line(next_line(process_, {likely, timeout_seconds_}), likely, kWhere);
     const auto said = json.is_object() ? json.find("id") : json.end();
     int64_t id = *open.begin();

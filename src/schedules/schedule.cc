@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::schedules {
 
@@ -43,7 +44,7 @@ ScheduleOptions defaults_of(const ScheduleDef& schedule) {
 }
 
 std::string print_option(const ScheduleOption& option, double value) {
-  if (option.form == OptionForm::kWord) return std::string(option.words[static_cast<size_t>(value)]);
+  if (option.form == OptionForm::kWord) return std::string(nth(option.words, value));
   if (option.form == OptionForm::kFlag) return value == 0 ? "false" : "true";
   return fmt::format("{}", value);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "text/conversation.h"
 
@@ -165,7 +166,7 @@ Json Api::whole(const Conversation& conversation, const std::vector<Piece>& piec
   for (const Piece& piece : pieces) {
     if (piece.finish_reason == "error") throw ended_early();
     choices.resize(std::max(choices.size(), static_cast<size_t>(piece.choice) + 1));
-    Whole& choice = choices[static_cast<size_t>(piece.choice)];
+    Whole& choice = nth(choices, piece.choice);
     choice.text += piece.text;
     choice.logprobs.insert(choice.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
     if (!piece.finish_reason.empty()) choice.finish_reason = piece.finish_reason;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
+
 using namespace spillway;
 using namespace spillway::train;
 
@@ -15,7 +17,7 @@ data::Dataset rows_of(int masked, int64_t count = 20) {
   std::vector<data::Row> rows;
   for (int64_t i = 0; i < count; ++i) {
     data::Row row{.input_ids = std::vector<int32_t>(10, 7), .labels = std::vector<int32_t>(10, 7)};
-    for (int j = 0; j < masked; ++j) row.labels[static_cast<size_t>(j)] = data::kIgnoredLabel;
+    for (int j = 0; j < masked; ++j) nth(row.labels, j) = data::kIgnoredLabel;
     rows.push_back(std::move(row));
   }
   data::Dataset dataset{data::RowTable(rows), {}};

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "graph/verify.h"
 #include "model/adapter.h"
@@ -174,8 +175,8 @@ int64_t stored_bytes(const Graph& graph, const StoredWeights& stored) {
 }
 
 int64_t ram_bytes(const Machine& machine) {
-  const int64_t host = machine.capacity_bytes[static_cast<size_t>(Tier::kHost)];
-  return host > 0 ? host : machine.capacity_bytes[static_cast<size_t>(Tier::kDevice)];
+  const int64_t host = nth(machine.capacity_bytes, Tier::kHost);
+  return host > 0 ? host : nth(machine.capacity_bytes, Tier::kDevice);
 }
 
 // What the arenas may have of the job's budget: reading files past the page cache takes memory beside them. Below zero
@@ -277,7 +278,7 @@ std::optional<PlanContext::Reference> reference_of(const Job& job, const Planned
     const bool is_copy = std::any_of(copies.begin(), copies.end(), [&](const Parameter& p) {
       return std::find(p.values.begin(), p.values.end(), home.value) != p.values.end();
     });
-    if (is_copy) result.copy_bytes[static_cast<size_t>(home.place.tier)] += home.place.bytes;
+    if (is_copy) nth(result.copy_bytes, home.place.tier) += home.place.bytes;
   }
   return result;
 }
@@ -368,7 +369,7 @@ std::vector<JobProgram> programs_of(const PlannedJob& planned) {
 int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
   int64_t most = 0;
   for (const JobProgram& program : programs_of(planned))
-    most = std::max(most, program.plan->program.arena_bytes[static_cast<size_t>(tier)]);
+    most = std::max(most, nth(program.plan->program.arena_bytes, tier));
   return most;
 }
 

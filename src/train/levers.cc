@@ -1,6 +1,7 @@
 #include "train/levers.h"
 
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "train/offload_policy.h"
 
@@ -10,11 +11,11 @@ namespace {
 constexpr int64_t kShortestSequence = 64;
 
 // Device and host are made of the same RAM.
-bool has_one_ram(const Machine& machine) { return machine.capacity_bytes[static_cast<size_t>(Tier::kHost)] == 0; }
+bool has_one_ram(const Machine& machine) { return nth(machine.capacity_bytes, Tier::kHost) == 0; }
 
 int64_t free_bytes(const Machine& machine, Tier tier) {
   const bool is_shared = tier == Tier::kHost && has_one_ram(machine);
-  return machine.capacity_bytes[static_cast<size_t>(is_shared ? Tier::kDevice : tier)];
+  return nth(machine.capacity_bytes, is_shared ? Tier::kDevice : tier);
 }
 
 class Levers {
@@ -56,7 +57,7 @@ class Levers {
 
   void add_tier(Tier tier, int64_t free) {
     const int64_t has = job_.budget.of(tier).value_or(0);
-    if (plan_.missing_bytes[static_cast<size_t>(tier)] > 0 || free < has + kMiB) return;
+    if (nth(plan_.missing_bytes, tier) > 0 || free < has + kMiB) return;
     levers_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
                        .is_enough_alone = config_.offload.plan == config::PlanMode::kAuto,
                        .opens = tier});
@@ -64,10 +65,9 @@ class Levers {
 
   // What the plan may not choose by itself goes to the next tier, or the one after it.
   void add_home(const std::string& key, std::optional<Tier> home, std::string_view host) {
-    if (!home || plan_.missing_bytes[static_cast<size_t>(*home)] == 0) return;
+    if (!home || nth(plan_.missing_bytes, *home) == 0) return;
     const auto is_free = [&](Tier tier) {
-      return tier != *home && plan_.missing_bytes[static_cast<size_t>(tier)] == 0 &&
-             machine_.capacity_bytes[static_cast<size_t>(tier)] > 0;
+      return tier != *home && nth(plan_.missing_bytes, tier) == 0 && nth(machine_.capacity_bytes, tier) > 0;
     };
     Lever lever;
     if (is_free(Tier::kHost)) lever.grades.push_back({{spelled(key), std::string(host)}});
@@ -145,7 +145,7 @@ std::vector<Lever> levers_of(const config::LoadedConfig& loaded, const Job& job,
 Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& missing_bytes, const Machine& machine) {
   Overrides overrides;
   for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
-    const int64_t missing = missing_bytes[static_cast<size_t>(tier)];
+    const int64_t missing = nth(missing_bytes, tier);
     if (missing == 0) continue;
     const std::optional<int64_t> budget = job.budget.of(tier);
     if (!budget || align_up(*budget + missing, kMiB) > free_bytes(machine, tier)) return {};
@@ -155,7 +155,7 @@ Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& miss
 }
 
 config::ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes) {
-  return {budget_keys(job.config.memory)[static_cast<size_t>(tier)], fmt::format("{}MiB", div_ceil(bytes, kMiB))};
+  return {nth(budget_keys(job.config.memory), tier), fmt::format("{}MiB", div_ceil(bytes, kMiB))};
 }
 
 }  // namespace spillway::train

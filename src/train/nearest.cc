@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "train/levers.h"
 #include "train/model_folders.h"
 
@@ -172,7 +173,7 @@ class NearestSearch {
     for (const auto& [lever, pulled] : whole.pulled) {
       const std::optional<Tier> tier = levers_[lever].opens;
       if (!tier) continue;
-      const int64_t used = tried(road)->change.bytes[static_cast<size_t>(*tier)];
+      const int64_t used = nth(tried(road)->change.bytes, *tier);
       for (const int64_t bytes : {used, used + used / 2}) {
         Road enough = road.with(lever, {budget_of(job_, *tier, bytes)});
         if (!fits(enough)) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "config/load.h"
 #include "tests/support/tiered_machine.h"
@@ -32,7 +33,7 @@ train::Job job_of(const std::string& lines, const std::vector<config::ConfigOver
 }
 
 int64_t peak(const train::Job& job, Tier tier, const Machine& machine = tiered_machine()) {
-  return train::plan_job(job, machine).plan.peaks[static_cast<size_t>(tier)].bytes;
+  return nth(train::plan_job(job, machine).plan.peaks, tier).bytes;
 }
 
 // "a: 1, b: 2" as overrides of a config.

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::train {
 namespace {
@@ -70,8 +71,7 @@ void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing&
     const config::LayerType type = type_of(windows[block], sequence_len);
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     SavedPolicy saved = policy.saved;
-    for (const config::SavedOutputs outputs : selective.save)
-      saved[static_cast<size_t>(group_of(outputs))] = Treatment::kRecompute;
+    for (const config::SavedOutputs outputs : selective.save) nth(saved, group_of(outputs)) = Treatment::kRecompute;
     policy.saved_in.emplace(static_cast<BlockId>(block), saved);
   }
 }
@@ -170,8 +170,8 @@ std::array<std::string, kBudgetedTiers> budget_keys(const config::MemorySettings
 }
 
 Budget make_budget(const config::MemorySettings& memory, const Policy& policy, const Machine& machine) {
-  const auto capacity = [&](Tier tier) { return machine.capacity_bytes[static_cast<size_t>(tier)]; };
-  const auto total = [&](Tier tier) { return machine.total_bytes[static_cast<size_t>(tier)]; };
+  const auto capacity = [&](Tier tier) { return nth(machine.capacity_bytes, tier); };
+  const auto total = [&](Tier tier) { return nth(machine.total_bytes, tier); };
   const bool is_one_ram = capacity(Tier::kHost) == 0;
   const int64_t ram = capacity(is_one_ram ? Tier::kDevice : Tier::kHost);
   const auto budget_of = [](const std::string& text, int64_t whole, std::string_view key) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/random.h"
 #include "plan/verify.h"
 
@@ -34,7 +35,7 @@ void set_scalar(const TensorView& view, T value) {
 void fill(Executor& executor, const Graph& graph, const AppendedObjective& objective, std::span<const Batch> streams,
           float scale) {
   for (const auto& [column, stream, value] : objective.columns) {
-    const Batch& batch = streams[static_cast<size_t>(stream)];
+    const Batch& batch = nth(streams, stream);
     copy_column(graph.value(value), batch.content(column.name), executor.home(value));
   }
   if (objective.scale != kNone) set_scalar(executor.home(objective.scale), scale);
@@ -49,7 +50,7 @@ void set_rows(Executor& executor, const AppendedObjective& objective, std::span<
 }
 
 void run_pass(Executor& executor, const PassSection& pass, std::span<const Batch> streams) {
-  executor.set_rows(kTokenAxis, streams[static_cast<size_t>(pass.stream)].tokens);
+  executor.set_rows(kTokenAxis, nth(streams, pass.stream).tokens);
   executor.run(pass.section);
 }
 

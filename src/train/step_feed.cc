@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway::train {
@@ -91,8 +92,7 @@ std::span<const data::MicroBatch> StreamFiller::fill(const data::RowTable& rows,
   objective_->fill(streams_, rows, pieces);
   for (const KnownScores::Column& column : known.columns) {
     std::vector<float>& numbers = streams_[0].column(column.name);
-    for (const data::Piece& piece : pieces)
-      numbers.push_back(column.values[static_cast<size_t>(rows.number_of(piece))]);
+    for (const data::Piece& piece : pieces) numbers.push_back(nth(column.values, rows.number_of(piece)));
   }
   return streams_;
 }

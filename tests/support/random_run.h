@@ -16,6 +16,7 @@
 
 #include "backend/device.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
@@ -57,8 +58,7 @@ inline RandomJob random_job(uint64_t seed, const RandomGraphOptions& options = {
 inline uint64_t nth_seed_with_all_lanes(int n, const RandomGraphOptions& options = {}) {
   for (uint64_t seed = 0;; ++seed) {
     std::array<bool, kLanes> used{};
-    for (const Instruction& i : random_job(seed, options).program.instructions)
-      used[static_cast<size_t>(i.lane)] = true;
+    for (const Instruction& i : random_job(seed, options).program.instructions) nth(used, i.lane) = true;
     if (std::count(used.begin(), used.end(), true) == kLanes - 1 && n-- == 0) return seed;
   }
 }
@@ -78,7 +78,7 @@ class RandomRun {
 
   RandomRun(const RandomJob& job, const Options& options) : job_(job) {
     TierOptions tiers{.device = options.device};
-    if (const int64_t bytes = job.program.arena_bytes[static_cast<size_t>(Tier::kDisk)]; bytes > 0) {
+    if (const int64_t bytes = nth(job.program.arena_bytes, Tier::kDisk); bytes > 0) {
       scratch_.emplace(ScratchOptions{.folders = {folder_.path()},
                                       .bytes = align_up(bytes, kDiskAlignment),
                                       .checksums = options.faults.has_value()});

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/kernel.h"
+#include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 
@@ -76,7 +77,7 @@ void layer_norm_vjp(VjpContext& context) {
   const std::vector<ValueId> gradients =
       context.builder().append(kLayerNormGrad, {context.input(0), context.input(1), context.cotangent(0)});
   for (const int i : {0, 1, 2}) {
-    if (context.wants(i)) context.add(i, gradients[static_cast<size_t>(i)]);
+    if (context.wants(i)) context.add(i, nth(gradients, i));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "text/jinja/unicode.h"
 
 namespace spillway {
@@ -31,7 +32,7 @@ std::string extracted(const ExactRules& rules, const std::string& answer) {
   const std::vector<std::vector<std::string>> matches = rules.extract->find_all(answer);
   const int64_t place = rules.match < 0 ? std::ssize(matches) + rules.match : rules.match;
   if (place < 0 || place >= std::ssize(matches)) return rules.fallback;
-  const std::vector<std::string>& groups = matches[static_cast<size_t>(place)];
+  const std::vector<std::string>& groups = nth(matches, place);
   if (groups.size() == 1) return stripped(groups.front());
   const auto group = std::find_if(groups.begin(), groups.end(), [](const std::string& one) { return !one.empty(); });
   return group == groups.end() ? stripped(rules.fallback) : stripped(*group);

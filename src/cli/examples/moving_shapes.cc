@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "data/clips/clip_draws.h"
@@ -159,8 +160,8 @@ MovingShape drawn(int64_t shape, RandomStream& random) {
 }  // namespace
 
 std::string MovingShape::caption() const {
-  return fmt::format("a {} {} moves {}", kColourWords[static_cast<size_t>(colour)],
-                     kShapeWords[static_cast<size_t>(shape)], kDirectionWords[static_cast<size_t>(direction)]);
+  return fmt::format("a {} {} moves {}", nth(kColourWords, colour), nth(kShapeWords, shape),
+                     nth(kDirectionWords, direction));
 }
 
 std::vector<float> draw(const MovingShape& shape) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "data/clips/clip_files.h"
 #include "io/checksum.h"
 
@@ -73,7 +74,7 @@ void ClipRows::State::add_file(const DatasetConfig& config, const std::filesyste
   add(sum, {&bytes, 1});
   std::vector<RowHeader> headers = file->headers();
   for (int64_t at = 0; at < std::ssize(headers); ++at) {
-    RowHeader& stored = headers[static_cast<size_t>(at)];
+    RowHeader& stored = nth(headers, at);
     const ClipHeader header = check_row(stored, demands, file->names(), file->where(at), num_latent_t);
     const int64_t place = row++ - config.skip;
     if (place < 0 || (config.shards > 1 && place % config.shards != config.shards_idx)) continue;
@@ -105,17 +106,15 @@ ClipRows& ClipRows::operator=(ClipRows&&) noexcept = default;
 
 int64_t ClipRows::size() const { return std::ssize(state_->order); }
 
-const ClipHeader& ClipRows::header(int64_t row) const {
-  return state_->rows[state_->order[static_cast<size_t>(row)]].header;
-}
+const ClipHeader& ClipRows::header(int64_t row) const { return state_->rows[nth(state_->order, row)].header; }
 
 std::string ClipRows::where(int64_t row) const {
-  const RowPlace& place = state_->rows[state_->order[static_cast<size_t>(row)]];
+  const RowPlace& place = state_->rows[nth(state_->order, row)];
   return state_->files[place.file]->where(place.row);
 }
 
 Clip ClipRows::read(int64_t row) const {
-  const RowPlace& place = state_->rows[state_->order[static_cast<size_t>(row)]];
+  const RowPlace& place = state_->rows[nth(state_->order, row)];
   const ClipFile& file = *state_->files[place.file];
   const auto read = [&](RowTensor which) {
     const StoredValues& values = place.stored.tensors[which];

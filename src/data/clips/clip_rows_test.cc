@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "data/clips/parquet_clips.h"
 #include "io/safetensors_writer.h"
@@ -109,7 +110,7 @@ TEST_CASE("rows of pyarrow's files are read to the last value, whatever the dtyp
   for (int64_t turn = 0; turn < 2 * rows.size(); ++turn) {
     const int64_t i = turn < rows.size() ? rows.size() - 1 - turn : turn - rows.size();
     CAPTURE(rows.where(i));
-    const Json& want = wanted[static_cast<size_t>(i)];
+    const Json& want = nth(wanted, i);
     const Clip clip = rows.read(i);
     CHECK(clip.latents == floats(want["latents"]));
     CHECK(clip.text == floats(want["text"]));
@@ -140,7 +141,7 @@ TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps n
   const ClipRows rows({dataset(kGolden / "image")}, image_demands(), "datasets");
   REQUIRE(rows.size() == 3);
   for (int64_t i = 0; i < 3; ++i) {
-    const Json& want = wanted[static_cast<size_t>(i)];
+    const Json& want = nth(wanted, i);
     const Clip clip = rows.read(i);
     CHECK(clip.latents == floats(want["latents"]));
     CHECK(clip.text == floats(want["text"]));
@@ -163,7 +164,7 @@ TEST_CASE("values behind pages larger than a decompressor's window are right" * 
     REQUIRE(clip.latents.size() == 2 * 4 * 48 * 48);
     int64_t wrong = 0;
     for (int64_t j = 0; j < std::ssize(clip.latents); ++j)
-      wrong += clip.latents[static_cast<size_t>(j)] != static_cast<float>((j * 7 + i % 3 * 13) % 1009) ? 1 : 0;
+      wrong += nth(clip.latents, j) != static_cast<float>((j * 7 + i % 3 * 13) % 1009) ? 1 : 0;
     CHECK(wrong == 0);
   }
 }

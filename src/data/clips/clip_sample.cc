@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "data/clips/clip_names.h"
 #include "io/safetensors_writer.h"
 
@@ -16,8 +17,8 @@ namespace {
 void normalise(std::vector<float>& latents, const ClipShape& shape, const FlowOptions& options) {
   const int64_t plane = shape.elems() / shape.channels;
   for (int64_t channel = 0; channel < shape.channels; ++channel) {
-    const float mean = options.latents_mean[static_cast<size_t>(channel)];
-    const float scale = 1 / options.latents_std[static_cast<size_t>(channel)];
+    const float mean = nth(options.latents_mean, channel);
+    const float scale = 1 / nth(options.latents_std, channel);
     float* const values = latents.data() + channel * plane;
     for (int64_t i = 0; i < plane; ++i) values[i] = (values[i] - mean) * scale;
   }

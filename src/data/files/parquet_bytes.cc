@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "base/text.h"
 #include "data/files/arrow_loader.h"
@@ -189,7 +190,7 @@ void ParquetBytes::find_entries(const Chunk& chunk, Page& page, const std::share
   int32_t value = 0;
   for (int32_t& level : levels) {
     if (level == 1) {
-      level = indices.empty() ? value : indices[static_cast<size_t>(value)];
+      level = indices.empty() ? value : nth(indices, value);
       ++value;
     } else {
       level = kNull;
@@ -202,7 +203,7 @@ void ParquetBytes::read_value(const Chunk& chunk, int64_t page_number, int64_t v
                               const std::shared_ptr<const ReadFile>& file, const Room& room) const {
   std::unique_ptr<PageCursor> cursor = cursors_.take(&chunk, page_number, value);
   if (!cursor) {
-    const Page& page = page_number == kDictionary ? *chunk.dictionary : chunk.pages[static_cast<size_t>(page_number)];
+    const Page& page = page_number == kDictionary ? *chunk.dictionary : nth(chunk.pages, page_number);
     cursor =
         std::make_unique<PageCursor>(PageCursor{.chunk = &chunk,
                                                 .page = page_number,
@@ -238,7 +239,7 @@ void ParquetBytes::read(size_t column, int64_t row, const Room& room) const {
   Page& page = *(behind - 1);
   if (page.entries.empty()) find_entries(chunk, page, file);
   lock.unlock();
-  const int32_t entry = page.entries[static_cast<size_t>(row_in_group - page.first_row)];
+  const int32_t entry = nth(page.entries, row_in_group - page.first_row);
   if (entry == kNull) return (void)room(-1);
   if (!page.is_in_dictionary()) return read_value(chunk, behind - 1 - chunk.pages.begin(), entry, file, room);
   if (!chunk.dictionary || entry < 0 || entry >= chunk.dictionary->header.values)

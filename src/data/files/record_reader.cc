@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/files/record_parsers.h"
@@ -44,7 +45,7 @@ void check_utf8(std::string_view text, const std::string& where) {
   const int64_t at = first_invalid_utf8(text);
   if (at >= 0)
     throw input_error(where, "expected UTF-8, got the byte 0x{:02x} at byte {} of the row; save the file as UTF-8",
-                      static_cast<unsigned char>(text[static_cast<size_t>(at)]), at + 1);
+                      static_cast<unsigned char>(nth(text, at)), at + 1);
 }
 
 void append(std::string& text, char c, const ByteStream& stream) {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway::data {
@@ -22,14 +23,14 @@ NextSet::NextSet(int64_t size) {
 
 void NextSet::insert(int64_t value) {
   for (auto& level : levels_) {
-    level[static_cast<size_t>(value >> 6)] |= uint64_t{1} << (value & 63);
+    nth(level, value >> 6) |= uint64_t{1} << (value & 63);
     value >>= 6;
   }
 }
 
 void NextSet::erase(int64_t value) {
   for (auto& level : levels_) {
-    uint64_t& word = level[static_cast<size_t>(value >> 6)];
+    uint64_t& word = nth(level, value >> 6);
     word &= ~(uint64_t{1} << (value & 63));
     if (word != 0) return;
     value >>= 6;
@@ -48,7 +49,7 @@ int64_t NextSet::next(int64_t value) const {
     value += std::countr_zero(rest);
     while (level > 0) {
       --level;
-      value = (value << 6) + std::countr_zero(levels_[level][static_cast<size_t>(value)]);
+      value = (value << 6) + std::countr_zero(nth(levels_[level], value));
     }
     return value;
   }
@@ -66,12 +67,12 @@ BestFitPacker::BestFitPacker(int64_t capacity)
 
 void BestFitPacker::wait(int32_t line, int64_t room) {
   const auto at = static_cast<size_t>(room);
-  behind_[static_cast<size_t>(line)] = kNobody;
+  nth(behind_, line) = kNobody;
   if (first_[at] == kNobody) {
     first_[at] = line;
     rooms_.insert(room);
   } else {
-    behind_[static_cast<size_t>(last_[at])] = line;
+    nth(behind_, last_[at]) = line;
   }
   last_[at] = line;
 }
@@ -79,14 +80,14 @@ void BestFitPacker::wait(int32_t line, int64_t room) {
 int32_t BestFitPacker::take(int64_t room) {
   const auto at = static_cast<size_t>(room);
   const int32_t line = first_[at];
-  first_[at] = behind_[static_cast<size_t>(line)];
+  first_[at] = nth(behind_, line);
   if (first_[at] == kNobody) rooms_.erase(room);
   return line;
 }
 
 void BestFitPacker::forget_waiting() {
   for (int64_t room = rooms_.next(0); room < capacity_; room = rooms_.next(room + 1)) {
-    first_[static_cast<size_t>(room)] = kNobody;
+    nth(first_, room) = kNobody;
     rooms_.erase(room);
   }
   behind_.clear();

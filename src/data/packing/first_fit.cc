@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway::data {
@@ -52,7 +53,7 @@ Lines pack_first_fit(const RowTable& rows, int64_t capacity, int64_t line_rows) 
   std::vector<int32_t> number(count, -1);
   int32_t numbered = 0;
   for (int32_t& line : line_of) {
-    int32_t& mine = number[static_cast<size_t>(line)];
+    int32_t& mine = nth(number, line);
     if (mine < 0) mine = numbered++;
     line = mine;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "data/rows/row_table.h"
 
 namespace spillway::data {
@@ -28,7 +29,7 @@ struct Lines {
   [[nodiscard]] Lines in_order(std::span<const int64_t> order) const;
 
  private:
-  [[nodiscard]] int64_t end_before(int64_t line) const { return line == 0 ? 0 : ends[static_cast<size_t>(line - 1)]; }
+  [[nodiscard]] int64_t end_before(int64_t line) const { return line == 0 ? 0 : nth(ends, line - 1); }
 };
 
 // What decreasing strategies begin with: the indices 0, 1, ..., count - 1, the longest first, equal lengths in their
@@ -58,7 +59,7 @@ class LongestFirst {
 template <typename PieceAt>
 void append_lines(std::span<const int32_t> line_of, int64_t count, const PieceAt& piece, Lines& lines) {
   std::vector<int64_t> places(static_cast<size_t>(count));  // how many, then where the next one goes
-  for (const int32_t line : line_of) ++places[static_cast<size_t>(line)];
+  for (const int32_t line : line_of) ++nth(places, line);
   int64_t end = std::ssize(lines.pieces);
   for (int64_t& place : places) {
     const int64_t pieces = std::exchange(place, end);
@@ -66,8 +67,7 @@ void append_lines(std::span<const int32_t> line_of, int64_t count, const PieceAt
     lines.ends.push_back(end);
   }
   lines.pieces.resize(static_cast<size_t>(end));
-  for (size_t i = 0; i < line_of.size(); ++i)
-    lines.pieces[static_cast<size_t>(places[static_cast<size_t>(line_of[i])]++)] = piece(i);
+  for (size_t i = 0; i < line_of.size(); ++i) nth(lines.pieces, nth(places, line_of[i])++) = piece(i);
 }
 
 [[nodiscard]] int64_t count_tokens(std::span<const Piece> pieces);

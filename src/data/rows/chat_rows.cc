@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 #include "data/rows/conversation.h"
 #include "data/rows/replaced_places.h"
@@ -180,7 +181,7 @@ class ChatRows : public RowBuilder {
                        int64_t& last) {
     const auto size = static_cast<int64_t>(row.input_ids.size());
     for (int64_t at = from; at < std::min(size, from + kEndDistance + 1); ++at) {
-      if (!tokens.contains(row.input_ids[static_cast<size_t>(at)])) continue;
+      if (!tokens.contains(nth(row.input_ids, at))) continue;
       last = at;
       if (when == TrainOnEos::kAll || (when == TrainOnEos::kTurn && train)) copy_labels(row, at, at + 1);
       return;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
+
 namespace spillway::data {
 
 // Half-open, of bytes or of tokens.
@@ -27,7 +29,7 @@ template <typename Text>
 [[nodiscard]] Range difference(const Text& whole, const Text& other) {
   const auto limit = static_cast<int64_t>(std::min(whole.size(), other.size()));
   int64_t begin = 0;
-  while (begin < limit && whole[static_cast<size_t>(begin)] == other[static_cast<size_t>(begin)]) ++begin;
+  while (begin < limit && nth(whole, begin) == nth(other, begin)) ++begin;
   int64_t same = 0;
   while (same < limit - begin &&
          whole[whole.size() - 1 - static_cast<size_t>(same)] == other[other.size() - 1 - static_cast<size_t>(same)])

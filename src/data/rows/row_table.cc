@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "io/checksum.h"
 
@@ -81,7 +82,7 @@ int32_t RowTable::value_at(std::string_view column, size_t place) const {
   const RowColumn wanted{column, RowColumn::Axis::kRow};
   const auto found = std::find(schema().begin(), schema().end(), wanted);
   SPILLWAY_CHECK(found != schema().end(), "the rows have no column {}", column);
-  return tokens_->columns[static_cast<size_t>(found - schema().begin())][place];
+  return nth(tokens_->columns, found - schema().begin())[place];
 }
 
 std::string RowTable::checksum() const {
@@ -93,7 +94,7 @@ std::string RowTable::checksum() const {
 
 RowTable RowTable::select(std::vector<int64_t> rows) const {
   if (selection_) {
-    for (int64_t& row : rows) row = (*selection_)[static_cast<size_t>(row)];
+    for (int64_t& row : rows) row = nth(*selection_, row);
   }
   RowTable chosen(tokens_);
   chosen.selection_ = std::move(rows);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
 #include "data/rows/row.h"
 
 namespace spillway::data {
@@ -101,7 +102,7 @@ class RowTable {
   [[nodiscard]] int32_t value_at(std::string_view column, size_t place) const;
   // Among all rows, selected or not.
   [[nodiscard]] size_t place_of(int64_t index) const {
-    return static_cast<size_t>(selection_ ? (*selection_)[static_cast<size_t>(index)] : index);
+    return static_cast<size_t>(selection_ ? nth(*selection_, index) : index);
   }
   static std::span<const int32_t> part(std::span<const int32_t> run, const Piece& piece) {
     return run.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.length));

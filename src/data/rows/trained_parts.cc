@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "data/rows/token_spans.h"
 #include "text/jinja/unicode.h"
 
@@ -31,7 +32,7 @@ std::vector<Place> places_of(const text::Tokenizer& tokenizer, std::string_view 
 // The part with its ends moved to those of tokens; nothing where no token lies in it.
 std::optional<TrainedPart> to_tokens(const TrainedPart& part, std::span<const Place> places) {
   const auto size = std::ssize(places);
-  const auto place = [&](std::ptrdiff_t i) { return places[static_cast<size_t>(i)]; };
+  const auto place = [&](std::ptrdiff_t i) { return nth(places, i); };
   std::ptrdiff_t begin = 0;
   while (begin < size && place(begin).begin < part.begin) ++begin;
   if (begin > 0 && place(begin - 1).end > part.begin) --begin;

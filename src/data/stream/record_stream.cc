@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "data/files/dataset_records.h"
@@ -24,7 +25,7 @@ class RecordsInTurn : public RecordParser {
     for (;;) {
       if (!reader_) {
         if (dataset_ == std::ssize(configs_)) return false;
-        reader_.emplace(open_dataset(configs_[static_cast<size_t>(dataset_++)]));
+        reader_.emplace(open_dataset(nth(configs_, dataset_++)));
       }
       if (reader_->next(record)) {
         record.source = narrow<int32_t>(dataset_ - 1);

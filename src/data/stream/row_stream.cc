@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "data/files/dataset_files.h"
 #include "data/files/record_size.h"
 
@@ -16,7 +17,7 @@ class BuilderOfEach : public RowBuilder {
     for (const DatasetConfig& dataset : datasets) builders_.push_back(make_row_builder(dataset, options, tokenizer));
   }
   void build(const Record& record, std::vector<Row>& rows) const override {
-    builders_[static_cast<size_t>(record.source)]->build(record, rows);
+    nth(builders_, record.source)->build(record, rows);
   }
 
  private:

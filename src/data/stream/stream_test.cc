@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "data/stream/batch_stream.h"
 #include "io/file.h"
@@ -99,7 +100,7 @@ TEST_CASE("a buffer shuffles as far as it reaches, each epoch in another order, 
   CHECK(sorted(first) == run(0, 200));
   CHECK(sorted(second) == run(0, 200));
   CHECK(first != second);
-  for (int32_t i = 0; i < 200; ++i) CHECK(first[static_cast<size_t>(i)] < i + 20);
+  for (int32_t i = 0; i < 200; ++i) CHECK(nth(first, i) < i + 20);
   options.threads = 1;
   RowStream again(source_of(datasets, options));
   CHECK(numbers_of(again, 200) == first);
@@ -259,7 +260,7 @@ TEST_CASE("texts to pretrain on become the rows that axolotl makes of them") {
     const RowBlock block = stream.next();
     REQUIRE(block.lines.size() == std::ssize(one["rows"]));
     for (int64_t i = 0; i < block.lines.size(); ++i) {
-      const Json& expected = one["rows"][static_cast<size_t>(i)];
+      const Json& expected = nth(one["rows"], i);
       const auto ids = block.rows.ids(block.lines.line(i)[0]), labels = block.rows.labels(block.lines.line(i)[0]);
       CHECK(std::vector<int32_t>(ids.begin(), ids.end()) == expected["input_ids"].get<std::vector<int32_t>>());
       CHECK(std::vector<int32_t>(labels.begin(), labels.end()) == expected["labels"].get<std::vector<int32_t>>());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
+
 namespace spillway::testing {
 namespace {
 
@@ -16,7 +18,7 @@ FaultyBackend::FaultyBackend(std::unique_ptr<DiskBackend> inner, const DiskFault
 }
 
 void FaultyBackend::start(int32_t slot, const DiskBlock& block) {
-  Started& started = by_slot_[static_cast<size_t>(slot)];
+  Started& started = nth(by_slot_, slot);
   started = {.asked = block.bytes};
   if (started_++ == faults_.fail_at) {
     held_.push_back({slot, -faults_.error});
@@ -37,7 +39,7 @@ void FaultyBackend::start(int32_t slot, const DiskBlock& block) {
 // A short result need not end at a page.
 void FaultyBackend::take(Completion completion) {
   --inside_;
-  const Started& started = by_slot_[static_cast<size_t>(completion.slot)];
+  const Started& started = nth(by_slot_, completion.slot);
   if (started.claimed >= 0) {
     completion.result = started.claimed;
   } else if (completion.result > 1 && completion.result < started.asked && happens(0.5)) {

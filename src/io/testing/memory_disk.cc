@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/index.h"
+
 namespace spillway::testing {
 
 class MemoryDisk::Backend final : public DiskBackend {
@@ -19,7 +21,7 @@ class MemoryDisk::Backend final : public DiskBackend {
   [[nodiscard]] std::string_view name() const override { return "memory"; }
 
   void start(int32_t slot, const DiskBlock& block) override {
-    const File& file = files_[static_cast<size_t>(block.file)];
+    const File& file = nth(files_, block.file);
     const auto bytes = static_cast<size_t>(block.bytes);
     int64_t result = block.bytes;
     if (!file.contents) {

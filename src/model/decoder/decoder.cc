@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/parts.h"
 #include "ops/attention/attention.h"
@@ -39,7 +40,7 @@ ops::AttentionOptions attention_options(const DecoderConfig& config, const Model
   return {.heads = config.num_attention_heads,
           .kv_heads = config.num_key_value_heads,
           .head_size = config.head_dim,
-          .sliding_window = config.sliding_window[static_cast<size_t>(layer)],
+          .sliding_window = nth(config.sliding_window, layer),
           .scale = 1 / std::sqrt(static_cast<double>(config.head_dim)),
           .sequence_len = options.sequence_len};
 }

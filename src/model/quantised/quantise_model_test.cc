@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/quantised/quantised_tensors.h"
@@ -151,8 +152,8 @@ TEST_CASE("what cannot be quantised is refused, and nothing is left") {
     const SafetensorsFolder files(large);
     const int64_t at = files.find("model.layers.0.mlp.up_proj.weight")->offset;
     std::string bytes = text_of(large / "model.safetensors");
-    bytes[static_cast<size_t>(at)] = '\0';
-    bytes[static_cast<size_t>(at + 1)] = '\x48';
+    nth(bytes, at) = '\0';
+    nth(bytes, at + 1) = '\x48';
     write_file(large / "model.safetensors", bytes);
   }
   try {

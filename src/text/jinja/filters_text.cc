@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/unicode.h"
 
@@ -106,7 +107,7 @@ Value truncate(Runtime& runtime, const Value& input, const Arguments& arguments)
   const int64_t room = length - char_count(end);
   if (room < 0) throw Failure{fmt::format("expected length >= {} for truncate, got {}", char_count(end), length)};
   if (static_cast<int64_t>(offsets.size()) - 1 <= length + leeway) return Value(text);
-  std::string kept = text.substr(0, offsets[static_cast<size_t>(room)]);
+  std::string kept = text.substr(0, nth(offsets, room));
   if (!truthy(args[1])) kept = kept.substr(0, kept.rfind(' '));
   return Value(kept + end);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/index.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
@@ -159,8 +160,7 @@ std::string format_value(Runtime& runtime, const Value& value, std::string_view 
     if (spec.type != 0 && spec.type != 's')
       throw Failure{fmt::format("unknown format code '{}' for object of type '{}'", spec.type, type_name(value))};
     std::string body = to_text(value, runtime.budget);
-    if (spec.precision >= 0 && spec.precision < char_count(body))
-      body.resize(char_offsets(body)[static_cast<size_t>(spec.precision)]);
+    if (spec.precision >= 0 && spec.precision < char_count(body)) body.resize(nth(char_offsets(body), spec.precision));
     return pad(spec, '<', "", body);
   }
   throw Failure{fmt::format("unsupported format string '{}' for '{}'", text, type_name(value))};
@@ -235,7 +235,7 @@ class Percent {
     if (type == 's' || type == 'r' || type == 'a') {
       std::string body = type == 's' ? to_text(value, runtime_.budget) : repr(value, runtime_.budget);
       if (spec.precision >= 0 && spec.precision < char_count(body))
-        body.resize(char_offsets(body)[static_cast<size_t>(spec.precision)]);
+        body.resize(nth(char_offsets(body), spec.precision));
       if (spec.align == '=') spec.align = '>', spec.fill = " ";
       return pad(spec, '>', "", body);
     }
@@ -341,7 +341,7 @@ class Braces {
       if (index.integer() < 0 || index.integer() >= static_cast<int64_t>(arguments_.positional.size())) {
         throw Failure{"Replacement index out of range for positional args tuple"};
       }
-      return arguments_.positional[static_cast<size_t>(index.integer())];
+      return nth(arguments_.positional, index.integer());
     }
     for (const auto& [have, value] : arguments_.named) {
       if (have == name) return value;

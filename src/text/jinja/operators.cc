@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
@@ -216,7 +217,7 @@ Value item(Runtime& runtime, const Value& value, const Value& key) {
     } else {
       const auto& items = value.sequence().items;
       if (at < 0) at += static_cast<int64_t>(items.size());
-      if (at >= 0 && at < static_cast<int64_t>(items.size())) return items[static_cast<size_t>(at)];
+      if (at >= 0 && at < static_cast<int64_t>(items.size())) return nth(items, at);
     }
   }
   if (key.is_text()) {
@@ -241,7 +242,7 @@ Value slice(Runtime& runtime, const Value& value, const Value& begin, const Valu
   const int64_t last = clamp_bound(end, backwards ? -1 : size, size, backwards);
   runtime.budget.spend(1 + size / 8);
   if (value.is_text() && stride == 1) {
-    const size_t from = offsets[static_cast<size_t>(first)], to = offsets[static_cast<size_t>(std::max(first, last))];
+    const size_t from = nth(offsets, first), to = nth(offsets, std::max(first, last));
     return Value(value.text().substr(from, to - from), value.is_markup());
   }
   std::string text;
@@ -278,7 +279,7 @@ std::vector<Value> bind(std::string_view function, const Arguments& arguments,
     const auto found =
         std::find_if(parameters.begin(), parameters.end(), [&n = name](const Formal& p) { return p.name == n; });
     if (found == parameters.end()) throw Failure{fmt::format("{}() has no argument named '{}'", function, name)};
-    auto& slot = bound[static_cast<size_t>(found - parameters.begin())];
+    auto& slot = nth(bound, found - parameters.begin());
     if (slot) throw Failure{fmt::format("{}() got two values for '{}'", function, name)};
     slot = value;
   }

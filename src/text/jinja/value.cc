@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
 #include "text/jinja/unicode.h"
 
 namespace spillway::text::jinja {
@@ -87,7 +88,7 @@ int64_t Dict::index_of(const Value& key) const {
 
 const Value* Dict::find(const Value& key) const {
   const int64_t at = index_of(key);
-  return at < 0 ? nullptr : &entries[static_cast<size_t>(at)].second;
+  return at < 0 ? nullptr : &nth(entries, at).second;
 }
 
 const Value* Dict::find(std::string_view key) const {
@@ -102,7 +103,7 @@ void Dict::set(Value key, Value value) {
   const int64_t at = index_of(key);
   depth = std::max(depth, checked_depth(std::max(depth_of(key), depth_of(value))));
   if (at >= 0) {
-    entries[static_cast<size_t>(at)].second = std::move(value);
+    nth(entries, at).second = std::move(value);
     return;
   }
   entries.emplace_back(std::move(key), std::move(value));

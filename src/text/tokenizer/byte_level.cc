@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/index.h"
 #include "base/utf8.h"
 
 namespace spillway::text {
@@ -15,8 +16,7 @@ constexpr bool is_visible(int byte) {
 constexpr std::array<char32_t, 256> make_characters() {
   std::array<char32_t, 256> result{};
   char32_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte)
-    result[static_cast<size_t>(byte)] = is_visible(byte) ? static_cast<char32_t>(byte) : next++;
+  for (int byte = 0; byte < 256; ++byte) nth(result, byte) = is_visible(byte) ? static_cast<char32_t>(byte) : next++;
   return result;
 }
 constexpr std::array<char32_t, 256> kCharacters = make_characters();

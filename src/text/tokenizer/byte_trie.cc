@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace spillway::text {
 
 // Breadth first: the strings are sorted, so those that share a node are a range, and its children are where the next
@@ -33,7 +35,7 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> strings) : 
   }
   for (int32_t i = 0; i < nodes_[0].child_count; ++i) {
     const int32_t at = nodes_[0].first_child + i;
-    root_children_[nodes_[static_cast<size_t>(at)].byte] = at;
+    root_children_[nth(nodes_, at).byte] = at;
   }
 }
 

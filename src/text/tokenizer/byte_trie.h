@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace spillway::text {
 
 // A trie over bytes. Immutable; any thread may read.
@@ -63,14 +65,14 @@ class ByteTrie {
   // REQUIRES: node >= 0. -1 where there is none.
   [[nodiscard]] int32_t child(int32_t node, unsigned char byte) const {
     if (node == 0) return root_children_[byte];
-    const Node& parent = nodes_[static_cast<size_t>(node)];
+    const Node& parent = nth(nodes_, node);
     int32_t begin = parent.first_child, end = begin + parent.child_count;
     while (end - begin > kFewChildren) {
       const int32_t middle = begin + (end - begin) / 2;
-      (nodes_[static_cast<size_t>(middle)].byte <= byte ? begin : end) = middle;
+      (nth(nodes_, middle).byte <= byte ? begin : end) = middle;
     }
     for (; begin < end; ++begin) {
-      if (nodes_[static_cast<size_t>(begin)].byte == byte) return begin;
+      if (nth(nodes_, begin).byte == byte) return begin;
     }
     return -1;
   }
@@ -80,7 +82,7 @@ class ByteTrie {
     for (size_t i = position; i < text.size(); ++i) {
       node = child(node, static_cast<unsigned char>(text[i]));
       if (node < 0) return;
-      const int32_t value = nodes_[static_cast<size_t>(node)].value;
+      const int32_t value = nth(nodes_, node).value;
       if (value >= 0) found(i + 1 - position, value);
     }
   }

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "text/tokenizer/regex_syntax.h"
 
 namespace spillway::text {
@@ -105,7 +106,7 @@ Regex::Regex(std::string_view pattern, std::string_view where) : where_(where) {
 
   std::string bytes;
   for (const RegexItem& item : syntax.items) {
-    bytes += item.set < 0 ? item.structure : byte_class(kinds.of_set[static_cast<size_t>(item.set)]);
+    bytes += item.set < 0 ? item.structure : byte_class(nth(kinds.of_set, item.set));
   }
   int error = 0;
   PCRE2_SIZE offset = 0;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/index.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "text/tokenizer/byte_fallback.h"
@@ -56,7 +57,7 @@ void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
     };
     pieces_.each_at(word, begin, [&](size_t length, int32_t id) {
       has_character = has_character || length == character;
-      offer(length, scores_[static_cast<size_t>(id)]);
+      offer(length, nth(scores_, id));
     });
     if (!has_character) {
       if (unknown_id_ < 0) {
@@ -87,8 +88,8 @@ void Unigram::encode(std::string_view word, UnigramScratch& scratch, std::vector
   find_best(word, scratch);
   std::vector<int32_t>& links = scratch.links_;
   for (auto end = static_cast<int32_t>(word.size()), next = kNone; end >= 0;) {
-    const int32_t begin = end == 0 ? kNone : links[static_cast<size_t>(end)];
-    links[static_cast<size_t>(end)] = next;
+    const int32_t begin = end == 0 ? kNone : nth(links, end);
+    nth(links, end) = next;
     next = end;
     end = begin;
   }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/text.h"
 
 namespace spillway::text {
@@ -38,7 +39,7 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
   spans_.resize(static_cast<size_t>(limit));
   slots_.resize(std::bit_ceil(tokens.size() * 2 + 2));
   for (const auto& [token, id] : tokens) {
-    Span& span = spans_[static_cast<size_t>(id)];
+    Span& span = nth(spans_, id);
     if (span.used) {
       throw input_error(where,
                         "expected one token for each id, got {} and {} for id {}; compare with the published file",
@@ -83,7 +84,7 @@ int32_t Vocabulary::unknown_id(std::string_view unknown_token, std::string_view 
 }
 
 std::optional<std::string_view> Vocabulary::token(int64_t id) const {
-  if (id < 0 || id >= id_limit() || !spans_[static_cast<size_t>(id)].used) return std::nullopt;
+  if (id < 0 || id >= id_limit() || !nth(spans_, id).used) return std::nullopt;
   return text(static_cast<int32_t>(id));
 }
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace spillway::text {
 
 // Ids need not be dense. Immutable after construction, so any thread may read.
@@ -33,7 +35,7 @@ class Vocabulary {
     bool used = false;
   };
   [[nodiscard]] std::string_view text(int32_t id) const {
-    const Span& span = spans_[static_cast<size_t>(id)];
+    const Span& span = nth(spans_, id);
     return std::string_view(texts_).substr(span.begin, span.size);
   }
   [[nodiscard]] size_t slot_of(std::string_view token) const;  // where it is, or the empty slot where it would go

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "data/clips/clip_batch.h"
 
@@ -71,7 +72,7 @@ data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64
       epoch = now;
       rows = data::order_of_epoch(order.rows, order.order, order.seed, epoch);
     }
-    const auto index = static_cast<size_t>(rows[static_cast<size_t>(at % order.rows)]);
+    const auto index = static_cast<size_t>(nth(rows, at % order.rows));
     return data::ClipTurn{.row = set.chosen[index], .sample = at++};
   };
 }
@@ -137,7 +138,7 @@ std::span<const data::MicroBatch> ClipEvaluation::next() {
 
 void ClipEvaluation::observe(const Observation& seen, MetricSums& sums) {
   for (int64_t i = 0; i < batch_.rows; ++i) {
-    const std::string_view key = keys_[static_cast<size_t>(taken_ + i)];
+    const std::string_view key = nth(keys_, taken_ + i);
     const auto clip = static_cast<size_t>(i);
     const double sigma = job_.preconditions ? static_cast<double>(batch_.column(data::kSigma)[clip]) : 1;
     if (!key.empty()) sums.add(key, seen.values[0][clip] * sigma * sigma);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
 #include "data/clips/clip_draws.h"
 #include "data/clips/clip_sample.h"
 
@@ -18,7 +19,7 @@ constexpr int64_t kNoises = (int64_t{1} << 47) + (int64_t{1} << 46);
 ClipSampler::ClipSampler(const ClipJob& job, const ClipSets& sets)
     : job_(job), set_(sets.validation.size() > 0 ? sets.validation : sets.training) {
   const int64_t count = std::min(kMostRows, set_.size());
-  for (int64_t i = 0; i < count; ++i) rows_.push_back(set_.chosen[static_cast<size_t>(i * set_.size() / count)]);
+  for (int64_t i = 0; i < count; ++i) rows_.push_back(nth(set_.chosen, i * set_.size() / count));
 }
 
 std::string ClipSampler::prompt_of(int64_t row) const {

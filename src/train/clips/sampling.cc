@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "data/clips/clip_batch.h"
 #include "data/clips/clip_draws.h"
 
@@ -56,7 +57,7 @@ std::vector<float> sample_clip(const PredictFlow& predict, const data::ClipDeman
   const std::vector<float> sigmas = euler_sigmas(options.steps, options.flow_shift);
   data::MicroBatch batch;
   for (int64_t step = 0; step < options.steps; ++step) {
-    const float sigma = sigmas[static_cast<size_t>(step)], next = sigmas[static_cast<size_t>(step) + 1];
+    const float sigma = nth(sigmas, step), next = sigmas[static_cast<size_t>(step) + 1];
     clip.timestep = sigma * static_cast<float>(kTimesteps);
     batch.clear();
     for (const std::vector<float>* one : {&text, &negative}) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway::train {
@@ -73,7 +74,7 @@ void Decoder::run(Executor& executor, const CachedModelGraph& model, std::span<c
   for (const Piece& piece : pieces) {
     Sequence& sequence = *piece.sequence;
     for (int64_t i = 0; i < piece.tokens; ++i, ++count, ++sequence.cached) {
-      ids[count] = sequence.ids[static_cast<size_t>(sequence.cached)];
+      ids[count] = nth(sequence.ids, sequence.cached);
       positions[count] = narrow<int32_t>(sequence.cached);
       first[count] = narrow<int32_t>(sequence.first_row);
       own[count] = narrow<int32_t>(sequence.first_row + sequence.cached);
@@ -209,7 +210,7 @@ std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<co
   if (rules.repetition_penalty != 1) penalise_repetition(changed, sequence.ids, rules.repetition_penalty);
   if (!may_stop) {
     for (const int32_t id : rules.stop_ids) {
-      if (id < std::ssize(changed)) changed[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+      if (id < std::ssize(changed)) nth(changed, id) = -std::numeric_limits<float>::infinity();
     }
   }
   return changed;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/index.h"
 #include "train/generation/cache_rows.h"
 
 namespace spillway::train {
@@ -31,8 +32,7 @@ GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t a
   GenerationSizes sizes{.sequences = std::min(std::ssize(sequence_tokens), at_once),
                         .longest = sequence_tokens.front()};
   const auto all = std::accumulate(sequence_tokens.begin(), sequence_tokens.begin() + sizes.sequences, int64_t{0});
-  for (int64_t i = 0; i < sizes.sequences; ++i)
-    sizes.cache_rows += CacheRows::rows_for(sequence_tokens[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < sizes.sequences; ++i) sizes.cache_rows += CacheRows::rows_for(nth(sequence_tokens, i));
   sizes.prompt_tokens = std::min(all, kPromptTokens);
   return sizes;
 }

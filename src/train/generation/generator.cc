@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "plan/verify.h"
 #include "train/inference_model.h"
 
@@ -71,7 +72,7 @@ std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, Gene
 }
 
 int64_t Generator::device_bytes() const {
-  const auto bytes = [](const Plan& plan) { return plan.program.arena_bytes[static_cast<size_t>(Tier::kDevice)]; };
+  const auto bytes = [](const Plan& plan) { return nth(plan.program.arena_bytes, Tier::kDevice); };
   return std::max(bytes(decode_plan_), bytes(prompt_plan_));
 }
 

@@ -12,6 +12,7 @@
 
 #include "backend/testing/delayed_device.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
@@ -82,7 +83,7 @@ TEST_CASE("draws follow the distribution, and their log-probabilities are its") 
   const TokenDistribution distribution(logits, kTemperature);
   double below = 0;
   for (int32_t id = 0; id < std::ssize(logits); ++id) {
-    const double share = weight(logits[static_cast<size_t>(id)]) / total;
+    const double share = weight(nth(logits, id)) / total;
     if (share > 1e-6) {
       CHECK(distribution.log_probability(id) == doctest::Approx(std::log(share)).epsilon(1e-5));
       CHECK(distribution.draw(below + share / 2) == id);

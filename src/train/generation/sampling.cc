@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/index.h"
+
 namespace spillway::train {
 namespace {
 
@@ -42,7 +44,7 @@ int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, d
   std::iota(ids.begin(), ids.end(), 0);
   // What is no number comes last: sorting wants an order.
   const auto score = [&](int32_t id) {
-    const float logit = logits[static_cast<size_t>(id)];
+    const float logit = nth(logits, id);
     return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit;
   };
   const auto is_likelier = [&](int32_t a, int32_t b) {
@@ -56,9 +58,9 @@ int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, d
   }
   std::sort(ids.begin(), ids.end(), is_likelier);
   std::vector<double> weights;
-  const float top = logits[static_cast<size_t>(ids[0])];
+  const float top = nth(logits, ids[0]);
   for (const int32_t id : ids)
-    weights.push_back(std::exp((static_cast<double>(logits[static_cast<size_t>(id)]) - top) / sampling.temperature));
+    weights.push_back(std::exp((static_cast<double>(nth(logits, id)) - top) / sampling.temperature));
   double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   double kept = 0;
   size_t count = 0;
@@ -80,15 +82,13 @@ void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen,
   const std::unordered_set<int32_t> distinct(seen.begin(), seen.end());
   const auto factor = static_cast<float>(penalty);
   for (const int32_t id : distinct) {
-    float& logit = logits[static_cast<size_t>(id)];
+    float& logit = nth(logits, id);
     logit = logit < 0 ? logit * factor : logit / factor;
   }
 }
 
 TokenDistribution::TokenDistribution(std::span<const float> logits, double temperature)
-    : logits_(logits),
-      top_(logits[static_cast<size_t>(most_likely(logits))]),
-      factor_(static_cast<float>(1 / temperature)) {
+    : logits_(logits), top_(nth(logits, most_likely(logits))), factor_(static_cast<float>(1 / temperature)) {
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
     double sum = 0;
     const size_t end = std::min(begin + kBlock, logits.size());
@@ -116,7 +116,7 @@ int32_t TokenDistribution::draw(double uniform) const {
 }
 
 double TokenDistribution::log_probability(int32_t id) const {
-  return (static_cast<double>(logits_[static_cast<size_t>(id)]) - top_) * factor_ - std::log(total_);
+  return (static_cast<double>(nth(logits_, id)) - top_) * factor_ - std::log(total_);
 }
 
 int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {

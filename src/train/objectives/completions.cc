@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/math.h"
 #include "ops/sequence_sum/sequence_sum.h"
@@ -60,8 +61,7 @@ void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std
   const auto length = std::min(most, std::ssize(prompt) + std::ssize(completion));
   for (int64_t i = 0; i < length; ++i) {
     const bool in_prompt = i < std::ssize(prompt);
-    const int32_t id =
-        in_prompt ? prompt[static_cast<size_t>(i)] : completion[static_cast<size_t>(i - std::ssize(prompt))];
+    const int32_t id = in_prompt ? nth(prompt, i) : nth(completion, i - std::ssize(prompt));
     const bool is_label = i > 0 && (!in_prompt || learned == Learned::kAll);
     if (i > 0) stream.labels.back() = is_label ? id : data::kIgnoredLabel;
     stream.targets += is_label;

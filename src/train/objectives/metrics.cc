@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::train {
 
@@ -30,11 +31,11 @@ double MetricSums::mean(std::string_view key) const {
   return found == sums_.end() || found->weight == 0 ? 0 : found->sum / found->weight;
 }
 
-double Observation::number(size_t value, int64_t row) const { return values[value][static_cast<size_t>(row)]; }
+double Observation::number(size_t value, int64_t row) const { return nth(values[value], row); }
 
 double Observation::column(std::string_view name, int64_t row) const {
   for (const data::MicroBatch::Numbers& one : streams[0].numbers)
-    if (one.name == name) return one.values[static_cast<size_t>(row)];
+    if (one.name == name) return nth(one.values, row);
   report_bug(__FILE__, __LINE__, "column", std::string(name));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/index.h"
 #include "base/json.h"
 #include "train/online/generated_rounds.h"
 
@@ -39,12 +40,12 @@ std::string completion_lines(const Job& job, std::span<const std::string> names,
   const Round& round = *record.round;
   std::vector<int64_t> places(round.order.size());
   for (size_t i = 0; i < round.order.size(); ++i)
-    places[static_cast<size_t>(round.order[i])] =
+    nth(places, round.order[i]) =
         static_cast<int64_t>(i) / (job.config.batches.micro_batch_size * job.config.online->completions_per_row());
   std::string lines;
   for (size_t i = 0; i < round.completions.size(); ++i) {
     const Completion& one = round.completions[i];
-    const data::PromptRow& row = job.online->training[static_cast<size_t>(one.row)];
+    const data::PromptRow& row = nth(job.online->training, one.row);
     Json extra = Json::object();
     for (const auto& [name, list] : record.answer->extra.items()) extra[name] = list.at(i);
     Json json = {{"generation", round.number},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/index.h"
 
 namespace spillway::train {
 namespace {
@@ -40,7 +41,7 @@ GeneratedRounds::GeneratedRounds(const Job& job, TrainingSession& session, rewar
     : job_(job), session_(session), functions_(functions), total_steps_(total_steps), progress_(std::move(progress)) {}
 
 const data::PromptRow& GeneratedRounds::row_of(const RoundRequest& request, int64_t row) const {
-  return (request.is_validation ? job_.online->validation : job_.online->training)[static_cast<size_t>(row)];
+  return nth(request.is_validation ? job_.online->validation : job_.online->training, row);
 }
 
 RoundAnswer GeneratedRounds::make(const RoundRequest& request) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/local_time.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -43,7 +44,7 @@ int64_t longest_prompt(const OnlineJob& job) {
 
 std::vector<data::PromptRow> select(std::vector<data::PromptRow>& rows, const std::vector<int64_t>& numbers) {
   std::vector<data::PromptRow> result;
-  for (const int64_t number : numbers) result.push_back(std::move(rows[static_cast<size_t>(number)]));
+  for (const int64_t number : numbers) result.push_back(std::move(nth(rows, number)));
   return result;
 }
 

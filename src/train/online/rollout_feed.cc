@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
 
 namespace spillway::train {
@@ -93,8 +94,8 @@ std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
   if (const int64_t number = schedule_.round_of(micro_batch); round_->number != number) make_round(number);
   std::vector<const Completion*> rows;
   for (int64_t i = 0; i < size; ++i) {
-    const int64_t number = round_->order[static_cast<size_t>(schedule_.slice_of(micro_batch) * size + i)];
-    rows.push_back(&round_->completions[static_cast<size_t>(number)]);
+    const int64_t number = nth(round_->order, schedule_.slice_of(micro_batch) * size + i);
+    rows.push_back(&nth(round_->completions, number));
   }
   fill(rows);
   return streams_;
@@ -105,7 +106,7 @@ int64_t RolloutFeed::completions_per_micro_batch() const {
 }
 
 TrainedCompletion RolloutFeed::trained(const Completion& one) const {
-  const std::span<const int32_t> prompt = job_.online->training[static_cast<size_t>(one.row)].ids;
+  const std::span<const int32_t> prompt = nth(job_.online->training, one.row).ids;
   return {.prompt = prompt.last(std::min(prompt.size(), most_of_prompt_)),
           .ids = one.ids,
           .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
@@ -136,7 +137,7 @@ void RolloutFeed::make_round(int64_t number) {
   for (size_t i = 0; i < answer.completions.size(); ++i) answer.completions[i].advantage = advantages.values[i];
   int64_t tokens = 0;
   for (const Completion& one : answer.completions)
-    tokens += std::ssize(one.ids) + std::ssize(job_.online->training[static_cast<size_t>(one.row)].ids);
+    tokens += std::ssize(one.ids) + std::ssize(nth(job_.online->training, one.row).ids);
   seen_tokens_ += tokens;
   new_tokens_ += tokens;
   round_ = Round{.number = number,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.h"
 #include "base/math.h"
 
 namespace spillway::train {
@@ -10,8 +11,8 @@ namespace {
 // Of one run: what comes to the device from elsewhere.
 double streamed_bytes(const Plan& plan) {
   const auto& lanes = plan.simulation.lanes;
-  const double from_host = lanes[static_cast<size_t>(Lane::kHostToDevice)].bytes;
-  return std::max(from_host, lanes[static_cast<size_t>(Lane::kDiskRead)].bytes);
+  const double from_host = nth(lanes, Lane::kHostToDevice).bytes;
+  return std::max(from_host, nth(lanes, Lane::kDiskRead).bytes);
 }
 
 int64_t cache_bytes(const PlannedJob::Generation& generation) {

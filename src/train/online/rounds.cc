@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "base/random.h"
 
@@ -56,7 +57,7 @@ std::vector<int64_t> RoundSchedule::prompts_of(int64_t round) const {
   std::iota(order.begin(), order.end(), 0);
   if (is_shuffled_) order = permutation(prompts_, seed_, kPrompts, epoch);
   std::vector<int64_t> result;
-  for (int64_t i = 0; i < round_size_; ++i) result.push_back(order[static_cast<size_t>(first + i / group_)]);
+  for (int64_t i = 0; i < round_size_; ++i) result.push_back(nth(order, first + i / group_));
   return result;
 }
 
