@@ -53,8 +53,9 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
 
 // Functions can be tried with any config that has them, whatever else is in it.
 void keep_for_rewards(std::vector<Setting>& settings) {
-  constexpr std::string_view kTokenizerKeys[] = {"base_model", "tokenizer_config", "eos_token", "pad_token",
-                                                 "resize_token_embeddings_to_32x"};
+  constexpr std::string_view kTokenizerKeys[] = {
+      "base_model",          "tokenizer_config", "eos_token", "pad_token", "resize_token_embeddings_to_32x",
+      "chat_template_kwargs"};
   std::erase_if(settings, [&](const Setting& setting) {
     const std::string_view name = setting.key->name;
     return !name.starts_with("trl.reward_") && !name.starts_with("special_tokens") &&

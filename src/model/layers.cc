@@ -153,7 +153,7 @@ ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
 const Parameter& Layers::add(Parameter parameter) {
   parameter.is_copy = options_.copies.contains(parameter.name);
   if (parameter.is_copy) parameter.trained = false;
-  const std::string_view prefix = parameter.is_copy ? kCopyPrefix : "";
+  const std::string_view prefix = parameter.is_copy ? std::string_view(options_.copy_prefix) : "";
   const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
   for (const StoragePart& part : parameter.storage->parts(parameter.spec())) {
     parameter.values.push_back(

@@ -10,6 +10,7 @@
 #include "graph/verify.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "rewards/outside.h"
 #include "train/adapter_start.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
@@ -120,6 +121,12 @@ void take_online(Job& job) {
   if (job.online->objective->has_reference())
     job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
                            .is_synced = job.config.online->sync.has_value()};
+  for (const JobRewardModel& one : job.online->reward_models) {
+    ModelBeside beside{one.model->model(), one.model->options()};
+    beside.options.copy_prefix = fmt::format("reward.{}.", job.graph.beside.size());
+    for (const Parameter& p : parameters_of(*beside.model, beside.options)) beside.options.copies.insert(p.name);
+    job.graph.beside.push_back(std::move(beside));
+  }
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -164,6 +171,8 @@ StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
                              !job.config.adapter->model_dir.empty();
   if (training.objective.copies.size() > 0 && !is_of_adapter && !training.objective.copies_change)
     add(training.objective.copies, reference_folder(job.config));
+  for (size_t i = 0; i < training.beside.size(); ++i)
+    add(training.beside[i], job.online->reward_models[i].model->folder());
   return stored;
 }
 
@@ -210,6 +219,19 @@ void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, 
   const Graph& graph = scoring.graph.graph;
   scoring.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
                                   adopted_flags(policy.in_files, planned.training.graph, graph));
+}
+
+void plan_rewards(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                  PlannedJob& planned) {
+  for (size_t i = 0; i < job.graph.beside.size(); ++i) {
+    const JobRewardModel& model = job.online->reward_models[i];
+    PlannedJob::Reward& reward = planned.rewards.emplace_back();
+    reward.name = fmt::format("the reward model {}", rewards::file_name(model.model->folder()));
+    reward.graph = build_reward_graph(job.graph.beside[i], model.room, planned.training);
+    const Graph& graph = reward.graph.graph;
+    reward.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
+                                   adopted_flags(policy.in_files, planned.training.graph, graph));
+  }
 }
 
 // What is answered at once, where up to `at_once` completions are generated together.
@@ -358,6 +380,8 @@ std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
                                       {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
   if (const auto& scoring = planned.scoring) programs.push_back({scoring->name, &scoring->graph.graph, &scoring->plan});
+  for (const PlannedJob::Reward& reward : planned.rewards)
+    programs.push_back({reward.name, &reward.graph.graph, &reward.plan});
   if (const auto& generation = planned.generation) {
     programs.push_back({generation->name, &generation->graphs.decode.graph, &generation->decode});
     programs.push_back({generation->prompt_name, &generation->graphs.prompt.graph, &generation->prompt});
@@ -408,6 +432,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   const bool scores_rounds = job.online && !job.online->objective->passes().empty();
   if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(job, machine, budget, policy, result);
   if (job.online || !job.samples.empty()) plan_generation(job, machine, budget, policy, result);
+  plan_rewards(job, machine, budget, policy, result);
   note_others(result);
   if (job.online) result.context.generation = forecast_round(job, result);
   result.context.reference = reference_of(job, result);

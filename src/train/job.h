@@ -59,6 +59,13 @@ struct PlannedJob {
     Plan decode, prompt;
   };
   std::optional<Generation> generation;
+  // Beside them, for each reward model of the job.
+  struct Reward {
+    std::string name;
+    RewardGraph graph;
+    Plan plan;
+  };
+  std::vector<Reward> rewards;
   StoredWeights stored;       // where the plan may use the disk
   bool direct_files = false;  // they are read past the page cache, which could not hold them
   Plan plan;
