@@ -78,7 +78,10 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
                                       {{"gradient_checkpointing", "true"}},
                                       {{"activation_offloading", "disk"}},
                                       {{"parameter_offload", "host"}},
-                                      {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}};
+                                      {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}},
+                                      {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "true"}},
+                                      {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "false"}},
+                                      {{"parameter_offload", "disk"}, {"ds3_gather_for_generation", "true"}}};
   for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora", "online_dpo_cut_lora"}) {
     CAPTURE(name);
     const TemporaryFolder folder;

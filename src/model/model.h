@@ -41,6 +41,7 @@ struct ModelOptions {
   // first while the weights of these names are trained.
   std::set<std::string, std::less<>> copies;
   std::string copy_prefix{kCopyPrefix};            // of the names of their values
+  ValueKind copy_kind = ValueKind::kFrozenWeight;  // what their values are
 };
 
 // A model in a graph.

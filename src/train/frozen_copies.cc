@@ -16,7 +16,7 @@ ParameterTable declare_copies(Builder& builder, const Model& model, ModelOptions
       const Value& there = other.value(value);
       const bool is_outside = there.block == kNone || blocks == 0;
       builder.set_block(is_outside ? kNone : static_cast<BlockId>(there.block * blocks / std::ssize(other.blocks)));
-      value = builder.input(there.name, there.type, ValueKind::kFrozenWeight);
+      value = builder.input(there.name, there.type, there.kind);
     }
     result.add(std::move(p));
   }

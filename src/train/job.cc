@@ -12,6 +12,7 @@
 #include "model/layout.h"
 #include "rewards/outside.h"
 #include "train/adapter_start.h"
+#include "train/generation_plan.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
 #include "train/objectives/flow/flow.h"
@@ -234,48 +235,6 @@ void plan_rewards(const Job& job, const Machine& machine, const Budget& budget, 
   }
 }
 
-// What is answered at once, where up to `at_once` completions are generated together.
-GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
-  std::vector<int64_t> lengths;
-  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
-  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
-  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
-}
-
-void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
-                     PlannedJob& planned, int64_t at_once) {
-  PlannedJob::Generation& generation = planned.generation.emplace();
-  generation.name = job.online ? "generation" : "the answers to sample_prompts";
-  generation.prompt_name = job.online ? "prompts of a round" : "sample_prompts";
-  const Graph& training = planned.training.graph;
-  generation.graphs =
-      build_generation_graphs(*job.model, job.graph.model, generation_sizes_of(job, at_once), &training);
-  const auto plan = [&](const Graph& graph) {
-    return make_plan_beside(planned.plan.choices, graph, machine, budget,
-                            adopted_flags(policy.in_files, training, graph));
-  };
-  generation.decode = plan(generation.graphs.decode.graph);
-  generation.prompt = plan(generation.graphs.prompt.graph);
-}
-
-bool fits(const Budget& budget, const Plan& plan) {
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const std::optional<int64_t> most = budget.of(static_cast<Tier>(i));
-    if (most && plan.peaks[i].bytes > *most) return false;
-  }
-  return true;
-}
-
-// As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
-// for, and what it lacks is said.
-void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
-                     PlannedJob& planned) {
-  for (int64_t at_once = job.online ? job.online->most_at_once : 0;; at_once /= 2) {
-    plan_generation(job, machine, budget, policy, planned, at_once);
-    if (at_once <= 1 || (fits(budget, planned.generation->decode) && fits(budget, planned.generation->prompt))) return;
-  }
-}
-
 // What each program needs that runs between training's sections.
 void note_others(PlannedJob& planned) {
   for (const JobProgram& program : programs_of(planned)) {
@@ -385,6 +344,7 @@ std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   if (const auto& generation = planned.generation) {
     programs.push_back({generation->name, &generation->graphs.decode.graph, &generation->decode});
     programs.push_back({generation->prompt_name, &generation->graphs.prompt.graph, &generation->prompt});
+    if (generation->gather) programs.push_back({"gathered weights", &*generation->graphs.gather, &*generation->gather});
   }
   return programs;
 }
@@ -401,9 +361,15 @@ std::string shortage_beside(const PlannedJob& planned) {
   for (const PlanContext::Change& program : context.beside) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
       const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
-      if (most && program.bytes[i] > *most)
-        return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less",
-                           context.budget_keys[i], format_bytes(program.bytes[i]), program.text, format_bytes(*most));
+      if (!most || program.bytes[i] <= *most) continue;
+      const std::string needed = format_bytes(program.bytes[i]), got = format_bytes(*most);
+      if (const int64_t streamed = planned.generation ? planned.generation->streamed_bytes : 0; streamed > 0)
+        return fmt::format(
+            "[ds3_gather_for_generation] expected at least {} of {} for all weights on the device while "
+            "completions are generated, got {}; raise it, or set false, which takes {}",
+            needed, context.budget_keys[i], got, format_bytes(streamed));
+      return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
+                         needed, program.text, got);
     }
   }
   return "";
@@ -431,7 +397,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   plan_evaluation(job, machine, budget, policy, result);
   const bool scores_rounds = job.online && !job.online->objective->passes().empty();
   if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(job, machine, budget, policy, result);
-  if (job.online || !job.samples.empty()) plan_generation(job, machine, budget, policy, result);
+  if (job.online || !job.samples.empty()) plan_generation({job, machine, budget, policy}, result);
   plan_rewards(job, machine, budget, policy, result);
   note_others(result);
   if (job.online) result.context.generation = forecast_round(job, result);

@@ -57,6 +57,9 @@ struct PlannedJob {
     std::string_view name, prompt_name;
     GenerationGraphs graphs;
     Plan decode, prompt;
+    std::optional<Plan> gather;  // of its graph
+    // Where weights are gathered because the config says so: what the device would hold without that.
+    int64_t streamed_bytes = 0;
   };
   std::optional<Generation> generation;
   // Beside them, for each reward model of the job.

@@ -198,6 +198,10 @@ std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts
   const GenerationGraphs& graphs = generation.graphs;
   start(decode_, graphs.decode.graph, generation.decode);
   start(prompt_, graphs.prompt.graph, generation.prompt);
+  if (generation.gather) {
+    start(gather_, *graphs.gather, *generation.gather);
+    gather_->run(0);
+  }
   return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
 }
 
@@ -215,7 +219,7 @@ std::span<const float> TrainingSession::score_texts(size_t model, const data::Mi
 
 template <typename Visit>
 void TrainingSession::each_beside(Visit visit) const {
-  for (const std::unique_ptr<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
+  for (const std::unique_ptr<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_, &gather_})
     if (*executor) visit(**executor);
   for (const std::unique_ptr<Executor>& executor : rewards_)
     if (executor) visit(*executor);
@@ -245,7 +249,7 @@ std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
 
 int64_t TrainingSession::generation_bytes_streamed() const {
   int64_t bytes = 0;
-  for (const std::unique_ptr<Executor>* executor : {&decode_, &prompt_}) {
+  for (const std::unique_ptr<Executor>* executor : {&decode_, &prompt_, &gather_}) {
     if (!*executor) continue;
     const LaneProfile& lanes = (*executor)->lanes();
     bytes += std::max(lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes);

@@ -126,7 +126,7 @@ class TrainingSession {
   Memory memory_;
   Executor executor_;
   // Of programs beside training, null until they run.
-  std::unique_ptr<Executor> evaluation_, scoring_, decode_, prompt_;
+  std::unique_ptr<Executor> evaluation_, scoring_, decode_, prompt_, gather_;
   std::vector<std::unique_ptr<Executor>> rewards_;  // by reward model
   std::vector<std::vector<double>> observed_, reference_scores_;
 };
