@@ -88,6 +88,7 @@ struct OnlineSettings {
   // ds3_gather_for_generation: weights that training has elsewhere are on the device while completions are generated,
   // or stream for each token position; none: whichever is predicted to be faster.
   std::optional<bool> gathers_weights;
+  std::string said;  // the keys of the config, a JSON object: what functions that make rows of prompts are given
 
   // A row of a micro-batch is a completion, or the two of a prompt.
   [[nodiscard]] int64_t completions_per_row() const { return kind == OnlineKind::kOnlineDpo ? 2 : 1; }

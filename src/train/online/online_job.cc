@@ -1,6 +1,7 @@
 #include "train/online/online_job.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "data/batch.h"
+#include "rewards/outside.h"
 
 namespace spillway::train {
 namespace {
@@ -55,8 +57,15 @@ void load_rows(const config::Config& config, int64_t vocab_size, OnlineJob& job)
   options.now = local_now();
   // As TRL's trainers.
   const bool adds_special_tokens = config.online->kind != config::OnlineKind::kOnlineDpo;
+  const Json said = Json::parse(config.online->said.empty() ? "{}" : config.online->said);
+  std::map<std::string, rewards::RowFunction> functions;
+  const auto transform = [&](const std::string& name, std::vector<Json> records) {
+    rewards::RowFunction& function =
+        functions.try_emplace(name, name, fmt::format("datasets: type: {}", name), said, *config.rewards).first->second;
+    return function.rows_of(std::move(records));
+  };
   const auto load = [&](const std::vector<data::DatasetConfig>& datasets) {
-    return data::load_prompts(datasets, options, *job.tokenizer, adds_special_tokens);
+    return data::load_prompts(datasets, options, *job.tokenizer, adds_special_tokens, transform);
   };
   job.training = load(config.data.datasets);
   if (!config.data.test_datasets.empty()) {
