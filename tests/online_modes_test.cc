@@ -13,6 +13,7 @@
 #include "tests/support/source_folder.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
+#include "train/online/job_rewards.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -31,10 +32,13 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Functions that need no other program.
-const Change kRewards = {"trl.reward_funcs",
-                         "[{name: get_soft_overlong_punishment, max_completion_len: 8, soft_punish_cache: 6}, {name: "
-                         "get_repetition_penalty_reward, ngram_size: 1}]"};
+// Functions that need no other program, one of them a model.
+Change reward_functions() {
+  return {"trl.reward_funcs",
+          "[{name: get_soft_overlong_punishment, max_completion_len: 8, soft_punish_cache: 6}, "
+          "{name: get_repetition_penalty_reward, ngram_size: 1}, " +
+              (preference_goldens() / "reward_model").string() + "]"};
+}
 
 void forget_times(std::vector<std::map<std::string, double>>& lines) {
   for (auto& line : lines)
@@ -42,14 +46,16 @@ void forget_times(std::vector<std::map<std::string, double>>& lines) {
 }
 
 Outcome outcome_of(const std::string& name, const fs::path& output, Changes changes) {
-  changes.push_back(kRewards);
+  changes.push_back(reward_functions());
   const config::Config config = golden_config(source_folder() / "tests/golden/online_rl/cases" / name, output, changes);
-  rewards::RewardFunctions functions(*config.rewards);
   const train::Job job = train::make_job(config, Machine{});
+  train::JobRewards models(job);
+  rewards::RewardFunctions functions(*config.rewards, models.factory());
   Outcome outcome;
   PreferenceRun run = run_preference(
       config,
       [&](train::TrainingSession& session, int64_t total_steps) {
+        models.attach(session);
         return std::make_unique<train::GeneratedRounds>(job, session, functions, total_steps, nullptr);
       },
       [&](const train::RoundRecord& record) {
@@ -67,10 +73,15 @@ Outcome outcome_of(const std::string& name, const fs::path& output, Changes chan
 }  // namespace
 
 TEST_CASE("no plan changes what online training generates or learns, nor how much is generated at once") {
-  const std::vector<Changes> plans = {
-      {{"memory.generation_sequences", "1"}}, {{"memory.generation_sequences", "3"}},
-      {{"gradient_checkpointing", "true"}},   {{"activation_offloading", "disk"}},
-      {{"parameter_offload", "host"}},        {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}};
+  const std::vector<Changes> plans = {{{"memory.generation_sequences", "1"}},
+                                      {{"memory.generation_sequences", "3"}},
+                                      {{"gradient_checkpointing", "true"}},
+                                      {{"activation_offloading", "disk"}},
+                                      {{"parameter_offload", "host"}},
+                                      {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}},
+                                      {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "true"}},
+                                      {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "false"}},
+                                      {{"parameter_offload", "disk"}, {"ds3_gather_for_generation", "true"}}};
   for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora", "online_dpo_cut_lora"}) {
     CAPTURE(name);
     const TemporaryFolder folder;

@@ -4,9 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "backend/device.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "cli/json_lines.h"
@@ -14,6 +16,7 @@
 #include "rewards/builtin.h"
 #include "rewards/rewards.h"
 #include "text/tokenizer.h"
+#include "train/scorer/reward_scorer.h"
 
 namespace spillway {
 namespace {
@@ -28,9 +31,10 @@ constexpr CommandFlag kFlags[] = {
 constexpr std::string_view kExamples[] = {
     "spillway rewards config.yml --lines completions.jsonl --json-lines",
     "spillway rewards config.yml --lines completions.jsonl --json-lines --reward_funcs my.score"};
-constexpr ConfigCommand kCommand = {
-    "rewards", "Shows what a config's reward functions say of completions that exist; reads no weights.", kFlags,
-    kExamples};
+constexpr ConfigCommand kCommand = {"rewards",
+                                    "Shows what a config's reward functions say of completions that exist; reads no "
+                                    "weights but those of reward models.",
+                                    kFlags, kExamples};
 
 // A text, or a list of messages.
 bool is_conversation_or_text(const Json& value) {
@@ -105,6 +109,26 @@ class LineReader {
   rewards::RewardInput input_;
 };
 
+// Runs the config's reward models; what they run on is there once there is one.
+class ModelRewards {
+ public:
+  explicit ModelRewards(const rewards::RewardSettings& settings) : settings_(settings) {}
+
+  rewards::ModelRewardFactory factory() {
+    return [this](const rewards::RewardEntry& entry) {
+      if (!device_) device_ = open_device("auto");
+      if (!pool_) pool_.emplace(available_cpus());
+      const auto model = std::make_shared<train::RewardModel>(entry, settings_.chat_template_kwargs);
+      return train::model_reward(model, std::make_shared<train::RewardScorer>(model, *pool_, *device_));
+    };
+  }
+
+ private:
+  const rewards::RewardSettings& settings_;
+  std::shared_ptr<Device> device_;
+  std::optional<ThreadPool> pool_;
+};
+
 Json number_or_null(double value) { return std::isnan(value) ? Json() : Json(value); }
 
 void print_lines(std::span<const std::string> names, std::span<const rewards::RewardOutput> outputs,
@@ -132,7 +156,8 @@ int cmd_rewards(std::span<const std::string> args) {
                       arguments->has("--lines") || arguments->has("--json-lines") ? "one of them" : "neither");
   const config::Config config = load_config(*arguments, config::ConfigUse::kRewards).config;
   const rewards::RewardSettings& settings = *config.rewards;
-  rewards::RewardFunctions functions(settings);
+  ModelRewards models(settings);
+  rewards::RewardFunctions functions(settings, models.factory());
   const rewards::RewardInput input = LineReader(config.tokenizer).read(arguments->value("--lines"));
   if (input.size() == 0) return kDone;
   const std::vector<rewards::RewardOutput> outputs = functions.evaluate(input);

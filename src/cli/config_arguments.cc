@@ -131,7 +131,7 @@ config::LoadedConfig load_config(const ConfigArguments& arguments, config::Confi
   config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use);
   const std::string model = loaded.config.model.base_model;
   const hub::Lookup lookup = names == HubNames::kFetched ? fetching_lookup() : hub::Lookup{};
-  const bool reads_weights = use == config::ConfigUse::kTrain && names == HubNames::kFetched;
+  const bool reads_weights = use != config::ConfigUse::kPreprocess && names == HubNames::kFetched;
   train::use_model_folders(loaded.config, reads_weights ? hub::FolderUse::kModel : hub::FolderUse::kConfig, lookup);
   if (!loaded.config.model.revision.empty() && loaded.config.model.base_model == model)
     loaded.notes.emplace_back("revision_of_model is ignored: base_model is on this machine, and no name of the hub");

@@ -36,6 +36,7 @@
 #include "train/known_scores.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
+#include "train/online/job_rewards.h"
 #include "train/tiers.h"
 #include "train/trainer.h"
 
@@ -69,8 +70,8 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 class TrainingRun {
  public:
   TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
-              std::unique_ptr<rewards::RewardFunctions> functions, const config::ConfigSource& source,
-              const Machine& machine, Device& device, Progress& progress)
+              std::unique_ptr<rewards::RewardFunctions> functions, train::JobRewards& reward_models,
+              const config::ConfigSource& source, const Machine& machine, Device& device, Progress& progress)
       : job_(job),
         planned_(planned),
         data_(data),
@@ -88,7 +89,8 @@ class TrainingRun {
         session_(job, planned, pool_, traced(tiers_.options(), planned)),
         files_(job, planned, session_),
         trainer_(job, session_, data, std::move(start), train::identify_base(initial_.base()), listeners(),
-                 [this](train::TrainingSession& session, int64_t total_steps) {
+                 [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
+                   reward_models.attach(session);
                    return std::make_unique<train::GeneratedRounds>(
                        job_, session, *functions_, total_steps,
                        [this](int64_t done, int64_t of) { on_generating(done, of); });
@@ -364,8 +366,11 @@ int run_training(const train::Job& job, const train::PlannedJob& planned, train:
                  Progress& progress) {
   // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
   std::unique_ptr<rewards::RewardFunctions> functions;
-  if (job.config.rewards) functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards);
-  return TrainingRun(job, planned, data, std::move(start), std::move(functions), source, machine, device, progress)
+  train::JobRewards reward_models(job);
+  if (job.config.rewards)
+    functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards, reward_models.factory());
+  return TrainingRun(job, planned, data, std::move(start), std::move(functions), reward_models, source, machine, device,
+                     progress)
       .run();
 }
 

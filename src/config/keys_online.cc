@@ -55,6 +55,11 @@ KeySection generation_section() {
           .least(1),
       key<&Spelled::online, &Online::log_completions>("log_completions", "write them into completions.jsonl")
           .alias({"trl.log_completions"}),
+      key<&Spelled::online, &Online::ds3_gather_for_generation>(
+          "ds3_gather_for_generation",
+          "all weights are on the device while completions are generated; false: those that training has elsewhere "
+          "stream, layer by layer; left out: what is predicted to be faster")
+          .alias({"trl.ds3_gather_for_generation"}),
   };
   return section;
 }

@@ -6,8 +6,8 @@ std::vector<KeySection> reward_sections() {
   KeySection section{"Rewards", {}};
   section.keys = {
       key<&Spelled::reward_funcs>("trl.reward_funcs",
-                                  "what scores completions: functions that TRL brings, module.function, {exec: "
-                                  "program}; docs/rewards.md")
+                                  "what scores completions: functions that TRL brings, module.function, folders of "
+                                  "reward models, {exec: program}; docs/rewards.md")
           .alias({"reward_funcs"}),
       key<&Spelled::reward_weights>("trl.reward_weights", "what the reward of each is multiplied by; left out: 1")
           .alias({"reward_weights"}),

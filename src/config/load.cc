@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -16,6 +18,7 @@
 #include "config/resolve.h"
 #include "config/settings.h"
 #include "config/yaml.h"
+#include "config/yaml_scalar.h"
 #include "io/file.h"
 
 namespace spillway::config {
@@ -53,13 +56,29 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
 
 // Functions can be tried with any config that has them, whatever else is in it.
 void keep_for_rewards(std::vector<Setting>& settings) {
-  constexpr std::string_view kTokenizerKeys[] = {"base_model", "tokenizer_config", "eos_token", "pad_token",
-                                                 "resize_token_embeddings_to_32x"};
+  constexpr std::string_view kTokenizerKeys[] = {
+      "base_model",          "tokenizer_config", "eos_token", "pad_token", "resize_token_embeddings_to_32x",
+      "chat_template_kwargs"};
   std::erase_if(settings, [&](const Setting& setting) {
     const std::string_view name = setting.key->name;
     return !name.starts_with("trl.reward_") && !name.starts_with("special_tokens") &&
            std::find(std::begin(kTokenizerKeys), std::end(kTokenizerKeys), name) == std::end(kTokenizerKeys);
   });
+}
+
+// All keys, as the file and the command line say them.
+std::string said_keys(std::span<const Setting> settings) {
+  nlohmann::ordered_json said = nlohmann::ordered_json::object();
+  for (const Setting& setting : settings) {
+    nlohmann::ordered_json* place = &said;
+    std::istringstream parts(setting.spelled);
+    for (std::string part; std::getline(parts, part, '.');) {
+      if (!place->is_object()) *place = nlohmann::ordered_json::object();
+      place = &(*place)[part];
+    }
+    *place = json_of(setting.value);
+  }
+  return said.dump();
 }
 
 // Axolotl asks who may push before it looks at anything else.
@@ -82,6 +101,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""}, loaded.verdicts);
   apply_overrides(settings, overrides, loaded.verdicts);
   if (use == ConfigUse::kRewards) keep_for_rewards(settings);
+  const std::string said = said_keys(settings);
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
@@ -99,6 +119,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
     try {
       if (use != ConfigUse::kRewards) take_defaults(loaded);
       loaded.config = resolve(loaded, use);
+      if (loaded.config.online) loaded.config.online->said = said;
     } catch (const InputError& error) {
       loaded.conflict = error.what();
     }

@@ -85,6 +85,10 @@ struct OnlineSettings {
   // Tokens of a prompt and its completion, where the config says; the model has a limit of its own.
   std::optional<int64_t> context;
   std::optional<int64_t> sequences_at_once;  // memory.generation_sequences; none: as many as fit
+  // ds3_gather_for_generation: weights that training has elsewhere are on the device while completions are generated,
+  // or stream for each token position; none: whichever is predicted to be faster.
+  std::optional<bool> gathers_weights;
+  std::string said;  // the keys of the config, a JSON object: what functions that make rows of prompts are given
 
   // A row of a micro-batch is a completion, or the two of a prompt.
   [[nodiscard]] int64_t completions_per_row() const { return kind == OnlineKind::kOnlineDpo ? 2 : 1; }

@@ -236,7 +236,8 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSet
                         .completions = resolve_completions(r, kind),
                         .num_iterations = kind == OnlineKind::kOnlineDpo ? 1 : keys.online.num_iterations,
                         .log_completions = keys.online.log_completions,
-                        .sequences_at_once = sequences_at_once(r)};
+                        .sequences_at_once = sequences_at_once(r),
+                        .gathers_weights = keys.online.ds3_gather_for_generation};
   resolve_round(r, batches, online);
   resolve_loss(r, online);
   resolve_rewards(r, online);

@@ -35,7 +35,8 @@ std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, Conf
   return rewards::RewardSettings{.functions = keys.reward_funcs,
                                  .weights = resolve_weights(r),
                                  .timeout_seconds = keys.reward_timeout,
-                                 .python = keys.reward_python};
+                                 .python = keys.reward_python,
+                                 .chat_template_kwargs = keys.chat_template_kwargs.json};
 }
 
 }  // namespace spillway::config

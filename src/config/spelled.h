@@ -103,6 +103,7 @@ struct SpelledOnline {
   std::vector<double> reward_clip_range;
   double missing_eos_penalty = 0;
   bool log_completions = false;
+  std::optional<bool> ds3_gather_for_generation;
 };
 
 // FastVideo's words for gradient_checkpointing.

@@ -34,6 +34,7 @@ RewardEntry named_entry(const std::string& name, const KeyPlace& place) {
   }
   if (name.find('/') != std::string::npos) {
     entry.kind = RewardEntry::Kind::kModel;
+    entry.folder = name;
     return entry;
   }
   std::vector<std::string_view> names;
@@ -102,11 +103,6 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::
     const KeyPlace here = is_list ? place.at(i) : place;
     value.push_back(read_entry(is_list ? node.items[i] : node, here));
     if (value.back().kind == RewardEntry::Kind::kBuiltin) rewards::check_arguments(value.back());
-  }
-  for (const RewardEntry& entry : value) {
-    if (entry.kind == RewardEntry::Kind::kModel)
-      throw NotYetError(fmt::format("[{}] expected a function, got {}; reward models are not yet supported",
-                                    entry.where, quote(entry.name)));
   }
 }
 

@@ -40,6 +40,8 @@ struct ModelOptions {
   // Weights, by their names, of which this pass reads frozen copies (Parameter::is_copy): they stay what they were at
   // first while the weights of these names are trained.
   std::set<std::string, std::less<>> copies;
+  std::string copy_prefix{kCopyPrefix};            // of the names of their values
+  ValueKind copy_kind = ValueKind::kFrozenWeight;  // what their values are
 };
 
 // A model in a graph.

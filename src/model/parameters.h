@@ -44,7 +44,7 @@ struct ParameterSource {
       dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
 };
 
-// Names of the values of copies begin with it.
+// Names of the values of a reference's copies begin with it.
 inline constexpr std::string_view kCopyPrefix = "reference.";
 
 struct Parameter {
@@ -54,7 +54,7 @@ struct Parameter {
   Shape shape;
   DType dtype = DType::kF32;  // that the graph computes with
   bool trained = false;       // then its storage is dense
-  bool is_copy = false;       // frozen, of a weight that is trained; its values are called "reference.<name>"
+  bool is_copy = false;       // frozen, beside another weight of the name; its values are called "reference.<name>"
   // Of a linear layer: made together with what its adapter starts as (train/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   StoragePtr storage = dense_storage();

@@ -54,10 +54,10 @@ void check_silent(ChildProcess& process, std::string_view function) {
                       function);
 }
 
-RewardOutput output_of(Answer answer, std::string_view function) {
+RewardOutput output_of(Answer answer, std::string_view function, std::string_view where = kWhere) {
   if (answer.error.empty()) return std::move(answer.output);
   ChildProcess::show(function, answer.traceback);
-  throw input_error(kWhere, "{} raised {}{}; correct it{}", function, shown_line(answer.error),
+  throw input_error(where, "{} raised {}{}; correct it{}", function, shown_line(answer.error),
                     answer.place.empty() ? "" : fmt::format(" ({})", shown_line(answer.place)),
                     answer.traceback.empty() ? "" : ", its traceback is above");
 }
@@ -109,6 +109,45 @@ void PythonFunctions::say_hello(const std::string& python) {
   }
   throw input_error(where, "expected the Python package math_verify for {}, got {}; run {} -m pip install math-verify",
                     entry.name, said, python);
+}
+
+RowFunction::RowFunction(std::string name, std::string where, Json cfg, const RewardSettings& settings)
+    : name_(std::move(name)),
+      where_(std::move(where)),
+      cfg_(std::move(cfg)),
+      timeout_seconds_(settings.timeout_seconds),
+      process_({settings.python, "-c", kLoader}, "trl.reward_python") {
+  process_.set_label(name_);
+  const PythonFunction function{.key = name_, .entry = {.kind = RewardEntry::Kind::kPython, .name = name_}};
+  process_.send(json_text(Json(kRewardChild)) + "\n" + hello_line({function}));
+  const auto error = parse_hello(next_line(process_, {settings.python, timeout_seconds_}), "trl.reward_python");
+  if (!error) return;
+  ChildProcess::show(name_, error->traceback);
+  throw input_error(where_,
+                    "expected a Python function {} as type, got {}; correct the name, or start where its module "
+                    "is",
+                    name_, shown_line(error->error));
+}
+
+std::vector<Json> RowFunction::rows_of(std::vector<Json> records) {
+  check_silent(process_, name_);
+  const int64_t id = ++calls_;
+  const size_t count = records.size();
+  process_.send(
+      json_text(Json{{"op", "rows"}, {"id", id}, {"function", name_}, {"cfg", cfg_}, {"rows", std::move(records)}}) +
+      "\n");
+  Json answer = parse_line(next_line(process_, {name_, timeout_seconds_}), name_, where_);
+  if (const auto error = answer.find("error"); answer.is_object() && error != answer.end()) {
+    const auto text = [&](const char* key) {
+      return answer.value(key, Json()).is_string() ? answer[key].get<std::string>() : "";
+    };
+    output_of({.output = {}, .error = text("error"), .traceback = text("traceback"), .place = text("place")}, name_,
+              where_);
+  }
+  const bool is_whole =
+      answer.is_object() && answer.contains("rows") && answer["rows"].is_array() && answer["rows"].size() == count;
+  if (!is_whole) throw input_error(where_, "expected {} rows of {}, got something else; correct it", count, name_);
+  return answer["rows"].get<std::vector<Json>>();
 }
 
 std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {

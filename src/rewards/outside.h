@@ -44,6 +44,25 @@ class PythonFunctions {
   int64_t calls_ = 0;
 };
 
+// A Python function that makes rows of prompts out of the records of a data set: axolotl's prompt transforms.
+class RowFunction {
+ public:
+  // `cfg` is what it gets of the config. Throws InputError for an interpreter or a function that is not there. `where`
+  // names the dataset in errors.
+  RowFunction(std::string name, std::string where, Json cfg, const RewardSettings& settings);
+
+  // A row for each record, in their order: the record without the columns that are to be removed, and what the function
+  // returns over it. Throws as RewardFunction::evaluate.
+  [[nodiscard]] std::vector<Json> rows_of(std::vector<Json> records);
+
+ private:
+  std::string name_, where_;
+  Json cfg_;
+  double timeout_seconds_;
+  ChildProcess process_;
+  int64_t calls_ = 0;
+};
+
 // The last part of a path.
 [[nodiscard]] std::string file_name(std::string_view path);
 

@@ -121,6 +121,31 @@ def answers_to(batch, functions, loop):  # coroutines are awaited together, behi
     for (call, _), result in zip(waiting, loop.run_until_complete(await_all())):
         yield call.answer(result)
 
+class Settings(dict):
+    """Keys of a config as axolotl hands them out: also as attributes, and None where there is none."""
+    def __missing__(self, key):
+        return None
+    def __getattr__(self, key):
+        if key.startswith("__"):
+            raise AttributeError(key)
+        return self[key]
+
+def settings(value):
+    if isinstance(value, dict):
+        return Settings((key, settings(one)) for key, one in value.items())
+    return [settings(one) for one in value] if isinstance(value, list) else value
+
+def rows_of(request, function):  # as the datasets library maps a function over rows
+    try:
+        made = function(settings(request["cfg"]))
+        change, options = made if isinstance(made, tuple) else (made, None)
+        removed = (options or {}).get("remove_columns") or []
+        rows = [{**{key: row[key] for key in row if key not in removed}, **(change(dict(row)) or {})}
+                for row in request["rows"]]
+        return {"id": request["id"], "rows": clean(rows)}
+    except Exception as error:
+        return dict(failure(error, function), id=request["id"])
+
 def hello(request, functions):
     for one in request["functions"]:
         name = one if isinstance(one, str) else one["function"]
@@ -142,7 +167,11 @@ def main(requests, functions, batch, loop):
         batch += [request] if request["op"] == "rewards" else []
         if request.get("more"):
             continue
-        for answer in answers_to(batch, functions, loop) if batch else hello(request, functions):
+        if request["op"] == "rows":
+            answers_now = [rows_of(request, functions[request["function"]])]
+        else:
+            answers_now = answers_to(batch, functions, loop) if batch else hello(request, functions)
+        for answer in answers_now:
             sys.stderr.flush()
             print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
         batch = []

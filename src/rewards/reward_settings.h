@@ -21,10 +21,11 @@ struct RewardEntry {
     kBuiltin,  // one that TRL brings: `name`, with `arguments`
     kPython,   // the user's own: `name` is module.function
     kProgram,  // any program: `command`
-    kModel,    // a sequence classifier of one label: `name` is its folder
+    kModel,    // a sequence classifier of one label: `name` is its folder as the config says it, or its name on the hub
   };
   Kind kind = Kind::kBuiltin;
   std::string name;
+  std::string folder;  // of a model: where it is on this machine, whatever it is called
   std::vector<std::string> command;
   std::vector<RewardArgument> arguments;
   std::string where;  // for messages: "c.yml:3: trl.reward_funcs.0"
@@ -36,6 +37,7 @@ struct RewardSettings {
   std::vector<double> weights;         // one a function
   double timeout_seconds = 120;        // what one call of a function may take
   std::string python = "python3";      // the interpreter: a name on PATH, or a path
+  std::string chat_template_kwargs;    // what templates of models see, too: a JSON object as text, or empty
 };
 
 }  // namespace spillway::rewards

@@ -32,7 +32,7 @@ bool is_in_python(const RewardEntry& entry) {
 void check_entry(const RewardEntry& entry, const ModelRewardFactory& make_model) {
   if (entry.kind == RewardEntry::Kind::kBuiltin) check_arguments(entry);
   if (entry.kind == RewardEntry::Kind::kModel && !make_model)
-    throw input_error(entry.where, "expected a function, got the model {}; reward models are not yet supported here",
+    throw input_error(entry.where, "expected a function, got the model {}; use a program that runs models",
                       quote(entry.name));
 }
 

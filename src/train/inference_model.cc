@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/adapter.h"
+#include "model/layout.h"
 #include "train/linear_storage.h"
 
 namespace spillway::train {
@@ -39,6 +40,12 @@ InferenceModel read(ModelPtr model, const std::filesystem::path& folder, const s
 }
 
 }  // namespace
+
+DType files_dtype(const Model& model, const std::filesystem::path& folder) {
+  if (!has_weights(folder)) return model.dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
+  const ParameterTable parameters = parameters_of(model);
+  return stored_dtype(model, parameters, open_model_weights(folder, parameters));
+}
 
 InferenceModel read_inference_model(const std::filesystem::path& folder, const std::filesystem::path& adapter,
                                     const config::Config* config) {

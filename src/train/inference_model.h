@@ -27,6 +27,10 @@ struct InferenceModel {
                                                   const std::filesystem::path& adapter,
                                                   const config::Config* config = nullptr);
 
+// The dtype that a model computes in where nothing says another one: that of its files, or of its config where there
+// are none. Reads headers.
+[[nodiscard]] DType files_dtype(const Model& model, const std::filesystem::path& folder);
+
 // The same of a video transformer; `adapter` is a folder of diffusers. Throws InputError for a model that reads no
 // clips.
 [[nodiscard]] InferenceModel read_video_model(const std::filesystem::path& folder,

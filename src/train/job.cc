@@ -11,7 +11,9 @@
 #include "graph/verify.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "rewards/outside.h"
 #include "train/adapter_start.h"
+#include "train/generation_plan.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
 #include "train/objectives/flow/flow.h"
@@ -121,6 +123,12 @@ void take_online(Job& job) {
   if (job.online->objective->has_reference())
     job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
                            .is_synced = job.config.online->sync.has_value()};
+  for (const JobRewardModel& one : job.online->reward_models) {
+    ModelBeside beside{one.model->model(), one.model->options()};
+    beside.options.copy_prefix = fmt::format("reward.{}.", job.graph.beside.size());
+    for (const Parameter& p : parameters_of(*beside.model, beside.options)) beside.options.copies.insert(p.name);
+    job.graph.beside.push_back(std::move(beside));
+  }
 }
 
 std::string adapter_text(const TrainingGraphOptions& options) {
@@ -165,6 +173,8 @@ StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
                              !job.config.adapter->model_dir.empty();
   if (training.objective.copies.size() > 0 && !is_of_adapter && !training.objective.copies_change)
     add(training.objective.copies, reference_folder(job.config));
+  for (size_t i = 0; i < training.beside.size(); ++i)
+    add(training.beside[i], job.online->reward_models[i].model->folder());
   return stored;
 }
 
@@ -213,45 +223,16 @@ void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, 
                                   adopted_flags(policy.in_files, planned.training.graph, graph));
 }
 
-// What is answered at once, where up to `at_once` completions are generated together.
-GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
-  std::vector<int64_t> lengths;
-  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
-  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
-  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
-}
-
-void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
-                     PlannedJob& planned, int64_t at_once) {
-  PlannedJob::Generation& generation = planned.generation.emplace();
-  generation.name = job.online ? "generation" : "the answers to sample_prompts";
-  generation.prompt_name = job.online ? "prompts of a round" : "sample_prompts";
-  const Graph& training = planned.training.graph;
-  generation.graphs =
-      build_generation_graphs(*job.model, job.graph.model, generation_sizes_of(job, at_once), &training);
-  const auto plan = [&](const Graph& graph) {
-    return make_plan_beside(planned.plan.choices, graph, machine, budget,
-                            adopted_flags(policy.in_files, training, graph));
-  };
-  generation.decode = plan(generation.graphs.decode.graph);
-  generation.prompt = plan(generation.graphs.prompt.graph);
-}
-
-bool fits(const Budget& budget, const Plan& plan) {
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const std::optional<int64_t> most = budget.of(static_cast<Tier>(i));
-    if (most && plan.peaks[i].bytes > *most) return false;
-  }
-  return true;
-}
-
-// As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
-// for, and what it lacks is said.
-void plan_generation(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
-                     PlannedJob& planned) {
-  for (int64_t at_once = job.online ? job.online->most_at_once : 0;; at_once /= 2) {
-    plan_generation(job, machine, budget, policy, planned, at_once);
-    if (at_once <= 1 || (fits(budget, planned.generation->decode) && fits(budget, planned.generation->prompt))) return;
+void plan_rewards(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
+                  PlannedJob& planned) {
+  for (size_t i = 0; i < job.graph.beside.size(); ++i) {
+    const JobRewardModel& model = job.online->reward_models[i];
+    PlannedJob::Reward& reward = planned.rewards.emplace_back();
+    reward.name = fmt::format("the reward model {}", rewards::file_name(model.model->folder()));
+    reward.graph = build_reward_graph(job.graph.beside[i], model.room, planned.training);
+    const Graph& graph = reward.graph.graph;
+    reward.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
+                                   adopted_flags(policy.in_files, planned.training.graph, graph));
   }
 }
 
@@ -359,9 +340,12 @@ std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
                                       {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
   if (const auto& scoring = planned.scoring) programs.push_back({scoring->name, &scoring->graph.graph, &scoring->plan});
+  for (const PlannedJob::Reward& reward : planned.rewards)
+    programs.push_back({reward.name, &reward.graph.graph, &reward.plan});
   if (const auto& generation = planned.generation) {
     programs.push_back({generation->name, &generation->graphs.decode.graph, &generation->decode});
     programs.push_back({generation->prompt_name, &generation->graphs.prompt.graph, &generation->prompt});
+    if (generation->gather) programs.push_back({"gathered weights", &*generation->graphs.gather, &*generation->gather});
   }
   return programs;
 }
@@ -378,9 +362,15 @@ std::string shortage_beside(const PlannedJob& planned) {
   for (const PlanContext::Change& program : context.beside) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
       const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
-      if (most && program.bytes[i] > *most)
-        return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less",
-                           context.budget_keys[i], format_bytes(program.bytes[i]), program.text, format_bytes(*most));
+      if (!most || program.bytes[i] <= *most) continue;
+      const std::string needed = format_bytes(program.bytes[i]), got = format_bytes(*most);
+      if (const int64_t streamed = planned.generation ? planned.generation->streamed_bytes : 0; streamed > 0)
+        return fmt::format(
+            "[ds3_gather_for_generation] expected at least {} of {} for all weights on the device while "
+            "completions are generated, got {}; raise it, or set false, which takes {}",
+            needed, context.budget_keys[i], got, format_bytes(streamed));
+      return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
+                         needed, program.text, got);
     }
   }
   return "";
@@ -408,7 +398,8 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   plan_evaluation(job, machine, budget, policy, result);
   const bool scores_rounds = job.online && !job.online->objective->passes().empty();
   if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(job, machine, budget, policy, result);
-  if (job.online || !job.samples.empty()) plan_generation(job, machine, budget, policy, result);
+  if (job.online || !job.samples.empty()) plan_generation({job, machine, budget, policy}, result);
+  plan_rewards(job, machine, budget, policy, result);
   note_others(result);
   if (job.online) result.context.generation = forecast_round(job, result);
   result.context.reference = reference_of(job, result);

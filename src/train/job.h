@@ -57,8 +57,18 @@ struct PlannedJob {
     std::string_view name, prompt_name;
     GenerationGraphs graphs;
     Plan decode, prompt;
+    std::optional<Plan> gather;  // of its graph
+    // Where weights are gathered because the config says so: what the device would hold without that.
+    int64_t streamed_bytes = 0;
   };
   std::optional<Generation> generation;
+  // Beside them, for each reward model of the job.
+  struct Reward {
+    std::string name;
+    RewardGraph graph;
+    Plan plan;
+  };
+  std::vector<Reward> rewards;
   StoredWeights stored;       // where the plan may use the disk
   bool direct_files = false;  // they are read past the page cache, which could not hold them
   Plan plan;

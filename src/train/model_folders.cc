@@ -35,6 +35,10 @@ void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lo
                                                                hub::FolderUse::kTokenizer, lookup);
   if (config.preference)
     config.preference->ref_model = model_folder(config.preference->ref_model, "ref_model", use, lookup);
+  if (config.rewards) {
+    for (rewards::RewardEntry& entry : config.rewards->functions)
+      entry.folder = model_folder(entry.folder, entry.where, use, lookup);
+  }
   if (config.adapter)
     config.adapter->model_dir =
         model_folder(config.adapter->model_dir, "lora_model_dir", hub::FolderUse::kAdapter, lookup);

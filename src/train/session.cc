@@ -114,7 +114,8 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
       memory_(checked_programs(planned), pool, options.tiers),
-      executor_(planned.training.graph, planned.plan.program, memory_, options) {}
+      executor_(planned.training.graph, planned.plan.program, memory_, options),
+      rewards_(planned.rewards.size()) {}
 
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;
@@ -162,15 +163,19 @@ double TrainingSession::update() {
 
 double TrainingSession::evaluate(std::span<const Batch> streams) {
   const auto& [graph, evaluate, objective] = planned_.evaluation.graph;
-  if (!evaluation_) evaluation_.emplace(graph, planned_.evaluation.plan.program, memory_, options_);
+  start(evaluation_, graph, planned_.evaluation.plan);
   fill(*evaluation_, graph, objective, streams, 1.0f);
   run_forward(*evaluation_, objective, streams, evaluate);
   return number(evaluation_->result(objective.loss_result));
 }
 
+void TrainingSession::start(std::unique_ptr<Executor>& executor, const Graph& graph, const Plan& plan) {
+  if (!executor) executor = std::make_unique<Executor>(graph, plan.program, memory_, options_);
+}
+
 Executor& TrainingSession::scoring() {
   const auto& [name, scoring, plan] = *planned_.scoring;
-  if (!scoring_) scoring_.emplace(scoring.graph, plan.program, memory_, options_);
+  start(scoring_, scoring.graph, plan);
   return *scoring_;
 }
 
@@ -190,12 +195,35 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const Batc
 }
 
 std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts, const GenerationOptions& options) {
-  const auto& [name, prompt_name, graphs, decode, prompt] = *planned_.generation;
-  if (!decode_) {
-    decode_.emplace(graphs.decode.graph, decode.program, memory_, options_);
-    prompt_.emplace(graphs.prompt.graph, prompt.program, memory_, options_);
+  const PlannedJob::Generation& generation = *planned_.generation;
+  const GenerationGraphs& graphs = generation.graphs;
+  start(decode_, graphs.decode.graph, generation.decode);
+  start(prompt_, graphs.prompt.graph, generation.prompt);
+  if (generation.gather) {
+    start(gather_, *graphs.gather, *generation.gather);
+    gather_->run(0);
   }
   return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
+}
+
+std::span<const float> TrainingSession::score_texts(size_t model, const data::MicroBatch& texts) {
+  const PlannedJob::Reward& reward = planned_.rewards[model];
+  start(rewards_[model], reward.graph.graph, reward.plan);
+  Executor& executor = *rewards_[model];
+  const Batch batch = batch_of(texts);
+  for (const BatchColumn& column : reward.graph.model.columns)
+    copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name), executor.home(column.value));
+  executor.set_rows(kTokenAxis, batch.tokens);
+  executor.run(0);
+  return {executor.result(0).as<float>(), static_cast<size_t>(batch.tokens)};
+}
+
+template <typename Visit>
+void TrainingSession::each_beside(Visit visit) const {
+  for (const std::unique_ptr<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_, &gather_})
+    if (*executor) visit(**executor);
+  for (const std::unique_ptr<Executor>& executor : rewards_)
+    if (executor) visit(*executor);
 }
 
 std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
@@ -205,8 +233,7 @@ std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
       peaks[i] = std::max(peaks[i], executor.measured_peak_bytes(static_cast<Tier>(i)));
   };
   add(executor_);
-  for (const std::optional<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
-    if (*executor) add(**executor);
+  each_beside(add);
   return peaks;
 }
 
@@ -217,14 +244,13 @@ std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
       peaks[i] = std::max(peaks[i], executor.take_recent_peak_bytes(static_cast<Tier>(i)));
   };
   add(executor_);
-  for (std::optional<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_})
-    if (*executor) add(**executor);
+  each_beside(add);
   return peaks;
 }
 
 int64_t TrainingSession::generation_bytes_streamed() const {
   int64_t bytes = 0;
-  for (const std::optional<Executor>* executor : {&decode_, &prompt_}) {
+  for (const std::unique_ptr<Executor>* executor : {&decode_, &prompt_, &gather_}) {
     if (!*executor) continue;
     const LaneProfile& lanes = (*executor)->lanes();
     bytes += std::max(lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes);

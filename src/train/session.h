@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -75,6 +76,9 @@ class TrainingSession {
   // until the next call. REQUIRES: the job has such passes; of precomputed scores of the reference, that no step was
   // made.
   [[nodiscard]] std::span<const std::vector<double>> score(std::span<const Batch> streams);
+  // The score of each token by the job's reward model of that number, until the next call. REQUIRES: its program has
+  // room for the texts.
+  [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
   // The contents of that program's persistent values, training's among them. REQUIRES: as for score().
   [[nodiscard]] ValueStore& scoring_store() { return scoring().values(); }
   // Loss::observed of the last micro-batch, until the next begins; after micro_step() or evaluate().
@@ -103,7 +107,11 @@ class TrainingSession {
   [[nodiscard]] const PlannedJob& planned() const { return planned_; }
 
  private:
+  void start(std::unique_ptr<Executor>& executor, const Graph& graph, const Plan& plan);
   Executor& scoring();
+  // Of programs beside training, those that ran.
+  template <typename Visit>
+  void each_beside(Visit visit) const;
   void set_step_values();
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams,
                    SectionId section);
@@ -117,7 +125,9 @@ class TrainingSession {
   ExecutorOptions options_;
   Memory memory_;
   Executor executor_;
-  std::optional<Executor> evaluation_, scoring_, decode_, prompt_;
+  // Of programs beside training, null until they run.
+  std::unique_ptr<Executor> evaluation_, scoring_, decode_, prompt_, gather_;
+  std::vector<std::unique_ptr<Executor>> rewards_;  // by reward model
   std::vector<std::vector<double>> observed_, reference_scores_;
 };
 

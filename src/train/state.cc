@@ -331,6 +331,11 @@ InitialState::InitialState(const Job& job, const ParameterTable& parameters)
   if (const ReferenceOptions& reference = job.graph.reference; reference.other)
     other_reference_ = std::make_unique<SafetensorsFolder>(
         open_model_weights(reference_folder(job.config), parameters_of(*reference.other, *reference.model)));
+  for (size_t i = 0; i < job.graph.beside.size(); ++i) {
+    const ModelBeside& beside = job.graph.beside[i];
+    beside_.push_back(
+        open_model_weights(job.online->reward_models[i].model->folder(), parameters_of(*beside.model, beside.options)));
+  }
   if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
   adapter_ = std::make_unique<SafetensorsFolder>(
       open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.model.lora));
@@ -343,6 +348,7 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   } else {
     load_base_weights(copies, reference(), store);
   }
+  for (size_t i = 0; i < beside_.size(); ++i) load_base_weights(training.beside[i], beside_[i], store);
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
     if (adapter_) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "io/safetensors.h"
@@ -21,8 +22,8 @@ namespace spillway::train {
 // Name of a tensor of a file or a folder of files -> checksum of its bytes there (io/checksum.h).
 using TensorSums = std::map<std::string, std::string>;
 
-// Reads the base weights, the adapter of lora_model_dir or a fresh one, what the reference keeps of either, and clears
-// the optimizer's state.
+// Reads the base weights, the adapter of lora_model_dir or a fresh one, what the reference keeps of either, those of
+// reward models, and clears the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
 class InitialState {
  public:
@@ -37,6 +38,7 @@ class InitialState {
 
   SafetensorsFolder base_;
   std::unique_ptr<SafetensorsFolder> adapter_, other_reference_;
+  std::vector<SafetensorsFolder> beside_;  // of TrainingGraph::beside
 };
 
 // Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in the dtype that it is

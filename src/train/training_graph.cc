@@ -8,6 +8,7 @@
 #include "ops/optimizers/bf16_update.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/zero/zero.h"
+#include "train/frozen_copies.h"
 
 namespace spillway::train {
 namespace {
@@ -21,6 +22,8 @@ class TrainingGraphBuilder {
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
     result_.model = model_.build(b_, options_.model);
+    for (const ModelBeside& other : options_.beside)
+      result_.beside.push_back(declare_copies(b_, *other.model, other.options));
     add_batch_values();
     add_states();
     const ValueId loss = add_loss();

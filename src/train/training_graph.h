@@ -24,6 +24,13 @@ namespace spillway::train {
 // memory takes only small buffers.
 constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
+// A model beside the one in training, which a program of its own runs. All its weights are copies
+// (ModelOptions::copies), and every program of the job keeps them where the plan of training puts them.
+struct ModelBeside {
+  ModelPtr model;
+  ModelOptions options;
+};
+
 struct TrainingGraphOptions {
   ModelOptions model;
   ObjectivePtr objective = text_objective();
@@ -41,6 +48,7 @@ struct TrainingGraphOptions {
   // Of weights that are trained in part: the rows whose gradient counts, ascending; that of all others is zero. Decay
   // and moments act on every row, as in axolotl's unfrozen_parameters.
   std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
+  std::vector<ModelBeside> beside;
 };
 
 // The optimizer's persistent values for some rows of a weight. A value is called "<state>.<weight>", and ".0", ".1",
@@ -66,6 +74,7 @@ struct TrainingGraph {
   ModelGraph model;
   std::vector<TrainedWeight> trained;
   AppendedObjective objective;
+  std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
   // Batch values beside the model's and the objective's.
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId loraplus_rate = kNone;  // f32 [1], of B and vectors; absent without LoRA+

@@ -11,6 +11,40 @@
 namespace spillway::data {
 namespace {
 
+// Records that a transform gets at a time.
+constexpr size_t kTransformed = 1000;
+
+bool is_transform(const DatasetConfig& config) {
+  return !config.type.is_user_defined() && config.type.name.find('.') != std::string::npos;
+}
+
+// Gives the next records as a transform makes them.
+class TransformedRecords {
+ public:
+  TransformedRecords(const DatasetConfig& config, const RowTransform& transform)
+      : function_(config.type.name), transform_(transform), records_(open_dataset(config)) {}
+
+  // False at the end.
+  bool next(std::vector<Record>& records) {
+    records.clear();
+    std::vector<nlohmann::ordered_json> fields;
+    for (Record record; fields.size() < kTransformed && records_.next(record);) {
+      fields.push_back(std::move(record.fields));
+      records.push_back({.where = std::move(record.where)});
+    }
+    if (fields.empty()) return false;
+    fields = transform_(function_, std::move(fields));
+    SPILLWAY_CHECK(fields.size() == records.size(), "{} rows of {} records", fields.size(), records.size());
+    for (size_t i = 0; i < records.size(); ++i) records[i].fields = std::move(fields[i]);
+    return true;
+  }
+
+ private:
+  const std::string& function_;
+  const RowTransform& transform_;
+  RecordReader records_;
+};
+
 class PromptReader {
  public:
   PromptReader(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer,
@@ -50,22 +84,25 @@ class PromptReader {
 void check_prompt_type(const DatasetConfig& config) {
   const std::string& type = config.type.name;
   if (!config.type.is_user_defined() && (type.empty() || type == "prompt")) return;
-  const std::string where = fmt::format("datasets: {}", config.path);
-  if (type.find('.') != std::string::npos)
-    throw input_error(where,
-                      "expected rows with a column `prompt`, got type {}; transforms in Python are not yet "
-                      "supported: write the prompts into a file",
-                      quote(type));
-  throw input_error(where,
-                    "expected no type for rows of prompts, got {}; remove it, and name the column in field_prompt",
+  if (is_transform(config)) return;
+  throw input_error(fmt::format("datasets: {}", config.path),
+                    "expected no type for rows of prompts, or module.function, got {}; remove it, and name the column "
+                    "in field_prompt",
                     type.empty() ? "a mapping" : quote(type));
 }
 
 std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                    const text::Tokenizer& tokenizer, bool adds_special_tokens) {
+                                    const text::Tokenizer& tokenizer, bool adds_special_tokens,
+                                    const RowTransform& transform) {
   std::vector<PromptRow> rows;
   for (const DatasetConfig& config : configs) {
     const PromptReader reader(config, options, tokenizer, adds_special_tokens);
+    if (is_transform(config) && transform) {
+      TransformedRecords records(config, transform);
+      for (std::vector<Record> some; records.next(some);)
+        for (Record& record : some) rows.push_back(reader.read(std::move(record)));
+      continue;
+    }
     RecordReader records = open_dataset(config);
     for (Record record; records.next(record);) rows.push_back(reader.read(std::move(record)));
   }

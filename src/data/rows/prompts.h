@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -19,14 +20,21 @@ struct PromptRow {
   std::string where;               // for messages: "prompts.jsonl:12"
 };
 
+// Makes rows of prompts out of records, by the function MODULE.FUNCTION that the dataset's type names: as many, in
+// their order.
+using RowTransform = std::function<std::vector<nlohmann::ordered_json>(const std::string& function,
+                                                                       std::vector<nlohmann::ordered_json> records)>;
+
 // Throws InputError where `config.type` is one that makes other rows.
 void check_prompt_type(const DatasetConfig& config);
 
 // The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds, or
 // without; messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. Throws
 // InputError: for files that are not there or not readable (with the line), records without a prompt, prompts without a
-// token.
+// token; and what `transform` throws. It is called for datasets whose type is a function's name, with some of their
+// records at a time.
 [[nodiscard]] std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
-                                                  const text::Tokenizer& tokenizer, bool adds_special_tokens = true);
+                                                  const text::Tokenizer& tokenizer, bool adds_special_tokens = true,
+                                                  const RowTransform& transform = {});
 
 }  // namespace spillway::data

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "base/index.h"
+#include "ops/copy/copy.h"
 #include "train/generation/cache_rows.h"
 
 namespace spillway::train {
@@ -12,6 +14,8 @@ namespace {
 
 // Enough to keep the matrix products busy.
 constexpr int64_t kPromptTokens = 256;
+// Of the names of copies.
+constexpr std::string_view kGatheredPrefix = "gathered.";
 
 CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int64_t rows, CacheUse use,
                   const Graph* adopted) {
@@ -25,7 +29,28 @@ CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int6
   return result;
 }
 
+// Fills the copies that `model` reads.
+Graph build_gather(const CachedGraph& model, const Graph& adopted) {
+  Graph graph;
+  graph.name = "weights";
+  Builder builder(graph, {.name = "gather"});
+  builder.adopt(adopted);
+  for (const Parameter& p : model.model.parameters) {
+    if (!p.is_copy) continue;
+    for (const ValueId value : p.values) {
+      const std::string name = model.graph.value(value).name;
+      const ValueId to = graph.find(name), from = graph.find(name.substr(kGatheredPrefix.size()));
+      builder.set_block(graph.value(to).block);
+      builder.update(to, ops::copy(builder, from));
+    }
+  }
+  builder.end_block();
+  return graph;
+}
+
 }  // namespace
+
+bool is_gathered(const Value& value) { return value.name.starts_with(kGatheredPrefix); }
 
 GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once) {
   std::sort(sequence_tokens.begin(), sequence_tokens.end(), std::greater());
@@ -38,11 +63,15 @@ GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t a
 }
 
 GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options, const GenerationSizes& sizes,
-                                         const Graph* training) {
+                                         const Graph* training, ParameterNames gathered) {
   options.sequence_len = sizes.longest;
+  options.copies = std::move(gathered);
+  options.copy_prefix = kGatheredPrefix;
+  options.copy_kind = ValueKind::kCache;
   GenerationGraphs result;
   result.decode = build(model, options, sizes.sequences, sizes.cache_rows, CacheUse::kDecode, training);
   result.prompt = build(model, options, sizes.prompt_tokens, sizes.cache_rows, CacheUse::kPrompt, &result.decode.graph);
+  if (!options.copies.empty()) result.gather = build_gather(result.decode, result.prompt.graph);
   return result;
 }
 

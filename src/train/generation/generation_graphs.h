@@ -2,6 +2,11 @@
 // beside a training job, whose weights they then use where training has them.
 #pragma once
 
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "model/model.h"
 
 namespace spillway::train {
@@ -13,6 +18,9 @@ struct GenerationSizes {
   int64_t longest = 0;        // tokens of a sequence, prompt included, for the predicted cost of attention
   int64_t prompt_tokens = 1;  // of a run
 };
+
+// Of a value of kind kCache: a copy of a weight, and no keys or values.
+[[nodiscard]] bool is_gathered(const Value& value);
 
 // What the sequences of these lengths take, up to `at_once` of them at once.
 constexpr int64_t kMaxSequences = 32;
@@ -26,11 +34,18 @@ struct CachedGraph {
 struct GenerationGraphs {
   CachedGraph decode;
   CachedGraph prompt;  // adopts `decode`
+  // Where these read copies of weights that live in a cache (ModelOptions::copies): what fills the copies from where
+  // training has the weights, once before they run. Adopts `prompt`.
+  std::optional<Graph> gather;
 };
 
+// The names of parameters, for build_generation_graphs().
+using ParameterNames = std::set<std::string, std::less<>>;
+
 // `options.tokens` is not read; dropout is left out. With `training`, the graph of a job with the same options,
-// `decode` adopts it.
+// `decode` adopts it; of the weights `gathered` there are copies then, which stay on the device while the programs run.
 [[nodiscard]] GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options,
-                                                       const GenerationSizes& sizes, const Graph* training = nullptr);
+                                                       const GenerationSizes& sizes, const Graph* training = nullptr,
+                                                       ParameterNames gathered = {});
 
 }  // namespace spillway::train

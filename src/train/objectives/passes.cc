@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "train/frozen_copies.h"
 
 namespace spillway::train {
 namespace {
@@ -101,16 +102,7 @@ void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, in
 // What a pass before training reads that training does not: so all programs of the job have it in one place.
 void ObjectiveBuilder::keep_copies(Builder& builder) {
   const Model& model = reference_.other ? *reference_.other : model_;
-  for (Parameter p : parameters_of(model, *reference_.model)) {
-    if (!p.is_copy) continue;
-    const ValueId own = builder.graph().find(p.name);
-    builder.set_block(own == kNone ? kNone : builder.graph().value(own).block);
-    for (const StoragePart& part : p.storage->parts(p.spec()))
-      p.values.push_back(builder.input(fmt::format("{}{}{}", kCopyPrefix, p.name, part.suffix),
-                                       {part.dtype, part.shape}, ValueKind::kFrozenWeight));
-    result_.copies.add(std::move(p));
-  }
-  builder.end_block();
+  for (const Parameter& p : declare_copies(builder, model, *reference_.model)) result_.copies.add(p);
 }
 
 AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGraph& model,

@@ -1,6 +1,7 @@
 #include "train/online/online_job.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -9,9 +10,12 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "data/batch.h"
+#include "rewards/outside.h"
 
 namespace spillway::train {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 // Completions that are decoded together where nothing says how many: enough to keep products busy.
 constexpr int64_t kUsuallyAtOnce = 64;
@@ -54,8 +58,15 @@ void load_rows(const config::Config& config, int64_t vocab_size, OnlineJob& job)
   options.now = local_now();
   // As TRL's trainers.
   const bool adds_special_tokens = config.online->kind != config::OnlineKind::kOnlineDpo;
+  const Json said = Json::parse(config.online->said.empty() ? "{}" : config.online->said);
+  std::map<std::string, rewards::RowFunction> functions;
+  const auto transform = [&](const std::string& name, std::vector<Json> records) {
+    rewards::RowFunction& function =
+        functions.try_emplace(name, name, fmt::format("datasets: type: {}", name), said, *config.rewards).first->second;
+    return function.rows_of(std::move(records));
+  };
   const auto load = [&](const std::vector<data::DatasetConfig>& datasets) {
-    return data::load_prompts(datasets, options, *job.tokenizer, adds_special_tokens);
+    return data::load_prompts(datasets, options, *job.tokenizer, adds_special_tokens, transform);
   };
   job.training = load(config.data.datasets);
   if (!config.data.test_datasets.empty()) {
@@ -66,6 +77,33 @@ void load_rows(const config::Config& config, int64_t vocab_size, OnlineJob& job)
     job.validation = select(job.training, split.validation);
     job.training = select(job.training, split.training);
   }
+}
+
+// As many tokens as training has in a micro-batch, and a text as long as it can be expected to become: the longest
+// prompt, and a completion that the model's own tokenizer cuts twice as finely.
+RewardRoom room_for(const RewardModel& model, const config::Config& config, const OnlineJob& job) {
+  const Json nothing = "";
+  int64_t longest = 0;
+  for (const auto* rows : {&job.training, &job.validation}) {
+    for (const data::PromptRow& row : *rows)
+      longest = std::max(longest, std::ssize(model.tokens_of(row.prompt, nothing)));
+  }
+  longest += 2 * config.online->completions.max_tokens;
+  const int64_t texts = config.batches.micro_batch_size * config.online->completions_per_row();
+  return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
+}
+
+std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job) {
+  std::vector<JobRewardModel> models;
+  for (const rewards::RewardEntry& entry : config.rewards->functions) {
+    if (entry.kind != rewards::RewardEntry::Kind::kModel) continue;
+    const bool is_there = std::any_of(models.begin(), models.end(),
+                                      [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
+    if (is_there) continue;
+    const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs);
+    models.push_back({model, room_for(*model, config, job)});
+  }
+  return models;
 }
 
 }  // namespace
@@ -99,6 +137,7 @@ OnlineJob make_online_job(const config::Config& config, const TextModel& model) 
   job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
   job.most_at_once =
       std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
+  job.reward_models = reward_models_of(config, job);
   return job;
 }
 

@@ -12,15 +12,23 @@
 #include "train/generation/generate.h"
 #include "train/objectives/online/online.h"
 #include "train/online/rounds.h"
+#include "train/scorer/reward_graph.h"
 
 namespace spillway::train {
+
+// A reward model of the job, and what its program has room for.
+struct JobRewardModel {
+  std::shared_ptr<const RewardModel> model;
+  RewardRoom room;
+};
 
 struct OnlineJob {
   std::vector<data::PromptRow> training, validation;
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const OnlineObjective> objective;
-  int64_t sequence_len = 0;  // the longest prompt with the longest completion
-  int64_t most_at_once = 0;  // completions that are generated together, at most
+  int64_t sequence_len = 0;                   // the longest prompt with the longest completion
+  int64_t most_at_once = 0;                   // completions that are generated together, at most
+  std::vector<JobRewardModel> reward_models;  // each folder once
 
   // What the generator is asked for; `number` counts the completions of the round.
   [[nodiscard]] Prompt prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
@@ -28,7 +36,8 @@ struct OnlineJob {
 };
 
 // Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a
-// prompt that leaves no room for its completion, by its row. REQUIRES: config.online.
+// prompt that leaves no room for its completion, by its row; and what RewardModel's constructor throws. REQUIRES:
+// config.online.
 [[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model);
 
 }  // namespace spillway::train

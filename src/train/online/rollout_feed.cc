@@ -66,8 +66,8 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
       source_(std::move(source)),
       on_round_(std::move(on_round)),
       schedule_(job.config, std::ssize(job.online->training)),
-      seen_tokens_(seen_tokens),
       entropy_(*job.config.online),
+      seen_tokens_(seen_tokens),
       streams_(1) {
   streams_[0].reserve(completions_per_micro_batch() * job.online->sequence_len);
   if (state && state->contains("round")) {

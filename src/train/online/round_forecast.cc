@@ -18,7 +18,8 @@ double streamed_bytes(const Plan& plan) {
 int64_t cache_bytes(const PlannedJob::Generation& generation) {
   int64_t bytes = 0;
   for (const Operand& home : generation.decode.program.homes) {
-    if (generation.graphs.decode.graph.value(home.value).kind == ValueKind::kCache) bytes += home.place.bytes;
+    const Value& value = generation.graphs.decode.graph.value(home.value);
+    if (value.kind == ValueKind::kCache && !is_gathered(value)) bytes += home.place.bytes;
   }
   return bytes;
 }
@@ -45,6 +46,12 @@ PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned
   result.bytes_streamed = static_cast<int64_t>(prompt_runs * streamed_bytes(generation.prompt) +
                                                decode_runs * streamed_bytes(generation.decode));
   result.is_streamed = streamed_bytes(generation.decode) > 0;
+  if (generation.gather) {
+    result.seconds += generation.gather->simulation.micro_step_seconds;
+    result.bytes_streamed += static_cast<int64_t>(streamed_bytes(*generation.gather));
+    for (size_t i = 0; i < kBudgetedTiers; ++i)
+      result.peak_bytes[i] = std::max(result.peak_bytes[i], generation.gather->peaks[i].bytes);
+  }
   return result;
 }
 

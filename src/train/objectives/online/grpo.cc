@@ -22,7 +22,8 @@ ValueType one_f32(const Graph&, const ModelGraph&) { return {DType::kF32, {1}}; 
 
 class Grpo final : public OnlineObjective {
  public:
-  using OnlineObjective::OnlineObjective;
+  Grpo(const config::OnlineSettings& settings, bool has_old_logps, int64_t accumulation)
+      : OnlineObjective(settings, has_old_logps), accumulation_(accumulation) {}
 
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     std::vector<LossColumn> columns = shared_columns();
@@ -90,6 +91,7 @@ class Grpo final : public OnlineObjective {
     };
     if (has_reference()) sums.add("kl", token_mean(kKl));
     sums.add("entropy", token_mean(kEntropy));
+    if (rewards_entropy()) sums.add("policy_loss", policy_loss(seen));
     if (settings().loss == PolicyLoss::kVespo)
       sums.add("vespo/phi_seq_mean", seen.mean([&](int64_t row) { return seen.number(kPhi, row); }));
     if (settings().loss == PolicyLoss::kCispo)
@@ -140,6 +142,16 @@ class Grpo final : public OnlineObjective {
     return static_cast<double>(settings().steps_per_generation) / most_one(round.tokens);
   }
 
+  // The loss without what the entropy adds. TRL's is a micro-batch's share of the step's where the loss is a mean over
+  // the tokens of a round.
+  [[nodiscard]] double policy_loss(const Observation& seen) const {
+    const ActingEntropy entropy = acting_entropy(seen);
+    const double loss = seen.loss + seen.column(kEntropyCoef, 0) * entropy.sum / std::max(1.0, entropy.tokens);
+    const bool is_share = settings().loss == PolicyLoss::kDapo || settings().loss == PolicyLoss::kCispo ||
+                          settings().loss == PolicyLoss::kVespo;
+    return is_share ? loss / static_cast<double>(accumulation_) : loss;
+  }
+
   // Of tokens, or of completions where ratios are theirs.
   [[nodiscard]] double clipped_share(const Observation& seen, std::initializer_list<size_t> values) const {
     const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
@@ -151,12 +163,15 @@ class Grpo final : public OnlineObjective {
     }
     return sum / std::max(count, 1.0);
   }
+
+  int64_t accumulation_;
 };
 
 }  // namespace
 
-std::shared_ptr<const OnlineObjective> grpo_objective(const config::OnlineSettings& settings, bool has_old_logps) {
-  return std::make_shared<Grpo>(settings, has_old_logps);
+std::shared_ptr<const OnlineObjective> grpo_objective(const config::OnlineSettings& settings, bool has_old_logps,
+                                                      int64_t accumulation) {
+  return std::make_shared<Grpo>(settings, has_old_logps, accumulation);
 }
 
 }  // namespace spillway::train

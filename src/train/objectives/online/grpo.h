@@ -5,8 +5,8 @@
 
 namespace spillway::train {
 
-// REQUIRES: settings of OnlineKind::kGrpo.
+// REQUIRES: settings of OnlineKind::kGrpo; steps of `accumulation` micro-batches.
 [[nodiscard]] std::shared_ptr<const OnlineObjective> grpo_objective(const config::OnlineSettings& settings,
-                                                                    bool has_old_logps);
+                                                                    bool has_old_logps, int64_t accumulation);
 
 }  // namespace spillway::train

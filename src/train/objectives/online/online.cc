@@ -84,7 +84,7 @@ std::shared_ptr<const OnlineObjective> online_objective(const config::OnlineSett
   const bool is_on_policy = accumulation % (settings.steps_per_generation * settings.num_iterations) == 0;
   if (settings.kind == config::OnlineKind::kRloo) return rloo_objective(settings);
   if (settings.kind == config::OnlineKind::kOnlineDpo) return online_dpo_objective(settings);
-  return grpo_objective(settings, !is_on_policy);
+  return grpo_objective(settings, !is_on_policy, accumulation);
 }
 
 }  // namespace spillway::train

@@ -75,21 +75,20 @@ class Reward final : public PairObjective {
       std::vector<float>& is_last = batch.column(kIsLast);
       const size_t begin = is_last.size();
       is_last.resize(begin + conversation.size());
-      is_last[begin + last_token(conversation)] = 1;
+      is_last[begin + scored_token(conversation, padding_)] = 1;
     }
-  }
-
-  [[nodiscard]] size_t last_token(std::span<const int32_t> ids) const {
-    size_t last = ids.size() - 1;
-    if (!padding_) return last;
-    while (last > 0 && ids[last] == *padding_) --last;
-    return last;
   }
 
   std::optional<int32_t> padding_;
 };
 
 }  // namespace
+
+size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding) {
+  size_t last = ids.size() - 1;
+  while (last > 0 && ids[last] == padding) --last;
+  return last;
+}
 
 ObjectivePtr reward_objective(const config::PreferenceSettings& settings, std::optional<int32_t> padding) {
   return std::make_shared<Reward>(settings, padding);

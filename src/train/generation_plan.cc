@@ -1,0 +1,105 @@
+#include "train/generation_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "train/online/round_forecast.h"
+
+namespace spillway::train {
+namespace {
+
+using Generation = PlannedJob::Generation;
+
+// What is answered at once, where up to `at_once` completions are generated together.
+GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
+  std::vector<int64_t> lengths;
+  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
+  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
+  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
+}
+
+Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, const Budget& budget, int64_t at_once,
+                       const ParameterNames& gathered) {
+  Generation generation;
+  generation.name = in.job.online ? "generation" : "the answers to sample_prompts";
+  generation.prompt_name = in.job.online ? "prompts of a round" : "sample_prompts";
+  const Graph& training = planned.training.graph;
+  generation.graphs = build_generation_graphs(*in.job.model, in.job.graph.model, generation_sizes_of(in.job, at_once),
+                                              &training, gathered);
+  const auto plan = [&](const Graph& graph) {
+    return make_plan_beside(planned.plan.choices, graph, in.machine, budget,
+                            adopted_flags(in.policy.in_files, training, graph));
+  };
+  generation.decode = plan(generation.graphs.decode.graph);
+  generation.prompt = plan(generation.graphs.prompt.graph);
+  if (generation.graphs.gather) generation.gather = plan(*generation.graphs.gather);
+  return generation;
+}
+
+bool fits(const Budget& budget, const Plan& plan) {
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    const std::optional<int64_t> most = budget.of(static_cast<Tier>(i));
+    if (most && plan.peaks[i].bytes > *most) return false;
+  }
+  return true;
+}
+
+bool fits(const Budget& budget, const Generation& generation) {
+  return fits(budget, generation.decode) && fits(budget, generation.prompt) &&
+         (!generation.gather || fits(budget, *generation.gather));
+}
+
+// As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
+// for, and what it lacks is said.
+Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, const Budget& budget,
+                          const ParameterNames& gathered = {}) {
+  for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
+    Generation generation = planned_for(in, planned, budget, at_once, gathered);
+    if (at_once <= 1 || fits(budget, generation)) return generation;
+  }
+}
+
+// Weights that training has elsewhere than on the device.
+ParameterNames weights_elsewhere(const PlannedJob& planned) {
+  std::vector<bool> is_elsewhere(planned.training.graph.values.size());
+  for (const Operand& home : planned.plan.program.homes)
+    is_elsewhere[static_cast<size_t>(home.value)] = home.place.tier != Tier::kDevice;
+  ParameterNames names;
+  for (const Parameter& p : planned.training.model.parameters) {
+    const bool is_any = std::any_of(p.values.begin(), p.values.end(),
+                                    [&](ValueId value) { return is_elsewhere[static_cast<size_t>(value)]; });
+    if (is_any) names.insert(p.name);
+  }
+  return names;
+}
+
+double round_seconds(const PlanningInputs& in, PlannedJob& planned, const Generation& generation) {
+  planned.generation = generation;
+  return forecast_round(in.job, planned).seconds;
+}
+
+int64_t device_bytes(const Generation& generation) {
+  return std::max(generation.decode.peaks[0].bytes, generation.prompt.peaks[0].bytes);
+}
+
+}  // namespace
+
+void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
+  Generation streamed = as_many_as_fit(in, planned, in.budget);
+  const ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : ParameterNames{};
+  const std::optional<bool> asked = in.job.online ? in.job.config.online->gathers_weights : false;
+  if (elsewhere.empty() || asked == false) {
+    planned.generation = std::move(streamed);
+    return;
+  }
+  Budget budget = in.budget;
+  if (!asked && !budget.device) budget.device = std::max(planned.plan.peaks[0].bytes, device_bytes(streamed));
+  Generation gathered = as_many_as_fit(in, planned, budget, elsewhere);
+  if (asked) gathered.streamed_bytes = device_bytes(streamed);
+  const bool is_taken =
+      asked || (fits(budget, gathered) && (!fits(budget, streamed) || round_seconds(in, planned, gathered) <
+                                                                          round_seconds(in, planned, streamed)));
+  planned.generation = is_taken ? std::move(gathered) : std::move(streamed);
+}
+
+}  // namespace spillway::train
