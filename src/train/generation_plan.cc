@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
 #include "train/online/round_forecast.h"
 
 namespace spillway::train {
@@ -63,11 +64,11 @@ Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, c
 ParameterNames weights_elsewhere(const PlannedJob& planned) {
   std::vector<bool> is_elsewhere(planned.training.graph.values.size());
   for (const Operand& home : planned.plan.program.homes)
-    is_elsewhere[static_cast<size_t>(home.value)] = home.place.tier != Tier::kDevice;
+    nth(is_elsewhere, home.value) = home.place.tier != Tier::kDevice;
   ParameterNames names;
   for (const Parameter& p : planned.training.model.parameters) {
-    const bool is_any = std::any_of(p.values.begin(), p.values.end(),
-                                    [&](ValueId value) { return is_elsewhere[static_cast<size_t>(value)]; });
+    const bool is_any =
+        std::any_of(p.values.begin(), p.values.end(), [&](ValueId value) { return nth(is_elsewhere, value); });
     if (is_any) names.insert(p.name);
   }
   return names;
