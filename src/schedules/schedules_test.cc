@@ -56,7 +56,7 @@ TEST_CASE("every schedule gives its library's learning rate in every step") {
     CHECK((!schedule->conflict || schedule->conflict(options, span.peak).empty()));
     for (int64_t done = 0; done < span.total_steps; ++done) {
       CAPTURE(done);
-      const double expected = nth(one["rates"], done);
+      const double expected = spillway::nth(one["rates"], done);
       CHECK(std::abs(schedule->rate(span, options, done) - expected) <= 1e-14 * span.peak);
     }
   }
