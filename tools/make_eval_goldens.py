@@ -71,6 +71,7 @@ WRITTEN = [  # rules, answer, targets
     ({"strip": True}, "\u2003\n Paris \t\u00a0", ["Paris"]),
     ({}, " Paris", ["Paris"]),
     ({"ignore_case": True}, "ÄÖÜ ΣΑΣ straße", ["äöü σας straße"]),
+    ({"ignore_case": True}, "ὈΔΥΣΣΕΎΣ ΣΑΣ. Σ ΣΑ'Σ, Α'Σ", ["ὀδυσσεύς σας. σ σα'ς, α'ς"]),
     ({"ignore_punctuation": True}, "«a-b_c» `d`", ["«abc» d"]),
     ({"ignore_numbers": True}, "a1b٣c", ["ab٣c"]),
     ({"ignore_case": True, "regexes_to_ignore": ["[A-Z]", "b"]}, "aBcD", ["ac"]),

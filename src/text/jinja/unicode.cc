@@ -2,7 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/utf8.h"
 
@@ -98,9 +100,51 @@ std::string upper(std::string_view text) {
   });
 }
 
+namespace {
+
+bool is_cased(char32_t point) {
+  const auto kind = category(point);
+  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT;
+}
+
+// What may stand within a word without being a letter with a case, as Unicode's Case_Ignorable has it.
+bool is_ignored_for_case(char32_t point) {
+  constexpr char32_t kMiddle[] = {U'\'', U'.', U':', 0xB7, 0x387, 0x2018, 0x2019, 0x2024, 0x2027};
+  const auto kind = category(point);
+  return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
+         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK ||
+         std::find(std::begin(kMiddle), std::end(kMiddle), point) != std::end(kMiddle);
+}
+
+// Whether the letter at `i` ends a word that has others.
+bool ends_word(std::string_view text, const std::vector<size_t>& offsets, size_t i) {
+  const auto at = [&](size_t k) { return code_point(text, offsets[k]); };
+  size_t before = i, after = i + 1;
+  while (before > 0 && is_ignored_for_case(at(before - 1))) --before;
+  while (after + 1 < offsets.size() && is_ignored_for_case(at(after))) ++after;
+  return before > 0 && is_cased(at(before - 1)) && (after + 1 >= offsets.size() || !is_cased(at(after)));
+}
+
+}  // namespace
+
 std::string lower(std::string_view text) {
-  return map_points(text, [](std::string& result, char32_t point) {
-    append_utf8(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point))));
+  constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2, kDottedI = 0x130;
+  std::vector<bool> ends;  // of each capital sigma
+  if (text.find("\xCE\xA3") != std::string_view::npos) {
+    const std::vector<size_t> offsets = char_offsets(text);
+    for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+      if (code_point(text, offsets[i]) == kSigma) ends.push_back(ends_word(text, offsets, i));
+    }
+  }
+  size_t sigmas = 0;
+  return map_points(text, [&](std::string& result, char32_t point) {
+    if (point == kSigma && ends[sigmas++]) {
+      append_utf8(result, kFinalSigma);
+    } else if (point == kDottedI) {
+      result += "i\xCC\x87";
+    } else {
+      append_utf8(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point))));
+    }
   });
 }
 
