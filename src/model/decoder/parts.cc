@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/index.h"
 #include "model/decoder/architecture.h"
 #include "ops/add/add.h"
 #include "ops/embedding/embedding.h"
@@ -79,7 +80,7 @@ void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
 }
 
 void DecoderParts::rotate_heads(int64_t layer, AttentionHeads& heads) {
-  const bool is_local = config_.local_rope && config_.sliding_window[static_cast<size_t>(layer)] > 0;
+  const bool is_local = config_.local_rope && nth(config_.sliding_window, layer) > 0;
   const ValueId inv_freq = is_local ? local_inv_freq_ : inv_freq_;
   heads.q = ops::rope(layers_.builder(), heads.q, positions_, inv_freq, config_.head_dim);
   heads.k = ops::rope(layers_.builder(), heads.k, positions_, inv_freq, config_.head_dim);
