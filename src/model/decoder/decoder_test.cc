@@ -17,9 +17,8 @@ using namespace spillway;
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr const char* kModels[] = {"llama2", "llama32",    "llama_linear", "llama_bias", "mistral",
-                                   "qwen2",  "qwen2_tied", "qwen3",        "qwen3_tied", "gemma2",
-                                   "gemma3", "phi3"};
+constexpr const char* kModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
+                                   "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 int64_t count_ops(const Graph& graph, std::string_view name) {
   int64_t count = 0;
