@@ -24,8 +24,8 @@ using nlohmann::json;
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr const char* kModels[] = {"llama2", "llama32",    "llama_linear", "llama_bias", "mistral",
-                                   "qwen2",  "qwen2_tied", "qwen3",        "qwen3_tied"};
+constexpr const char* kModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
+                                   "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 // The programs of generation in f32, with prompts in pieces of at most two tokens.
 class CachedModel {

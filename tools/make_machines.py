@@ -109,6 +109,12 @@ LLAMA31 = {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_fact
                             "original_max_position_embeddings": 8192}}
 LLAMA32 = {"rope_scaling": LLAMA31["rope_scaling"] | {"factor": 32.0}}
 HEAD128 = {"head_dim": 128}
+GELU = {"hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh"}
+GEMMA2 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0,
+                 "final_logit_softcapping": 30.0}
+GEMMA3 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
+                 "rope_local_base_freq": 10000.0}
+PHI3 = {"sliding_window": 2047}
 MODELS = {
     "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
     "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
@@ -139,8 +145,17 @@ MODELS = {
     "qwen3-8b": ("Qwen/Qwen3-8B", "qwen3", 4096, 12288, 36, 32, 8, 151936, 40960, 1e6, 1e-6, False, HEAD128),
     "qwen3-14b": ("Qwen/Qwen3-14B", "qwen3", 5120, 17408, 40, 40, 8, 151936, 40960, 1e6, 1e-6, False, HEAD128),
     "qwen3-32b": ("Qwen/Qwen3-32B", "qwen3", 5120, 25600, 64, 64, 8, 151936, 40960, 1e6, 1e-6, False, HEAD128),
+    "gemma-2-2b": ("google/gemma-2-2b", "gemma2", 2304, 9216, 26, 8, 4, 256000, 8192, 1e4, 1e-6, True, GEMMA2),
+    "gemma-2-9b": ("google/gemma-2-9b", "gemma2", 3584, 14336, 42, 16, 8, 256000, 8192, 1e4, 1e-6, True, GEMMA2),
+    "gemma-2-27b": ("google/gemma-2-27b", "gemma2", 4608, 36864, 46, 32, 16, 256000, 8192, 1e4, 1e-6, True, GEMMA2 | HEAD128 | {"query_pre_attn_scalar": 144}),
+    "gemma-3-270m": ("google/gemma-3-270m", "gemma3_text", 640, 2048, 18, 4, 1, 262144, 32768, 1e6, 1e-6, True, GEMMA3),
+    "gemma-3-1b": ("google/gemma-3-1b-pt", "gemma3_text", 1152, 6912, 26, 4, 1, 262144, 32768, 1e6, 1e-6, True, GEMMA3),
+    "phi-3-mini-4k": ("microsoft/Phi-3-mini-4k-instruct", "phi3", 3072, 8192, 32, 32, 32, 32064, 4096, 1e4, 1e-5, False, PHI3),
+    "phi-3-medium-4k": ("microsoft/Phi-3-medium-4k-instruct", "phi3", 5120, 17920, 40, 40, 10, 32064, 4096, 1e4, 1e-5, False, PHI3),
+    "phi-4": ("microsoft/phi-4", "phi3", 5120, 17920, 40, 40, 10, 100352, 16384, 250e3, 1e-5, False, {"sliding_window": None}),
 }
-CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
+           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

@@ -29,7 +29,8 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (Gemma2Config, Gemma3TextConfig, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config,
+                          Qwen3Config)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -70,6 +71,20 @@ def model_specs():
                   torch.float32, None, 5),
         "qwen3_tied": (Qwen3Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=16,
                                    tie_word_embeddings=True, rope_parameters=plain), torch.float16, None, 5),
+        # Caps that scores and logits reach; the first layer has a window, the second none.
+        "gemma2": (Gemma2Config(**SMALL, num_key_value_heads=2, head_dim=12, query_pre_attn_scalar=24, sliding_window=6,
+                                attn_logit_softcapping=2.0, final_logit_softcapping=8.0, tie_word_embeddings=False,
+                                rope_parameters=plain),
+                   torch.float32, None, 4),
+        # The layer in the middle sees everything, and is rotated in another way than the others.
+        "gemma3": (Gemma3TextConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=1, head_dim=16,
+                                    query_pre_attn_scalar=24, sliding_window=5,
+                                    layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                    rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                                                     "full_attention": {"rope_type": "linear", "rope_theta": 10000.0,
+                                                                        "factor": 2.0}}), torch.bfloat16, None, 5),
+        "phi3": (Phi3Config(**SMALL, num_key_value_heads=2, sliding_window=6, rope_parameters=plain), torch.float32,
+                 None, 4),
     }
 
 
@@ -97,19 +112,21 @@ def make_batches():
 
 
 def randomise(model, seed):
-    """Makes what the initialisation leaves at 0 or 1 (norms, biases) matter."""
+    """Makes what the initialisation leaves at 0 or 1 (norms, biases) matter. Gemma's norms add their 1 themselves."""
     generator = torch.Generator().manual_seed(seed)
+    around_zero = model.config.model_type.startswith("gemma")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1:
                 noise = torch.randn(parameter.shape, generator=generator) * 0.2
-                parameter.copy_(noise if name.endswith("bias") else 1 + noise)
+                parameter.copy_(noise if around_zero or name.endswith("bias") else 1 + noise)
 
 
 def write_config_in_style_of_4(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
     rope = config.pop("rope_parameters")
+    rope.pop("partial_rotary_factor", None)
     config["rope_theta"] = rope.pop("rope_theta")
     kind = rope.pop("rope_type")
     config["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
@@ -207,8 +224,8 @@ def train(model, steps, learning_rate):
 
 def greedy(model, tokens):
     """Greedy continuation of the first prompt whose every choice is clear (margin of the best logit > 0.05)."""
-    for start in range(3, VOCAB):
-        ids = [start, (7 * start) % VOCAB, 5]
+    for factor, start in [(factor, start) for factor in (7, 11, 13) for start in range(3, VOCAB)]:
+        ids = [start, (factor * start) % VOCAB, 5]
         margin, first = math.inf, None
         with torch.no_grad():
             for _ in range(tokens):

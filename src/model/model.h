@@ -51,6 +51,8 @@ struct ModelGraph {
   ValueId hidden = kNone;            // what it computes for each row of the stream: [T, width], before any head
   ValueId head = kNone;       // of a model of text: [vocab_size, width], perhaps the embedding; or [labels, width]
   ValueId head_bias = kNone;  // [labels], of scores that have one
+  // Above 0: what predicts tokens is not a logit l, x head^T, but logit_cap * tanh(l / logit_cap).
+  double logit_cap = 0;
   ParameterTable parameters;
 };
 

@@ -118,7 +118,7 @@ TEST_CASE("weights are read into the graph's weights of the same names, the freq
   const ValueId elsewhere = b.input("elsewhere", {DType::kF32, {1}}, ValueKind::kTrainableWeight);
   PiecewiseStore store(graph, 5);
   load_base_weights(parameters, folder, store);
-  const std::vector<float> frequencies = rope_inverse_frequencies(config);
+  const std::vector<float> frequencies = rope_inverse_frequencies(config.rope, config.head_dim);
   REQUIRE(frequencies.size() == 8);
   CHECK(std::memcmp(store.bytes(graph.find("rope.inv_freq")).data(), frequencies.data(), 32) == 0);
   CHECK(store.bytes(elsewhere) == std::vector<std::byte>(4, std::byte{0xA5}));

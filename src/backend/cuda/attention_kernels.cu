@@ -34,10 +34,31 @@ __device__ bool has_any(int first_row, const HasRow& has_row) {
   return __ballot_sync(kAllLanes, found) != 0;
 }
 
+// What becomes of a product of query and key before the softmax. Whether there is a cap is part of the kernel, so that
+// the others are what they are without one.
+struct ScoreMap {
+  float scale, cap;
+};
+template <bool kCapped>
+__device__ inline float score_of(float product, ScoreMap map) {
+  if constexpr (kCapped) {
+    return map.cap * tanhf(product * (map.scale / map.cap));
+  } else {
+    return product * map.scale;
+  }
+}
+// How fast a score grows with its product.
+template <bool kCapped>
+__device__ inline float slope_of(float score, ScoreMap map) {
+  if constexpr (!kCapped) return map.scale;
+  const float part = score / map.cap;
+  return map.scale * (1 - part * part);
+}
+
 template <typename T>
 struct Problem {
   int tokens, key_tokens, heads, kv_heads, head_size, window;
-  float scale;
+  ScoreMap map;
   const T *q, *k, *v;
   Ranges ranges;
   CachedKeys cache;
@@ -171,7 +192,7 @@ struct Backward {
 template <int kRows>
 struct Softmax {
   KeyRange visible[kRows];
-  float maximum[kRows], total[kRows];  // total: of exp(scale * score - maximum)
+  float maximum[kRows], total[kRows];  // total: of exp(score - maximum)
 
   template <typename T>
   __device__ Softmax(const Problem<T>& p, int first_row) {
@@ -183,16 +204,16 @@ struct Softmax {
     }
   }
 
-  // Scores of a tile of keys become weights; what was summed up before is scaled to the new maxima.
-  template <typename Scores, typename Weights, typename Sums>
-  __device__ void add(Scores& scores, int first_key, float scale, Weights weights, Sums& sums) {
+  // Products with a tile of keys become weights; what was summed up before is scaled to the new maxima.
+  template <bool kCapped, typename Scores, typename Weights, typename Sums>
+  __device__ void add(Scores& scores, int first_key, ScoreMap map, Weights weights, Sums& sums) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       float largest = kNothing;
 #pragma unroll
       for (int j = 0; j < Scores::kColumns; ++j) {
         float& score = scores.at[i][j];
-        score = visible[i].has(first_key + thread_x() + j * kSide) ? score * scale : kNothing;
+        score = visible[i].has(first_key + thread_x() + j * kSide) ? score_of<kCapped>(score, map) : kNothing;
         largest = fmaxf(largest, score);
       }
       largest = fmaxf(maximum[i], row_reduce(largest, Max()));
@@ -212,7 +233,7 @@ struct Softmax {
 };
 
 // A block for each tile of queries and each head; the tiles that see most come first.
-template <int kHead, typename T>
+template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* o, float* lse) {
   using Sizes = Forward<kHead>;
   constexpr int kRows = Sizes::kRows, kKeys = Sizes::kKeys, kMine = kRows / kSide;
@@ -239,7 +260,7 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
       load_tile(p.v + at, p.k_pitch(), count, p.head_size, values);
       __syncthreads();
       auto scores = multiply(queries, keys);
-      softmax.add(scores, key, p.scale, weights, sums);
+      softmax.template add<kCapped>(scores, key, p.map, weights, sums);
       __syncwarp();  // a row's weights are written and read by one warp
       sums.add_product(weights, values);
     }
@@ -257,17 +278,18 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
   sums.store_to(o + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
-// From scores = q k' and products = d_o v' the softmax's weight and the gradient of the score.
+// From q k' and d_o v' the softmax's weight and the gradient of q k'.
 struct ScoreGradient {
   float weight, gradient;
 };
 struct RowSums {
   float lse, delta;
 };
-__device__ inline ScoreGradient score_gradient(bool visible, float score, float product, float scale, RowSums row) {
+template <bool kCapped>
+__device__ inline ScoreGradient score_gradient(bool visible, float of_key, float of_value, ScoreMap map, RowSums row) {
   if (!visible) return {0, 0};
-  const float weight = expf(score * scale - row.lse);
-  return {weight, weight * (product - row.delta) * scale};
+  const float score = score_of<kCapped>(of_key, map), weight = expf(score - row.lse);
+  return {weight, weight * (of_value - row.delta) * slope_of<kCapped>(score, map)};
 }
 
 template <typename T>
@@ -286,7 +308,7 @@ struct GradProblem {
 };
 
 // A block for each tile of queries and each head.
-template <int kHead, typename T>
+template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem<T> grad) {
   using Sizes = Backward<kHead>;
   constexpr int kRows = Sizes::kRows;
@@ -322,7 +344,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
       for (int j = 0; j < scores.kColumns; ++j) {
         const int column = thread_x() + j * kSide;
         gradients.at(thread_y() + i * kSide, column) =
-            score_gradient(visible.has(key + column), scores.at[i][j], products.at[i][j], p.scale, of_row).gradient;
+            score_gradient<kCapped>(visible.has(key + column), scores.at[i][j], products.at[i][j], p.map, of_row)
+                .gradient;
       }
     }
     __syncwarp();
@@ -333,7 +356,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
 
 // A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
 // of queries that may see its keys. Here rows are keys, and columns are queries.
-template <int kHead, typename T>
+template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T> grad) {
   using Sizes = Backward<kHead>;
   constexpr int kRows = Sizes::kRows;
@@ -369,7 +392,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
         for (int i = 0; i < scores.kRows; ++i) {
           const int key = thread_y() + i * kSide;
           const ScoreGradient of_score =
-              score_gradient(visible.has(first + key), scores.at[i][j], products.at[i][j], p.scale, of_row);
+              score_gradient<kCapped>(visible.has(first + key), scores.at[i][j], products.at[i][j], p.map, of_row);
           weights.at(key, column) = of_score.weight;
           gradients.at(key, column) = of_score.gradient;
         }
@@ -384,13 +407,17 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
   dv.store_to(grad.dv + k_at, p.k_pitch(), p.head_size, has_row);
 }
 
-// Calls f(the padded head size as a constant, a null T*).
+// Calls f(the padded head size as a constant, whether scores are capped as one, a null T*).
 template <typename Function>
 void with_head(const AttentionArgs& args, const Function& f) {
-  const auto with_type = [&]<typename T>(T* type) {
-    if (args.head_size <= 64) return f(std::integral_constant<int, 64>(), type);
-    if (args.head_size <= 128) return f(std::integral_constant<int, 128>(), type);
-    return f(std::integral_constant<int, 256>(), type);
+  const auto with_size = [&](auto size, auto* type) {
+    if (args.soft_cap > 0) return f(size, std::true_type(), type);
+    return f(size, std::false_type(), type);
+  };
+  const auto with_type = [&](auto* type) {
+    if (args.head_size <= 64) return with_size(std::integral_constant<int, 64>(), type);
+    if (args.head_size <= 128) return with_size(std::integral_constant<int, 128>(), type);
+    return with_size(std::integral_constant<int, 256>(), type);
   };
   expect_head_fits(args.head_size);
   if (args.dtype == DType::kBF16) {
@@ -408,7 +435,7 @@ Problem<T> problem_of(const AttentionArgs& args, int64_t key_tokens, const Range
           .kv_heads = narrow<int>(args.kv_heads),
           .head_size = narrow<int>(args.head_size),
           .window = narrow<int>(args.window),
-          .scale = args.scale,
+          .map = {args.scale, args.soft_cap},
           .q = static_cast<const T*>(args.q),
           .k = static_cast<const T*>(args.k),
           .v = static_cast<const T*>(args.v),
@@ -418,9 +445,9 @@ Problem<T> problem_of(const AttentionArgs& args, int64_t key_tokens, const Range
 
 void forward(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache,
              void* stream) {
-  with_head(args, [&]<typename T>(auto head, T*) {
+  with_head(args, [&]<typename T>(auto head, auto capped, T*) {
     using Sizes = Forward<head>;
-    launch(forward_kernel<head, T>,
+    launch(forward_kernel<head, capped, T>,
            {div_ceil(args.tokens, Sizes::kRows) * args.heads, kTileThreads, Sizes::kSharedBytes}, stream,
            problem_of<T>(args, key_tokens, ranges, cache), static_cast<T*>(args.o), args.lse);
   });
@@ -483,7 +510,7 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
   const AttentionWorkspace layout(forward.tokens, forward.heads, forward.is_causal, key_tokens);
   auto* delta = reinterpret_cast<float*>(workspace + layout.delta);
   const Ranges ranges = find_ranges(forward, sequences, workspace, true, stream);
-  with_head(forward, [&]<typename T>(auto head, T*) {
+  with_head(forward, [&]<typename T>(auto head, auto capped, T*) {
     using Sizes = Backward<head>;
     const int64_t rows = forward.tokens * forward.heads, tiles = div_ceil(forward.tokens, Sizes::kRows);
     const int64_t key_tiles = div_ceil(key_tokens, Sizes::kRows);
@@ -497,8 +524,10 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
                               .dq = static_cast<T*>(args.dq),
                               .dk = static_cast<T*>(args.dk),
                               .dv = static_cast<T*>(args.dv)};
-    launch(query_grad_kernel<head, T>, {tiles * forward.heads, kTileThreads, Sizes::kSharedBytes}, stream, grad);
-    launch(key_grad_kernel<head, T>, {key_tiles * forward.kv_heads, kTileThreads, Sizes::kSharedBytes}, stream, grad);
+    launch(query_grad_kernel<head, capped, T>, {tiles * forward.heads, kTileThreads, Sizes::kSharedBytes}, stream,
+           grad);
+    launch(key_grad_kernel<head, capped, T>, {key_tiles * forward.kv_heads, kTileThreads, Sizes::kSharedBytes}, stream,
+           grad);
   });
 }
 

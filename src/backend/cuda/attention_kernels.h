@@ -22,6 +22,7 @@ void expect_head_fits(int64_t head_size);
 struct AttentionArgs {
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
   float scale = 1;
+  float soft_cap = 0;     // above 0: scaled scores s become soft_cap * tanh(s / soft_cap)
   int64_t window = 0;     // a query sees the last `window` keys, itself included; 0: all
   bool is_causal = true;  // a query sees the keys up to its own; false: all of its sequence, and no window
   DType dtype = DType::kF32;
@@ -29,7 +30,7 @@ struct AttentionArgs {
   const void* k = nullptr;  // [keys, K * S]
   const void* v = nullptr;
   void* o = nullptr;     // [T, H * S]
-  float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
+  float* lse = nullptr;  // [T, H]: log of the sum of exp of a row's scores; null: not wanted
 };
 
 // The first `sequences`, those with more queries than `longest` or keys than `longest_keys` excepted, and those that

@@ -39,7 +39,7 @@ struct LibraryAttention {
 };
 
 // What a library may do of an attention, by its attributes and the types of its operands: bf16, and heads that cuDNN's
-// engines take. `max_sequences`: of a stream.
+// engines take; no cap of scores. `max_sequences`: of a stream.
 [[nodiscard]] inline LibraryAttention library_attention(const Attributes& attributes, DType dtype,
                                                         int64_t max_sequences, bool is_backward) {
   // Blocks are started for `sequences` times `longest` tokens, and those without work end at once: a few times the
@@ -55,6 +55,9 @@ struct LibraryAttention {
                           .key_tokens = attributes.integer_or("key_tokens", 0),
                           .scale = static_cast<float>(attributes.real("scale")),
                           .is_backward = is_backward};
+  for (const auto& [name, number] : attributes.entries()) {
+    if (name == "soft_cap") return result;  // which its engines do not have
+  }
   if (dtype != DType::kBF16 || result.head_size % kHeadStep != 0 || result.head_size > kMaxHead || result.tokens == 0)
     return result;
   const int64_t usual = attributes.integer("sequence_len");

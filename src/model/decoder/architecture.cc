@@ -12,7 +12,8 @@ namespace spillway {
 namespace {
 
 constexpr std::array kArchitectures = {&architectures::kLlama, &architectures::kMistral, &architectures::kQwen2,
-                                       &architectures::kQwen3};
+                                       &architectures::kQwen3, &architectures::kGemma2,  &architectures::kGemma3,
+                                       &architectures::kPhi3};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>
@@ -50,7 +51,8 @@ const Architecture& find_architecture(const JsonField& json) {
 
 std::string classifier_name(const Architecture& architecture, bool is_of_tokens) {
   constexpr std::string_view kText = "ForCausalLM";
-  return std::string(architecture.name.substr(0, architecture.name.size() - kText.size())) +
+  const std::string_view own = architecture.name.substr(0, architecture.name.size() - kText.size());
+  return std::string(architecture.classifier.empty() ? own : architecture.classifier) +
          (is_of_tokens ? "ForTokenClassification" : "ForSequenceClassification");
 }
 
@@ -73,7 +75,9 @@ void normalise_heads(DecoderParts& parts, const Attend&, LayerState& state) {
   parts.normalise_heads(state.layer, state.heads);
 }
 
-void rotate_heads(DecoderParts& parts, const Attend&, LayerState& state) { parts.rotate_heads(state.heads); }
+void rotate_heads(DecoderParts& parts, const Attend&, LayerState& state) {
+  parts.rotate_heads(state.layer, state.heads);
+}
 
 void attention(DecoderParts&, const Attend& attend, LayerState& state) { state.x = attend(state.layer, state.heads); }
 
@@ -87,6 +91,35 @@ void post_attention_norm(DecoderParts& parts, const Attend&, LayerState& state) 
 
 void gated_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
   state.stream = parts.mlp(state.layer, state.x, state.stream);
+}
+
+void branch_output(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.x = parts.project_output(state.layer, state.x, kNone);
+}
+
+void join_attention(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream = parts.join(state.stream, parts.norm(state.x, layer_prefix(state.layer) + "post_attention_layernorm"));
+}
+
+void pre_feedforward_norm(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.x = parts.norm(state.stream, layer_prefix(state.layer) + "pre_feedforward_layernorm");
+}
+
+void branch_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.x = parts.mlp(state.layer, state.x, kNone);
+}
+
+void join_feedforward(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream =
+      parts.join(state.stream, parts.norm(state.x, layer_prefix(state.layer) + "post_feedforward_layernorm"));
+}
+
+void project_fused_heads(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.heads = parts.project_fused_heads(state.layer, state.x);
+}
+
+void fused_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream = parts.fused_mlp(state.layer, state.x, state.stream);
 }
 
 }  // namespace layer

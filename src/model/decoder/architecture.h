@@ -12,6 +12,8 @@
 
 namespace spillway {
 
+enum class GatedActivation : uint8_t { kSilu, kGeluTanh };
+
 // What a layer works on, handed from part to part.
 struct LayerState {
   int64_t layer = 0;
@@ -34,12 +36,21 @@ struct Architecture {
   int64_t default_kv_heads = 0;  // 0: as many as query heads
   int64_t default_head_dim = 0;  // 0: hidden_size / num_attention_heads
   int64_t default_max_position_embeddings = 0;
+  double default_rms_norm_eps = 1e-6;
+  double default_rope_theta = 10000;
+  double default_local_rope_theta = 0;  // above 0: layers with a window are rotated in their own way
+  bool ties_by_default = false;
+  // What no config.json has a say in.
+  GatedActivation activation = GatedActivation::kSilu;
+  double norm_weight_shift = 0;   // what is added to the weights of norms
+  bool scales_embedding = false;  // by sqrt(hidden_size), rounded to the dtype of the weights
+  std::string_view classifier{};  // what its classifiers are named after; empty: as the name begins
   // Reads biases, windows and whatever else is its own. The sizes are there.
   void (*read)(const JsonField& json, DecoderConfig& config);
   std::span<const LayerPart> layer;
   // What llama.cpp makes of it.
   struct Gguf {
-    std::string_view name;              // "llama"; empty: it has no converter
+    std::string_view name;              // "llama"; empty: it is not written as GGUF
     bool has_rope_factors = false;      // its class for Llama, which reads rope_freqs.weight and states more sizes
     bool always_has_head_size = false;  // transformers' config always has head_dim
   };
@@ -47,7 +58,7 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
@@ -68,6 +79,17 @@ void attention(DecoderParts& parts, const Attend& attend, LayerState& state);   
 void output(DecoderParts& parts, const Attend& attend, LayerState& state);           // stream += o_proj(x)
 void post_attention_norm(DecoderParts& parts, const Attend& attend, LayerState& state);  // x = norm(stream)
 void gated_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);            // stream += mlp(x)
+
+// Of layers that normalise what a branch gives, too.
+void branch_output(DecoderParts& parts, const Attend& attend, LayerState& state);         // x = o_proj(x)
+void join_attention(DecoderParts& parts, const Attend& attend, LayerState& state);        // stream += norm(x)
+void pre_feedforward_norm(DecoderParts& parts, const Attend& attend, LayerState& state);  // x = norm(stream)
+void branch_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);            // x = mlp(x)
+void join_feedforward(DecoderParts& parts, const Attend& attend, LayerState& state);      // stream += norm(x)
+
+// Of layers whose weights are fused.
+void project_fused_heads(DecoderParts& parts, const Attend& attend, LayerState& state);  // heads of x, by one product
+void fused_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);            // stream += mlp(x)
 
 // Llama's layer, which others share.
 inline constexpr LayerPart kLlama[] = {input_norm, project_heads,       rotate_heads, attention,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -35,7 +36,7 @@ void read_sizes(const JsonField& json, const Architecture& architecture, Decoder
   config.num_attention_heads = json["num_attention_heads"].integer(1, kMaxHeads);
   config.max_position_embeddings =
       json["max_position_embeddings"].integer_or(architecture.default_max_position_embeddings, 1, kMaxPositions);
-  config.rms_norm_eps = json["rms_norm_eps"].real_or(1e-6, 0.0, 1.0);
+  config.rms_norm_eps = json["rms_norm_eps"].real_or(architecture.default_rms_norm_eps, 0.0, 1.0);
 
   // An explicit null means "as many as query heads" in every architecture; only a missing key has a default of its own.
   const int64_t missing_kv_heads = json.has("num_key_value_heads") || architecture.default_kv_heads == 0
@@ -72,6 +73,15 @@ void read_head_dim(const JsonField& json, const Architecture& architecture, Deco
   }
 }
 
+constexpr double kMinTheta = 1, kMaxTheta = 1e30;
+
+void check_rotates_whole_heads(const JsonField& place) {
+  if (const double part = place["partial_rotary_factor"].real_or(1.0, 0.0, 1.0); part != 1.0) {
+    throw input_error(place.where(), "expected partial_rotary_factor 1, got {}; use a model that rotates whole heads",
+                      part);
+  }
+}
+
 RopeType rope_type_of(const JsonField& rope) {
   const std::string type = rope["rope_type"].string_or(rope["type"].string_or("default"));
   if (type == "default") return RopeType::kDefault;
@@ -83,24 +93,12 @@ RopeType rope_type_of(const JsonField& rope) {
                     quote(type));
 }
 
-// transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
-RopeConfig read_rope(const JsonField& json, const DecoderConfig& config) {
+// `inner` says what it does not leave to `theta`.
+RopeConfig read_rope(const JsonField& inner, double theta, const DecoderConfig& config) {
   RopeConfig rope;
-  const JsonField inner = json[json["rope_scaling"].is_null() ? "rope_parameters" : "rope_scaling"].object_or_empty();
-  for (const std::string_view nested : {"full_attention", "sliding_attention"}) {
-    if (inner.has(nested)) {
-      throw input_error(inner.where(), "expected one rope for all layers, got one for {}; use a model without it",
-                        nested);
-    }
-  }
   rope.type = rope_type_of(inner);
-  rope.theta = inner["rope_theta"].real_or(json["rope_theta"].real_or(10000.0, 1.0, 1e30), 1.0, 1e30);
-  for (const JsonField& place : {json, inner}) {
-    if (const double part = place["partial_rotary_factor"].real_or(1.0, 0.0, 1.0); part != 1.0) {
-      throw input_error(place.where(), "expected partial_rotary_factor 1, got {}; use a model that rotates whole heads",
-                        part);
-    }
-  }
+  rope.theta = inner["rope_theta"].real_or(theta, kMinTheta, kMaxTheta);
+  check_rotates_whole_heads(inner);
   if (rope.type == RopeType::kDefault) return rope;
   rope.factor = inner["factor"].real(1e-6, 1e6);
   if (rope.type == RopeType::kLinear) return rope;
@@ -114,6 +112,41 @@ RopeConfig read_rope(const JsonField& json, const DecoderConfig& config) {
                       rope.high_freq_factor, rope.low_freq_factor);
   }
   return rope;
+}
+
+constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
+
+// transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
+void read_one_rope(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
+  const JsonField inner = json[json["rope_scaling"].is_null() ? "rope_parameters" : "rope_scaling"].object_or_empty();
+  for (const std::string_view nested : {kFull, kSliding}) {
+    if (inner.has(nested)) {
+      throw input_error(inner.where(), "expected one rope for all layers, got one for {}; use a model without it",
+                        nested);
+    }
+  }
+  config.rope =
+      read_rope(inner, json["rope_theta"].real_or(architecture.default_rope_theta, kMinTheta, kMaxTheta), config);
+}
+
+// One for layers with a window and one for the others: transformers 4 stretches the second alone, by rope_scaling.
+void read_two_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
+  const double theta = json["rope_theta"].real_or(architecture.default_rope_theta, kMinTheta, kMaxTheta);
+  const double local_theta =
+      json["rope_local_base_freq"].real_or(architecture.default_local_rope_theta, kMinTheta, kMaxTheta);
+  const JsonField both = json["rope_parameters"].object_or_empty();
+  for (const auto& [name, member] : both.members()) {
+    if (name != kFull && name != kSliding) {
+      throw input_error(both.where(), "expected a rope for {} and one for {}, got {} beside them; name the layers",
+                        kFull, kSliding, name);
+    }
+  }
+  if (!json["rope_scaling"].is_null() && !both[kFull].is_null()) {
+    throw input_error(json.where(), "expected rope_scaling or rope_parameters, got both; remove one of them");
+  }
+  const JsonField full = json["rope_scaling"].is_null() ? both[kFull] : json["rope_scaling"];
+  config.rope = read_rope(full.object_or_empty(), theta, config);
+  config.local_rope = read_rope(both[kSliding].object_or_empty(), local_theta, config);
 }
 
 std::optional<DType> read_dtype(const JsonField& json) {
@@ -138,9 +171,14 @@ std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key
 }
 
 // What would silently change the numbers if it were passed over.
-void refuse_unsupported(const JsonField& json) {
-  if (const std::string act = json["hidden_act"].string_or("silu"); act != "silu" && act != "swish") {
-    throw input_error(json.where(), "expected hidden_act silu, got {}; use a model with that activation", quote(act));
+void refuse_unsupported(const JsonField& json, const Architecture& architecture) {
+  const auto [key, activation] = architecture.activation == GatedActivation::kSilu
+                                     ? std::pair("hidden_act", "silu")
+                                     : std::pair("hidden_activation", "gelu_pytorch_tanh");
+  const std::string act = json[key].string_or(activation);
+  if (act != activation && !(act == "swish" && architecture.activation == GatedActivation::kSilu)) {
+    throw input_error(json.where(), "expected {} {}, got {}; use a model with that activation", key, activation,
+                      quote(act));
   }
   if (const double dropout = json["attention_dropout"].real_or(0.0, 0.0, 1.0); dropout != 0.0) {
     throw input_error(json.where(), "expected attention_dropout 0, got {}; set it to 0", dropout);
@@ -188,17 +226,19 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   const JsonDocument document(text, where);
   const JsonField json = document.root();
   const Architecture& architecture = find_architecture(json);
-  refuse_unsupported(json);
+  refuse_unsupported(json, architecture);
   DecoderConfig config;
   config.score = read_score(json);
   config.initializer_range = json["initializer_range"].real_or(config.initializer_range, 0, 1e3);
   config.architecture = &architecture;
   read_sizes(json, architecture, config);
   read_head_dim(json, architecture, config);
+  config.attention_scale = 1 / std::sqrt(static_cast<double>(config.head_dim));
   config.sliding_window.assign(static_cast<size_t>(config.num_hidden_layers), 0);
   architecture.read(json, config);
-  config.rope = read_rope(json, config);
-  config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(false);
+  check_rotates_whole_heads(json);
+  (architecture.default_local_rope_theta > 0 ? read_two_ropes : read_one_rope)(json, architecture, config);
+  config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(architecture.ties_by_default);
   config.dtype = read_dtype(json);
   if (const JsonField quantised = json["quantization_config"]; !quantised.is_null())
     config.quantisation = parse_quantisation_config(quantised);
@@ -243,12 +283,11 @@ std::string decoder_config_json(const std::filesystem::path& folder, const Decod
   return json_text(json, 2) + "\n";
 }
 
-std::vector<float> rope_inverse_frequencies(const DecoderConfig& config) {
-  const RopeConfig& rope = config.rope;
-  std::vector<float> result(static_cast<size_t>(config.head_dim / 2));
+std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim) {
+  std::vector<float> result(static_cast<size_t>(head_dim / 2));
   for (size_t i = 0; i < result.size(); ++i) {
     // The power rounds once, from double; everything after it is f32 step by step, as in transformers.
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(config.head_dim);
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
     const float power = static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
     float frequency = 1.0f / power;
     if (rope.type == RopeType::kLinear) frequency /= static_cast<float>(rope.factor);

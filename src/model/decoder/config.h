@@ -52,6 +52,10 @@ struct DecoderConfig {
   bool output_bias = false;  // of o_proj
   bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
   RopeConfig rope;
+  std::optional<RopeConfig> local_rope;  // of layers with a window; empty: `rope`
+  double attention_scale = 0;            // of scores; 1 / sqrt(head_dim) unless the architecture has its own
+  double attention_soft_cap = 0;         // of scaled scores; 0: none
+  double logit_soft_cap = 0;             // 0: none
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 
@@ -75,6 +79,6 @@ struct DecoderConfig {
 [[nodiscard]] std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config);
 
 // The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.
-[[nodiscard]] std::vector<float> rope_inverse_frequencies(const DecoderConfig& config);
+[[nodiscard]] std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim);
 
 }  // namespace spillway

@@ -109,6 +109,35 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(!config.output_bias);
     CHECK(config.sliding_window == std::vector<int64_t>{0, 5});
   }
+  SUBCASE("Gemma 2, style 4") {
+    const DecoderConfig config = read_decoder_config(kGolden / "gemma2");
+    CHECK(config.architecture == &architectures::kGemma2);
+    CHECK(config.attention_soft_cap == 2);
+    CHECK(config.logit_soft_cap == 8);
+    CHECK(config.attention_scale == doctest::Approx(1 / std::sqrt(24)));
+    CHECK(config.sliding_window == std::vector<int64_t>{6, 0});
+    CHECK(!config.local_rope);
+    CHECK(!config.tie_word_embeddings);
+  }
+  SUBCASE("Gemma 3 with two ropes, style 5") {
+    const DecoderConfig config = read_decoder_config(kGolden / "gemma3");
+    CHECK(config.architecture == &architectures::kGemma3);
+    CHECK(config.attention_soft_cap == 0);
+    CHECK(config.logit_soft_cap == 0);
+    CHECK(config.sliding_window == std::vector<int64_t>{5, 0, 5});
+    CHECK(config.rope.type == RopeType::kLinear);
+    CHECK(config.rope.theta == 10000);
+    REQUIRE(config.local_rope);
+    CHECK(config.local_rope->type == RopeType::kDefault);
+    CHECK(config.local_rope->theta == 100);
+    CHECK(config.tie_word_embeddings);
+  }
+  SUBCASE("Phi-3 with a window in every layer") {
+    const DecoderConfig config = read_decoder_config(kGolden / "phi3");
+    CHECK(config.architecture == &architectures::kPhi3);
+    CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
+    CHECK(config.num_key_value_heads == 2);
+  }
   SUBCASE("Qwen3") {
     const DecoderConfig config = read_decoder_config(kGolden / "qwen3_tied");
     CHECK(config.head_dim == 16);
@@ -123,7 +152,7 @@ TEST_CASE("rope frequencies equal those of transformers to the last bits") {
     CAPTURE(item["name"]);
     json changes = item["config"];
     changes["max_position_embeddings"] = 131072;
-    const std::vector<float> got = rope_inverse_frequencies(parse(changes));
+    const std::vector<float> got = rope_inverse_frequencies(parse(changes).rope, parse(changes).head_dim);
     const auto expected = item["inv_freq"].get<std::vector<float>>();
     REQUIRE(got.size() == expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
@@ -149,6 +178,69 @@ TEST_CASE("keys that a config leaves out get the defaults of transformers") {
   CHECK(parse({{"sliding_window", nullptr}}, "MistralForCausalLM").sliding_window == std::vector<int64_t>{0, 0, 0});
   CHECK(parse(json::object(), "Qwen3ForCausalLM").head_dim == 128);
   CHECK(parse({{"sliding_window", 7}}, "Qwen2ForCausalLM").sliding_window == std::vector<int64_t>{0, 0, 0});
+}
+
+TEST_CASE("keys that a config of Gemma or Phi-3 leaves out get the defaults of transformers") {
+  json minimal = json::parse(config_text({{"model_type", "gemma2"}}, "Gemma2ForCausalLM"));
+  for (const char* key : {"num_key_value_heads", "rms_norm_eps", "max_position_embeddings"}) minimal.erase(key);
+  const DecoderConfig gemma2 = parse_decoder_config(minimal.dump(), "config.json");
+  CHECK(gemma2.num_key_value_heads == 4);
+  CHECK(gemma2.head_dim == 256);
+  CHECK(gemma2.attention_scale == 1.0 / 16);
+  CHECK(gemma2.attention_soft_cap == 50);
+  CHECK(gemma2.logit_soft_cap == 30);
+  CHECK(gemma2.max_position_embeddings == 8192);
+  CHECK(gemma2.tie_word_embeddings);
+  CHECK(gemma2.sliding_window == std::vector<int64_t>{4096, 0, 4096});
+  minimal.update({{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", nullptr}});
+  const DecoderConfig bare = parse_decoder_config(minimal.dump(), "config.json");
+  CHECK(bare.attention_soft_cap == 0);
+  CHECK(bare.logit_soft_cap == 0);
+
+  minimal.update({{"architectures", {"Gemma3ForCausalLM"}}, {"model_type", "gemma3_text"}, {"num_hidden_layers", 7}});
+  const DecoderConfig gemma3 = parse_decoder_config(minimal.dump(), "config.json");
+  CHECK(gemma3.max_position_embeddings == 131072);
+  CHECK(gemma3.sliding_window == std::vector<int64_t>{4096, 4096, 4096, 4096, 4096, 0, 4096});
+  CHECK(gemma3.rope.theta == 1e6);
+  REQUIRE(gemma3.local_rope);
+  CHECK(gemma3.local_rope->theta == 1e4);
+
+  minimal.update({{"architectures", {"Phi3ForCausalLM"}}, {"model_type", "phi3"}});
+  const DecoderConfig phi3 = parse_decoder_config(minimal.dump(), "config.json");
+  CHECK(phi3.rms_norm_eps == 1e-5);
+  CHECK(phi3.max_position_embeddings == 4096);
+  CHECK(phi3.sliding_window == std::vector<int64_t>(7, 0));
+  CHECK(!phi3.tie_word_embeddings);
+}
+
+TEST_CASE("Gemma 3 has the two ropes of transformers 4, of which rope_scaling stretches that of all tokens") {
+  const json changes = {{"model_type", "gemma3_text"}, {"rope_theta", 5e5},
+                        {"rope_local_base_freq", 2e4}, {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}},
+                        {"sliding_window_pattern", 3}, {"sliding_window", 16}};
+  const DecoderConfig config = parse(changes, "Gemma3ForCausalLM");
+  CHECK(config.rope.theta == 5e5);
+  CHECK(config.rope.factor == 8);
+  CHECK(config.local_rope->theta == 2e4);
+  CHECK(config.local_rope->type == RopeType::kDefault);
+  CHECK(config.sliding_window == std::vector<int64_t>{16, 16, 0});
+}
+
+TEST_CASE("what would change Gemma or Phi-3 is refused by name") {
+  const auto gemma = [](json changes) {
+    changes["model_type"] = "gemma3_text";
+    return error_of(changes, "Gemma3ForCausalLM");
+  };
+  CHECK(gemma({{"hidden_activation", "silu"}}).find("expected hidden_activation gelu_pytorch_tanh, got 'silu'") !=
+        std::string::npos);
+  CHECK(gemma({{"use_bidirectional_attention", true}}).find("use_bidirectional_attention false") != std::string::npos);
+  CHECK(gemma({{"sliding_window", nullptr}}).find("expected sliding_window beside a layer") != std::string::npos);
+  CHECK(gemma({{"rope_parameters", {{"rope_theta", 1e4}}}}).find("got rope_theta beside them") != std::string::npos);
+  CHECK(gemma({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}},
+               {"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}})
+            .find("got both") != std::string::npos);
+  CHECK(error_of({{"rope_scaling", {{"type", "longrope"}}}}, "Phi3ForCausalLM").find("got 'longrope'") !=
+        std::string::npos);
+  CHECK(error_of({{"resid_pdrop", 0.1}}, "Phi3ForCausalLM").find("expected resid_pdrop 0") != std::string::npos);
 }
 
 TEST_CASE("layer_types say which Qwen layers have a window") {
@@ -179,14 +271,19 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
         "[config.json] expected model_type llama beside LlamaForCausalLM, got none; correct the one that is wrong");
   json config = json::parse(config_text({{"model_type", ""}}));
   config.erase("architectures");
-  CHECK(error_of(config.dump()) ==
-        "[config.json] expected model_type llama, mistral, qwen2 or qwen3, got none; add it");
+  CHECK(
+      error_of(config.dump()) ==
+      "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text or phi3, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
-  CHECK(error_of(json::object(), "GemmaForCausalLM") ==
-        "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM or "
-        "Qwen3ForCausalLM, got 'GemmaForCausalLM'; use a model of one of these");
+  CHECK(
+      error_of(json::object(), "GemmaForCausalLM") ==
+      "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
+      "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM or Phi3ForCausalLM, got 'GemmaForCausalLM'; use a model "
+      "of one of these");
+  CHECK(error_of(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
+        std::string::npos);
   CHECK(error_of({{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}) ==
         "[config.json: rope_scaling] expected rope_type default, linear or llama3, got 'yarn', which is not supported; "
         "use a "

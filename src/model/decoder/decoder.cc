@@ -1,6 +1,5 @@
 #include "model/decoder/decoder.h"
 
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -12,6 +11,7 @@
 #include "ops/cache_append/cache_append.h"
 #include "ops/embedding/embedding.h"
 #include "ops/matmul/matmul.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace spillway {
 namespace {
@@ -41,8 +41,9 @@ ops::AttentionOptions attention_options(const DecoderConfig& config, const Model
           .kv_heads = config.num_key_value_heads,
           .head_size = config.head_dim,
           .sliding_window = nth(config.sliding_window, layer),
-          .scale = 1 / std::sqrt(static_cast<double>(config.head_dim)),
-          .sequence_len = options.sequence_len};
+          .scale = config.attention_scale,
+          .sequence_len = options.sequence_len,
+          .soft_cap = config.attention_soft_cap};
 }
 
 // Appends the keys and values of new tokens to a layer's caches and attends to them. `caches` are the next versions of
@@ -134,6 +135,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   });
   result.head = parts.head();
   result.head_bias = parts.head_bias();
+  result.logit_cap = config_.score ? 0 : config_.logit_soft_cap;
   result.parameters = layers.parameters();
   return result;
 }
@@ -156,6 +158,8 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
       });
   if (use == CacheUse::kDecode) {
     result.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
+    if (config_.logit_soft_cap > 0)
+      result.logits = ops::pointwise::soft_cap(builder, result.logits, config_.logit_soft_cap);
     builder.result(result.logits);
   } else {
     result.copy = append_copies(builder, result, caches);

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <string>
 
+#include "base/error.h"
 #include "graph/verify.h"
 #include "io/safetensors.h"
 #include "model/adapter.h"
+#include "model/decoder/gguf.h"
 #include "model/decoder/parts.h"
 
 using namespace spillway;
@@ -15,8 +17,8 @@ using namespace spillway;
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr const char* kModels[] = {"llama2", "llama32",    "llama_linear", "llama_bias", "mistral",
-                                   "qwen2",  "qwen2_tied", "qwen3",        "qwen3_tied"};
+constexpr const char* kModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
+                                   "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 int64_t count_ops(const Graph& graph, std::string_view name) {
   int64_t count = 0;
@@ -129,7 +131,7 @@ TEST_CASE("a head that starts as the embedding, and rows of added tokens, say wh
 
 TEST_CASE("weight decay spares norms and biases") {
   const LoraOptions lora{.r = 2, .alpha = 2};
-  for (const char* model : {"llama_bias", "qwen3"}) {
+  for (const char* model : {"llama_bias", "qwen3", "gemma3"}) {
     for (const Parameter& p : parameters_of(*read_model(kGolden / model), {.lora = lora})) {
       CAPTURE(p.name);
       CHECK(p.decays() == !(p.name.ends_with("bias") || p.name.ends_with("norm.weight")));
@@ -151,9 +153,32 @@ TEST_CASE("windows, head norms and biases follow the config") {
   CHECK(windows == std::vector<int64_t>{0, 5});
   CHECK(count_ops(build("llama2"), "rms_norm") == 2 * 2 + 1);
   CHECK(count_ops(build("qwen3"), "rms_norm") == 2 * 4 + 1);
+  CHECK(count_ops(build("gemma2"), "rms_norm") == 2 * 4 + 1);
+  CHECK(count_ops(build("gemma3"), "rms_norm") == 3 * 6 + 1);
   CHECK(count_biases(build("qwen2")) == 2 * 3);
   CHECK(count_biases(build("llama_bias")) == 2 * 7);
   CHECK(count_ops(build("llama_bias"), "matmul") == count_ops(build("llama2"), "matmul"));
+}
+
+TEST_CASE("queries, keys and values that the files fuse are one layer, which an adapter has as a whole") {
+  const LoraOptions lora{.r = 2, .alpha = 2, .target_modules = {"qkv_proj", "gate_up_proj"}};
+  const ParameterTable table = parameters_of(*read_model(kGolden / "phi3"), {.lora = lora});
+  CHECK(table.find("model.layers.0.self_attn.qkv_proj.weight")->shape == Shape{(4 + 2 * 2) * 8, 32});
+  CHECK(table.find(lora_name("model.layers.1.self_attn.qkv_proj", 'B'))->shape == Shape{64, 2});
+  CHECK(table.find(lora_name("model.layers.1.mlp.gate_up_proj", 'B'))->shape == Shape{2 * 48, 2});
+}
+
+TEST_CASE("a family that is not written as GGUF is refused by name") {
+  for (const char* model : {"gemma2", "gemma3", "phi3"}) {
+    CAPTURE(model);
+    std::string message;
+    try {
+      (void)describe_gguf(read_decoder_config(kGolden / model), "config.json");
+    } catch (const InputError& error) {
+      message = error.what();
+    }
+    CHECK(message.find("[config.json: architectures] expected a family that can be written as GGUF") == 0);
+  }
 }
 
 TEST_CASE("the decoder of generation keeps keys and values of every layer") {

@@ -22,9 +22,11 @@ namespace {
 void check_expressible(const DecoderConfig& config, std::string_view where) {
   const Architecture& architecture = *config.architecture;
   if (architecture.gguf.name.empty()) {
-    throw input_error(fmt::format("{}: architectures", where),
-                      "expected a family that llama.cpp has a converter for, got {}; use the folder itself",
-                      architecture.name);
+    throw input_error(
+        fmt::format("{}: architectures", where),
+        "expected a family that can be written as GGUF (Llama, Mistral, Qwen2, Qwen3), got {}; use the folder "
+        "itself, or convert it with llama.cpp's convert_hf_to_gguf.py",
+        architecture.name);
   }
   if (config.score) {
     throw input_error(fmt::format("{}: architectures", where),

@@ -30,7 +30,7 @@ class DecoderParts {
   // `positions`: what the heads are rotated by.
   DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions);
 
-  // Rows of the embedding table.
+  // Rows of the embedding table, scaled where the architecture says so.
   [[nodiscard]] ValueId embed(ValueId ids);
   // RMS norm over rows.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
@@ -38,12 +38,18 @@ class DecoderParts {
   [[nodiscard]] AttentionHeads project_heads(int64_t layer, ValueId x);
   // RMS norm of each query and key head (Qwen3).
   void normalise_heads(int64_t layer, AttentionHeads& heads);
+  // The same heads, by one product with the matrices of all three below each other: qkv_proj (Phi-3).
+  [[nodiscard]] AttentionHeads project_fused_heads(int64_t layer, ValueId x);
   // Rotary position embedding of queries and keys.
-  void rotate_heads(AttentionHeads& heads);
-  // residual + o_proj(attended).
+  void rotate_heads(int64_t layer, AttentionHeads& heads);
+  // residual + o_proj(attended); the residual may be kNone, as below.
   [[nodiscard]] ValueId project_output(int64_t layer, ValueId attended, ValueId residual);
-  // residual + down_proj(silu(gate_proj(x)) * up_proj(x)).
+  // residual + down_proj(activation(gate_proj(x)) * up_proj(x)).
   [[nodiscard]] ValueId mlp(int64_t layer, ValueId x, ValueId residual);
+  // The same where gate_proj and, below it, up_proj are one: gate_up_proj (Phi-3).
+  [[nodiscard]] ValueId fused_mlp(int64_t layer, ValueId x, ValueId residual);
+  // residual + branch.
+  [[nodiscard]] ValueId join(ValueId residual, ValueId branch);
 
   // The matrix of the head: of the vocabulary (the embedding where they are tied), or of scores.
   [[nodiscard]] ValueId head();
@@ -53,6 +59,10 @@ class DecoderParts {
  private:
   // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
   ValueId norm(ValueId x, const std::string& module, int64_t width);
+  [[nodiscard]] LinearLayer attention_layer(int64_t layer, std::string_view name, int64_t heads) const;
+  [[nodiscard]] LinearLayer mlp_layer(int64_t layer, std::string_view name, int64_t in, int64_t out) const;
+  // down_proj(activation(gate) * up) + residual.
+  [[nodiscard]] ValueId gated(int64_t layer, ValueId gate, ValueId up, ValueId residual);
   // The matrix or the bias of scores.
   [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
   // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
@@ -60,7 +70,7 @@ class DecoderParts {
 
   Layers& layers_;
   const DecoderConfig& config_;
-  ValueId embedding_ = kNone, inv_freq_ = kNone, positions_ = kNone;
+  ValueId embedding_ = kNone, inv_freq_ = kNone, local_inv_freq_ = kNone, positions_ = kNone;
 };
 
 }  // namespace spillway

@@ -18,4 +18,7 @@ inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
 // from max_window_layers on.
 void read_layer_windows(const JsonField& json, DecoderConfig& config);
 
+// Gemma's: for the layers that layer_types names or, without it, all but every `pattern`-th.
+void read_patterned_windows(const JsonField& json, int64_t pattern, DecoderConfig& config);
+
 }  // namespace spillway

@@ -25,6 +25,7 @@ Attributes to_attributes(const AttentionOptions& options, int64_t tokens) {
                         {"scale", options.scale},
                         {"sequence_len", options.sequence_len},
                         {"tokens", tokens}};
+  if (options.soft_cap > 0) attributes.add("soft_cap", options.soft_cap);
   if (!options.causal) {
     attributes.add("causal", int64_t{0});
     attributes.add("key_sequence_len", options.key_sequence_len);

@@ -16,6 +16,8 @@ struct AttentionOptions {
   int64_t sequence_len = 0;      // of a usual sequence, for the predicted cost alone; 0: the whole stream
   bool causal = true;            // false: token i sees all of its sequence; without a window
   int64_t key_sequence_len = 0;  // as sequence_len, of the keys of another stream
+  // Above 0: a scaled score s becomes soft_cap * tanh(s / soft_cap), which stays within it (Gemma 2).
+  double soft_cap = 0;
 };
 
 // o [T, H * S] in the dtype of q. q [T, H * S], k and v [T, K * S], all f32 or all bf16. Token i sees the tokens of its

@@ -38,7 +38,9 @@ Numbers reference_attention(const std::vector<Numbers>& in, const ops::Attention
       for (int64_t key = begin; key <= last; ++key) {
         double score = 0;
         for (int64_t i = 0; i < size; ++i) score += at(0, token, head, heads, i) * at(1, key, kv, kv_heads, i);
-        weights.push_back(std::exp(score * options.scale));
+        score *= options.scale;
+        if (options.soft_cap > 0) score = options.soft_cap * std::tanh(score / options.soft_cap);
+        weights.push_back(std::exp(score));
         total += weights.back();
       }
       for (int64_t key = begin; key <= last; ++key) {
@@ -99,6 +101,25 @@ TEST_CASE("attention and its gradients agree with float64: packed sequences, gro
     check_operation(attention_case(9, {0, 9}, {3, 3, 6, 0, 0.4}, dtype));
     check_operation(attention_case(12, {0, 5, 12}, {4, 2, 2, 3, 0.7}, dtype));
   }
+}
+
+TEST_CASE("attention with a cap of its scores and its gradients agree with float64") {
+  const auto check = [](int64_t tokens, Numbers offsets, const ops::AttentionOptions& options, DType dtype) {
+    OperationCase test = attention_case(tokens, std::move(offsets), options, dtype);
+    test.gradient_tolerance *= 5;  // of a single key it is what sums leave that cancel
+    check_operation(test);
+  };
+  // Caps that most scores reach, in long sequences and in short ones.
+  ops::AttentionOptions options{.heads = 4, .kv_heads = 2, .head_size = 16, .scale = 0.7, .soft_cap = 2};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    CAPTURE(name_of(dtype));
+    options.sliding_window = 3;
+    check(12, {0, 5, 12}, options, dtype);
+    options.sliding_window = 0;
+    check(9, {0, 2, 4, 6, 9}, options, dtype);
+  }
+  options.scale = 0.3;
+  check(150, {0, 10, 150, 150}, options, DType::kF32);
 }
 
 TEST_CASE("attention takes heads of every usual size") {

@@ -10,6 +10,7 @@
 #include "ops/attention/decode_splits.h"
 #include "ops/attention/operands.h"
 #include "ops/real.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 namespace {
@@ -26,7 +27,7 @@ struct Decode {
   T* o;
   float* parts;  // [rows, splits]: maximum and sum, then weighted values f32 [rows, splits, size]
   int heads, kv_heads, size, window;
-  float scale;
+  float scale, soft_cap;
   int64_t rows;  // tokens * heads
 
   static constexpr int splits = DecodeSplits::kCount;
@@ -80,6 +81,7 @@ __global__ void __launch_bounds__(kThreads) decode_part_kernel(Decode<T> p) {
     }
     score = cuda::warp_reduce<kTeam>(score, cuda::Sum()) * p.scale;
     if (!wanted) continue;
+    if (p.soft_cap > 0) score = p.soft_cap * tanhf(score / p.soft_cap);
     const float next = fmaxf(maximum, score), factor = factor_between(maximum, next), weight = expf(score - next);
     maximum = next;
     total = total * factor + weight;
@@ -178,6 +180,7 @@ void decode_attention_cuda(const KernelArgs& args) {
                      .size = static_cast<int>(head_size),
                      .window = static_cast<int>(args.attributes.integer("sliding_window")),
                      .scale = static_cast<float>(args.attributes.real("scale")),
+                     .soft_cap = static_cast<float>(real_or(args.attributes, "soft_cap", 0)),
                      .rows = q.shape[0] * heads},
            args.stream);
   });

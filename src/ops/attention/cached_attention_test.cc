@@ -119,7 +119,12 @@ struct Cache {
 };
 
 const ops::AttentionOptions kSettings[] = {
-    {4, 2, 6, 0, 0.6}, {4, 2, 6, 7, 0.6}, {6, 1, 32, 70, 0.2}, {2, 1, 72, 0, 0.1}, {1, 1, 136, 0, 0.1}};
+    {4, 2, 6, 0, 0.6},
+    {4, 2, 6, 7, 0.6},
+    {6, 1, 32, 70, 0.2},
+    {2, 1, 72, 0, 0.1},
+    {1, 1, 136, 0, 0.1},
+    {.heads = 4, .kv_heads = 2, .head_size = 6, .sliding_window = 70, .scale = 0.6, .soft_cap = 0.5}};
 
 }  // namespace
 

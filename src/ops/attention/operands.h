@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "backend/kernel.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 
@@ -20,6 +21,7 @@ Args attention_operands(const KernelArgs& args) {
   result.kv_heads = args.attributes.integer("kv_heads");
   result.head_size = args.attributes.integer("head_size");
   result.scale = static_cast<float>(args.attributes.real("scale"));
+  result.soft_cap = static_cast<float>(real_or(args.attributes, "soft_cap", 0));
   result.window = args.attributes.integer("sliding_window");
   result.is_causal = args.attributes.integer_or("causal", 1) != 0;
   result.dtype = q.dtype;

@@ -1,9 +1,12 @@
 #include "ops/embedding/embedding.h"
 
+#include <utility>
+
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/embedding/occurrences.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 
@@ -58,12 +61,18 @@ const OpDef kEmbeddingGrad{.name = "embedding_grad",
                            .cpu = embedding_grad_cpu,
                            .cuda = SPILLWAY_CUDA_KERNEL(embedding_grad_cuda)};
 
+void add_scale(Attributes& attributes, double scale) {
+  if (scale != 1) attributes.add("scale", scale);
+}
+
 void vjp(VjpContext& context) {
   if (!context.wants(1)) return;
   const ValueId addend = context.take_addend(1);
+  Attributes attributes{{"rows", context.input_type(1).shape[0]},
+                        {"dtype", static_cast<int64_t>(context.gradient_dtype(1))}};
+  add_scale(attributes, real_or(context.attributes(), "scale", 1));
   context.add(1, context.builder().append_one(kEmbeddingGrad, {context.input(0), context.cotangent(0), addend},
-                                              {{"rows", context.input_type(1).shape[0]},
-                                               {"dtype", static_cast<int64_t>(context.gradient_dtype(1))}}));
+                                              std::move(attributes)));
 }
 
 const OpDef kEmbedding{.name = "embedding",
@@ -75,6 +84,10 @@ const OpDef kEmbedding{.name = "embedding",
 
 }  // namespace
 
-ValueId embedding(Builder& builder, ValueId ids, ValueId table) { return builder.append_one(kEmbedding, {ids, table}); }
+ValueId embedding(Builder& builder, ValueId ids, ValueId table, double scale) {
+  Attributes attributes;
+  add_scale(attributes, scale);
+  return builder.append_one(kEmbedding, {ids, table}, std::move(attributes));
+}
 
 }  // namespace spillway::ops

@@ -9,18 +9,33 @@
 
 #include "base/math.h"
 #include "ops/memory.h"
+#include "ops/real_or.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
+float scale_of(const KernelArgs& args) { return static_cast<float>(real_or(args.attributes, "scale", 1)); }
+
+void scale_row(const TensorView& table, int64_t from, const TensorView& out, int64_t to, float scale) {
+  const int64_t width = table.shape[1];
+  const auto scaled = [scale](Vector v) HWY_ATTR { return hn::Mul(v, constant(scale)); };
+  with_real(table.dtype,
+            [&]<typename T>(T*) { map(0, width, scaled, out.as<T>() + to * width, table.as<T>() + from * width); });
+}
+
 void embedding(const KernelArgs& args) {
   const TensorView &ids = args.inputs[0], &table = args.inputs[1], &out = args.outputs[0];
   const int64_t row_bytes = table.shape[1] * size_of(table.dtype);
+  const float scale = scale_of(args);
   args.threads->parallel_for(out.shape[0], row_grain(table.shape[1]), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t id = ids.as<int32_t>()[row];
       SPILLWAY_CHECK(id >= 0 && id < table.shape[0], "token {} of a vocabulary of {}", id, table.shape[0]);
+      if (scale != 1) {
+        scale_row(table, id, out, row, scale);
+        continue;
+      }
       std::memcpy(out.as<std::byte>() + row * row_bytes, table.as<std::byte>() + id * row_bytes,
                   static_cast<size_t>(row_bytes));
     }
@@ -29,13 +44,14 @@ void embedding(const KernelArgs& args) {
 
 // Each thread adds all tokens, in order, into its own columns: no two threads meet, whatever their number.
 template <typename D, typename G>
-void scatter_add(const TensorView& ids, const TensorView& dy, const TensorView& out, int64_t begin, int64_t end) {
+void scatter_add(const TensorView& ids, const TensorView& dy, float scale, const TensorView& out, int64_t begin,
+                 int64_t end) {
   const int64_t width = out.shape[1];
   for (int64_t row = 0; row < dy.shape[0]; ++row) {
     const int64_t id = ids.as<int32_t>()[row];
     SPILLWAY_CHECK(id >= 0 && id < out.shape[0], "token {} of a vocabulary of {}", id, out.shape[0]);
     G* to = out.as<G>() + id * width;
-    const auto plus = [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); };
+    const auto plus = [scale](Vector a, Vector b) HWY_ATTR { return hn::MulAdd(b, constant(scale), a); };
     map(begin, end, plus, to, to, dy.as<D>() + row * width);
   }
 }
@@ -48,10 +64,11 @@ void embedding_grad(const KernelArgs& args) {
     zero_tensor(out, *args.threads);
   }
   constexpr int64_t kColumns = 64;
+  const float scale = scale_of(args);
   with_real(dy.dtype, [&]<typename D>(D*) {
     with_real(out.dtype, [&]<typename G>(G*) {
       args.threads->parallel_for(div_ceil(out.shape[1], kColumns), 1, [&](int64_t begin, int64_t end, int) {
-        scatter_add<D, G>(ids, dy, out, begin * kColumns, std::min(out.shape[1], end * kColumns));
+        scatter_add<D, G>(ids, dy, scale, out, begin * kColumns, std::min(out.shape[1], end * kColumns));
       });
     });
   });

@@ -7,6 +7,7 @@
 #include "ops/embedding/gather.cuh"
 #include "ops/embedding/occurrences.h"
 #include "ops/real.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 namespace {
@@ -28,8 +29,8 @@ __global__ void __launch_bounds__(kThreads)
 // token does so, with a thread for each vector of the columns [first_column, ...).
 template <typename D, typename G>
 __global__ void __launch_bounds__(kThreads)
-    add_tokens_kernel(const int32_t* ids, int tokens, const Occurrence* occurrences, const D* dy, G* out,
-                      int64_t width) {
+    add_tokens_kernel(const int32_t* ids, int tokens, const Occurrence* occurrences, const D* dy, G* out, int64_t width,
+                      float scale) {
   constexpr int kWidth = cuda::kVector<D, G>;
   const int64_t tiles = div_ceil(width, int64_t{kThreads} * kWidth);
   const int token = static_cast<int>(blockIdx.x / tiles);
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
     if (column >= width) return;
     const cuda::Floats<kWidth> more = cuda::load(dy + row * width, span);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum[i] += more[i];
+    for (int i = 0; i < kWidth; ++i) sum[i] += more[i] * scale;
   };
   // Every warp looks through all tokens up to the last one, 32 at a time.
   for (int first = token; first < occurrence.past_last; first += cuda::kWarp) {
@@ -56,9 +57,34 @@ __global__ void __launch_bounds__(kThreads)
   if (column < width) cuda::store(sum, out + id * width, span);
 }
 
+// A block for each row that is written.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    scaled_rows_kernel(const T* table, const int32_t* ids, T* out, int64_t vocabulary, int64_t width, float scale) {
+  constexpr int kWidth = cuda::kVector<T>;
+  const int64_t id = ids[blockIdx.x];
+  cuda::require(id >= 0 && id < vocabulary);
+  cuda::for_each_vector<kWidth>(width, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    cuda::Floats<kWidth> v = cuda::load(table + id * width, span);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) v[i] *= scale;
+    cuda::store(v, out + int64_t{blockIdx.x} * width, span);
+  });
+}
+
+float scale_of(const KernelArgs& args) { return static_cast<float>(real_or(args.attributes, "scale", 1)); }
+
 }  // namespace
 
-void embedding_cuda(const KernelArgs& args) { gather(args.inputs[1], args.inputs[0], args.outputs[0], args.stream); }
+void embedding_cuda(const KernelArgs& args) {
+  const TensorView &ids = args.inputs[0], &table = args.inputs[1], &out = args.outputs[0];
+  const float scale = scale_of(args);
+  if (scale == 1) return gather(table, ids, out, args.stream);
+  with_real(table.dtype, [&]<typename T>(T*) {
+    cuda::launch(scaled_rows_kernel<T>, {out.shape[0], kThreads}, args.stream, table.as<T>(), ids.as<int32_t>(),
+                 out.as<T>(), table.shape[0], table.shape[1], scale);
+  });
+}
 
 void embedding_grad_cuda(const KernelArgs& args) {
   const TensorView &ids = args.inputs[0], &dy = args.inputs[1], &out = args.outputs[0];
@@ -73,7 +99,7 @@ void embedding_grad_cuda(const KernelArgs& args) {
     with_real(out.dtype, [&]<typename G>(G*) {
       const int64_t tiles = div_ceil(width, int64_t{kThreads} * cuda::kVector<D, G>);
       cuda::launch(add_tokens_kernel<D, G>, {tokens * tiles, kThreads}, args.stream, ids.as<int32_t>(), tokens,
-                   occurrences, dy.as<D>(), out.as<G>(), width);
+                   occurrences, dy.as<D>(), out.as<G>(), width, scale_of(args));
     });
   });
 }

@@ -10,19 +10,21 @@ using namespace spillway::ops::testing;
 
 TEST_CASE("embedding takes rows and its gradient adds up the tokens of each") {
   constexpr int64_t kVocabulary = 5;
-  const auto check_sizes = [](int64_t tokens, int64_t width, DType dtype) {
+  const auto check_sizes = [](int64_t tokens, int64_t width, DType dtype, double scale = 1) {
     check_operation(
         {.tokens = tokens,
          .inputs = {{{DType::kI32, {tokens}, kTokenAxis}, random_integers(tokens, 1, kVocabulary), false},
                     {{dtype, {kVocabulary, width}}, random_numbers(kVocabulary * width, 2)}},
-         .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::embedding(b, in[0], in[1]); },
+         .build = [scale](Builder& b,
+                          const std::vector<ValueId>& in) { return ops::embedding(b, in[0], in[1], scale); },
          .reference =
-             [width](const std::vector<Numbers>& in) {
+             [width, scale](const std::vector<Numbers>& in) {
                Numbers out;
                for (const double id : in[0]) {
                  const auto from = in[1].begin() + static_cast<int64_t>(id) * width;
                  out.insert(out.end(), from, from + width);
                }
+               for (double& number : out) number *= scale;
                return out;
              }});
   };
@@ -30,6 +32,7 @@ TEST_CASE("embedding takes rows and its gradient adds up the tokens of each") {
     check_sizes(9, 70, dtype);
     check_sizes(70, 12, dtype);
     check_sizes(3, 2100, dtype);
+    check_sizes(9, 70, dtype, 5.65625);  // which bf16 has, too
   }
 }
 

@@ -1,5 +1,7 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
+#include <utility>
+
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
@@ -77,9 +79,11 @@ const OpDef kLinearCrossEntropy{.name = kName,
 }  // namespace
 
 CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
-                                  LossGradients gradients) {
+                                  LossGradients gradients, double logit_cap) {
+  Attributes attributes{{"gradients", static_cast<int64_t>(gradients)}};
+  if (logit_cap > 0) attributes.add("logit_cap", logit_cap);
   const std::vector<ValueId> outputs =
-      builder.append(kLinearCrossEntropy, {x, w, labels, scale}, {{"gradients", static_cast<int64_t>(gradients)}});
+      builder.append(kLinearCrossEntropy, {x, w, labels, scale}, std::move(attributes));
   return {outputs[0], outputs[1]};
 }
 

@@ -18,12 +18,13 @@ struct CrossEntropy {
 //   w       [V, D] of the same dtype
 //   labels  i32 [T], per token; -100 (any negative number) is no target, and its row costs nothing
 //   scale   f32 [1]: 1 / targets of the step for a mean
+//   logit_cap  above 0: a logit l is logit_cap * tanh(l / logit_cap) in all of this, as Gemma 2's are
 //
 // The gradients for a cotangent of one come out of the same pass, since a second one would have to repeat the product:
 // this operation ends a loss, and its vjp hands them over (that of w is f32). The idea is that of Liger Kernel's fused
 // linear cross entropy (Hsu et al., 2024). Logits, their maximum and sum of exponentials are f32; the gradient of the
 // logits has x's dtype.
 [[nodiscard]] CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
-                                                LossGradients gradients);
+                                                LossGradients gradients, double logit_cap = 0);
 
 }  // namespace spillway::ops

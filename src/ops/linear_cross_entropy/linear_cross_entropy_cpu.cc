@@ -15,27 +15,28 @@ struct RowOutcome {
   int32_t is_correct;  // whether no other logit is larger
 };
 
-// Turns a row of logits into scale * (softmax - one_hot(label)), rounded to T and stored from the row's start. The
-// narrower gradient never overtakes the logits that are still to be read.
+// Turns a row of logits, before any cap, into scale * (softmax - one_hot(label)) through the cap, rounded to T and
+// stored from the row's start. The narrower gradient never overtakes the logits that are still to be read.
 template <typename T>
-RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float scale, bool wants_gradient) {
+RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float scale, const LogitCap& cap,
+                             bool wants_gradient) {
   const Floats d;
+  cap_row(logits, vocabulary, cap);
   const LogSum sum = log_sum_of(logits, vocabulary);
   const float log_sum = sum.value();
   const RowOutcome outcome{log_sum - logits[label], logits[label] >= sum.largest ? 1 : 0};
   if (!wants_gradient) return outcome;
 
-  const float at_label = (std::exp(logits[label] - log_sum) - 1.0f) * scale;
+  const float inverse = cap.inverse();
+  const float at_label = (std::exp(logits[label] - log_sum) - 1.0f) * scale * cap_slope(logits[label], inverse);
+  const auto gradient_of = [&](Vector logit) HWY_ATTR {
+    const Vector e = hn::Exp(d, hn::Sub(logit, constant(log_sum)));
+    return through_cap(hn::Mul(e, constant(scale)), logit, inverse);
+  };
   T* gradient = reinterpret_cast<T*>(logits);
   int64_t i = 0;
-  for (; i + lanes() <= vocabulary; i += lanes()) {
-    const Vector e = hn::Exp(d, hn::Sub(load(logits + i), constant(log_sum)));
-    store(hn::Mul(e, constant(scale)), gradient + i);
-  }
-  if (i < vocabulary) {
-    const Vector e = hn::Exp(d, hn::Sub(load_some(logits + i, vocabulary - i), constant(log_sum)));
-    store_some(hn::Mul(e, constant(scale)), gradient + i, vocabulary - i);
-  }
+  for (; i + lanes() <= vocabulary; i += lanes()) store(gradient_of(load(logits + i)), gradient + i);
+  if (i < vocabulary) store_some(gradient_of(load_some(logits + i, vocabulary - i)), gradient + i, vocabulary - i);
   gradient[label] = from_float<T>(at_label);
   return outcome;
 }
@@ -45,6 +46,7 @@ void run_cross_entropy(const KernelArgs& args) {
   const int gradients = gradient_count(args.outputs.size());
   const TensorView &x = args.inputs[0], &w = args.inputs[1], &labels = args.inputs[2];
   const float scale = *args.inputs[3].as<float>();
+  const LogitCap cap(args.attributes);
   ChunkedLogits<T> chunks(args, {.x = x,
                                  .w = w,
                                  .labels = labels,
@@ -55,7 +57,7 @@ void run_cross_entropy(const KernelArgs& args) {
   auto* correct = chunks.template at<int32_t>(layout.correct);
   chunks.run([&](float* logits, int64_t target, int64_t token) {
     const RowOutcome outcome =
-        cross_entropy_row<T>(logits, w.shape[0], labels.as<int32_t>()[token], scale, gradients > 0);
+        cross_entropy_row<T>(logits, w.shape[0], labels.as<int32_t>()[token], scale, cap, gradients > 0);
     losses[target] = outcome.loss;
     correct[target] = outcome.is_correct;
   });

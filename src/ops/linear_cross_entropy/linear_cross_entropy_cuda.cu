@@ -16,7 +16,7 @@ constexpr int kTotalThreads = 1024;
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const float* logits, const int32_t* labels, const float* scale, int64_t vocabulary,
-                         float* losses, int32_t* correct, T* gradient) {
+                         float* losses, int32_t* correct, float inverse_cap, T* gradient) {
   constexpr int kWidth = cuda::kVector<T>;
   const int64_t row = int64_t{blockIdx.x} * vocabulary;
   const int32_t label = labels[blockIdx.x];
@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(kThreads)
     cuda::Floats<kWidth> g = cuda::load(logits + row, span);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      g[i] = (expf(g[i] - log_sum) - (span.begin + i == label ? 1.0f : 0.0f)) * *scale;
+      const float slope = cap_slope(g[i], inverse_cap);
+      g[i] = (expf(g[i] - log_sum) - (span.begin + i == label ? 1.0f : 0.0f)) * *scale * slope;
     }
     cuda::store(g, gradient + row, span);
   });
@@ -77,7 +78,8 @@ void run_cross_entropy(const KernelArgs& args) {
   auto* correct = chunks.template at<int32_t>(layout.correct);
   chunks.run([&](const float* logits, T* gradient, int64_t begin, int64_t count) {
     cuda::launch(cross_entropy_kernel<T>, {count, kThreads}, args.stream, logits, args.inputs[2].as<int32_t>() + begin,
-                 scale, chunks.shape().vocabulary, losses + begin, correct + begin, gradient);
+                 scale, chunks.shape().vocabulary, losses + begin, correct + begin, LogitCap(args.attributes).inverse(),
+                 gradient);
   });
   cuda::launch(totals_kernel, {1, kTotalThreads}, args.stream, losses, correct, chunks.shape().tokens, scale,
                args.outputs[0].as<float>(), args.outputs[1].as<int32_t>());

@@ -21,6 +21,7 @@ namespace {
 struct Case {
   int64_t tokens, width, vocabulary;
   DType dtype;
+  double cap = 0;
 };
 
 struct Reference {
@@ -51,13 +52,16 @@ Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Num
     Numbers logits(static_cast<size_t>(c.vocabulary), 0);
     double total = 0;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
-      for (int64_t d = 0; d < c.width; ++d) nth(logits, v) += row[d] * nth(w, v * c.width + d);
-      total += std::exp(nth(logits, v));
+      double& logit = nth(logits, v);
+      for (int64_t d = 0; d < c.width; ++d) logit += row[d] * nth(w, v * c.width + d);
+      if (c.cap > 0) logit = c.cap * std::tanh(logit / c.cap);
+      total += std::exp(logit);
     }
     r.loss += scale * (std::log(total) - nth(logits, label));
     if (*std::max_element(logits.begin(), logits.end()) == nth(logits, label)) ++r.correct;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
-      const double g = scale * (std::exp(nth(logits, v)) / total - (v == label));
+      const double logit = nth(logits, v), part = c.cap > 0 ? logit / c.cap : 0;
+      const double g = scale * (std::exp(logit) / total - (v == label)) * (1 - part * part);
       for (int64_t d = 0; d < c.width; ++d) {
         nth(r.dx, t * c.width + d) += g * nth(w, v * c.width + d);
         nth(r.dw, v * c.width + d) += g * row[d];
@@ -91,7 +95,7 @@ Fixture make_fixture(const Case& c) {
   for (size_t i = 1; i < f.labels.size(); i += 4)
     f.labels[i] = static_cast<double>(likeliest(c, f.x, f.w, static_cast<int64_t>(i)));
   f.inputs = {{x, f.x}, {w, f.w}, {labels, f.labels}, {scale, {kScale}}};
-  const CrossEntropy entropy = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight);
+  const CrossEntropy entropy = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight, c.cap);
   f.loss = entropy.loss;
   f.correct = entropy.correct;
   std::vector<WeightGradient> gradients = {{.weight = x, .dtype = c.dtype}, {.weight = w}};
@@ -108,6 +112,8 @@ TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float
   for (const Case& c : {Case{7, 5, 11, DType::kF32},
                         {33, 24, 77, DType::kBF16},
                         {1, 3, 2, DType::kF32},
+                        {7, 5, 11, DType::kF32, 1.5},
+                        {33, 24, 77, DType::kBF16, 2},
                         {600, 5, 13, DType::kF32},
                         {40, 4, 1'000'003, DType::kF32}}) {
     CAPTURE(c.tokens);

@@ -1,11 +1,14 @@
 #include "ops/linear_log_prob/linear_log_prob.h"
 
+#include <utility>
+
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/linear_log_prob/operands.h"
 #include "ops/logits/cost.h"
 #include "ops/logits/cuda_chunks.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 
@@ -64,6 +67,10 @@ const OpDef kLinearLogProbGrad{
     .cpu = linear_log_prob_grad_cpu,
     .cuda = SPILLWAY_CUDA_KERNEL(linear_log_prob_grad_cuda)};
 
+void add_cap(Attributes& attributes, double cap) {
+  if (cap > 0) attributes.add("logit_cap", cap);
+}
+
 void vjp(VjpContext& context) {
   for (const LogProbOutput output : {kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut}) {
     if (context.cotangent(static_cast<int>(output)) != kNone)
@@ -71,13 +78,15 @@ void vjp(VjpContext& context) {
                         static_cast<int>(output));
   }
   const bool wants_x = context.wants(kX), wants_w = context.wants(kW);
+  Attributes attributes{{"temperature", context.attributes().real("temperature")},
+                        {"x_gradient", int64_t{wants_x}},
+                        {"w_gradient", int64_t{wants_w}}};
+  add_cap(attributes, real_or(context.attributes(), "logit_cap", 0));
   const std::vector<ValueId> gradients = context.builder().append(
       kLinearLogProbGrad,
       {context.input(kX), context.input(kW), context.input(kLabels), context.output(kLogSumOut),
        context.output(kEntropyOut), context.cotangent(0), context.cotangent(1)},
-      {{"temperature", context.attributes().real("temperature")},
-       {"x_gradient", int64_t{wants_x}},
-       {"w_gradient", int64_t{wants_w}}});
+      std::move(attributes));
   if (wants_x) context.add(kX, gradients.front());
   if (wants_w) context.add(kW, gradients.back());
 }
@@ -97,8 +106,10 @@ const OpDef kLinearLogProb{
 
 }  // namespace
 
-LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature) {
-  const std::vector<ValueId> outputs = builder.append(kLinearLogProb, {x, w, labels}, {{"temperature", temperature}});
+LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature, double logit_cap) {
+  Attributes attributes{{"temperature", temperature}};
+  add_cap(attributes, logit_cap);
+  const std::vector<ValueId> outputs = builder.append(kLinearLogProb, {x, w, labels}, std::move(attributes));
   return {.log_prob = outputs[kLogProbOut],
           .entropy = outputs[kEntropyOut],
           .mean_logit = outputs[kMeanLogitOut],

@@ -22,8 +22,10 @@ struct LogProb {
 //   labels  i32 [T], per token; -100 (any negative number): all outputs are 0, and the row costs nothing on the CPU
 //
 // The backward pass computes the logits again, from one saved number per token beside the outputs. Logits, their
-// maximum and sum of exponentials are f32; the gradient of the logits has x's dtype, that of w is f32. Throws
+// maximum and sum of exponentials are f32; the gradient of the logits has x's dtype, that of w is f32. With a logit_cap
+// above 0 a logit l is logit_cap * tanh(l / logit_cap) before its temperature, as Gemma 2's are. Throws
 // InputError where a gradient is to go through an output that has none. REQUIRES: temperature is above zero.
-[[nodiscard]] LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature = 1);
+[[nodiscard]] LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature = 1,
+                                      double logit_cap = 0);
 
 }  // namespace spillway::ops

@@ -23,7 +23,8 @@ float inverse_temperature(const KernelArgs& args) {
 using RowNumbers = std::array<float, kLogProbOutputs>;  // by LogProbOutput
 
 // The entropy is log(total) - mean of (logit - largest), which is exact where one token has all of the probability.
-RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, float inverse) {
+RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, const LogitCap& cap, float inverse) {
+  cap_row(logits, vocabulary, cap);
   divide_row(logits, vocabulary, inverse);
   const LogSum sum = log_sum_of(logits, vocabulary);
   const Vector top = constant(sum.largest);
@@ -56,10 +57,11 @@ RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, floa
 void linear_log_prob(const KernelArgs& args) {
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
+  const LogitCap cap(args.attributes);
   for (const TensorView& output : args.outputs) std::memset(output.data, 0, static_cast<size_t>(output.bytes()));
   with_real(x.dtype, [&]<typename T>(T*) {
     ChunkedLogits<T>(args, {.x = x, .w = w, .labels = labels}).run([&](float* logits, int64_t, int64_t token) {
-      const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], inverse);
+      const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], cap, inverse);
       for (size_t i = 0; i < kLogProbOutputs; ++i) args.outputs[i].as<float>()[token] = row[i];
     });
   });
@@ -74,16 +76,21 @@ struct RowCotangents {
 
 // The narrower gradient never overtakes the logits that are still to be read.
 template <typename T>
-void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const RowCotangents& c, float inverse) {
+void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const RowCotangents& c, const LogitCap& cap,
+                     float inverse) {
+  cap_row(logits, vocabulary, cap);
+  const float inverse_cap = cap.inverse() / inverse;  // of what is divided by the temperature, too
   divide_row(logits, vocabulary, inverse);
   const Vector log_sum = constant(c.log_sum), of_entropy = constant(c.entropy * inverse);
   const Vector of_all = constant((c.log_prob + c.entropy * c.row_entropy) * inverse);
   const auto gradient_of = [&](Vector logit) HWY_ATTR {
     const Vector log_p = hn::Sub(logit, log_sum);
-    return hn::Neg(hn::Mul(hn::Exp(Floats(), log_p), hn::MulAdd(of_entropy, log_p, of_all)));
+    const Vector gradient = hn::Neg(hn::Mul(hn::Exp(Floats(), log_p), hn::MulAdd(of_entropy, log_p, of_all)));
+    return through_cap(gradient, logit, inverse_cap);
   };
   const float log_p = logits[label] - c.log_sum;
-  const float at_label = (c.log_prob - std::exp(log_p) * (c.log_prob + c.entropy * (log_p + c.row_entropy))) * inverse;
+  const float of_label = (c.log_prob - std::exp(log_p) * (c.log_prob + c.entropy * (log_p + c.row_entropy))) * inverse;
+  const float at_label = of_label * cap_slope(logits[label], inverse_cap);
   T* gradient = reinterpret_cast<T*>(logits);
   int64_t i = 0;
   for (; i + lanes() <= vocabulary; i += lanes()) store(gradient_of(load(logits + i)), gradient + i);
@@ -94,6 +101,7 @@ void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const Row
 void linear_log_prob_grad(const KernelArgs& args) {
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
+  const LogitCap cap(args.attributes);
   const bool wants_x = args.attributes.integer("x_gradient") != 0, wants_w = args.attributes.integer("w_gradient") != 0;
   const auto number = [&](LogProbInput input, int64_t token) {
     return args.inputs[input].data ? args.inputs[input].as<float>()[token] : 0.0f;
@@ -110,7 +118,7 @@ void linear_log_prob_grad(const KernelArgs& args) {
                           .entropy = number(kEntropyCotangent, token),
                           .row_entropy = number(kEntropy, token),
                           .log_sum = number(kLogSum, token)},
-                         inverse);
+                         cap, inverse);
     });
   });
 }

@@ -72,8 +72,8 @@ struct RowCotangents {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    log_prob_grad_kernel(const float* logits, const int32_t* labels, int64_t vocabulary, float inverse, RowCotangents c,
-                         T* gradient) {
+    log_prob_grad_kernel(const float* logits, const int32_t* labels, int64_t vocabulary, float inverse,
+                         float inverse_cap, RowCotangents c, T* gradient) {
   constexpr int kWidth = cuda::kVector<T>;
   const int64_t row = int64_t{blockIdx.x} * vocabulary;
   const int32_t label = labels[blockIdx.x];
@@ -89,7 +89,8 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < kWidth; ++i) {
         const float log_p = g[i] * inverse - log_sum;
         const float at_label = span.begin + i == label ? log_prob : 0.0f;
-        g[i] = (at_label - expf(log_p) * (log_prob + entropy * (log_p + row_entropy))) * inverse;
+        const float slope = cap_slope(g[i], inverse_cap);
+        g[i] = (at_label - expf(log_p) * (log_prob + entropy * (log_p + row_entropy))) * inverse * slope;
       }
     }
     cuda::store(g, gradient + row, span);
@@ -123,7 +124,8 @@ void run_log_prob_grad(const KernelArgs& args) {
     const RowCotangents c{in(kLogSum, begin), in(kEntropy, begin), in(kLogProbCotangent, begin),
                           in(kEntropyCotangent, begin)};
     cuda::launch(log_prob_grad_kernel<T>, {count, kThreads}, args.stream, logits, labels + begin,
-                 chunks.shape().vocabulary, inverse_temperature(args), c, gradient);
+                 chunks.shape().vocabulary, inverse_temperature(args), LogitCap(args.attributes).inverse(), c,
+                 gradient);
   });
 }
 

@@ -23,6 +23,7 @@ struct Case {
   DType dtype = DType::kF32;
   double temperature = 1;
   int64_t every = 0;  // of so many tokens one has a label; 0: two of three have
+  double cap = 0;
 };
 
 // What is known of each token's distribution; zeros without a label.
@@ -44,6 +45,7 @@ std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers
     for (int64_t v = 0; v < c.vocabulary; ++v) {
       double& logit = nth(logits, v);
       for (int64_t d = 0; d < c.width; ++d) logit += nth(in[0], t * c.width + d) * nth(in[1], v * c.width + d);
+      if (c.cap > 0) logit = c.cap * std::tanh(logit / c.cap);
       logit /= c.temperature;
       total += std::exp(logit);
     }
@@ -79,7 +81,7 @@ OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
                      {{DType::kI32, {c.tokens}, kTokenAxis}, labels, false}},
           .build =
               [c, wanted](Builder& b, const std::vector<ValueId>& in) {
-                const LogProb result = linear_log_prob(b, in[0], in[1], in[2], c.temperature);
+                const LogProb result = linear_log_prob(b, in[0], in[1], in[2], c.temperature, c.cap);
                 if (wanted == Wanted::kBoth) return add(b, result.log_prob, result.entropy);
                 return wanted == Wanted::kLogProb ? result.log_prob : result.entropy;
               },
@@ -105,6 +107,7 @@ TEST_CASE("log-probabilities, entropies and their gradients equal those in float
     check_operation(make_case({7, 5, 11}, wanted));
     check_operation(make_case({9, 6, 37, DType::kF32, 0.7}, wanted));
     check_operation(make_case({9, 8, 40, DType::kBF16}, wanted, false));
+    check_operation(make_case({.tokens = 9, .width = 6, .vocabulary = 37, .temperature = 0.7, .cap = 1.5}, wanted));
   }
   check_operation(
       make_case({.tokens = 600, .width = 3, .vocabulary = 5, .every = 20}, Wanted::kBoth));  // several chunks on a GPU

@@ -16,6 +16,7 @@
 
 #include "backend/kernel.h"
 #include "ops/logits/chunks.h"
+#include "ops/logits/logit_cap.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -128,6 +129,24 @@ HWY_INLINE T from_float(float value) {
   } else {
     return value;
   }
+}
+
+HWY_INLINE void cap_row(float* logits, int64_t count, const LogitCap& of) {
+  if (of.cap == 0) return;
+  const auto capped = [&](Vector logit) HWY_ATTR {
+    return hn::Mul(constant(of.cap), hn::Tanh(Floats(), hn::Mul(logit, constant(of.inverse()))));
+  };
+  map(0, count, capped, logits, logits);
+}
+
+// The slope of the cap at a capped logit, and the same times a gradient.
+HWY_INLINE float cap_slope(float logit, float inverse_cap) {
+  const float part = logit * inverse_cap;
+  return 1 - part * part;
+}
+HWY_INLINE Vector through_cap(Vector gradient, Vector logit, float inverse_cap) {
+  const Vector part = hn::Mul(logit, constant(inverse_cap));
+  return hn::Mul(gradient, hn::NegMulAdd(part, part, constant(1)));
 }
 
 // The logarithm of a sum of exponentials, and what it is made of.

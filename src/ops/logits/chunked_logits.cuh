@@ -5,11 +5,13 @@
 #include <limits>
 
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/map.cuh"
 #include "backend/cuda/product.h"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
 #include "ops/logits/cuda_chunks.h"
+#include "ops/logits/logit_cap.h"
 
 namespace spillway::ops {
 
@@ -45,6 +47,25 @@ __device__ LogSum log_sum_of(const float* row, int64_t vocabulary) {
   return {maximum, maximum + logf(sum)};
 }
 
+struct CapLogits {
+  static constexpr int kWidth = cuda::kVector<float>;
+  float* logits;
+  float cap;
+
+  __device__ void operator()(cuda::Span<kWidth> span) const {
+    cuda::Floats<kWidth> v = cuda::load(logits, span);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) v[i] = cap * tanhf(v[i] / cap);
+    cuda::store(v, logits, span);
+  }
+};
+
+// The slope of the cap at a capped logit; exactly 1 without one.
+__device__ inline float cap_slope(float logit, float inverse_cap) {
+  const float part = logit * inverse_cap;
+  return 1 - part * part;
+}
+
 struct CudaLogitOperands {
   const TensorView& x;             // [T, D]
   const TensorView& w;             // [V, D]
@@ -67,8 +88,8 @@ class CudaChunkedLogits {
     return reinterpret_cast<U*>(args_.workspace + offset);
   }
 
-  // launch(logits, gradient, begin, count) has a kernel work on the rows of tokens [begin, begin + count); gradient is
-  // null where none is wanted.
+  // launch(logits, gradient, begin, count) has a kernel work on the rows of tokens [begin, begin + count), whose logits
+  // are capped; gradient, which is null where none is wanted, is that of the logits before the cap.
   template <typename Launch>
   void run(const Launch& launch) {
     if (o_.dw && shape_.tokens == 0) cuda::zero_bytes(o_.dw->data, o_.dw->bytes(), args_.stream);
@@ -90,6 +111,8 @@ class CudaChunkedLogits {
               .a = x,
               .b = o_.w.data,
               .d = logits});
+    if (const LogitCap cap(args_.attributes); cap.cap > 0)
+      cuda::map(count * shape_.vocabulary, CapLogits{logits, cap.cap}, args_.stream);
     launch(logits, gradient, begin, count);
     if (o_.dx) {
       multiply({.m = count,

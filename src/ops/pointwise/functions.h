@@ -59,6 +59,11 @@ struct Square {
   explicit Square(const Attributes&) {}
   SPILLWAY_EITHER_SIDE double operator()(double x) const { return x * x; }
 };
+struct SoftCap {
+  double cap;
+  explicit SoftCap(const Attributes& a) : cap(a.real("cap")) {}
+  SPILLWAY_EITHER_SIDE double operator()(double x) const { return cap * std::tanh(x / cap); }
+};
 struct Same {
   explicit Same(const Attributes&) {}
   SPILLWAY_EITHER_SIDE double operator()(double x) const { return x; }
@@ -129,6 +134,7 @@ void run_cuda(const KernelArgs& args);
   template void run<LogSigmoid>(const KernelArgs& args); \
   template void run<Log1mExp>(const KernelArgs& args);   \
   template void run<Square>(const KernelArgs& args);     \
+  template void run<SoftCap>(const KernelArgs& args);    \
   template void run<Same>(const KernelArgs& args);       \
   template void run<Sub>(const KernelArgs& args);        \
   template void run<Mul>(const KernelArgs& args);        \

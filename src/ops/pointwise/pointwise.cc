@@ -81,6 +81,13 @@ void square_vjp(VjpContext& context) {
   context.add(0, affine(b, mul(b, context.cotangent(0), context.input(0)), 2));
 }
 
+// 1 - (y / cap)^2.
+void soft_cap_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  const double cap = context.attributes().real("cap");
+  context.add(0, mul(b, context.cotangent(0), affine(b, square(b, context.output(0)), -1 / (cap * cap), 1)));
+}
+
 void sub_vjp(VjpContext& context) {
   if (context.wants(0)) context.add(0, context.cotangent(0));
   if (context.wants(1)) add_to_second(context, minus(context.builder(), context.cotangent(0)));
@@ -185,6 +192,14 @@ const OpDef kSquare{.name = "square",
                     .cpu = run_cpu<Square>,
                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Square>)};
 
+const OpDef kSoftCap{.name = "soft_cap",
+                     .infer = infer_unary,
+                     .vjp = soft_cap_vjp,
+                     .cost = memory_cost,
+                     .in_place = {{0, 0}},
+                     .cpu = run_cpu<SoftCap>,
+                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<SoftCap>)};
+
 const OpDef kDetach{.name = "detach",
                     .infer = infer_unary,
                     .stops_gradients = true,
@@ -249,6 +264,7 @@ ValueId sigmoid(Builder& builder, ValueId x) { return builder.append_one(kSigmoi
 ValueId log_sigmoid(Builder& builder, ValueId x) { return builder.append_one(kLogSigmoid, {x}); }
 ValueId log1m_exp(Builder& builder, ValueId x) { return builder.append_one(kLog1mExp, {x}); }
 ValueId square(Builder& builder, ValueId x) { return builder.append_one(kSquare, {x}); }
+ValueId soft_cap(Builder& builder, ValueId x, double cap) { return builder.append_one(kSoftCap, {x}, {{"cap", cap}}); }
 ValueId detach(Builder& builder, ValueId x) { return builder.append_one(kDetach, {x}); }
 
 // One number for all is taken away with its sign changed, which is exact.

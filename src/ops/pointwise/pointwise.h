@@ -30,6 +30,8 @@ namespace spillway::ops::pointwise {
 [[nodiscard]] ValueId log1m_exp(Builder& builder, ValueId x);
 // x^2.
 [[nodiscard]] ValueId square(Builder& builder, ValueId x);
+// cap * tanh(x / cap), which stays within the cap (Gemma 2's logits). REQUIRES: cap is above zero.
+[[nodiscard]] ValueId soft_cap(Builder& builder, ValueId x, double cap);
 // x, as a constant to gradients.
 [[nodiscard]] ValueId detach(Builder& builder, ValueId x);
 

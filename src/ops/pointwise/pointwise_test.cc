@@ -110,7 +110,9 @@ TEST_CASE("functions of a number and their gradients agree with float64, for all
       {"sigmoid", pw::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, any},
       {"log_sigmoid", pw::log_sigmoid, [](double x) { return -std::log(1 + std::exp(-x)); }, any},
       {"log1m_exp", pw::log1m_exp, [](double x) { return std::log(1 - std::exp(x)); }, negative},
-      {"square", pw::square, [](double x) { return x * x; }, any}};
+      {"square", pw::square, [](double x) { return x * x; }, any},
+      {"soft_cap", [](Builder& b, ValueId x) { return pw::soft_cap(b, x, 2.5); },
+       [](double x) { return 2.5 * std::tanh(x / 2.5); }, any}};
   for (const Function& function : functions) check_function(function);
 }
 

@@ -1,9 +1,12 @@
 #include "ops/rms_norm/rms_norm.h"
 
+#include <utility>
+
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/column_sums.h"
+#include "ops/real_or.h"
 #include "ops/rms_norm/grad_blocks.h"
 
 namespace spillway::ops {
@@ -64,14 +67,20 @@ const OpDef kRmsNormGrad{.name = "rms_norm_grad",
                          .cpu = rms_norm_grad_cpu,
                          .cuda = SPILLWAY_CUDA_KERNEL(rms_norm_grad_cuda)};
 
+void add_weight_shift(Attributes& attributes, double shift) {
+  if (shift != 0) attributes.add("weight_shift", shift);
+}
+
 void vjp(VjpContext& context) {
   const bool wants_weight = context.wants(1);
   const ValueId x_addend = context.wants(0) ? context.take_addend(0) : kNone;
   const ValueId w_addend = wants_weight ? context.take_addend(1) : kNone;
   const int64_t dtype = wants_weight ? static_cast<int64_t>(context.gradient_dtype(1)) : -1;
+  Attributes attributes{{"weight_dtype", dtype}};
+  add_weight_shift(attributes, real_or(context.attributes(), "weight_shift", 0));
   const std::vector<ValueId> gradients = context.builder().append(
       kRmsNormGrad, {context.input(0), context.input(1), context.output(1), context.cotangent(0), x_addend, w_addend},
-      {{"weight_dtype", dtype}});
+      std::move(attributes));
   if (context.wants(0)) context.add(0, gradients[0]);
   if (wants_weight) context.add(1, gradients[1]);
 }
@@ -86,8 +95,10 @@ const OpDef kRmsNorm{.name = "rms_norm",
 
 }  // namespace
 
-ValueId rms_norm(Builder& builder, ValueId x, ValueId w, double eps) {
-  return builder.append(kRmsNorm, {x, w}, {{"eps", eps}})[0];
+ValueId rms_norm(Builder& builder, ValueId x, ValueId w, double eps, double weight_shift) {
+  Attributes attributes{{"eps", eps}};
+  add_weight_shift(attributes, weight_shift);
+  return builder.append(kRmsNorm, {x, w}, std::move(attributes))[0];
 }
 
 }  // namespace spillway::ops

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ops/column_sums-inl.h"
+#include "ops/rms_norm/weight_shift.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
@@ -18,14 +19,16 @@ void rms_norm_rows(const KernelArgs& args, int64_t begin, int64_t end) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0], &rstd = args.outputs[1];
   const int64_t group = w.shape[0], groups = rstd.shape[1];
   const auto eps = args.attributes.real("eps");
+  const float shift = weight_shift_of(args.attributes);
   for (int64_t i = begin * groups; i < end * groups; ++i) {
     const X* from = x.as<X>() + i * group;
     const float squares = sum(
         group, [](Vector v) HWY_ATTR { return hn::Mul(v, v); }, from);
     const auto factor = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(group) + eps));
     rstd.as<float>()[i] = factor;
-    const auto scaled = [factor](Vector v, Vector weight)
-                            HWY_ATTR { return hn::Mul(hn::Mul(v, constant(factor)), weight); };
+    const auto scaled = [factor, shift](Vector v, Vector weight) HWY_ATTR {
+      return hn::Mul(hn::Mul(v, constant(factor)), hn::Add(weight, constant(shift)));
+    };
     map(0, group, scaled, y.as<X>() + i * group, from, w.as<W>());
   }
 }
@@ -40,12 +43,13 @@ void rms_norm(const KernelArgs& args) {
   });
 }
 
-// With xhat = x * rstd: dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, dw = sum of xhat * dy over rows and
-// groups. `dw` is null where nobody wants it.
+// With xhat = x * rstd and w its shifted sum: dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, dw = sum of
+// xhat * dy over rows and groups. `dw` is null where nobody wants it.
 template <typename X, typename W>
-void rms_norm_grad_group(const X* x, const W* w, float rstd, const X* dy, const X* addend, int64_t group, X* dx,
-                         float* dw) {
-  const auto product = [](Vector a, Vector b, Vector c) HWY_ATTR { return hn::Mul(hn::Mul(a, b), c); };
+void rms_norm_grad_group(const X* x, const W* w, float shift, float rstd, const X* dy, const X* addend, int64_t group,
+                         X* dx, float* dw) {
+  const auto product = [shift](Vector v, Vector weight, Vector d)
+                           HWY_ATTR { return hn::Mul(hn::Mul(v, hn::Add(weight, constant(shift))), d); };
   const float dot = sum(group, product, x, w, dy);
   const float pull = -rstd * rstd * rstd * dot / static_cast<float>(group);
   if (dw != nullptr) {
@@ -53,8 +57,9 @@ void rms_norm_grad_group(const X* x, const W* w, float rstd, const X* dy, const 
                           HWY_ATTR { return hn::MulAdd(hn::Mul(v, constant(rstd)), d, sums); };
     map(0, group, more, dw, dw, x, dy);
   }
-  const auto gradient = [rstd, pull](Vector v, Vector weight, Vector d) HWY_ATTR {
-    return hn::MulAdd(v, constant(pull), hn::Mul(hn::Mul(weight, d), constant(rstd)));
+  const auto gradient = [rstd, pull, shift](Vector v, Vector weight, Vector d) HWY_ATTR {
+    const Vector scaled = hn::Mul(hn::Mul(hn::Add(weight, constant(shift)), d), constant(rstd));
+    return hn::MulAdd(v, constant(pull), scaled);
   };
   if (addend != nullptr) {
     const auto added = [&](Vector v, Vector weight, Vector d, Vector a)
@@ -69,10 +74,11 @@ template <typename X, typename W>
 void rms_norm_grad_rows(const KernelArgs& args, int64_t begin, int64_t end, float* dw) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1], &rstd = args.inputs[2], &dy = args.inputs[3];
   const X* addend = args.inputs[4].as<X>();
+  const float shift = weight_shift_of(args.attributes);
   const int64_t group = w.shape[0], groups = rstd.shape[1];
   for (int64_t i = begin * groups; i < end * groups; ++i) {
     const int64_t at = i * group;
-    rms_norm_grad_group<X, W>(x.as<X>() + at, w.as<W>(), rstd.as<float>()[i], dy.as<X>() + at,
+    rms_norm_grad_group<X, W>(x.as<X>() + at, w.as<W>(), shift, rstd.as<float>()[i], dy.as<X>() + at,
                               addend != nullptr ? addend + at : nullptr, group, args.outputs[0].as<X>() + at, dw);
   }
 }

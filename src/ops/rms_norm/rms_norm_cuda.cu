@@ -5,6 +5,7 @@
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
 #include "ops/rms_norm/grad_blocks.h"
+#include "ops/rms_norm/weight_shift.h"
 
 namespace spillway::ops {
 namespace {
@@ -35,7 +36,7 @@ void with_team(int64_t group, const Function& f) {
 
 template <int kTeam, typename X, typename W>
 __global__ void __launch_bounds__(kThreads)
-    rms_norm_kernel(const X* x, const W* w, X* y, float* rstd, int64_t groups, int64_t group, float eps) {
+    rms_norm_kernel(const X* x, const W* w, X* y, float* rstd, int64_t groups, int64_t group, float eps, float shift) {
   constexpr int kWidth = cuda::kVector<X, W>, kTeams = kThreads / kTeam;
   const int team = static_cast<int>(threadIdx.x) / kTeam, member = static_cast<int>(threadIdx.x) % kTeam;
   const int64_t index = int64_t{blockIdx.x} * kTeams + team;
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
     cuda::Floats<kWidth> v = cuda::load(from, span);
     const cuda::Floats<kWidth> weight = cuda::load(w, span);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) v[i] = v[i] * factor * weight[i];
+    for (int i = 0; i < kWidth; ++i) v[i] = v[i] * factor * (weight[i] + shift);
     cuda::store(v, y + index * group, span);
   });
 }
@@ -67,6 +68,7 @@ struct Grad {
   X* dx;
   float* partial;  // [blocks, group]: each block's part of dw; null where nobody wants it
   int64_t groups, group, block_groups;
+  float shift;  // of w
 };
 
 // With xhat = x * rstd: dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, and xhat * dy is added to dw, in
@@ -79,7 +81,7 @@ __device__ void grad_of_group(const Grad<X, W>& p, int64_t index, int member, fl
   cuda::for_each_vector<kWidth>(p.group, member, kTeam, [&](cuda::Span<kWidth> span) {
     const auto x = cuda::load(p.x + at, span), w = cuda::load(p.w, span), dy = cuda::load(p.dy + at, span);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) dot += x[i] * w[i] * dy[i];
+    for (int i = 0; i < kWidth; ++i) dot += x[i] * (w[i] + p.shift) * dy[i];
   });
   const float pull = -rstd * rstd * rstd * team_sum<kTeam>(dot) / static_cast<float>(p.group);
   cuda::for_each_vector<kWidth>(p.group, member, kTeam, [&](cuda::Span<kWidth> span) {
@@ -88,7 +90,7 @@ __device__ void grad_of_group(const Grad<X, W>& p, int64_t index, int member, fl
     if (p.addend != nullptr) dx = cuda::load(p.addend + at, span);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      dx[i] += x[i] * pull + w[i] * dy[i] * rstd;
+      dx[i] += x[i] * pull + (w[i] + p.shift) * dy[i] * rstd;
       if (p.partial != nullptr && i < span.count) dw[span.begin + i] += x[i] * rstd * dy[i];
     }
     cuda::store(dx, p.dx + at, span);
@@ -124,12 +126,13 @@ __global__ void __launch_bounds__(kThreads) rms_norm_grad_kernel(Grad<X, W> p) {
 void rms_norm_cuda(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0], &rstd = args.outputs[1];
   const auto eps = static_cast<float>(args.attributes.real("eps"));
+  const float shift = weight_shift_of(args.attributes);
   const int64_t groups = rstd.elems(), group = w.shape[0];
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(w.dtype, [&]<typename W>(W*) {
       with_team(group, [&](auto team) {
         cuda::launch(rms_norm_kernel<team, X, W>, {div_ceil(groups, kThreads / team), kThreads}, args.stream, x.as<X>(),
-                     w.as<W>(), y.as<X>(), rstd.as<float>(), groups, group, eps);
+                     w.as<W>(), y.as<X>(), rstd.as<float>(), groups, group, eps, shift);
       });
     });
   });
@@ -159,7 +162,8 @@ void rms_norm_grad_cuda(const KernelArgs& args) {
                               .partial = partial,
                               .groups = groups,
                               .group = group,
-                              .block_groups = block_groups};
+                              .block_groups = block_groups,
+                              .shift = weight_shift_of(args.attributes)};
         cuda::launch(rms_norm_grad_kernel<team, X, W>, {blocks, kThreads, shared}, args.stream, grad);
       });
     });

@@ -46,6 +46,19 @@ TEST_CASE("rms_norm and its gradients agree with float64, over rows and over gro
   check_operation(norm_case(70, 20, 20, DType::kF32, DType::kF32));  // several blocks of rows
 }
 
+TEST_CASE("rms_norm of weights that are kept as what they differ from one agrees with float64") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (OperationCase test : {norm_case(6, 24, 8, dtype, dtype), norm_case(3, 2100, 1050, dtype, DType::kF32)}) {
+      test.build = [](Builder& b, const std::vector<ValueId>& in) { return ops::rms_norm(b, in[0], in[1], kEps, 1); };
+      test.reference = [](std::vector<Numbers> in) {
+        for (double& weight : in[1]) ++weight;
+        return reference_norm(in);
+      };
+      check_operation(test);
+    }
+  }
+}
+
 TEST_CASE("the gradients of a weight that two norms share add up, and those of what two operations read") {
   OperationCase test = norm_case(4, 33, 33, DType::kF32, DType::kF32);
   test.build = [](Builder& b, const std::vector<ValueId>& in) {

@@ -1,11 +1,15 @@
-// The gated activation of Llama's feed-forward (Shazeer, GLU Variants Improve Transformer, 2020).
+// The gated activations of feed-forwards (Shazeer, GLU Variants Improve Transformer, 2020): Llama's and Gemma's.
 #pragma once
 
 #include "graph/builder.h"
 
 namespace spillway::ops {
 
-// silu(gate) * up, of one type, f32 or bf16; computed in f32 and rounded once. May take the place of either.
+// Each takes operands of one type, f32 or bf16, is computed in f32 and rounded once, and may take the place of either.
+//
+// silu(gate) * up.
 [[nodiscard]] ValueId swiglu(Builder& builder, ValueId gate, ValueId up);
+// gelu(gate) * up, by gelu's tanh (gelu_tanh of activation.h).
+[[nodiscard]] ValueId geglu(Builder& builder, ValueId gate, ValueId up);
 
 }  // namespace spillway::ops

@@ -3,19 +3,14 @@
 // measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
+#include "ops/activation/functions.cuh"
 #include "ops/real.h"
 
 namespace spillway::ops {
 namespace {
 
-// 1 / (1 + exp(-x)), without overflow on either side.
-__device__ float sigmoid(float x) {
-  const float small = expf(-fabsf(x));
-  return (x < 0 ? small : 1.0f) / (1.0f + small);
-}
-
-template <typename T>
-struct Swiglu {
+template <typename F, typename T>
+struct Gated {
   static constexpr int kWidth = cuda::kVector<T>;
   const T *gate, *up;
   T* out;
@@ -24,14 +19,14 @@ struct Swiglu {
     const cuda::Floats<kWidth> g = cuda::load(gate, span), u = cuda::load(up, span);
     cuda::Floats<kWidth> product;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) product[i] = g[i] * sigmoid(g[i]) * u[i];
+    for (int i = 0; i < kWidth; ++i) product[i] = F::value(g[i]) * u[i];
     cuda::store(product, out, span);
   }
 };
 
-// With s = sigmoid(gate): dgate = dy * up * s * (1 + gate * (1 - s)), dup = dy * gate * s.
-template <typename T>
-struct SwigluGrad {
+// dgate = dy * up * slope(gate), dup = dy * value(gate).
+template <typename F, typename T>
+struct GatedGrad {
   static constexpr int kWidth = cuda::kVector<T>;
   const T *gate, *up, *dy;
   T *dgate, *dup;
@@ -41,31 +36,37 @@ struct SwigluGrad {
     cuda::Floats<kWidth> of_gate, of_up;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const float s = sigmoid(g[i]);
-      of_gate[i] = d[i] * u[i] * (s * (1 + g[i] * (1 - s)));
-      of_up[i] = d[i] * (g[i] * s);
+      of_gate[i] = d[i] * u[i] * F::slope(g[i]);
+      of_up[i] = d[i] * F::value(g[i]);
     }
     cuda::store(of_gate, dgate, span);
     cuda::store(of_up, dup, span);
   }
 };
 
-}  // namespace
-
-void swiglu_cuda(const KernelArgs& args) {
+template <typename F>
+void gated(const KernelArgs& args) {
   const TensorView &gate = args.inputs[0], &up = args.inputs[1], &out = args.outputs[0];
   with_real(gate.dtype, [&]<typename T>(T*) {
-    cuda::map(gate.elems(), Swiglu<T>{gate.as<T>(), up.as<T>(), out.as<T>()}, args.stream);
+    cuda::map(gate.elems(), Gated<F, T>{gate.as<T>(), up.as<T>(), out.as<T>()}, args.stream);
   });
 }
 
-void swiglu_grad_cuda(const KernelArgs& args) {
+template <typename F>
+void gated_grad(const KernelArgs& args) {
   const TensorView &gate = args.inputs[0], &up = args.inputs[1], &dy = args.inputs[2];
   with_real(gate.dtype, [&]<typename T>(T*) {
     cuda::map(gate.elems(),
-              SwigluGrad<T>{gate.as<T>(), up.as<T>(), dy.as<T>(), args.outputs[0].as<T>(), args.outputs[1].as<T>()},
+              GatedGrad<F, T>{gate.as<T>(), up.as<T>(), dy.as<T>(), args.outputs[0].as<T>(), args.outputs[1].as<T>()},
               args.stream);
   });
 }
+
+}  // namespace
+
+void swiglu_cuda(const KernelArgs& args) { gated<Silu>(args); }
+void swiglu_grad_cuda(const KernelArgs& args) { gated_grad<Silu>(args); }
+void geglu_cuda(const KernelArgs& args) { gated<GeluTanh>(args); }
+void geglu_grad_cuda(const KernelArgs& args) { gated_grad<GeluTanh>(args); }
 
 }  // namespace spillway::ops

@@ -18,6 +18,16 @@ Numbers reference_swiglu(const std::vector<Numbers>& in) {
   return out;
 }
 
+Numbers reference_geglu(const std::vector<Numbers>& in) {
+  constexpr double kRoot = 0.79788456080286535588, kCube = 0.044715;
+  Numbers out = in[0];
+  for (size_t i = 0; i < out.size(); ++i) {
+    const double x = in[0][i];
+    out[i] = 0.5 * x * (1 + std::tanh(kRoot * (x + kCube * x * x * x))) * in[1][i];
+  }
+  return out;
+}
+
 ValueId build_swiglu(Builder& b, const std::vector<ValueId>& in) { return ops::swiglu(b, in[0], in[1]); }
 
 }  // namespace
@@ -29,6 +39,16 @@ TEST_CASE("swiglu and its gradients agree with float64") {
                      .inputs = {{type, random_numbers(318, 1, 6)}, {type, random_numbers(318, 2)}},
                      .build = build_swiglu,
                      .reference = reference_swiglu});
+  }
+}
+
+TEST_CASE("geglu and its gradients agree with float64") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const ValueType type{dtype, {6, 53}, kTokenAxis};
+    check_operation({.tokens = 6,
+                     .inputs = {{type, random_numbers(318, 1, 6)}, {type, random_numbers(318, 2)}},
+                     .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::geglu(b, in[0], in[1]); },
+                     .reference = reference_geglu});
   }
 }
 

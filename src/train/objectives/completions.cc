@@ -84,7 +84,8 @@ CompletionScores::CompletionScores(Builder& builder, const ObjectiveInputs& inpu
     : builder_(builder),
       offsets_(inputs.sequence_offsets()),
       sequences_per_row_(sequences_per_row),
-      tokens_(ops::linear_log_prob(builder, inputs.model().hidden, inputs.model().head, inputs.column("labels"))) {}
+      tokens_(ops::linear_log_prob(builder, inputs.model().hidden, inputs.model().head, inputs.column("labels"), 1,
+                                   inputs.model().logit_cap)) {}
 
 ValueId CompletionScores::sum(ValueId per_token, int64_t which, ValueId weights) const {
   return ops::sequence_sum(builder_, per_token, weights, offsets_,

@@ -25,8 +25,8 @@ class Text final : public Objective {
 
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ModelGraph& model = in.model();
-    const ops::CrossEntropy entropy =
-        ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"), scale, in.gradients());
+    const ops::CrossEntropy entropy = ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"),
+                                                                scale, in.gradients(), model.logit_cap);
     return {entropy.loss, {entropy.correct}};
   }
 

@@ -13,7 +13,7 @@ const Column kLabels{"labels", fill_typical_ids};
 void append_scores(Builder& builder, ModelGraph& model) {
   const ValueType type{DType::kI32, {builder.graph().tokens()}, kTokenAxis};
   const ValueId labels = add_column(builder, kLabels, type, model.columns);
-  const ops::LogProb scores = ops::linear_log_prob(builder, model.hidden, model.head, labels);
+  const ops::LogProb scores = ops::linear_log_prob(builder, model.hidden, model.head, labels, 1, model.logit_cap);
   builder.result(scores.log_prob);
   builder.result(scores.is_likeliest);
 }

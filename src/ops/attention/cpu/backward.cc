@@ -48,7 +48,7 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
       multiply_scores(tile, d_outputs + into, values, d_scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const int64_t at = (token + tile.row + row) * args.heads + head;
-        softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scale, args.lse[at],
+        softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scores(), args.lse[at],
                          delta[at], tile.format);
       });
       add_weighted(tile, d_scores, key_features, sums + slot * kRowTile * width);
@@ -140,12 +140,12 @@ struct KeyTile {
   }
 
   // Fills scores with probabilities and d_scores with the gradients of scores, and adds what dk and dv get of them.
-  void add(const Tile& tile, int64_t slot, float scale, const QueryTile& queries, float* key_sums,
+  void add(const Tile& tile, int64_t slot, const ScoreMap& map, const QueryTile& queries, float* key_sums,
            float* value_sums) const {
     multiply_scores(tile, keys + slot * tile_floats, queries.queries, scores);
     multiply_scores(tile, values + slot * tile_floats, queries.d_outputs, d_scores);
     for_each_row(tile, [&](int64_t row, const RowSpan& span) {
-      softmax_grad_columns(scores + row * kColumnTile, d_scores + row * kColumnTile, span, scale, queries.lse,
+      softmax_grad_columns(scores + row * kColumnTile, d_scores + row * kColumnTile, span, map, queries.lse,
                            queries.delta, tile.format);
     });
     add_weighted(tile, scores, queries.d_output_features, value_sums);
@@ -175,7 +175,7 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
       queries.read(job, grad, delta, tile, token, head);
       for_each_slot(rows, tile, [&](int64_t slot, int64_t) {
         const int64_t at = slot * kRowTile * width;
-        keys.add(tile, slot, args.scale, queries, key_sums + at, value_sums + at);
+        keys.add(tile, slot, args.scores(), queries, key_sums + at, value_sums + at);
       });
     }
   }
@@ -220,7 +220,7 @@ void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const flo
       for (tile.column = job.first_query_tile(row); tile.column < last_query; tile.column += kColumnTile) {
         tile.columns = std::min(kColumnTile, last_query - tile.column);
         queries.read(job, grad, delta, tile, token, head);
-        keys.add(tile, 0, args.scale, queries, key_sums + row * width, value_sums + row * width);
+        keys.add(tile, 0, args.scores(), queries, key_sums + row * width, value_sums + row * width);
         clear_unseen(tile, keys.d_scores);
         add_transposed(tile, keys.d_scores, key_features, panel, query_sums + tile.column * width);
       }

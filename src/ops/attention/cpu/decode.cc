@@ -92,6 +92,14 @@ void for_rows(int64_t rows, const Function& f) {
   if (rows - row == 1) return f(std::integral_constant<int, 1>(), row);
 }
 
+// Of the keys that are seen; the others stay what they are.
+inline void cap_scores(float* scores, int64_t begin, int64_t end, float cap) {
+  const auto capped = [cap](Vector score) HWY_ATTR {
+    return hn::Mul(constant(cap), hn::Tanh(Floats(), hn::Mul(score, constant(1 / cap))));
+  };
+  map(begin, end, capped, scores, scores);
+}
+
 // Adds a tile of scores to the softmax of one row: turns them into weights relative to the largest score so far, and
 // returns by how much what has been summed before must shrink.
 inline float absorb_scores(float* scores, float* largest, float* denominator) {
@@ -122,6 +130,7 @@ void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin
     });
   }
   for (int64_t row = 0; row < sizes.group; ++row) {
+    if (sizes.soft_cap > 0) cap_scores(space.scores + row * kDecodeKeys, begin, end, sizes.soft_cap);
     const float shrink = absorb_scores(space.scores + row * kDecodeKeys, space.largest + row, space.denominators + row);
     float* sum = space.sums + row * sizes.width;
     if (shrink != 1)

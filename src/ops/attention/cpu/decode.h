@@ -5,6 +5,7 @@
 
 #include "base/math.h"
 #include "graph/attributes.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 
@@ -12,6 +13,7 @@ constexpr int64_t kDecodeKeys = 64;  // of a tile; part of the numerics: a row's
 
 struct DecodeSizes {
   int64_t heads, kv_heads, head_size, group, window;
+  float soft_cap;
   int64_t width;  // head_size, rounded up to pairs of whole vectors of any instruction set
 
   explicit DecodeSizes(const Attributes& attributes)
@@ -20,6 +22,7 @@ struct DecodeSizes {
         head_size(attributes.integer("head_size")),
         group(heads / kv_heads),
         window(attributes.integer("sliding_window")),
+        soft_cap(static_cast<float>(real_or(attributes, "soft_cap", 0))),
         width(align_up(head_size, 32)) {}
 
   // Floats of one thread: queries and sums, scores, and two numbers per query head.

@@ -38,7 +38,7 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
       multiply_scores(tile, queries + slot * kRowTile * args.head_size, keys, scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const float factor =
-            softmax_row(scores + row * kColumnTile, span, args.scale, tile.format, states[slot * kRowTile + row]);
+            softmax_row(scores + row * kColumnTile, span, args.scores(), tile.format, states[slot * kRowTile + row]);
         if (factor != 1) scale_row(slot_sums + row * width, width, factor);
       });
       add_weighted(tile, scores, values, slot_sums);

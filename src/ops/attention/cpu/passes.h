@@ -15,6 +15,7 @@
 
 #include "backend/cpu/matmul.h"
 #include "base/parallel.h"
+#include "ops/attention/cpu/rows.h"
 #include "tensor/dtype.h"
 
 namespace spillway::cpu {
@@ -41,6 +42,7 @@ struct AttentionArgs {
   const int32_t* key_offsets = nullptr;
   int64_t key_tokens = 0;
   float scale = 1;     // of the scores, usually 1 / sqrt(S)
+  float soft_cap = 0;  // above 0: scaled scores s become soft_cap * tanh(s / soft_cap)
   int64_t window = 0;  // a query sees the last `window` keys, itself included; 0: all
   DType dtype = DType::kF32;
   const void* q = nullptr;  // [T, H * S]
@@ -48,8 +50,9 @@ struct AttentionArgs {
   const void* v = nullptr;  // the same
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   void* o = nullptr;     // [T, H * S], stride H * S
-  float* lse = nullptr;  // [T, H]: log of the sum of exp(scale * score) of a row; null: not wanted
+  float* lse = nullptr;  // [T, H]: log of the sum of exp of a row's scores; null: not wanted
 
+  [[nodiscard]] ScoreMap scores() const { return {scale, soft_cap}; }
   [[nodiscard]] const int32_t* offsets_of_keys() const { return key_offsets == nullptr ? seq_offsets : key_offsets; }
   [[nodiscard]] int64_t key_rows() const { return key_offsets == nullptr ? tokens : key_tokens; }
 };

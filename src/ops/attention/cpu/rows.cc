@@ -44,14 +44,38 @@ HWY_INLINE void store_column(Vector value, float* row, int64_t i) {
   }
 }
 
+// Scores in place of their products; then there is nothing left to scale. Apart from the loops that follow, so that
+// these are what they are without a cap.
+ScoreMap cap_scores(float* scores, const RowSpan& span, const ScoreMap& map) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto cap = hn::Set(d, map.cap), factor = hn::Set(d, map.scale / map.cap);
+  for (int64_t i = span.begin; i < span.end; i += lanes)
+    hn::StoreU(hn::Mul(cap, hn::Tanh(d, hn::Mul(hn::LoadU(d, scores + i), factor))), d, scores + i);
+  return {.scale = 1, .cap = map.cap};
+}
+
+// How fast scores grow with their products.
+template <bool kCapped>
+HWY_INLINE Vector slope_of(Vector score, const ScoreMap& map) {
+  const Tag d;
+  if constexpr (!kCapped) {
+    return hn::Set(d, map.scale);
+  } else {  // hidden ones are infinite
+    const auto part = hn::Mul(hn::Max(score, hn::Set(d, -map.cap)), hn::Set(d, 1 / map.cap));
+    return hn::Mul(hn::Set(d, map.scale), hn::NegMulAdd(part, part, hn::Set(d, 1)));
+  }
+}
+
 template <typename T>
-float softmax_row_as(float* scores, const RowSpan& span, float scale, SoftmaxState& state) {
+float softmax_row_as(float* scores, const RowSpan& span, const ScoreMap& map, SoftmaxState& state) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (span.visible_begin >= span.visible_end) {
     for (int64_t i = span.begin; i < span.end; i += lanes) store_column<T>(hn::Zero(d), scores, i);
     return 1;
   }
+  const float scale = map.cap > 0 ? cap_scores(scores, span, map).scale : map.scale;
   hide(scores, span);
   const auto scale_v = hn::Set(d, scale);
   auto top = hn::Set(d, state.maximum);
@@ -74,47 +98,67 @@ float softmax_row_as(float* scores, const RowSpan& span, float scale, SoftmaxSta
   return factor;
 }
 
-template <typename T>
-void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta) {
+template <typename T, bool kCapped>
+void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse,
+                         float delta) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float scale = kCapped ? cap_scores(scores, span, map).scale : map.scale;
   hide(scores, span);
   const auto scale_v = hn::Set(d, scale), lse_v = hn::Set(d, lse), delta_v = hn::Set(d, delta);
   for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto p = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + i), scale_v, lse_v));
-    const auto grad = hn::Mul(hn::Mul(p, hn::Sub(hn::LoadU(d, d_scores + i), delta_v)), scale_v);
+    const auto score = hn::LoadU(d, scores + i);
+    const auto p = hn::Exp(d, hn::MulSub(score, scale_v, lse_v));
+    const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), delta_v);
+    const auto grad = hn::Mul(hn::Mul(p, shifted), slope_of<kCapped>(score, map));
     store_column<T>(p, scores, i);
     store_column<T>(grad, d_scores, i);
   }
 }
 
-template <typename T>
-void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+template <typename T, bool kCapped>
+void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
                              const float* delta) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float scale = kCapped ? cap_scores(scores, span, map).scale : map.scale;
   hide(scores, span);
   const auto scale_v = hn::Set(d, scale);
   for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto p = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + i), scale_v, hn::LoadU(d, lse + i)));
+    const auto score = hn::LoadU(d, scores + i);
+    const auto p = hn::Exp(d, hn::MulSub(score, scale_v, hn::LoadU(d, lse + i)));
     const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), hn::LoadU(d, delta + i));
     store_column<T>(p, scores, i);
-    store_column<T>(hn::Mul(hn::Mul(p, shifted), scale_v), d_scores, i);
+    store_column<T>(hn::Mul(hn::Mul(p, shifted), slope_of<kCapped>(score, map)), d_scores, i);
   }
 }
 
-float softmax_row(float* scores, const RowSpan& span, float scale, PanelFormat format, SoftmaxState& state) {
-  return (format == PanelFormat::kF32 ? softmax_row_as<float> : softmax_row_as<bf16>)(scores, span, scale, state);
+float softmax_row(float* scores, const RowSpan& span, const ScoreMap& map, PanelFormat format, SoftmaxState& state) {
+  return (format == PanelFormat::kF32 ? softmax_row_as<float> : softmax_row_as<bf16>)(scores, span, map, state);
 }
-void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta,
+
+template <typename T>
+void softmax_grad_row_in(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse,
+                         float delta) {
+  const auto run = map.cap > 0 ? softmax_grad_row_as<T, true> : softmax_grad_row_as<T, false>;
+  run(scores, d_scores, span, map, lse, delta);
+}
+void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse, float delta,
                       PanelFormat format) {
   const bool is_f32 = format == PanelFormat::kF32;
-  (is_f32 ? softmax_grad_row_as<float> : softmax_grad_row_as<bf16>)(scores, d_scores, span, scale, lse, delta);
+  (is_f32 ? softmax_grad_row_in<float> : softmax_grad_row_in<bf16>)(scores, d_scores, span, map, lse, delta);
 }
-void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+
+template <typename T>
+void softmax_grad_columns_in(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
+                             const float* delta) {
+  const auto run = map.cap > 0 ? softmax_grad_columns_as<T, true> : softmax_grad_columns_as<T, false>;
+  run(scores, d_scores, span, map, lse, delta);
+}
+void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
                           const float* delta, PanelFormat format) {
   const bool is_f32 = format == PanelFormat::kF32;
-  (is_f32 ? softmax_grad_columns_as<float> : softmax_grad_columns_as<bf16>)(scores, d_scores, span, scale, lse, delta);
+  (is_f32 ? softmax_grad_columns_in<float> : softmax_grad_columns_in<bf16>)(scores, d_scores, span, map, lse, delta);
 }
 
 float dot_f32(const float* a, const float* b, int64_t count) {
@@ -168,16 +212,16 @@ HWY_EXPORT(dot_f32);
 HWY_EXPORT(dot_bf16);
 HWY_EXPORT(scale_row);
 
-float softmax_row(float* scores, const RowSpan& span, float scale, PanelFormat format, SoftmaxState& state) {
-  return HWY_DYNAMIC_DISPATCH(softmax_row)(scores, span, scale, format, state);
+float softmax_row(float* products, const RowSpan& span, const ScoreMap& map, PanelFormat format, SoftmaxState& state) {
+  return HWY_DYNAMIC_DISPATCH(softmax_row)(products, span, map, format, state);
 }
-void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta,
-                      PanelFormat format) {
-  HWY_DYNAMIC_DISPATCH(softmax_grad_row)(scores, d_scores, span, scale, lse, delta, format);
+void softmax_grad_row(float* products, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse,
+                      float delta, PanelFormat format) {
+  HWY_DYNAMIC_DISPATCH(softmax_grad_row)(products, d_scores, span, map, lse, delta, format);
 }
-void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+void softmax_grad_columns(float* products, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
                           const float* delta, PanelFormat format) {
-  HWY_DYNAMIC_DISPATCH(softmax_grad_columns)(scores, d_scores, span, scale, lse, delta, format);
+  HWY_DYNAMIC_DISPATCH(softmax_grad_columns)(products, d_scores, span, map, lse, delta, format);
 }
 float dot_row(const float* a, const float* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot_f32)(a, b, count); }
 float dot_row(const bf16* a, const bf16* b, int64_t count) { return HWY_DYNAMIC_DISPATCH(dot_bf16)(a, b, count); }

@@ -15,7 +15,13 @@ struct RowSpan {
   int64_t begin, end, visible_begin, visible_end;
 };
 
-// The running maximum and sum of a row's exp(scale * score - maximum).
+// What becomes of a product of query and key before the softmax: scale * x, or, with a cap above 0,
+// cap * tanh(scale * x / cap). Below, "score" is this.
+struct ScoreMap {
+  float scale = 1, cap = 0;
+};
+
+// The running maximum and sum of a row's exp(score - maximum).
 struct SoftmaxState {
   float maximum, sum;
 };
@@ -23,15 +29,16 @@ struct SoftmaxState {
 // What these functions leave for a product stays in the row: columns [begin, end) of f32, or, as kBF16Pairs, of bf16
 // counted from the row's start.
 
-// Turns scores into exp(scale * score - maximum), zero where not visible, and updates the state. Returns the factor for
-// what was summed up before.
-float softmax_row(float* scores, const RowSpan& span, float scale, PanelFormat format, SoftmaxState& state);
+// Turns products into exp(score - maximum), zero where not visible, and updates the state. Returns the factor for what
+// was summed up before.
+float softmax_row(float* products, const RowSpan& span, const ScoreMap& map, PanelFormat format, SoftmaxState& state);
 
-// scores becomes p = exp(scale * score - lse), zero where not visible; d_scores, the gradient of p, becomes that of the
-// score: p * (d_p - delta) * scale. In the first, lse and delta belong to the row, in the second to its columns.
-void softmax_grad_row(float* scores, float* d_scores, const RowSpan& span, float scale, float lse, float delta,
-                      PanelFormat format);
-void softmax_grad_columns(float* scores, float* d_scores, const RowSpan& span, float scale, const float* lse,
+// products becomes p = exp(score - lse), zero where not visible; d_scores, the gradient of p, becomes that of the
+// product: p * (d_p - delta) times the slope of the score. In the first, lse and delta belong to the row, in the second
+// to its columns.
+void softmax_grad_row(float* products, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse,
+                      float delta, PanelFormat format);
+void softmax_grad_columns(float* products, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
                           const float* delta, PanelFormat format);
 
 // The sum of a[i] * b[i] over `count` elements, both f32 or both bf16.

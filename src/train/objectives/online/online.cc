@@ -68,7 +68,7 @@ ActingEntropy OnlineObjective::acting_entropy(const Observation&) const { return
 
 ops::LogProb OnlineObjective::tokens(Builder& builder, const ObjectiveInputs& inputs) const {
   return ops::linear_log_prob(builder, inputs.model().hidden, inputs.model().head, inputs.column("labels"),
-                              temperature());
+                              temperature(), inputs.model().logit_cap);
 }
 
 ValueId OnlineObjective::sum(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token, ValueId weights) {

@@ -1,0 +1,79 @@
+// Gemma 2 and 3: norms before and after each branch whose weights are kept as what they differ from 1, a scaled
+// embedding, GELU, and windows in most layers. Gemma 2 caps scores and logits; Gemma 3 normalises queries and keys
+// instead and rotates layers with a window by a base of their own.
+#include <cmath>
+
+#include "base/error.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+// An explicit null is none; only a missing key has a default.
+double cap_of(const JsonField& json, std::string_view key, double missing) {
+  const bool none = json.has(key) ? json[key].is_null() : missing == 0;
+  return none ? 0 : json[key].real_or(missing, 1e-3, 1e9);
+}
+
+void read_attention(const JsonField& json, double missing_score_cap, double missing_logit_cap, DecoderConfig& config) {
+  if (json["use_bidirectional_attention"].boolean_or(false)) {
+    throw input_error(json.where(),
+                      "expected use_bidirectional_attention false, got true; use a model that predicts the next token");
+  }
+  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  config.attention_scale = 1 / std::sqrt(json["query_pre_attn_scalar"].real_or(256, 1e-3, 1e9));
+  config.attention_soft_cap = cap_of(json, "attn_logit_softcapping", missing_score_cap);
+  config.logit_soft_cap = cap_of(json, "final_logit_softcapping", missing_logit_cap);
+}
+
+void read_gemma2(const JsonField& json, DecoderConfig& config) {
+  read_attention(json, 50, 30, config);
+  read_patterned_windows(json, 2, config);
+}
+
+void read_gemma3(const JsonField& json, DecoderConfig& config) {
+  read_attention(json, 0, 0, config);
+  read_patterned_windows(json, json["sliding_window_pattern"].integer_or(6, 1, kMaxPositions), config);
+}
+
+constexpr LayerPart kGemma2Layer[] = {
+    layer::input_norm,      layer::project_heads,  layer::rotate_heads,         layer::attention,
+    layer::branch_output,   layer::join_attention, layer::pre_feedforward_norm, layer::branch_mlp,
+    layer::join_feedforward};
+
+constexpr LayerPart kGemma3Layer[] = {
+    layer::input_norm, layer::project_heads,   layer::normalise_heads, layer::rotate_heads,
+    layer::attention,  layer::branch_output,   layer::join_attention,  layer::pre_feedforward_norm,
+    layer::branch_mlp, layer::join_feedforward};
+
+}  // namespace
+
+const Architecture kGemma2{.name = "Gemma2ForCausalLM",
+                           .model_type = "gemma2",
+                           .default_kv_heads = 4,
+                           .default_head_dim = 256,
+                           .default_max_position_embeddings = 8192,
+                           .ties_by_default = true,
+                           .activation = GatedActivation::kGeluTanh,
+                           .norm_weight_shift = 1,
+                           .scales_embedding = true,
+                           .read = read_gemma2,
+                           .layer = kGemma2Layer};
+
+const Architecture kGemma3{.name = "Gemma3ForCausalLM",
+                           .model_type = "gemma3_text",
+                           .default_kv_heads = 4,
+                           .default_head_dim = 256,
+                           .default_max_position_embeddings = 131072,
+                           .default_rope_theta = 1e6,
+                           .default_local_rope_theta = 1e4,
+                           .ties_by_default = true,
+                           .activation = GatedActivation::kGeluTanh,
+                           .norm_weight_shift = 1,
+                           .scales_embedding = true,
+                           .classifier = "Gemma3Text",
+                           .read = read_gemma3,
+                           .layer = kGemma3Layer};
+
+}  // namespace spillway::architectures

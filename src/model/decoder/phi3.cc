@@ -1,0 +1,27 @@
+// Phi-3: Llama whose queries, keys and values are one product, and gate and up another.
+#include "base/error.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+void read(const JsonField& json, DecoderConfig& config) {
+  if (const double dropout = json["resid_pdrop"].real_or(0.0, 0.0, 1.0); dropout != 0.0)
+    throw input_error(json.where(), "expected resid_pdrop 0, got {}; set it to 0", dropout);
+  if (!json["sliding_window"].is_null()) config.sliding_window.assign(config.sliding_window.size(), window_of(json));
+}
+
+constexpr LayerPart kLayer[] = {layer::input_norm, layer::project_fused_heads, layer::rotate_heads, layer::attention,
+                                layer::output,     layer::post_attention_norm, layer::fused_mlp};
+
+}  // namespace
+
+const Architecture kPhi3{.name = "Phi3ForCausalLM",
+                         .model_type = "phi3",
+                         .default_max_position_embeddings = 4096,
+                         .default_rms_norm_eps = 1e-5,
+                         .read = read,
+                         .layer = kLayer};
+
+}  // namespace spillway::architectures

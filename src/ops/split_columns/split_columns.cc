@@ -1,0 +1,78 @@
+#include "ops/split_columns/split_columns.h"
+
+#include <numeric>
+#include <utility>
+
+#include "backend/kernel.h"
+#include "base/error.h"
+#include "graph/autodiff.h"
+#include "ops/check.h"
+#include "ops/split_columns/widths.h"
+
+namespace spillway::ops {
+
+void split_columns_cpu(const KernelArgs& args);
+void split_columns_cuda(const KernelArgs& args);
+void join_columns_cpu(const KernelArgs& args);
+void join_columns_cuda(const KernelArgs& args);
+
+namespace {
+
+ValueType part_of(const ValueType& x, int64_t width) { return {x.dtype, {x.shape[0], width}, x.axis}; }
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  constexpr std::string_view kName = "split_columns";
+  const ValueType& x = *inputs[0];
+  expect_real(kName, "x", x);
+  expect_rank(kName, "x", x, 2);
+  const std::vector<int64_t> widths = widths_of(attributes);
+  if (const int64_t sum = std::accumulate(widths.begin(), widths.end(), int64_t{0}); sum != x.shape[1])
+    throw input_error(kName, "expected parts of {} columns in all, got {}; check the model's sizes", x.shape[1], sum);
+  std::vector<ValueType> outputs;
+  for (const int64_t width : widths) outputs.push_back(part_of(x, width));
+  return outputs;
+}
+
+// Inputs: the parts' gradients, of which all but one may be absent, which stands for zeros.
+std::vector<ValueType> infer_join(TypeList inputs, const Attributes& attributes) {
+  constexpr std::string_view kName = "join_columns";
+  const std::vector<int64_t> widths = widths_of(attributes);
+  const ValueType* any = nullptr;
+  for (const ValueType* input : inputs) any = any == nullptr ? input : any;
+  SPILLWAY_CHECK(any != nullptr, "{} of nothing", kName);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] != nullptr) expect_same(kName, "a part", *inputs[i], part_of(*any, widths[i]));
+  }
+  return {part_of(*any, std::accumulate(widths.begin(), widths.end(), int64_t{0}))};
+}
+
+const OpDef kJoinColumns{.name = "join_columns",
+                         .infer = infer_join,
+                         .cost = memory_cost,
+                         .cpu = join_columns_cpu,
+                         .cuda = SPILLWAY_CUDA_KERNEL(join_columns_cuda)};
+
+void vjp(VjpContext& context) {
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < widths_of(context.attributes()).size(); ++i)
+    parts.push_back(context.cotangent(static_cast<int>(i)));
+  context.add(0, context.builder().append_one(kJoinColumns, std::move(parts), context.attributes()));
+}
+
+const OpDef kSplitColumns{.name = "split_columns",
+                          .infer = infer,
+                          .vjp = vjp,
+                          .cost = memory_cost,
+                          .cpu = split_columns_cpu,
+                          .cuda = SPILLWAY_CUDA_KERNEL(split_columns_cuda)};
+
+}  // namespace
+
+std::vector<ValueId> split_columns(Builder& builder, ValueId x, const std::vector<int64_t>& widths) {
+  SPILLWAY_CHECK(widths.size() > 1 && widths.size() <= kMaxColumnParts, "{} parts of columns", widths.size());
+  Attributes attributes;
+  for (size_t i = 0; i < widths.size(); ++i) attributes.add(kWidthNames[i], widths[i]);
+  return builder.append(kSplitColumns, {x}, std::move(attributes));
+}
+
+}  // namespace spillway::ops
