@@ -220,7 +220,7 @@ void encode_q5_1(const float* x, Byte* block) {
   put_half(scale, block);
   put_half(*low, block + 2);
   std::array<Byte, 32> levels;
-  for (size_t i = 0; i < 32; ++i) levels[i] = static_cast<Byte>((x[i] - *low) * inverse + 0.5F);
+  for (size_t i = 0; i < 32; ++i) levels[i] = static_cast<Byte>(std::floor((x[i] - *low) * inverse + 0.5F));
   put_five_bits(levels.data(), block + 4, block + 8);
 }
 
