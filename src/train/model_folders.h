@@ -6,9 +6,9 @@
 
 namespace spillway::train {
 
-// Puts folders in place of GGUF files and names of the hub (model/model_folder.h). `use`: what base_model, ref_model and
-// reward models are wanted for. Throws InputError at the key of a file that cannot be imported, or a name that has no
-// folder.
+// Puts folders in place of GGUF files and names of the hub (model/model_folder.h). `use`: what base_model, ref_model
+// and reward models are wanted for. Throws InputError at the key of a file that cannot be imported, or a name that has
+// no folder.
 //
 // A name of the hub in base_model has the config's revision; base_model of a tokenizer beside it, too. Throws
 // InputError where the name has another revision already.
