@@ -122,7 +122,15 @@ TEST_CASE("a plan says what a round of completions takes, and what generation an
   CHECK(report.at("tiers").at("device").at("measured_peak_bytes") <= device.at("peak_bytes"));
   CHECK(report.at("generation").at("bytes_streamed") == 0);
 
-  const json streamed = plan({"--parameter_offload", "host"}).at("generation");
+  const std::vector<std::string> elsewhere = {"--parameter_offload", "host", "--trl.ds3_gather_for_generation"};
+  const auto generation_with = [&](const char* gathers) {
+    std::vector<std::string> keys = elsewhere;
+    keys.emplace_back(gathers);
+    return plan(keys).at("generation");
+  };
+  const json streamed = generation_with("false"), gathered = generation_with("true");
   CHECK(streamed.at("weights") == "streamed");
-  CHECK(streamed.at("bytes_streamed") > 0);
+  CHECK(gathered.at("weights") == "resident");
+  CHECK(gathered.at("bytes_streamed") > 0);
+  CHECK(streamed.at("bytes_streamed") > gathered.at("bytes_streamed"));
 }

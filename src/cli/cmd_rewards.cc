@@ -32,8 +32,8 @@ constexpr std::string_view kExamples[] = {
     "spillway rewards config.yml --lines completions.jsonl --json-lines",
     "spillway rewards config.yml --lines completions.jsonl --json-lines --reward_funcs my.score"};
 constexpr ConfigCommand kCommand = {"rewards",
-                                    "Shows what a config's reward functions say of completions that exist; reads no "
-                                    "weights but those of reward models.",
+                                    "Shows what reward functions say of completions that exist; only reward models' "
+                                    "weights are read.",
                                     kFlags, kExamples};
 
 // A text, or a list of messages.

@@ -168,8 +168,7 @@ TEST_CASE("a child that is idle at the end may tidy up") {
 TEST_CASE("a model wants the engine, and is called like the others where it has one") {
   const RewardEntry model{.kind = RewardEntry::Kind::kModel, .name = "./judge", .where = "here"};
   const Failure failure = failure_of([&] { const RewardFunctions functions({.functions = {model}}); });
-  CHECK(
-      has(failure.message, "[here] expected a function, got the model './judge'; reward models are not yet supported"));
+  CHECK(has(failure.message, "[here] expected a function, got the model './judge'; use a program that runs models"));
   struct Judge final : RewardFunction {
     RewardOutput evaluate(const RewardInput& input) override {
       RewardOutput output;
