@@ -66,7 +66,7 @@ void keep_for_rewards(std::vector<Setting>& settings) {
   });
 }
 
-// All keys, as the file and the command line say them.
+// All keys, as the file and the command line say them. A path need not be UTF-8.
 std::string said_keys(std::span<const Setting> settings) {
   nlohmann::ordered_json said = nlohmann::ordered_json::object();
   for (const Setting& setting : settings) {
@@ -78,7 +78,7 @@ std::string said_keys(std::span<const Setting> settings) {
     }
     *place = json_of(setting.value);
   }
-  return said.dump();
+  return said.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 // Axolotl asks who may push before it looks at anything else.
