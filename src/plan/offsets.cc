@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/index.h"
+#include "base/math.h"
 
 namespace spillway {
 namespace {
@@ -16,13 +17,9 @@ constexpr int64_t kFirstFitWork = 100'000'000;
 // A packing this close to the bound is not worth improving.
 constexpr int64_t kCloseShare = 200;
 
-// Alignments are powers of two, and packing asks for little else: no divisions.
-int64_t aligned_down(int64_t value, int64_t alignment) { return value & -alignment; }
-int64_t aligned_up(int64_t value, int64_t alignment) { return aligned_down(value + alignment - 1, alignment); }
-
 // The padding of what stands highest is not part of the arena, except where transfers write it.
 int64_t end_of(const Interval& item, int64_t offset) {
-  return offset + (item.alignment > kArenaAlignment ? aligned_up(item.bytes, item.alignment) : item.bytes);
+  return offset + (item.alignment > kArenaAlignment ? align_up(item.bytes, item.alignment) : item.bytes);
 }
 
 int64_t top_of(std::span<const Interval> intervals, std::span<const int64_t> offsets) {
@@ -50,7 +47,7 @@ class FirstFit {
     for (const int32_t id : order) {
       const Interval& item = nth(intervals_, id);
       if (item.bytes == 0) continue;
-      const int64_t size = aligned_up(item.bytes, item.alignment);
+      const int64_t size = align_up(item.bytes, item.alignment);
       const int64_t offset = lowest_gap(item, size);
       nth(packing.offsets, id) = offset;
       packing.bytes = std::max(packing.bytes, end_of(item, offset));
@@ -76,7 +73,7 @@ class FirstFit {
     int64_t candidate = 0;
     for (const Range& other : met_) {
       if (other.begin >= candidate + size) break;
-      candidate = std::max(candidate, aligned_up(other.end, item.alignment));
+      candidate = std::max(candidate, align_up(other.end, item.alignment));
     }
     return candidate;
   }
@@ -127,13 +124,14 @@ class TwoEnded {
   using GapIterator = std::vector<Gap>::iterator;
 
   [[nodiscard]] const Interval& at(int32_t id) const { return nth(intervals_, id); }
-  [[nodiscard]] static int64_t size_of(const Interval& item) { return aligned_up(item.bytes, item.alignment); }
+  [[nodiscard]] static int64_t size_of(const Interval& item) { return align_up(item.bytes, item.alignment); }
 
+  // Most gaps are too small: that is seen without a division.
   std::optional<int64_t> take_lowest(const Interval& item) {
     const int64_t size = size_of(item);
     for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
       if (gap->end - gap->begin < size) continue;
-      const int64_t offset = aligned_up(gap->begin, item.alignment);
+      const int64_t offset = align_up(gap->begin, item.alignment);
       if (offset + size <= gap->end) return take(gap, offset, size);
     }
     return std::nullopt;
@@ -144,7 +142,7 @@ class TwoEnded {
     for (auto gap = gaps_.end(); gap != gaps_.begin();) {
       --gap;
       if (gap->end - gap->begin < size) continue;
-      const int64_t offset = aligned_down(gap->end - size, item.alignment);
+      const int64_t offset = (gap->end - size) / item.alignment * item.alignment;
       if (offset >= gap->begin) return take(gap, offset, size);
     }
     return std::nullopt;
@@ -194,7 +192,7 @@ std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64
   constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 0, 1, 6, 48, 128};
   TwoEnded packer(intervals);
   for (const int64_t share : kShares) {
-    const int64_t height = share == 0 ? bound : bound + aligned_up(bound / share, kArenaAlignment);
+    const int64_t height = share == 0 ? bound : bound + align_up(bound / share, kArenaAlignment);
     for (const int32_t short_steps : kShortSteps) {
       if (auto offsets = packer.run(height, short_steps)) {
         const int64_t top = top_of(intervals, *offsets);
@@ -210,8 +208,8 @@ int64_t largest_live_sum(std::span<const Interval> intervals) {
   for (const Interval& i : intervals) end = std::max(end, i.end);
   std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);
   for (const Interval& i : intervals) {
-    nth(change, i.begin) += aligned_up(i.bytes, i.alignment);
-    nth(change, i.end) -= aligned_up(i.bytes, i.alignment);
+    nth(change, i.begin) += align_up(i.bytes, i.alignment);
+    nth(change, i.end) -= align_up(i.bytes, i.alignment);
   }
   int64_t sum = 0, largest = 0;
   for (const int64_t c : change) largest = std::max(largest, sum += c);

@@ -63,7 +63,7 @@ class Ladder {
     if (most.fits) add(most);
   }
 
-  // From the most to the least; a plan that takes no more than a slower one stands for both, and one that is no faster
+  // From the most to the least; a plan that takes no more than a slower one stands for both, and one that is slower
   // than a smaller one is left out.
   [[nodiscard]] std::vector<FrontierPoint> points() const {
     std::vector<FrontierPoint> result;

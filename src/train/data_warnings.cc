@@ -11,7 +11,7 @@
 namespace spillway::train {
 namespace {
 
-constexpr double kMostDropped = 0.1, kMostTruncated = 0.1, kMostTargets = 0.95;
+constexpr double kMaxDropped = 0.1, kMaxTruncated = 0.1, kMaxTargets = 0.95;
 constexpr int64_t kRowsLookedAt = 4096;
 
 // What to do about the reason that most rows are dropped for.
@@ -37,7 +37,7 @@ std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::
 // Rows that are cut to the length: how many, what that loses, and what would keep it.
 std::string truncation_warning(const data::DatasetSummary& summary, const data::RowOptions& options) {
   const std::string_view length = options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length";
-  const int64_t enough = summary.lengths.length_for(kMostTruncated);
+  const int64_t enough = summary.lengths.length_for(kMaxTruncated);
   return fmt::format(
       "{} of {} rows are truncated to {} tokens, which loses {} of {} tokens; raise {}{}, or leave long rows out of "
       "the data",
@@ -76,17 +76,17 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
   std::vector<std::string> warnings;
   const data::DatasetSummary& summary = read.summary;
   const int64_t dropped = summary.dropped_rows() - summary.dropped.duplicate;
-  if (static_cast<double>(dropped) > kMostDropped * static_cast<double>(dropped + summary.rows)) {
+  if (static_cast<double>(dropped) > kMaxDropped * static_cast<double>(dropped + summary.rows)) {
     warnings.push_back(fmt::format("{}: {} of {} rows are dropped: {}", key, dropped, dropped + summary.rows,
                                    remedy_of(summary.dropped, options)));
   }
-  if (static_cast<double>(summary.truncated) > kMostTruncated * static_cast<double>(summary.rows))
+  if (static_cast<double>(summary.truncated) > kMaxTruncated * static_cast<double>(summary.rows))
     warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;
   const double share = share_of_targets(read.rows);
-  if (share > kMostTargets) {
+  if (share > kMaxTargets) {
     warnings.push_back(
         fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; see in the rows of "
                     "`spillway preprocess` whether prompts are where the type looks for them "

@@ -37,17 +37,8 @@ Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, cons
   return generation;
 }
 
-bool fits(const Budget& budget, const Plan& plan) {
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const std::optional<int64_t> most = budget.of(static_cast<Tier>(i));
-    if (most && plan.peaks[i].bytes > *most) return false;
-  }
-  return true;
-}
-
-bool fits(const Budget& budget, const Generation& generation) {
-  return fits(budget, generation.decode) && fits(budget, generation.prompt) &&
-         (!generation.gather || fits(budget, *generation.gather));
+bool fits(const Generation& generation) {
+  return generation.decode.fits && generation.prompt.fits && (!generation.gather || generation.gather->fits);
 }
 
 // As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
@@ -56,7 +47,7 @@ Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, c
                           const ParameterNames& gathered = {}) {
   for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
     Generation generation = planned_for(in, planned, budget, at_once, gathered);
-    if (at_once <= 1 || fits(budget, generation)) return generation;
+    if (at_once <= 1 || fits(generation)) return generation;
   }
 }
 
@@ -86,21 +77,25 @@ int64_t device_bytes(const Generation& generation) {
 }  // namespace
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
-  Generation streamed = as_many_as_fit(in, planned, in.budget);
   const ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : ParameterNames{};
   const std::optional<bool> asked = in.job.online ? in.job.config.online->gathers_weights : false;
-  if (elsewhere.empty() || asked == false) {
+  if (asked == true && !elsewhere.empty()) {
+    Generation gathered = as_many_as_fit(in, planned, in.budget, elsewhere);
+    if (!fits(gathered)) gathered.streamed_bytes = device_bytes(as_many_as_fit(in, planned, in.budget));
+    planned.generation = std::move(gathered);
+    return;
+  }
+  Generation streamed = as_many_as_fit(in, planned, in.budget);
+  if (elsewhere.empty() || asked) {
     planned.generation = std::move(streamed);
     return;
   }
   Budget budget = in.budget;
-  if (!asked && !budget.device) budget.device = std::max(planned.plan.peaks[0].bytes, device_bytes(streamed));
+  if (!budget.device) budget.device = std::max(planned.plan.peaks[0].bytes, device_bytes(streamed));
   Generation gathered = as_many_as_fit(in, planned, budget, elsewhere);
-  if (asked) gathered.streamed_bytes = device_bytes(streamed);
-  const bool is_taken =
-      asked || (fits(budget, gathered) && (!fits(budget, streamed) || round_seconds(in, planned, gathered) <
-                                                                          round_seconds(in, planned, streamed)));
-  planned.generation = is_taken ? std::move(gathered) : std::move(streamed);
+  const bool is_gathered = fits(gathered) && (!fits(streamed) || round_seconds(in, planned, gathered) <
+                                                                     round_seconds(in, planned, streamed));
+  planned.generation = is_gathered ? std::move(gathered) : std::move(streamed);
 }
 
 }  // namespace spillway::train
