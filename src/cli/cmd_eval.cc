@@ -19,6 +19,7 @@
 #include "cli/eval/choices.h"
 #include "cli/eval/exact.h"
 #include "cli/generation_arguments.h"
+#include "cli/token_ids.h"
 #include "report/progress.h"
 #include "runtime/machine_cache.h"
 #include "train/scorer/token_scorer.h"
@@ -214,11 +215,7 @@ int eval_choices(const Options& options) {
   int64_t longest = 0, all = 0;
   for (const ChoiceItem& item : items) {
     for (const ScoredText& one : item.texts) {
-      if (*std::max_element(one.ids.begin(), one.ids.end()) >= text.vocab_size)
-        throw input_error(
-            options.model.model,
-            "expected token ids below vocab_size {}, got more; use the tokenizer that belongs to the model",
-            text.vocab_size);
+      check_token_ids(one.ids, text.vocab_size, options.model.model);
       longest = std::max(longest, std::ssize(one.ids) - 1);
       all += std::ssize(one.ids) - 1;
     }

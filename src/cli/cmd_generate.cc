@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
 #include "cli/json_lines.h"
+#include "cli/token_ids.h"
 #include "text/tokenizer.h"
 
 namespace spillway {
@@ -107,16 +107,6 @@ void print_text(const text::Tokenizer& tokenizer, train::Generator& generator, c
   fmt::print("{}\n", decoder.finish());
 }
 
-void check_tokens(const std::vector<train::Prompt>& prompts, int64_t vocab_size, const std::string& model) {
-  for (const train::Prompt& prompt : prompts) {
-    const int32_t largest = *std::max_element(prompt.ids.begin(), prompt.ids.end());
-    if (largest < vocab_size) continue;
-    throw input_error(model,
-                      "expected token ids below vocab_size {}, got {}; use the tokenizer that belongs to the model",
-                      vocab_size, largest);
-  }
-}
-
 }  // namespace
 
 int cmd_generate(std::span<const std::string> args) {
@@ -150,7 +140,8 @@ int cmd_generate(std::span<const std::string> args) {
   for (const train::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
   LoadedModel loaded(options.model, options.choice, train::generation_sizes(std::move(lengths)));
   train::Generator& generator = loaded.generator();
-  check_tokens(prompts, generator.text().vocab_size, options.model.model);
+  for (const train::Prompt& prompt : prompts)
+    check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts);
   } else {

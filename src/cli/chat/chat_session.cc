@@ -1,4 +1,5 @@
 #include "cli/chat/chat_session.h"
+#include "cli/token_ids.h"
 
 #include <algorithm>
 #include <utility>
@@ -40,11 +41,7 @@ std::vector<int32_t> ChatSession::prompt_from(size_t first) const {
   for (size_t i = first; i < turns_.size(); ++i) list.push_back(turns_[i]);
   std::vector<int32_t> ids = tokenizer_.encode(text::render_prompt(list, chats_, tokenizer_, kWhere), false);
   if (ids.empty()) throw input_error(kWhere, "expected a prompt of at least one token, got none; write something");
-  const int32_t largest = *std::max_element(ids.begin(), ids.end());
-  if (largest >= options_.vocab_size)
-    throw input_error(options_.model,
-                      "expected token ids below vocab_size {}, got {}; use the tokenizer that belongs to the model",
-                      options_.vocab_size, largest);
+  check_token_ids(ids, options_.vocab_size, options_.model);
   return ids;
 }
 
