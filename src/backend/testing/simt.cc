@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <deque>
 #include <numeric>
 #include <stdexcept>
@@ -11,6 +13,7 @@
 
 #include "backend/testing/fiber.h"
 #include "base/random.h"
+#include "tensor/dtype.h"
 
 namespace spillway::simt {
 namespace {
@@ -27,10 +30,43 @@ struct Meeting {
   int line = 0;
 };
 
+// One mma.m16n8k16: the matrices that the words of all lanes are parts of.
+class WarpProduct {
+ public:
+  void give(unsigned lane, const float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2]) {
+    const unsigned major = lane / 4, minor = lane % 4 * 2;
+    for (unsigned half = 0; half < 2; ++half) {
+      for (unsigned word = 0; word < 4; ++word) {
+        left_[major + word % 2 * 8][minor + half + word / 2 * 8] = element(left[word], half);
+      }
+      for (unsigned word = 0; word < 2; ++word) right_[minor + half + word * 8][major] = element(right[word], half);
+    }
+    for (unsigned i = 0; i < 4; ++i) sums_[major + i / 2 * 8][minor + i % 2] = sums[i];
+  }
+  void compute() {
+    for (int row = 0; row < 16; ++row) {
+      for (int k = 0; k < 16; ++k) {
+        for (int column = 0; column < 8; ++column) sums_[row][column] += left_[row][k] * right_[k][column];
+      }
+    }
+  }
+  void take(unsigned lane, float (&sums)[4]) const {
+    for (unsigned i = 0; i < 4; ++i) sums[i] = sums_[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+  }
+
+ private:
+  static float element(unsigned word, unsigned half) {
+    return to_float(bf16{static_cast<uint16_t>(word >> 16 * half)});
+  }
+
+  float left_[16][16], right_[16][8], sums_[16][8];
+};
+
 struct Warp {
   Meeting meeting;
   unsigned exchanges = 0;  // a lane is at most one ahead of another, so two sets of slots are enough
   uint64_t slots[2][kWarp] = {};
+  WarpProduct products[2];
 };
 
 // One launch at a time, one block of it at a time.
@@ -52,12 +88,48 @@ class Multiprocessor {
     abandon();
   }
 
+  // The last lane to come computes for all.
+  void multiply_add(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2], int line) {
+    Warp& warp = warps_[running_ / kWarp];
+    WarpProduct& product = warp.products[warp.exchanges % 2];
+    const unsigned lane = running_ % kWarp;
+    product.give(lane, sums, left, right);
+    if (meet(warp.meeting, kWarp, running_ / kWarp * kWarp, kWarp, line)) {
+      ++warp.exchanges;
+      product.compute();
+    }
+    product.take(lane, sums);
+  }
+  void start_copy(void* to, const void* from, int bytes) {
+    if (reinterpret_cast<uintptr_t>(to) % kCopyBytes != 0 || reinterpret_cast<uintptr_t>(from) % kCopyBytes != 0) {
+      fail("a copy to shared memory from or to an address that is no multiple of 16");
+    }
+    copies_[running_].push_back({to, from, bytes, groups_[running_]});
+  }
+  void commit_copies() { ++groups_[running_]; }
+  void wait_for_copies(int pending) {
+    std::deque<Copy>& copies = copies_[running_];
+    for (; !copies.empty() && copies.front().group + pending < groups_[running_]; copies.pop_front()) {
+      const auto& [to, from, bytes, group] = copies.front();
+      std::memset(to, 0, kCopyBytes);
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+    }
+  }
+
   [[nodiscard]] std::byte* dynamic_shared() { return shared_.data(); }
   [[nodiscard]] unsigned running() const { return running_; }
 
   uint64_t seed = 0;
 
  private:
+  static constexpr size_t kCopyBytes = 16;
+  struct Copy {
+    void* to;
+    const void* from;
+    int bytes;
+    int group;
+  };
+
   bool meet(Meeting& meeting, unsigned members, unsigned first, unsigned count, int line);
   void note(std::string_view error) {
     if (error_.empty()) error_ = error;
@@ -78,6 +150,8 @@ class Multiprocessor {
   std::vector<bool> ready_, done_;
   std::vector<Warp> warps_;
   Meeting block_;
+  std::vector<std::deque<Copy>> copies_;  // of each thread, started and not waited for
+  std::vector<int> groups_;               // that each thread has committed
   std::vector<std::byte> shared_;
   std::function<void()> thread_;
   unsigned threads_ = 0, running_ = 0;
@@ -116,6 +190,8 @@ void Multiprocessor::run_block(unsigned index) {
   block_ = {};
   ready_.assign(threads_, true);
   done_.assign(threads_, false);
+  copies_.assign(threads_, {});
+  groups_.assign(threads_, 0);
   std::fill(shared_.begin(), shared_.end() - kGuardBytes, std::byte{0xFF});
   std::vector<unsigned> order(threads_);
   std::iota(order.begin(), order.end(), 0u);
@@ -171,5 +247,26 @@ void block_barrier(int line) { multiprocessor.block_barrier(line); }
 const uint64_t* exchange(uint64_t given, unsigned mask, int line) { return multiprocessor.exchange(given, mask, line); }
 unsigned lane() { return multiprocessor.running() % kWarp; }
 void fail(std::string_view what) { multiprocessor.fail(what); }
+void start_copy(void* shared, const void* global, int bytes) { multiprocessor.start_copy(shared, global, bytes); }
+void commit_copies() { multiprocessor.commit_copies(); }
+void wait_for_copies(int pending) { multiprocessor.wait_for_copies(pending); }
+
+void multiply_add(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2], int line) {
+  multiprocessor.multiply_add(sums, left, right, line);
+}
+
+void load_matrices(const void* row, bool transposed, unsigned (&words)[4], int line) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) fail("a matrix's row at an address that is no multiple of 16");
+  const uint64_t* rows = exchange(reinterpret_cast<uintptr_t>(row), 0xFFFFFFFF, line);
+  const auto element = [&](unsigned matrix, unsigned i, unsigned j) {
+    return reinterpret_cast<const uint16_t*>(rows[8 * matrix + i])[j];
+  };
+  const unsigned major = lane() / 4, minor = lane() % 4 * 2;
+  for (unsigned matrix = 0; matrix < 4; ++matrix) {
+    const unsigned first = transposed ? element(matrix, minor, major) : element(matrix, major, minor);
+    const unsigned second = transposed ? element(matrix, minor + 1, major) : element(matrix, major, minor + 1);
+    words[matrix] = first | second << 16;
+  }
+}
 
 }  // namespace spillway::simt

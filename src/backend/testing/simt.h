@@ -68,6 +68,17 @@ template <typename T>
   return value;
 }
 
+// By all lanes of a warp, as PTX has them. mma.m16n8k16 of bf16: words of two neighbours along the depth, f32 sums in
+// the depth's order.
+void multiply_add(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2], int line = __builtin_LINE());
+// ldmatrix.m8n8.x4: each lane's row of 16 bytes, aligned so, becomes words of all lanes.
+void load_matrices(const void* row, bool transposed, unsigned (&words)[4], int line = __builtin_LINE());
+// cp.async of 16 bytes, the last of them zeros where fewer are there. A copy is late: it happens when its group is
+// waited for, and not before.
+void start_copy(void* shared, const void* global, int bytes);
+void commit_copies();
+void wait_for_copies(int pending);
+
 }  // namespace spillway::simt
 
 inline void __syncthreads(int line = __builtin_LINE()) { spillway::simt::block_barrier(line); }

@@ -1,12 +1,15 @@
 // The primitives of kernels, and the emulation that tests run them in.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/map.cuh"
 #include "backend/cuda/reduce.cuh"
+#include "backend/cuda/tensor_cores.cuh"
 
 using namespace spillway;
 
@@ -47,6 +50,39 @@ __global__ void half_a_warp_kernel(float* out) {
 }
 __global__ void past_shared_kernel(int64_t elems) { reinterpret_cast<float*>(cuda::dynamic_shared())[elems] = 1; }
 __global__ void out_of_range_kernel() { cuda::require(threadIdx.x < 5); }
+// out [16, 16] = left [16, 16] right', by way of shared memory: right' is [16, 16] too, and `transposed` reads it so.
+__global__ void product_kernel(const bf16* left, const bf16* right, bool transposed, float* out) {
+  using Tile = cuda::MmaTile<16, 64>;
+  const Tile a{reinterpret_cast<bf16*>(cuda::dynamic_shared())}, b{a.data + 16 * 64};
+  a.start_loading<32>(left, 16, 16, 16);
+  b.start_loading<32>(right, 16, 16, 16);
+  cuda::commit_copies();
+  cuda::wait_for_copies<0>();
+  __syncthreads();
+  cuda::MmaRight rights[2];
+  if (transposed) {
+    b.right_of_columns(0, 0, rights);
+  } else {
+    b.right_of_rows(0, 0, rights);
+  }
+  for (int half = 0; half < 2; ++half) {
+    cuda::MmaSums sums;
+    cuda::multiply_add(sums, a.left(0, 0), rights[half]);
+    for (int i = 0; i < 4; ++i) out[cuda::MmaSums::row(i) * 16 + 8 * half + cuda::MmaSums::column(i)] = sums.at[i];
+  }
+}
+// Reads what is still on its way.
+__global__ void early_kernel(const bf16* from, bf16* to) {
+  auto* shared = reinterpret_cast<bf16*>(cuda::dynamic_shared());
+  cuda::start_copy(shared, from, true);
+  cuda::commit_copies();
+  cuda::wait_for_copies<1>();
+  if (threadIdx.x == 0) to[0] = shared[0];
+  __syncthreads();
+  cuda::wait_for_copies<0>();
+  if (threadIdx.x == 0) to[1] = shared[0];
+}
+
 __global__ void last_block_kernel(unsigned* last) { *last = blockIdx.x; }
 
 }  // namespace
@@ -103,4 +139,37 @@ TEST_CASE("the emulation runs blocks in an order that the seed decides") {
     differs = differs || last != 99;
   }
   CHECK(differs);
+}
+
+TEST_CASE("a product of a warp is that of its operands, as they lie and transposed") {
+  alignas(16) std::array<bf16, 256> left{}, right{};
+  for (size_t i = 0; i < 256; ++i) {
+    left[i] = to_bf16(static_cast<float>(i % 13) - 6);
+    right[i] = to_bf16(static_cast<float>(i % 7) - 3);
+  }
+  for (const bool transposed : {false, true}) {
+    std::vector<float> out(256);
+    cuda::launch(product_kernel, {1, 32, 2 * 16 * 64 * 2}, nullptr, left.data(), right.data(), transposed, out.data());
+    int wrong = 0;
+    for (size_t row = 0; row < 16; ++row) {
+      for (size_t column = 0; column < 16; ++column) {
+        float sum = 0;
+        for (size_t k = 0; k < 16; ++k) {
+          sum += to_float(left[16 * row + k]) * to_float(transposed ? right[16 * k + column] : right[16 * column + k]);
+        }
+        wrong += out[16 * row + column] != sum;
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a copy to shared memory has not happened before it is waited for") {
+  const std::vector<bf16> from(8, to_bf16(2));
+  std::vector<bf16> to(2);
+  alignas(16) bf16 aligned[8];
+  std::copy(from.begin(), from.end(), aligned);
+  cuda::launch(early_kernel, {1, 32, 16}, nullptr, static_cast<const bf16*>(aligned), to.data());
+  CHECK(std::isnan(to_float(to[0])));  // what shared memory starts with
+  CHECK(to_float(to[1]) == 2);
 }

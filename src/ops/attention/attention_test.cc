@@ -134,6 +134,32 @@ TEST_CASE("attention crosses tiles of keys and queries") {
   check_operation(test);
 }
 
+// What tensor cores multiply: whole pieces of a head, padded ones, more tiles than one both ways.
+TEST_CASE("attention of bf16 crosses tiles: packed, grouped, wide heads, windows, caps, without a mask") {
+  const auto check = [](OperationCase test) {
+    test.gradient_tolerance *= 2;  // rows of many keys: each weight and each gradient of a score is rounded
+    check_operation(test);
+  };
+  const Numbers packed = {0, 5, 70, 73, 73};
+  ops::AttentionOptions options{.heads = 2, .kv_heads = 1, .head_size = 8, .scale = 0.35};
+  check(attention_case(75, packed, options, DType::kBF16));
+  options.kv_heads = 2;
+  options.causal = false;
+  check(cross_case(70, {0, 4, 70}, 68, {0, 65, 68}, options, DType::kBF16));
+  options.heads = options.kv_heads = 1;
+  check(attention_case(75, packed, options, DType::kBF16));
+  options.causal = true;
+  options.soft_cap = 2;
+  check(attention_case(75, packed, options, DType::kBF16));
+  options.soft_cap = 0;
+  options.sliding_window = 40;
+  check(attention_case(140, {0, 140}, options, DType::kBF16));
+  options.sliding_window = 0;
+  options.head_size = 80;
+  options.scale = 0.11;
+  check(attention_case(20, {0, 20}, options, DType::kBF16));
+}
+
 TEST_CASE("attention is shared between a library and our own kernels: short sequences, long ones, more than it takes") {
   ops::AttentionOptions options{.heads = 2, .kv_heads = 1, .head_size = 16, .scale = 0.25, .sequence_len = 8};
   check_operation(attention_case(20, {0, 5, 8, 20, 20}, options, DType::kBF16));

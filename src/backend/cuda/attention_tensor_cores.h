@@ -1,0 +1,18 @@
+// The gradients of attention in bf16 on tensor cores, by our own kernels: what attention_kernels.cu computes in f32 for
+// every other case. Weights of the softmax and gradients of scores are rounded to bf16 for the products with them, and
+// sums are f32, as the CPU's kernels have it. Each row sums over its tiles in their order: equal inputs give equal
+// bits.
+#pragma once
+
+#include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/attention_problem.cuh"
+
+namespace spillway::cuda {
+
+// Whether the kernels are there for such an attention: bf16, whole pieces of 16 bytes a head, at most 128 elements.
+[[nodiscard]] bool has_tensor_core_gradients(const AttentionArgs& args);
+
+// dq, dk and dv; delta is there already. REQUIRES: has_tensor_core_gradients(args).
+void launch_tensor_core_gradients(const AttentionArgs& args, const GradProblem<bf16>& problem, void* stream);
+
+}  // namespace spillway::cuda
