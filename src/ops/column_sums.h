@@ -12,8 +12,9 @@ namespace spillway::ops {
 constexpr int64_t kMaxRowBlocks = 64;
 constexpr int64_t kMinBlockRows = 16;
 
+// std::max takes references, and a constant of the host has no address in a kernel: nvcc compiles a trap. Hence a copy.
 [[nodiscard]] constexpr int64_t rows_of_block(int64_t rows) {
-  return std::max(kMinBlockRows, div_ceil(rows, kMaxRowBlocks));
+  return std::max(int64_t{kMinBlockRows}, div_ceil(rows, kMaxRowBlocks));
 }
 
 // Of the partial sums, f32 [kMaxRowBlocks, columns].
