@@ -18,7 +18,7 @@ void multiply(const Product& p, const KernelArgs& args) {
                .c_dtype = p.out,
                .c_stride = p.n,
                .alpha = p.alpha,
-               .addend = p.c,
+               .addend = p.accumulate ? p.d : nullptr,
                .addend_dtype = p.out,
                .addend_stride = p.n,
                .bias = p.bias,

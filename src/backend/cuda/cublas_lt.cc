@@ -30,21 +30,17 @@ uint32_t alignment_of(const void* address) {
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
-uint32_t alignment_of_result(const Product& p) {
-  return p.c ? std::min(alignment_of(p.c), alignment_of(p.d)) : alignment_of(p.d);
-}
-
 std::string to_string(const Product& p) {
   const std::string bias = p.bias ? fmt::format(" bias align {}", alignment_of(p.bias)) : "";
   return fmt::format("{}x{}x{} {}{} {}->{}{}{} align {} {} {} workspace {}", p.m, p.n, p.k, p.transpose_a ? 't' : 'n',
-                     p.transpose_b ? 't' : 'n', name_of(p.in), name_of(p.out), p.c ? "+" : "", bias, alignment_of(p.a),
-                     alignment_of(p.b), alignment_of_result(p), p.workspace_bytes);
+                     p.transpose_b ? 't' : 'n', name_of(p.in), name_of(p.out), p.accumulate ? "+" : "", bias,
+                     alignment_of(p.a), alignment_of(p.b), alignment_of(p.d), p.workspace_bytes);
 }
 
 }  // namespace
 
 CublasLt::Key CublasLt::key_of(const Product& p) {
-  const auto flags = (p.transpose_a ? 1 : 0) | (p.transpose_b ? 2 : 0) | (p.c ? 4 : 0);
+  const auto flags = (p.transpose_a ? 1 : 0) | (p.transpose_b ? 2 : 0) | (p.accumulate ? 4 : 0);
   return {p.m,
           p.n,
           p.k,
@@ -53,7 +49,7 @@ CublasLt::Key CublasLt::key_of(const Product& p) {
           static_cast<int64_t>(p.out),
           alignment_of(p.a),
           alignment_of(p.b),
-          alignment_of_result(p),
+          alignment_of(p.d),
           p.bias ? alignment_of(p.bias) : 0,
           p.workspace_bytes};
 }
@@ -139,8 +135,7 @@ void CublasLt::multiply(const Product& product, cudaStream_t stream) {
 
 cublasStatus_t CublasLt::start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const Product& p,
                                cudaStream_t stream) const {
-  const float beta = p.c ? 1 : 0;
-  const void* const addend = p.c ? p.c : p.d;
+  const float beta = p.accumulate ? 1 : 0;
   // A plan serves biases at many addresses, maybe at once: each call has a description of its own.
   cublasLtMatmulDescOpaque_t description = *plan.product;
   if (p.bias) {
@@ -148,8 +143,8 @@ cublasStatus_t CublasLt::start(const Plan& plan, const cublasLtMatmulAlgo_t& alg
         functions_->desc_set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof p.bias);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
   }
-  return functions_->matmul(handle_, &description, &p.alpha, p.b, plan.b, p.a, plan.a, &beta, addend, plan.d, p.d,
-                            plan.d, &algorithm, p.workspace, static_cast<size_t>(p.workspace_bytes), stream);
+  return functions_->matmul(handle_, &description, &p.alpha, p.b, plan.b, p.a, plan.a, &beta, p.d, plan.d, p.d, plan.d,
+                            &algorithm, p.workspace, static_cast<size_t>(p.workspace_bytes), stream);
 }
 
 CublasLt::PlanPointer CublasLt::plan_for(const Product& product, cudaStream_t stream) {
@@ -204,8 +199,8 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(p.workspace_bytes));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of_result(p));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of_result(p));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.d));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.d));
 
   Candidates candidates(kMaxAlgorithms);
   int found = 0;

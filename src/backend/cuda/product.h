@@ -8,18 +8,21 @@
 
 namespace spillway::cuda {
 
-// D = alpha op(A) op(B) + C + bias in every row, all row-major and dense; C may be D. Sums are f32; f32 data is not
-// rounded to TF32.
+// D = alpha op(A) op(B) + bias in every row, or what D holds and that, all row-major and dense. Sums are f32; f32 data
+// is not rounded to TF32.
+//
+// What is added to lies in D, never elsewhere: with it elsewhere cuBLASLt has other bits (seen with 13.1 on an H200),
+// and whether a value takes another's place is up to the plan, which must not change any.
 struct Product {
   int64_t m = 0, n = 0, k = 0;  // all above 0
   bool transpose_a = false, transpose_b = false;
   DType in = DType::kBF16;   // of A and B
-  DType out = DType::kBF16;  // of C, D and bias
+  DType out = DType::kBF16;  // of D and bias
   const void* a = nullptr;
   const void* b = nullptr;
-  const void* c = nullptr;     // null: none
   const void* bias = nullptr;  // [n]; null: none
   void* d = nullptr;
+  bool accumulate = false;  // to what D holds
   float alpha = 1;
   std::byte* workspace = nullptr;  // 256-byte aligned
   int64_t workspace_bytes = 0;

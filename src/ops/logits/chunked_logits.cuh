@@ -124,7 +124,6 @@ class CudaChunkedLogits {
                 .d = o_.dx->as<T>() + begin * shape_.width});
     }
     if (o_.dw) {
-      void* dw = o_.dw->data;
       multiply({.m = shape_.vocabulary,
                 .n = shape_.width,
                 .k = count,
@@ -132,8 +131,8 @@ class CudaChunkedLogits {
                 .out = DType::kF32,
                 .a = gradient,
                 .b = x,
-                .c = begin > 0 ? dw : nullptr,
-                .d = dw});
+                .d = o_.dw->data,
+                .accumulate = begin > 0});
     }
   }
 

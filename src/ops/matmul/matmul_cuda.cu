@@ -37,9 +37,9 @@ void matmul_cuda(const KernelArgs& args) {
                         .out = workspace.result_type,
                         .a = a.data,
                         .b = b.data,
-                        .c = addend.data,
                         .bias = bias.data,
                         .d = workspace.result > 0 ? args.workspace + workspace.result : c.data,
+                        .accumulate = addend.data != nullptr,
                         .alpha = static_cast<float>(args.attributes.real("alpha")),
                         .workspace = args.workspace,
                         .workspace_bytes = workspace.library_bytes};
@@ -51,11 +51,8 @@ void matmul_cuda(const KernelArgs& args) {
     (a.dtype == DType::kBF16 ? product.a : product.b) = widened;
     product.in = DType::kF32;
   }
-  // What is added has its result's type.
-  if (addend.data && addend.dtype != product.out) {
+  if (addend.data && addend.data != product.d)
     cuda::convert(product.d, product.out, addend.data, addend.dtype, c.elems(), args.stream);
-    product.c = product.d;
-  }
   if (workspace.bias > 0) {
     std::byte* const converted = args.workspace + workspace.bias;
     cuda::convert(converted, product.out, bias.data, bias.dtype, bias.elems(), args.stream);
