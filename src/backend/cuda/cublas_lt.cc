@@ -166,8 +166,8 @@ CublasLt::PlanPointer CublasLt::plan_for(const Product& product, cudaStream_t st
 
 CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream) {
   const Functions& f = *functions_;
-  // Another version of the library has other algorithms, or others in this order.
-  const std::string name = fmt::format("{} by cuBLASLt {}", to_string(p), version_text(f.version()));
+  // Another version of the library has other algorithms, or others in this order; so have sums in other types.
+  const std::string name = fmt::format("{} in f32 sums by cuBLASLt {}", to_string(p), version_text(f.version()));
   auto plan = std::make_shared<Plan>(f);
   check(f.desc_create(&plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product's description");
   const auto describe = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
@@ -201,6 +201,8 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.d));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.d));
+  // Parts of a sum stay in f32 and are rounded once: by default the library may add them up in D, in its type.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
 
   Candidates candidates(kMaxAlgorithms);
   int found = 0;
