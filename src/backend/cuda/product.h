@@ -22,7 +22,7 @@ struct Product {
   const void* b = nullptr;
   const void* bias = nullptr;  // [n]; null: none
   void* d = nullptr;
-  bool accumulate = false;  // to what D holds
+  bool accumulate = false;  // to what D holds; with a bias that is one rounding too many where `out` is bf16
   float alpha = 1;
   std::byte* workspace = nullptr;  // 256-byte aligned
   int64_t workspace_bytes = 0;

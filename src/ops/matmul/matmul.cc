@@ -40,7 +40,10 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
   const auto all_bf16 = [](std::initializer_list<std::optional<DType>> all) {
     return std::all_of(all.begin(), all.end(), [](std::optional<DType> type) { return type != DType::kF32; });
   };
-  if (all_bf16({types.a, types.b, types.c, types.addend, types.bias})) workspace.result_type = DType::kBF16;
+  // Where there is an addend, some of the library's kernels round before they add the bias (cuBLASLt 13.1).
+  const bool adds_two = types.addend && types.bias;
+  if (!adds_two && all_bf16({types.a, types.b, types.c, types.addend, types.bias}))
+    workspace.result_type = DType::kBF16;
   if (types.c != workspace.result_type) workspace.result = take_floats(shape.m * shape.n);
   if (types.bias && types.bias != workspace.result_type) workspace.bias = take_floats(shape.n);
   return workspace;
