@@ -23,7 +23,7 @@ namespace spillway::cpu {
 
 bool enable_amx_bf16();
 bool enable_amx_bf16() {
-  constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22;     // of the CPU: leaf 7, edx
+  constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22;             // of the CPU: leaf 7, edx
   constexpr unsigned long long kTileState = (1u << 17) | (1u << 18);  // what the system saves: XCR0
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
