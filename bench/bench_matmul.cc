@@ -145,16 +145,15 @@ struct Times {
 
 // Flops a second of one core whose panels lie in the first-level cache.
 double tile_peak(bool pairs) {
-  const MatmulKernels& kernels = best_matmul_kernels();
-  const MatmulKernels::Tile tile = (pairs ? kernels.bf16 : kernels.f32)[kernels.rows - 1];
+  const MatmulKernels::Tiles& tiles = best_matmul_kernels().of(pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32);
+  const MatmulKernels::Tile tile = tiles.wide[tiles.rows - 1];
   constexpr int64_t kUnits = 256;
   alignas(64) static float left[kUnits * MatmulKernels::kMaxRows], right[kUnits * MatmulKernels::kMaxColumns];
   alignas(64) static float sums[MatmulKernels::kMaxRows * MatmulKernels::kMaxColumns];
-  const TileLeft panel{left, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
+  const TileLeft panel = tiles.packed(left, tiles.rows);
   Times times;
-  for (int run = 0; run < 50; ++run)
-    times.measure([&] { tile(panel, right, kUnits, sums, kernels.columns, true); }, 200);
-  return 2.0 * (pairs ? 2 : 1) * kUnits * kernels.rows * kernels.columns / times.best();
+  for (int run = 0; run < 50; ++run) times.measure([&] { tile(panel, right, kUnits, sums, tiles.columns, true); }, 200);
+  return 2.0 * (pairs ? 2 : 1) * kUnits * tiles.rows * tiles.columns / times.best();
 }
 
 void run_case(const Case& c, DType dtype, Bf16Path path, ThreadPool& pool, int rounds, double peak) {

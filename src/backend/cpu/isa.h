@@ -1,6 +1,6 @@
-// The instruction sets that the CPU's kernels are made for: portable, avx2, avx512, avx512_bf16, each including those
-// before it. The best one that the CPU has is used, unless the process limits itself to another, so that a machine can
-// be measured, and its bits be had, as if it were an older one.
+// The instruction sets that the CPU's kernels are made for: portable, avx2, avx512, avx512_bf16, amx_bf16, each
+// including those before it. The best one that the CPU has is used, unless the process limits itself to another, so
+// that a machine can be measured, and its bits be had, as if it were an older one.
 #pragma once
 
 #include <string_view>

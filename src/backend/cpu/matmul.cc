@@ -23,7 +23,7 @@ constexpr int64_t kDepth = 256;            // at most so many units of k in a ti
 constexpr int64_t kMaxDepth = 4096;        // units of k packed at once
 constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows at the most depth
 constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxDepth
-constexpr int64_t kTaskSums = 1 << 17;     // sums of one task: all rows of a packed block, from a k of some 500 on
+constexpr int64_t kTaskSums = 1 << 16;     // sums of one task, which stay in the second cache with its rows
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
 constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed
 constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * kDepth;
@@ -45,7 +45,8 @@ struct Operand {
 // fills the vectors; no sum changes by that.
 struct Job {
   const MatmulKernels& kernels;
-  const MatmulKernels::Tile* tiles;
+  const MatmulKernels::Tiles& tiles;
+  const MatmulKernels::Tile* products;  // of `columns` columns
   Operand left, right;
   TileTarget target;
   int64_t m, n, k, units, unit_elems;
@@ -61,7 +62,7 @@ struct Job {
   // Of one task.
   int64_t task_row_panels = 0, task_column_panels = 0;
 
-  [[nodiscard]] int64_t panel_words() const { return height * block_units; }
+  [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
   [[nodiscard]] int64_t tile_words() const { return height * columns; }
 };
 
@@ -83,7 +84,7 @@ struct Block {
 bool better_swapped(int64_t m, int64_t n) { return n <= kMaxSwapped && 4 * n <= m; }
 
 void choose_blocks(Job& job, int threads) {
-  job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.kernels.rows))));
+  job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
   job.row_panels = div_ceil(job.m, job.height);
   job.column_panels = div_ceil(job.n, job.columns);
   job.depth =
@@ -128,7 +129,8 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
   const MatmulShape& shape = args.shape;
   const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
   const PanelFormat format = pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
-  SPILLWAY_CHECK(!pairs || kernels.bf16 != nullptr, "{} has no bf16 tiles", kernels.name);
+  SPILLWAY_CHECK(!pairs || kernels.has_bf16(), "{} has no bf16 tiles", kernels.name);
+  const MatmulKernels::Tiles& tiles = kernels.of(format);
   Operand left{{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format}, args.a.decoder};
   Operand right{{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format}, args.b.decoder};
   int64_t m = shape.m, n = shape.n;
@@ -147,9 +149,10 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
                           .bias = args.bias,
                           .bias_dtype = args.bias_dtype};
   const int64_t unit_elems = pairs ? 2 : 1;
-  const bool narrow = n <= kernels.columns / 2;
+  const bool narrow = n <= tiles.columns / 2;
   Job job{.kernels = kernels,
-          .tiles = pairs ? (narrow ? kernels.bf16_narrow : kernels.bf16) : (narrow ? kernels.f32_narrow : kernels.f32),
+          .tiles = tiles,
+          .products = narrow ? tiles.narrow : tiles.wide,
           .left = left,
           .right = right,
           .target = target,
@@ -160,19 +163,21 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
           .unit_elems = unit_elems,
           .swapped = swapped,
           .direct = can_read_directly(left, shape.k),
-          .columns = narrow ? kernels.columns / 2 : kernels.columns};
+          .columns = narrow ? tiles.columns / 2 : tiles.columns};
   choose_blocks(job, threads);
   return job;
 }
 
 int64_t floats_for_packed(const MatmulShape& shape) {
-  const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxRows;
-  return align_up(std::min(kPackedWords, rows * std::min(shape.k, kMaxDepth)), 16);
+  constexpr int64_t kMaxBlockElems = 32;
+  const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxPanelWords;
+  return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxDepth)), 16);
 }
 
 // Panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
 float* packed_panel(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
-  const int64_t depth = std::min(job.depth, block.unit_end - unit), panels = block.row_end - block.row_begin;
+  const int64_t depth = job.tiles.left_units(std::min(job.depth, block.unit_end - unit));
+  const int64_t panels = block.row_end - block.row_begin;
   return packed + ((unit - block.unit_begin) * panels + (panel - block.row_begin) * depth) * job.height;
 }
 
@@ -199,7 +204,8 @@ PanelSource decode(const Operand& operand, const PanelRange& range, std::byte* t
 
 // `place(panel)` is where a panel goes.
 template <typename Place>
-void pack_panels(const Job& job, const Operand& operand, const Panels& panels, std::byte* decoded, const Place& place) {
+void pack_panels(const Job& job, const Operand& operand, MatmulKernels::Pack pack, const Panels& panels,
+                 std::byte* decoded, const Place& place) {
   const int64_t first = panels.begin * panels.width;
   PanelSource source = operand.source;
   PanelRange range{.first = first,
@@ -214,7 +220,7 @@ void pack_panels(const Job& job, const Operand& operand, const Panels& panels, s
   for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     PanelRange one = range;
     one.count = std::min(range.count, range.width);
-    job.kernels.pack(source, one, place(panel));
+    pack(source, one, place(panel));
     range.first += range.width;
     range.count -= range.width;
   }
@@ -229,22 +235,19 @@ void pack_left(const Job& job, const Block& block, const Workspace& workspace, T
   for_each(pool, pieces * (block.row_end - block.row_begin) / panels, [&](int64_t item, int thread) {
     const int64_t begin = block.unit_begin + item % pieces * piece, end = std::min(block.unit_end, begin + piece);
     const int64_t first = block.row_begin + item / pieces * panels, into = (begin - block.unit_begin) % job.depth;
-    pack_panels(job, job.left, {first, first + panels, job.height, job.m, begin, end}, workspace.of_thread(thread),
-                [&](int64_t panel) {
+    pack_panels(job, job.left, job.tiles.pack_left, {first, first + panels, job.height, job.m, begin, end},
+                workspace.of_thread(thread), [&](int64_t panel) {
                   return packed_panel(job, block, workspace.packed, panel, begin - into) + into * job.height;
                 });
   });
 }
 
 TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
-  if (!job.direct) {
-    return {packed_panel(job, block, packed, panel, unit), sizeof(float),
-            job.height * static_cast<int64_t>(sizeof(float))};
-  }
+  if (!job.direct) return job.tiles.packed(packed_panel(job, block, packed, panel, unit), job.height);
   const PanelSource& left = job.left.source;
   const int64_t elem_bytes = size_of(left.dtype);
   const int64_t elem = panel * job.height * left.stride + unit * job.unit_elems;
-  return {static_cast<const char*>(left.data) + elem * elem_bytes, left.stride * elem_bytes, sizeof(float)};
+  return job.tiles.in_place(static_cast<const char*>(left.data) + elem * elem_bytes, left.stride * elem_bytes);
 }
 
 // Panels for one depth, kColumnWords apart; as in pack_left(), rows of memory are read from end to end.
@@ -258,7 +261,7 @@ void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float*
       part.end = panel + together;
       part.unit_begin = unit;
       part.unit_end = std::min(panels.unit_end, unit + piece);
-      pack_panels(job, job.right, part, decoded, [&](int64_t i) {
+      pack_panels(job, job.right, job.kernels.pack, part, decoded, [&](int64_t i) {
         return out + (i - panels.begin) * kColumnWords + (unit - panels.unit_begin) * job.columns;
       });
     }
@@ -273,8 +276,7 @@ void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float
     job.kernels.finish(tile, job.columns, job.target, {row, rows, column, columns});
     return;
   }
-  constexpr int64_t kStride = 16;
-  static_assert(MatmulKernels::kMaxRows <= kStride);
+  constexpr int64_t kStride = MatmulKernels::kMaxRows;
   alignas(64) float transposed[MatmulKernels::kMaxColumns * kStride];
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) transposed[j * kStride + i] = tile[i * job.columns + j];
@@ -304,7 +306,8 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
         const int64_t rows = std::min(job.height, job.m - i * job.height);
         float* tile =
             layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
-        job.tiles[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, job.columns, unit > 0);
+        job.products[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, job.columns,
+                               unit > 0);
         if (last) finish(job, i, j, tile);
       }
     }

@@ -110,8 +110,8 @@ constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Avx2, 1, 1>, multi
 }  // namespace
 
 extern const MatmulKernels kAvx2Kernels;
-const MatmulKernels kAvx2Kernels = {"avx2",           6, 16, kTiles, kNarrowTiles, nullptr, nullptr, pack_panel<Avx2>,
-                                    finish_tile<Avx2>};
+const MatmulKernels kAvx2Kernels = {
+    "avx2", {6, 16, 1, kTiles, kNarrowTiles, pack_panel<Avx2>}, {}, pack_panel<Avx2>, finish_tile<Avx2>};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

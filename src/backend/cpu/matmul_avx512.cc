@@ -7,6 +7,8 @@
 #endif
 #include <immintrin.h>
 
+#include <array>
+
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,fma")
@@ -116,11 +118,26 @@ constexpr MatmulKernels::Tile kNarrowTiles[] = {
 }  // namespace
 
 extern const MatmulKernels::Tile kAvx512Bf16Tiles[14], kAvx512Bf16NarrowTiles[14];
+extern const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles, kAmxBf16NarrowTiles;
 
-extern const MatmulKernels kAvx512Kernels = {
-    "avx512", 14, 32, kTiles, kNarrowTiles, nullptr, nullptr, pack_panel<Avx512>, finish_tile<Avx512>};
+namespace {
+
+constexpr MatmulKernels::Tiles kF32Tiles = {14, 32, 1, kTiles, kNarrowTiles, pack_panel<Avx512>};
+
+}  // namespace
+
+extern const MatmulKernels kAvx512Kernels = {"avx512", kF32Tiles, {}, pack_panel<Avx512>, finish_tile<Avx512>};
 extern const MatmulKernels kAvx512Bf16Kernels = {
-    "avx512_bf16",      14, 32, kTiles, kNarrowTiles, kAvx512Bf16Tiles, kAvx512Bf16NarrowTiles, pack_panel<Avx512>,
+    "avx512_bf16",
+    kF32Tiles,
+    {14, 32, 1, kAvx512Bf16Tiles, kAvx512Bf16NarrowTiles, pack_panel<Avx512>},
+    pack_panel<Avx512>,
+    finish_tile<Avx512>};
+extern constinit const MatmulKernels kAmxBf16Kernels = {
+    "amx_bf16",
+    kF32Tiles,
+    {32, 32, 16, kAmxBf16Tiles.data(), kAmxBf16NarrowTiles.data(), pack_row_blocks<Avx512>},
+    pack_panel<Avx512>,
     finish_tile<Avx512>};
 
 }  // namespace spillway::cpu

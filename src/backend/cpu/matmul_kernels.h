@@ -1,8 +1,8 @@
 // The innermost parts of the matrix product, one set for each instruction set, chosen at run time.
 //
-// Operands are packed into panels of 32-bit words: an f32, or two bf16 that are neighbours along k. A panel is
-// [units][width], a unit being one f32 or one pair along k; the left operand's panels have `rows` words per unit, the
-// right operand's `columns`. A tile is [rows][columns] f32: the product of two panels.
+// Operands are packed into panels of 32-bit words: an f32, or two bf16 that are neighbours along k. A right panel is
+// [units][columns], a unit being one f32 or one pair along k; a left panel is [units / block][rows][block]. A tile is
+// [rows][columns] f32: the product of two panels.
 //
 // Every f32 set with fused multiply-add computes the same bits: for one element, one chain over k.
 #pragma once
@@ -47,15 +47,17 @@ struct TileRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// The left operand of a tile, packed or where it lies: row r's unit u is the word at data + r * row_bytes + u *
-// unit_bytes.
+// The left operand of a tile, packed or where it lies: row r's units from b * block on are the words at data + r *
+// row_bytes + b * block_bytes, `block` of them or what is left of k.
 struct TileLeft {
   const void* data = nullptr;
-  int64_t row_bytes = 0, unit_bytes = 0;
+  int64_t row_bytes = 0, block_bytes = 0;
 };
 
 struct MatmulKernels {
-  static constexpr int kMaxRows = 14, kMaxColumns = 32;
+  static constexpr int kMaxRows = 32, kMaxColumns = 32;
+  // Words of a left panel for each element along k, at most: 14 rows of f32, or 32 of pairs.
+  static constexpr int kMaxPanelWords = 16;
 
   // tile = (accumulate ? tile : 0) + sum over units of left x right. `tile_stride` is in elements.
   using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
@@ -64,14 +66,31 @@ struct MatmulKernels {
   // Writes the tile's range of C. `tile_stride` is in elements.
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);
 
+  // The products of one format. Words are 4 bytes.
+  struct Tiles {
+    int rows = 0, columns = 0;     // the largest tile; 0: this CPU has no instructions for the format
+    int64_t block = 1;             // units of a row that lie together in a left panel
+    const Tile* wide = nullptr;    // wide[r - 1]: tiles of r rows, r in [1, rows]
+    const Tile* narrow = nullptr;  // of half as many columns
+    Pack pack_left = nullptr;      // whole blocks, the last one with zeros behind k
+
+    // Words along k of a left panel.
+    [[nodiscard]] int64_t left_units(int64_t units) const { return (units + block - 1) / block * block; }
+    // A left panel of `height` rows, as pack_left() makes it.
+    [[nodiscard]] TileLeft packed(const float* panel, int64_t height) const {
+      return {panel, 4 * block, 4 * block * height};
+    }
+    // Rows that are `row_bytes` apart, of words along k.
+    [[nodiscard]] TileLeft in_place(const void* data, int64_t row_bytes) const { return {data, row_bytes, 4 * block}; }
+  };
+
   const char* name;
-  int rows, columns;       // the largest tile
-  const Tile* f32;         // f32[r - 1]: tiles of r rows, r in [1, rows]
-  const Tile* f32_narrow;  // of half as many columns
-  const Tile* bf16;        // the same for pairs of bf16; null without such instructions
-  const Tile* bf16_narrow;
-  Pack pack;
+  Tiles f32, bf16;
+  Pack pack;  // right panels
   Finish finish;
+
+  [[nodiscard]] const Tiles& of(PanelFormat format) const { return format == PanelFormat::kF32 ? f32 : bf16; }
+  [[nodiscard]] bool has_bf16() const { return bf16.rows > 0; }
 };
 
 // Those that this CPU can run, slowest first; the portable one is always there.

@@ -18,10 +18,11 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 // One row block by one column block whose panels lie in the first-level cache.
 class TileTimer {
  public:
-  TileTimer(MatmulKernels::Tile tile, const MatmulKernels& kernels) : tile_(tile), columns_(kernels.columns) {
-    SPILLWAY_CHECK(kernels.rows <= MatmulKernels::kMaxRows && columns_ <= MatmulKernels::kMaxColumns, "{} x {}",
-                   kernels.rows, columns_);
-    panel_ = {left_, sizeof(float), kernels.rows * static_cast<int64_t>(sizeof(float))};
+  explicit TileTimer(const MatmulKernels::Tiles& tiles)
+      : tile_(tiles.wide[tiles.rows - 1]), rows_(tiles.rows), columns_(tiles.columns) {
+    SPILLWAY_CHECK(rows_ <= MatmulKernels::kMaxRows && columns_ <= MatmulKernels::kMaxColumns, "{} x {}", rows_,
+                   columns_);
+    panel_ = tiles.packed(left_, rows_);
   }
 
   // A few microseconds: short enough that most runs see the CPU alone, whatever else runs on the machine.
@@ -31,13 +32,14 @@ class TileTimer {
     for (int time = 0; time < kTimes; ++time) tile_(panel_, right_, kUnits, sums_, columns_, true);
     best_ = std::min(best_, seconds_since(begin));
   }
-  [[nodiscard]] double best_seconds() const { return best_; }
+  // Of a unit's words in one sum.
+  [[nodiscard]] double best_seconds() const { return best_ / (rows_ * columns_); }
 
  private:
   static constexpr int64_t kUnits = 128;
 
   MatmulKernels::Tile tile_;
-  int columns_;
+  int rows_, columns_;
   TileLeft panel_{};
   double best_ = std::numeric_limits<double>::infinity();
   alignas(64) float left_[kUnits * MatmulKernels::kMaxRows] = {};
@@ -52,8 +54,8 @@ std::atomic<int> fixed_path{-1};
 
 Bf16Path measure_bf16_path() {
   const MatmulKernels& kernels = best_matmul_kernels();
-  if (kernels.bf16 == nullptr) return Bf16Path::kWidenToF32;
-  TileTimer native(kernels.bf16[kernels.rows - 1], kernels), f32(kernels.f32[kernels.rows - 1], kernels);
+  if (!kernels.has_bf16()) return Bf16Path::kWidenToF32;
+  TileTimer native(kernels.bf16), f32(kernels.f32);
   // In turns, so that a time in which the core is slow or shared does not count for one of them alone.
   constexpr int kRuns = 64;
   for (int run = 0; run < kRuns; ++run) {
@@ -64,7 +66,7 @@ Bf16Path measure_bf16_path() {
   return native.best_seconds() <= 2 * f32.best_seconds() ? Bf16Path::kNativeDot : Bf16Path::kWidenToF32;
 }
 
-bool has_native_bf16_dot() { return best_matmul_kernels().bf16 != nullptr; }
+bool has_native_bf16_dot() { return best_matmul_kernels().has_bf16(); }
 
 Bf16Path choose_bf16_path() {
   if (const int path = fixed_path; path >= 0) return static_cast<Bf16Path>(path);

@@ -86,6 +86,6 @@ constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Portable, 1, 1>, m
 
 extern const MatmulKernels kPortableKernels;
 const MatmulKernels kPortableKernels = {
-    "portable", 6, 8, kTiles, kNarrowTiles, nullptr, nullptr, pack_panel<Portable>, finish_tile<Portable>};
+    "portable", {6, 8, 1, kTiles, kNarrowTiles, pack_panel<Portable>}, {}, pack_panel<Portable>, finish_tile<Portable>};
 
 }  // namespace spillway::cpu

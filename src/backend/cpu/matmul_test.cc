@@ -89,7 +89,7 @@ std::vector<Variant> variants(DType a, DType b) {
   std::vector<Variant> all;
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
     all.push_back({kernels, Bf16Path::kWidenToF32});
-    const bool pairs = kernels->bf16 != nullptr && a == DType::kBF16 && b == DType::kBF16;
+    const bool pairs = kernels->has_bf16() && a == DType::kBF16 && b == DType::kBF16;
     if (pairs) all.push_back({kernels, Bf16Path::kNativeDot});
   }
   return all;
@@ -241,7 +241,8 @@ TEST_CASE("a matrix that is decoded gives the bits of one that lies in memory, w
 }
 
 TEST_CASE("products of odd sizes agree with float64 for every kernel, type and transpose") {
-  const int64_t sizes[][3] = {{1, 1, 1}, {1, 33, 17}, {15, 31, 16}, {14, 32, 256}, {29, 65, 259}, {47, 5, 300}};
+  const int64_t sizes[][3] = {{1, 1, 1},    {1, 33, 17},  {15, 31, 16}, {14, 32, 256}, {29, 65, 259},
+                              {47, 5, 300}, {33, 47, 31}, {64, 32, 64}, {95, 64, 1058}};
   for (const auto& [m, n, k] : sizes) {
     for (int transposes = 0; transposes < 4; ++transposes) {
       for (const DType a : kTypes) {
@@ -334,21 +335,24 @@ TEST_CASE("kernels with fused multiply-add agree bit for bit") {
 }
 
 TEST_CASE("infinities and NaN stay in the rows and columns they belong to") {
-  for (const Variant& variant : variants(DType::kF32, DType::kF32)) {
-    Values a(20, 40, DType::kF32, 1), b(20, 40, DType::kF32, 2), c(20, 20, DType::kF32, 3);
-    a.set(3, 39, kNan);
-    b.set(17, 0, std::numeric_limits<float>::infinity());
-    MatmulArgs args;
-    args.shape = {20, 20, 40, false, true};
-    args.a = a.matrix();
-    args.b = b.matrix();
-    args.c = c.data();
-    args.c_stride = c.stride();
-    ThreadPool pool(1);
-    GuardedWorkspace workspace(matmul_workspace_bytes(args.shape, DType::kF32, DType::kF32, 1));
-    matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
-    for (int64_t i = 0; i < 20; ++i) {
-      for (int64_t j = 0; j < 20; ++j) CHECK(std::isfinite(c.at(i, j)) == (i != 3 && j != 17));
+  for (const DType dtype : kTypes) {
+    for (const Variant& variant : variants(dtype, dtype)) {
+      CAPTURE(std::string(variant.kernels->name));
+      Values a(20, 40, dtype, 1), b(20, 40, dtype, 2), c(20, 20, DType::kF32, 3);
+      a.set(3, 39, kNan);
+      b.set(17, 0, std::numeric_limits<float>::infinity());
+      MatmulArgs args;
+      args.shape = {20, 20, 40, false, true};
+      args.a = a.matrix();
+      args.b = b.matrix();
+      args.c = c.data();
+      args.c_stride = c.stride();
+      ThreadPool pool(1);
+      GuardedWorkspace workspace(matmul_workspace_bytes(args.shape, dtype, dtype, 1));
+      matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+      for (int64_t i = 0; i < 20; ++i) {
+        for (int64_t j = 0; j < 20; ++j) CHECK(std::isfinite(c.at(i, j)) == (i != 3 && j != 17));
+      }
     }
   }
 }

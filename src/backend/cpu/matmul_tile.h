@@ -25,7 +25,7 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) sums[row][i] = Isa::zero();
   }
-  const int64_t row_bytes = left.row_bytes, unit_bytes = left.unit_bytes;
+  const int64_t row_bytes = left.row_bytes, unit_bytes = left.block_bytes;  // blocks of one unit
   const char* words[kPointers];
 #pragma GCC unroll 5
   for (int i = 0; i < kPointers; ++i) words[i] = static_cast<const char*>(left.data) + 3 * i * row_bytes;
@@ -204,6 +204,37 @@ void pack_panel(const PanelSource& source, const PanelRange& range, float* panel
     pack_across_k<Isa, WidenRow<Isa>>(source, range, panel);
   } else {
     pack_across_k<Isa, PairRows<Isa>>(source, range, panel);
+  }
+}
+
+// Left panels of pairs in blocks of kLanes units: [units / kLanes][width][kLanes], zeros behind k. Rows beyond `count`
+// are not written; nobody reads them.
+template <typename Isa>
+void pack_row_blocks(const PanelSource& source, const PanelRange& range, float* panel) {
+  constexpr int64_t kLanes = Isa::kLanes;
+  for (int64_t k = range.k_begin; k < range.k_end; k += 2 * kLanes, panel += range.width * kLanes) {
+    const int64_t elems = at_most(range.k_end - k, 2 * kLanes);
+    if (source.k_contiguous) {
+      const auto* row = static_cast<const bf16*>(source.data) + range.first * source.stride + k;
+      for (int64_t i = 0; i < range.count; ++i, row += source.stride) {
+        Isa::store(panel + i * kLanes, load_some_halves<Isa>(reinterpret_cast<const char*>(row), elems));
+      }
+      continue;
+    }
+    for (int64_t first = 0; first < range.count; first += kLanes) {
+      const int64_t rows = at_most(range.count - first, kLanes);
+      const auto* corner = static_cast<const bf16*>(source.data) + k * source.stride + range.first + first;
+      typename Isa::Vector block[kLanes];
+#pragma GCC unroll 16
+      for (int64_t unit = 0; unit < kLanes; ++unit) {
+        const bf16* even = corner + 2 * unit * source.stride;
+        const bool is_pair = 2 * unit + 1 < elems;
+        block[unit] =
+            2 * unit < elems ? Isa::pair_up(even, is_pair ? even + source.stride : nullptr, rows) : Isa::zero();
+      }
+      Isa::transpose(block);
+      for (int64_t i = 0; i < rows; ++i) Isa::store(panel + (first + i) * kLanes, block[i]);
+    }
   }
 }
 

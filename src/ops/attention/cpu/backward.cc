@@ -18,8 +18,8 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
                      Pieces pieces) {
   const AttentionArgs& args = job.args;
   const int64_t width = padded_head(args.head_size);
-  float* queries = pieces.take(kItemHeads * kRowTile * args.head_size);
-  float* d_outputs = pieces.take(kItemHeads * kRowTile * args.head_size);
+  float* queries = pieces.take(kItemHeads * kRowTile * width);
+  float* d_outputs = pieces.take(kItemHeads * kRowTile * width);
   float* sums = pieces.take(kItemHeads * kRowTile * width);
   float* keys = pieces.take(kColumnTile * args.head_size);
   float* values = pieces.take(kColumnTile * args.head_size);
@@ -30,7 +30,7 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
   Tile tile = make_tile(job, item, true);
   const int64_t token = item.sequence.token, key = item.sequence.key;
   for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-    const int64_t into = slot * kRowTile * args.head_size;
+    const int64_t into = slot * kRowTile * width;
     pack_rows(tile, job.query(token + tile.row, head), queries + into);
     pack_rows(tile, job.output(grad.d_o, token + tile.row, head), d_outputs + into);
   });
@@ -43,7 +43,7 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
     pack_tokens(tile, job.value(key + tile.column, item.kv_head), values);
     pack_features(tile, job.key(key + tile.column, item.kv_head), key_features);
     for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-      const int64_t into = slot * kRowTile * args.head_size;
+      const int64_t into = slot * kRowTile * width;
       multiply_scores(tile, queries + into, keys, scores);
       multiply_scores(tile, d_outputs + into, values, d_scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
@@ -64,7 +64,7 @@ void clear_unseen(const Tile& tile, float* weights) {
   const int64_t elem_bytes = tile.format == PanelFormat::kBF16Pairs ? size_of(DType::kBF16) : size_of(DType::kF32);
   const int64_t columns = align_up(tile.columns, kScoreGranule);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const RowSpan span = tile.panel_span(row / tile.kernels.rows);
+    const RowSpan span = tile.panel_span(row / tile.height());
     auto* bytes = reinterpret_cast<std::byte*>(weights + row * kColumnTile);
     std::memset(bytes, 0, static_cast<size_t>(span.begin * elem_bytes));
     std::memset(bytes + span.end * elem_bytes, 0, static_cast<size_t>((columns - span.end) * elem_bytes));
@@ -74,8 +74,8 @@ void clear_unseen(const Tile& tile, float* weights) {
 // sums [columns, padded head] += transposed weights x features, for a tile whose rows are keys and whose columns are
 // queries. `features` are those of the rows; `panel` holds a left panel of as many words along k as there are rows.
 void add_transposed(const Tile& tile, const float* weights, const float* features, float* panel, float* sums) {
-  const MatmulKernels& kernels = tile.kernels;
-  const int64_t width = padded_head(tile.head_size), height = kernels.rows;
+  const MatmulKernels::Tiles& products = tile.products();
+  const int64_t width = padded_head(tile.head_size), height = tile.height();
   const bool pairs = tile.format == PanelFormat::kBF16Pairs;
   const PanelSource source{weights, pairs ? DType::kBF16 : DType::kF32, pairs ? 2 * kColumnTile : kColumnTile, false,
                            tile.format};
@@ -84,9 +84,9 @@ void add_transposed(const Tile& tile, const float* weights, const float* feature
     const int64_t last = tile.column + query + count;
     const int64_t seen = tile.mask.is_causal ? std::clamp<int64_t>(last - tile.row, 0, tile.rows) : tile.rows;
     if (seen == 0) continue;
-    kernels.pack(source, {query, count, height, 0, seen}, panel);
-    const TileLeft left{panel, sizeof(float), height * static_cast<int64_t>(sizeof(float))};
-    for (int64_t column = 0; column < width; column += kernels.columns) {
+    products.pack_left(source, {query, count, height, 0, seen}, panel);
+    const TileLeft left = products.packed(panel, height);
+    for (int64_t column = 0; column < width; column += products.columns) {
       tile.product(count)(left, features + column * tile.units(tile.rows), tile.units(seen),
                           sums + query * width + column, width, true);
     }
@@ -128,9 +128,9 @@ struct KeyTile {
   float *keys, *values, *scores, *d_scores;
 
   KeyTile(int64_t rows, int64_t tiles, int64_t head_size, Pieces& pieces)
-      : tile_floats(rows * head_size),
-        keys(pieces.take((rows * tiles + MatmulKernels::kMaxRows) * head_size)),
-        values(pieces.take((rows * tiles + MatmulKernels::kMaxRows) * head_size)),
+      : tile_floats(rows * padded_head(head_size)),
+        keys(pieces.take((rows * tiles + MatmulKernels::kMaxPanelWords) * padded_head(head_size))),
+        values(pieces.take((rows * tiles + MatmulKernels::kMaxPanelWords) * padded_head(head_size))),
         scores(pieces.take(rows * kColumnTile)),
         d_scores(pieces.take(rows * kColumnTile)) {}
 
@@ -196,7 +196,7 @@ void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const flo
   const KeyTile keys(kColumnTile, 1, args.head_size, pieces);
   const QueryTile queries(args.head_size, pieces);
   float* key_features = pieces.take(kColumnTile * width);
-  float* panel = pieces.take(kColumnTile * MatmulKernels::kMaxRows);
+  float* panel = pieces.take(kColumnTile * MatmulKernels::kMaxPanelWords);
   float* query_sums = pieces.take(query_floats);
   float* key_sums = pieces.take(key_floats);
   float* value_sums = pieces.take(key_floats);

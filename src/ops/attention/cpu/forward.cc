@@ -14,7 +14,7 @@ namespace {
 void forward_item(const Job& job, const Item& item, Pieces pieces) {
   const AttentionArgs& args = job.args;
   const int64_t width = padded_head(args.head_size);
-  float* queries = pieces.take(kItemHeads * kRowTile * args.head_size);
+  float* queries = pieces.take(kItemHeads * kRowTile * width);
   float* sums = pieces.take(kItemHeads * kRowTile * width);
   float* keys = pieces.take(kColumnTile * args.head_size);
   float* values = pieces.take(kColumnTile * width);
@@ -23,7 +23,7 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
 
   Tile tile = make_tile(job, item, true);
   for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-    pack_rows(tile, job.query(item.sequence.token_of(tile.row), head), queries + slot * kRowTile * args.head_size);
+    pack_rows(tile, job.query(item.sequence.token_of(tile.row), head), queries + slot * kRowTile * width);
   });
   std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
   std::fill_n(states, kItemHeads * kRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
@@ -35,7 +35,7 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
     pack_features(tile, job.value(item.sequence.key + tile.column, item.kv_head), values);
     for_each_slot(item, tile, [&](int64_t slot, int64_t) {
       float* slot_sums = sums + slot * kRowTile * width;
-      multiply_scores(tile, queries + slot * kRowTile * args.head_size, keys, scores);
+      multiply_scores(tile, queries + slot * kRowTile * width, keys, scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const float factor =
             softmax_row(scores + row * kColumnTile, span, args.scores(), tile.format, states[slot * kRowTile + row]);

@@ -239,7 +239,7 @@ TEST_CASE("a sliding window hides what lies before it") {
 TEST_CASE("attention without a mask agrees with float64, of its own keys and of another stream's") {
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
     for (const Way& way : ways()) {
-      if (way.path == Bf16Path::kNativeDot && kernels->bf16 == nullptr) continue;
+      if (way.path == Bf16Path::kNativeDot && !kernels->has_bf16()) continue;
       Setting setting{.offsets = {0, 1, 6, 191}, .tokens = 191, .heads = 2, .kv_heads = 1, .head_size = 40};
       setting.is_causal = false;
       setting.dtype = way.dtype;
@@ -265,7 +265,7 @@ TEST_CASE("whether threads take sequences or tiles does not change a bit of atte
   };
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
     for (const Way& way : ways()) {
-      if (way.path == Bf16Path::kNativeDot && kernels->bf16 == nullptr) continue;
+      if (way.path == Bf16Path::kNativeDot && !kernels->has_bf16()) continue;
       for (const int64_t window : {0, 7, 100}) {
         Setting setting{.offsets = {0, 1, 1, 34, 345}, .tokens = 350, .heads = 6, .kv_heads = 2, .head_size = 24};
         setting.window = window;
@@ -309,7 +309,7 @@ TEST_CASE("attention of bf16 sums in f32") {
 
 TEST_CASE("attention by dot products of bf16 pairs agrees with float64") {
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
-    if (kernels->bf16 == nullptr) continue;
+    if (!kernels->has_bf16()) continue;
     const auto check = [&](Setting setting) {
       setting.dtype = DType::kBF16;
       check_attention(setting, *kernels, 2, Bf16Path::kNativeDot);

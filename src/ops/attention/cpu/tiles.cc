@@ -14,8 +14,8 @@ int64_t thread_floats(int64_t head_size) {
   const int64_t width = padded_head(head_size);
   const int64_t query_item =
       (3 * kItemHeads * kRowTile + 4 * kColumnTile) * width + 2 * kRowTile * kColumnTile + 2 * kItemHeads * kRowTile;
-  const int64_t sequence_item = (7 * kColumnTile + 2 * MatmulKernels::kMaxRows) * width +
-                                2 * kColumnTile * kColumnTile + (2 + MatmulKernels::kMaxRows) * kColumnTile;
+  const int64_t sequence_item = (7 * kColumnTile + 2 * MatmulKernels::kMaxPanelWords) * width +
+                                2 * kColumnTile * kColumnTile + (2 + MatmulKernels::kMaxPanelWords) * kColumnTile;
   return align_up(std::max(query_item, sequence_item), 16);
 }
 
@@ -30,16 +30,17 @@ int64_t max_sequence_floats(int64_t tokens, int64_t key_tokens, int64_t head_siz
 
 void pack_rows(const Tile& tile, const HeadView& view, float* out) {
   const PanelSource source{view.data, view.dtype, view.stride, true, tile.format};
-  const int64_t height = tile.kernels.rows;
+  const MatmulKernels::Tiles& products = tile.products();
+  const int64_t panel_words = tile.height() * products.left_units(tile.units(tile.head_size));
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
-    tile.kernels.pack(source, {panel * height, tile.panel_rows(panel), height, 0, tile.head_size},
-                      out + panel * height * tile.units(tile.head_size));
+    products.pack_left(source, {panel * tile.height(), tile.panel_rows(panel), tile.height(), 0, tile.head_size},
+                       out + panel * panel_words);
   }
 }
 
 void pack_tokens(const Tile& tile, const HeadView& view, float* out) {
   const PanelSource source{view.data, view.dtype, view.stride, true, tile.format};
-  const int64_t width = tile.kernels.columns;
+  const int64_t width = tile.products().columns;
   for (int64_t first = 0; first < align_up(tile.columns, kScoreGranule); first += width) {
     tile.kernels.pack(source, {first, tile.columns - first, width, 0, tile.head_size},
                       out + first * tile.units(tile.head_size));
@@ -48,7 +49,7 @@ void pack_tokens(const Tile& tile, const HeadView& view, float* out) {
 
 void pack_features(const Tile& tile, const HeadView& view, float* out) {
   const PanelSource source{view.data, view.dtype, view.stride, false, tile.format};
-  const int64_t width = tile.kernels.columns;
+  const int64_t width = tile.products().columns;
   for (int64_t first = 0; first < padded_head(tile.head_size); first += width) {
     tile.kernels.pack(source, {first, tile.head_size - first, width, 0, tile.columns},
                       out + first * tile.units(tile.columns));
@@ -56,30 +57,30 @@ void pack_features(const Tile& tile, const HeadView& view, float* out) {
 }
 
 void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores) {
-  const MatmulKernels& kernels = tile.kernels;
-  const int64_t units = tile.units(tile.head_size);
+  const MatmulKernels::Tiles& products = tile.products();
+  const int64_t units = tile.units(tile.head_size), height = tile.height();
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
     const RowSpan span = tile.panel_span(panel);
-    const TileLeft left{rows + panel * kernels.rows * units, kWordBytes, kernels.rows * kWordBytes};
-    for (int64_t column = span.begin; column < span.end; column += kernels.columns) {
+    const TileLeft left = products.packed(rows + panel * height * products.left_units(units), height);
+    for (int64_t column = span.begin; column < span.end; column += products.columns) {
       tile.product(tile.panel_rows(panel))(left, tokens + column * units, units,
-                                           scores + panel * kernels.rows * kColumnTile + column, kColumnTile, false);
+                                           scores + panel * height * kColumnTile + column, kColumnTile, false);
     }
   }
 }
 
 void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums) {
-  const MatmulKernels& kernels = tile.kernels;
+  const MatmulKernels::Tiles& products = tile.products();
   const int64_t width = padded_head(tile.head_size);
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
     const RowSpan span = tile.panel_span(panel);
-    const int64_t columns = std::min(span.end, tile.columns) - span.begin, row = panel * kernels.rows;
+    const int64_t columns = std::min(span.end, tile.columns) - span.begin, row = panel * tile.height();
     if (columns <= 0) continue;
-    // A span begins at a whole granule, hence at a whole pair.
+    // A span begins at a whole granule, hence at a whole block of pairs.
     const int64_t first = tile.units(span.begin);
-    const TileLeft left{weights + row * kColumnTile + first, kColumnTile * kWordBytes, kWordBytes};
-    for (int64_t column = 0; column < width; column += kernels.columns) {
-      const float* right = features + column * tile.units(tile.columns) + first * kernels.columns;
+    const TileLeft left = products.in_place(weights + row * kColumnTile + first, kColumnTile * kWordBytes);
+    for (int64_t column = 0; column < width; column += products.columns) {
+      const float* right = features + column * tile.units(tile.columns) + first * products.columns;
       tile.product(tile.panel_rows(panel))(left, right, tile.units(columns), sums + row * width + column, width, true);
     }
   }
@@ -164,8 +165,13 @@ void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::b
   SPILLWAY_CHECK(
       args.key_offsets == nullptr || (args.key_offsets[0] == 0 && args.key_offsets[args.sequences] <= args.key_tokens),
       "keys of {} rows", args.key_tokens);
-  SPILLWAY_CHECK(kRowTile % kernels.rows == 0 && kScoreGranule % kernels.columns == 0, "tiles of {} x {}", kernels.rows,
-                 kernels.columns);
+  // Panels of pairs have room for as many rows again.
+  SPILLWAY_CHECK(kRowTile % kernels.f32.rows == 0 && align_up(kRowTile, MatmulKernels::kMaxRows) <= 2 * kRowTile,
+                 "tiles of {} rows", kernels.f32.rows);
+  for (const MatmulKernels::Tiles& tiles : {kernels.f32, kernels.bf16}) {
+    SPILLWAY_CHECK(tiles.rows == 0 || (kScoreGranule % tiles.columns == 0 && kScoreGranule / 2 % tiles.block == 0),
+                   "tiles of {} columns, blocks of {}", tiles.columns, tiles.block);
+  }
   SPILLWAY_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0, "a workspace that is not 64-byte aligned");
 }
 

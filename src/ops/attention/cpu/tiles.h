@@ -14,7 +14,7 @@
 
 namespace spillway::cpu::attention {
 
-constexpr int64_t kRowTile = 84;      // a multiple of every kernel's rows
+constexpr int64_t kRowTile = 84;      // a multiple of the rows of every kernel for f32
 constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
 constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values, times tiles of their rows
 constexpr int64_t kKeyItemTiles = 2;  // tiles of keys that share one packing of queries
@@ -117,18 +117,17 @@ struct Tile {
   [[nodiscard]] int64_t units(int64_t elems) const {
     return format == PanelFormat::kBF16Pairs ? div_ceil(elems, 2) : elems;
   }
-  [[nodiscard]] MatmulKernels::Tile product(int64_t rows_of_panel) const {
-    return (format == PanelFormat::kBF16Pairs ? kernels.bf16 : kernels.f32)[rows_of_panel - 1];
-  }
+  [[nodiscard]] const MatmulKernels::Tiles& products() const { return kernels.of(format); }
+  [[nodiscard]] MatmulKernels::Tile product(int64_t rows_of_panel) const { return products().wide[rows_of_panel - 1]; }
 
-  [[nodiscard]] int64_t panels() const { return div_ceil(rows, kernels.rows); }
-  [[nodiscard]] int64_t panel_rows(int64_t panel) const {
-    return std::min<int64_t>(kernels.rows, rows - panel * kernels.rows);
-  }
+  // Rows of every panel but the last.
+  [[nodiscard]] int64_t height() const { return products().rows; }
+  [[nodiscard]] int64_t panels() const { return div_ceil(rows, height()); }
+  [[nodiscard]] int64_t panel_rows(int64_t panel) const { return std::min(height(), rows - panel * height()); }
 
   // The columns that any row of a panel sees, in whole granules; begin == end for none.
   [[nodiscard]] RowSpan panel_span(int64_t panel) const {
-    const int64_t first = row + panel * kernels.rows, last = first + panel_rows(panel) - 1;
+    const int64_t first = row + panel * height(), last = first + panel_rows(panel) - 1;
     const int64_t begin = std::max<int64_t>(0, mask.begin(first) - column);
     const int64_t end = std::min(columns, mask.end(last) - column);
     if (begin >= end) return {0, 0, 0, 0};
@@ -142,7 +141,7 @@ struct Tile {
 };
 
 // Panels of words, units(S) or units(tokens) of them along k.
-// Rows of a head as left panels [panel][S][kernel rows].
+// Rows of a head as left panels of S along k. They take kRowTile * padded_head() words at most.
 void pack_rows(const Tile& tile, const HeadView& view, float* out);
 // Tokens as columns, summing over the head: [panel][S][kernel columns].
 void pack_tokens(const Tile& tile, const HeadView& view, float* out);
@@ -163,7 +162,7 @@ void for_each_row(const Tile& tile, const Body& body) {
   for (int64_t panel = 0; panel < tile.panels(); ++panel) {
     const RowSpan span = tile.panel_span(panel);
     if (span.begin == span.end) continue;
-    const int64_t first = panel * tile.kernels.rows;
+    const int64_t first = panel * tile.height();
     for (int64_t row = first; row < first + tile.panel_rows(panel); ++row) body(row, tile.row_span(span, row));
   }
 }

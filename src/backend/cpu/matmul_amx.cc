@@ -1,0 +1,153 @@
+// AMX-BF16: tiles of up to 32 x 32 sums in four tile registers, 16 pairs of bf16 along k a step. Intel, "Intrinsics
+// for AMX Instructions" and the Software Developer's Manual, volume 1, chapter 18.
+//
+// An element of a step is the sum of its 16 first halves and the sum of its 16 second halves, added to each other, then
+// to the element: the instruction's order, whatever the number of rows. Denormal numbers count as zero.
+#include "backend/cpu/matmul_kernels.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "backend/cpu/target.h"
+
+SPILLWAY_TARGET_BEGIN("amx-tile,amx-bf16,xsave")
+
+namespace spillway::cpu {
+
+bool enable_amx_bf16();
+bool enable_amx_bf16() {
+  constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22;             // of the CPU: leaf 7, edx
+  constexpr unsigned long long kTileState = (1u << 17) | (1u << 18);  // what the system saves: XCR0
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
+  if ((_xgetbv(0) & kTileState) != kTileState) return false;
+#if defined(__linux__)
+  // Linux gives the registers to processes that ask (kernel documentation, x86/xstate).
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+namespace {
+
+constexpr int kTileRows = 16, kTileWords = 16;
+constexpr int kTileBytes = 64;  // of a row
+
+// What the instruction that sets up the tile registers reads.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0;
+  std::array<uint8_t, 14> reserved = {};
+  std::array<uint16_t, 16> row_bytes = {};
+  std::array<uint8_t, 16> rows = {};
+};
+
+// Registers 0 and 1 hold the sums of the upper 16 rows, 2 and 3 those of the lower; 4 and 5 the left operand's rows; 6
+// and 7 the right one's columns.
+constexpr TileConfig config_for(int rows) {
+  const int upper = rows < kTileRows ? rows : kTileRows, lower = rows - upper;
+  TileConfig config;
+  for (const auto& [tile, count] : std::array<std::pair<int, int>, 8>{
+           {{0, upper}, {1, upper}, {2, lower}, {3, lower}, {4, upper}, {5, lower}, {6, 16}, {7, 16}}}) {
+    if (count == 0) continue;
+    config.rows[static_cast<size_t>(tile)] = static_cast<uint8_t>(count);
+    config.row_bytes[static_cast<size_t>(tile)] = kTileBytes;
+  }
+  return config;
+}
+
+template <int kRows>
+constexpr TileConfig kConfig = config_for(kRows);
+
+// Adds a step: 16 units of both operands.
+template <int kRows, int kColumnTiles>
+void multiply_step(const char* left, int64_t row_bytes, const float* right) {
+  constexpr int64_t kRightBytes = kColumnTiles * kTileBytes;
+  _tile_loadd(4, left, row_bytes);
+  _tile_loadd(6, right, kRightBytes);
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (kColumnTiles == 2) {
+    _tile_loadd(7, right + kTileWords, kRightBytes);
+    _tile_dpbf16ps(1, 4, 7);
+  }
+  if constexpr (kRows > kTileRows) {
+    _tile_loadd(5, left + kTileRows * row_bytes, row_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kColumnTiles == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+template <int kRows, int kColumnTiles>
+void load_sums(const float* tile, int64_t stride_bytes) {
+  _tile_loadd(0, tile, stride_bytes);
+  if constexpr (kColumnTiles == 2) _tile_loadd(1, tile + kTileWords, stride_bytes);
+  if constexpr (kRows > kTileRows) {
+    const float* lower = tile + kTileRows * stride_bytes / static_cast<int64_t>(sizeof(float));
+    _tile_loadd(2, lower, stride_bytes);
+    if constexpr (kColumnTiles == 2) _tile_loadd(3, lower + kTileWords, stride_bytes);
+  }
+}
+
+template <int kRows, int kColumnTiles>
+void store_sums(float* tile, int64_t stride_bytes) {
+  _tile_stored(0, tile, stride_bytes);
+  if constexpr (kColumnTiles == 2) _tile_stored(1, tile + kTileWords, stride_bytes);
+  if constexpr (kRows > kTileRows) {
+    float* lower = tile + kTileRows * stride_bytes / static_cast<int64_t>(sizeof(float));
+    _tile_stored(2, lower, stride_bytes);
+    if constexpr (kColumnTiles == 2) _tile_stored(3, lower + kTileWords, stride_bytes);
+  }
+}
+
+// Fewer units than a step has: behind them lies what belongs to others, so that zeros take its place.
+template <int kRows, int kColumnTiles>
+void multiply_rest(const char* left, int64_t row_bytes, const float* right, int64_t units) {
+  alignas(64) float rows[kRows][kTileWords] = {}, columns[kTileRows][kColumnTiles * kTileWords] = {};
+  for (int row = 0; row < kRows; ++row) {
+    std::memcpy(rows[row], left + row * row_bytes, static_cast<size_t>(units) * sizeof(float));
+  }
+  std::memcpy(columns, right, static_cast<size_t>(units) * sizeof(columns[0]));
+  // GCC 12's intrinsics do not say that they read memory; without this it leaves the copies out.
+  __asm__ volatile("" : : "r"(rows), "r"(columns) : "memory");
+  multiply_step<kRows, kColumnTiles>(reinterpret_cast<const char*>(rows), kTileBytes, columns[0]);
+}
+
+template <int kRows, int kColumnTiles>
+void multiply_tile(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
+                   bool accumulate) {
+  const int64_t stride_bytes = tile_stride * static_cast<int64_t>(sizeof(float));
+  _tile_loadconfig(&kConfig<kRows>);  // and zeros in all registers
+  if (accumulate) load_sums<kRows, kColumnTiles>(tile, stride_bytes);
+  const auto* rows = static_cast<const char*>(left.data);
+  for (; units >= kTileWords; units -= kTileWords) {
+    multiply_step<kRows, kColumnTiles>(rows, left.row_bytes, right);
+    rows += left.block_bytes;
+    right += kTileWords * kColumnTiles * kTileWords;
+  }
+  if (units > 0) multiply_rest<kRows, kColumnTiles>(rows, left.row_bytes, right, units);
+  store_sums<kRows, kColumnTiles>(tile, stride_bytes);
+}
+
+template <int kColumnTiles, int... kRowsBelow>
+constexpr std::array<MatmulKernels::Tile, sizeof...(kRowsBelow)> tiles_of(std::integer_sequence<int, kRowsBelow...>) {
+  return {multiply_tile<kRowsBelow + 1, kColumnTiles>...};
+}
+template <int kColumnTiles>
+constexpr auto kTiles = tiles_of<kColumnTiles>(std::make_integer_sequence<int, 2 * kTileRows>());
+
+}  // namespace
+
+extern const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles, kAmxBf16NarrowTiles;
+const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles = kTiles<2>, kAmxBf16NarrowTiles = kTiles<1>;
+
+}  // namespace spillway::cpu
+SPILLWAY_TARGET_END
+#endif
