@@ -120,9 +120,13 @@ void check_product(Device& gpu, const ProductCase& c) {
   const std::vector<float> expected = product_on(cpu_device(), exact), got = product_on(gpu, c);
   const double order = 2e-6 * static_cast<double>(c.k);  // sums of k products below 1/4 in another order
   const double half_unit = c.out == DType::kBF16 ? 0x1p-8 : 0;
+  // Some of the library's kernels round a product in bf16 before they add to it what it is to be added to, as PyTorch's
+  // do (seen with cuBLASLt 13.1); addends are below 1/2.
+  const double before_adding = c.has_addend && c.added == DType::kBF16 ? 0.5 : 0;
   for (size_t i = 0; i < expected.size(); ++i) {
-    const double want = expected[i];
-    REQUIRE(std::abs(static_cast<double>(got[i]) - want) <= order + half_unit * std::abs(want));
+    const double want = std::abs(expected[i]);
+    const double rounding = half_unit * (want + (before_adding > 0 ? want + before_adding : 0));
+    REQUIRE(std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])) <= order + rounding);
   }
 }
 
@@ -203,8 +207,7 @@ TEST_CASE("on a GPU: matrix products are those of the CPU" * doctest::skip(!kHas
   }
 }
 
-TEST_CASE("on a GPU: a product has the same bits in its addend's place as beside it, and is rounded once" *
-          doctest::skip(!kHasCuda)) {
+TEST_CASE("on a GPU: a product has the same bits in its addend's place as beside it" * doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
   // Of few rows, whose sums the library splits to fill a GPU; what tiny models and LoRA have; and large ones.

@@ -90,6 +90,10 @@ struct OperationCase {
   bool is_loss = false;  // the output ends the graph: its operation takes its cotangent to be one
 };
 
+// Calls body() on every instruction set that the vector kernels are compiled for and this CPU has; once, where the
+// device under test has none.
+void for_each_instruction_set(const std::function<void()>& body);
+
 // Checks the output against the reference and the gradients against central differences of the reference, with and
 // without accumulators, for all rows of each axis and fewer, on every instruction set that this CPU has; and that
 // threads and in-place change no bit.

@@ -384,11 +384,7 @@ void check_gradients(const OperationCase& test, const CaseGraph& built, const Ru
 
 }  // namespace
 
-namespace {
-
-// Runs `body` on every instruction set that the vector kernels are compiled for and this CPU has.
-template <typename Body>
-void for_each_instruction_set(const Body& body) {
+void for_each_instruction_set(const std::function<void()>& body) {
   if (!device->has_instruction_sets()) return body();
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     CAPTURE(hwy::TargetName(target));
@@ -399,6 +395,8 @@ void for_each_instruction_set(const Body& body) {
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
+
+namespace {
 
 void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
   for (size_t i = 0; i < test.inputs.size(); ++i) {
