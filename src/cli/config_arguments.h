@@ -21,7 +21,7 @@ struct CommandFlag {
 
 // Of commands that compute or measure.
 constexpr std::string_view kIsaMeaning =
-    "compute as if the CPU had no more than this instruction set: portable, avx2, avx512 or avx512_bf16";
+    "compute as if the CPU had no more than this instruction set: portable, avx2, avx512, avx512_bf16 or amx_bf16";
 constexpr CommandFlag kIsaFlag = {"--isa", "NAME", kIsaMeaning};
 
 // What --help says of a command that takes a config.
