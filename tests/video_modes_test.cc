@@ -105,6 +105,19 @@ TEST_CASE("batches and accumulation do not change what is drawn for a clip") {
   }
 }
 
+TEST_CASE("the loss of an evaluation does not depend on the share of texts that training drops") {
+  const TemporaryFolder folder;
+  const fs::path rows = clips_to_draw_for("t2v", folder.path());
+  const auto loss = [&](const char* rate) {
+    const Changes changes = with(common(rows), {{"training_cfg_rate", rate},
+                                                {"max_steps", "1"},
+                                                {"eval_on_start", "true"},
+                                                {"test_datasets.0.path", rows.string()}});
+    return run_preference(video_config("t2v", false, folder.path() / rate, changes)).evaluations.at(0).at("loss");
+  };
+  CHECK(loss("1") == loss("0"));
+}
+
 TEST_CASE("a video run that is cut in two ends with the same bits, under another plan, too") {
   for (const bool has_lora : {false, true}) {
     CAPTURE(has_lora);

@@ -38,6 +38,12 @@ EvaluationTurns evaluation_turns(const ClipJob& job, const ClipSet& set) {
   return result;
 }
 
+// Texts are dropped to teach, not to measure: losses of runs with other rates can be compared.
+data::FlowOptions with_all_texts(data::FlowOptions flow) {
+  flow.training_cfg_rate = 0;
+  return flow;
+}
+
 data::ClipTurns in_order(std::vector<data::ClipTurn> turns) {
   return [turns = std::move(turns), at = size_t{0}]() mutable {
     return at < turns.size() ? std::optional(turns[at++]) : std::nullopt;
@@ -123,7 +129,8 @@ ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t r
     : job_(job),
       rows_per_batch_(rows_per_batch),
       keys_(std::move(turns.keys)),
-      stream_(set.rows, job.flow, in_order(std::move(turns.turns)), samples_in_flight(rows_per_batch)) {}
+      stream_(set.rows, with_all_texts(job.flow), in_order(std::move(turns.turns)), samples_in_flight(rows_per_batch)) {
+}
 
 std::span<const data::MicroBatch> ClipEvaluation::next() {
   taken_ += batch_.rows;
