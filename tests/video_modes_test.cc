@@ -160,17 +160,24 @@ TEST_CASE("what preprocess writes of a video job trains to the same bits") {
   CHECK(outcome_of("t2v", false, folder.path() / "read", read) == drawn);
 }
 
-// From the weights after each step, in float64.
+// From the weights after each step, in float64. Of an adapter whose start the base is without, both files hold that
+// start, too, as factors of twice the rank.
 TEST_CASE("averaged weights are written beside the trained ones, and go on from a checkpoint") {
-  for (const bool has_lora : {false, true}) {
-    CAPTURE(has_lora);
+  for (const std::string adapter : {"", "lora_model_dir", "pissa", "olora"}) {
+    CAPTURE(adapter);
+    const bool has_lora = !adapter.empty();
     const TemporaryFolder folder;
-    const Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"},
-                                                                                {"use_ema", "true"},
-                                                                                {"ema_decay", "0.75"},
-                                                                                {"ema_start_step", "2"},
-                                                                                {"save_strategy", "steps"},
-                                                                                {"save_steps", "1"}});
+    Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"},
+                                                                          {"use_ema", "true"},
+                                                                          {"ema_decay", "0.75"},
+                                                                          {"ema_start_step", "2"},
+                                                                          {"save_strategy", "steps"},
+                                                                          {"save_steps", "1"}});
+    if (has_lora && adapter != "lora_model_dir")
+      base = with(base, {{"lora_model_dir", ""},
+                         {"lora_r", "2"},
+                         {"lora_target_linear", "true"},
+                         {"peft_init_lora_weights", adapter}});
     const fs::path whole = folder.path() / "whole";
     (void)run_preference(video_config("t2v", has_lora, whole, base));
     const auto ema_file = [&](const fs::path& output) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optimizers/*.json: some steps of optimizers by the libraries that define them.
 
-    pip install torch transformers lion-pytorch torchao bitsandbytes came-pytorch torch-optimi && tools/make_optimizer_goldens.py [GROUP...]
+    pip install torch transformers lion-pytorch torchao bitsandbytes came-pytorch torch-optimi schedulefree
+    tools/make_optimizer_goldens.py [GROUP...]
 """
 
 import json
@@ -185,10 +186,49 @@ def bf16_cases():
     yield "adamw_bf16", result | states
 
 
+def schedule_free_cases():
+    """What is trained (y), how far z is from it, and what is evaluated (x). The library warms up by itself; a schedule
+    changes the rate beside that, as transformers' Trainer has it."""
+    import schedulefree
+
+    shape, steps = (5, 19), 30
+    base = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-6, "weight_decay": 0.1}
+    cases = {"schedule_free_adamw": ({}, 0, lambda step: 1.0),
+             "schedule_free_adamw_warmup": ({}, 6, lambda step: 1.0),
+             "schedule_free_adamw_scheduled": ({"beta1": 0.95, "r": 0.5, "weight_lr_power": 1.0}, 4,
+                                               lambda step: min(step / 8, 1.0) * (1 - step / 40))}
+    for name, (changes, warmup, schedule) in cases.items():
+        options = base | {"r": 0.0, "weight_lr_power": 2.0} | changes
+        generator = torch.Generator().manual_seed(1)
+        numbers = lambda: torch.randint(-127, 128, shape, generator=generator).double() / 128
+        weight = torch.nn.Parameter(numbers())
+        result = {"optimizer": "schedule_free_adamw", "options": options, "learning_rate": [], "shape": list(shape),
+                  "weight": weight.flatten().tolist(), "gradients": []}
+        optimizer = schedulefree.AdamWScheduleFree(
+            [weight], lr=RATE, betas=(options["beta1"], options["beta2"]), eps=options["eps"],
+            weight_decay=options["weight_decay"], warmup_steps=warmup, r=options["r"],
+            weight_lr_power=options["weight_lr_power"], foreach=False)
+        optimizer.train()
+        for step in range(steps):
+            weight.grad = numbers() * 2.0 ** -(step % 3)
+            result["gradients"].append(weight.grad.flatten().tolist())
+            optimizer.param_groups[0]["lr"] = RATE * schedule(step)
+            optimizer.step()
+            result["learning_rate"].append(optimizer.param_groups[0]["scheduled_lr"])
+        state = optimizer.state[weight]
+        result["weight_after"] = weight.flatten().tolist()
+        result["states_after"] = {"z_minus_y": (state["z"] - weight).flatten().tolist(),
+                                  "exp_avg_sq": state["exp_avg_sq"].flatten().tolist()}
+        optimizer.eval()
+        result["evaluated_after"] = weight.flatten().tolist()
+        yield name, result
+
+
 def main():
-    """All groups of cases, or those named: element, torchao, matrix, bf16."""
+    """All groups of cases, or those named: element, torchao, matrix, bf16, schedule_free."""
     os.makedirs(FOLDER, exist_ok=True)
-    groups = {"element": element_cases, "torchao": torchao_cases, "matrix": matrix_cases, "bf16": bf16_cases}
+    groups = {"element": element_cases, "torchao": torchao_cases, "matrix": matrix_cases, "bf16": bf16_cases,
+              "schedule_free": schedule_free_cases}
     for group in sys.argv[1:] or groups:
         for name, golden in groups[group]():
             with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:

@@ -23,7 +23,8 @@ namespace spillway::config {
 // By the name of its OptimizerDef (ops/optimizers/): several words of configs mean one.
 struct Optimizer {
   std::string_view name = "adamw";
-  bool paged = false;  // where its state lives is the plan's choice, under memory.plan: fixed, too
+  bool paged = false;     // where its state lives is the plan's choice, under memory.plan: fixed, too
+  bool warms_up = false;  // over warmup_steps, whatever the schedule does (ScheduleSettings::optimizer_warmup)
   bool operator==(const Optimizer&) const = default;
 };
 // By the name of its ScheduleDef (schedules/).
@@ -209,6 +210,7 @@ struct ScheduleSettings {
   LrScheduler lr_scheduler;
   schedules::ScheduleOptions options;  // of the schedule, with those by default
   StepCount warmup;                    // the learning rate rises
+  StepCount optimizer_warmup;          // schedules::ScheduleSpan::rise_steps
 };
 
 // An option of an optimizer; which there are, and in which bounds, its OptimizerDef says.

@@ -12,12 +12,14 @@ using schedules::OptionForm;
 using schedules::ScheduleDef;
 using schedules::ScheduleOption;
 
+// The plain constant schedule of transformers knows no warmup.
+bool has_warmup(const Resolution& r) { return schedules::find_schedule(r.keys.lr_scheduler.name)->has_warmup; }
+
 StepCount warmup_of(const Resolution& r) {
   const Spelled& keys = r.keys;
   const double ratio = keys.warmup_ratio.value_or(0);
   r.exclude("warmup_steps", keys.warmup_steps.value_or(0) > 0, "warmup_ratio", ratio > 0);
-  // The plain constant schedule of transformers knows no warmup.
-  if (!schedules::find_schedule(keys.lr_scheduler.name)->has_warmup) {
+  if (!has_warmup(r) && !keys.optimizer.warms_up) {
     for (const char* key : {"warmup_steps", "warmup_ratio"}) r.ignore(key, "the constant schedule has no warmup");
     return {};
   }
@@ -153,8 +155,17 @@ ScheduleSettings resolve_schedule(const Resolution& r) {
   ScheduleSettings settings{.num_epochs = keys.num_epochs,
                             .learning_rate = keys.learning_rate,
                             .lr_scheduler = {schedule.name},
-                            .options = options_of(r, schedule, chosen),
-                            .warmup = warmup_of(r)};
+                            .options = options_of(r, schedule, chosen)};
+  const StepCount warmup = warmup_of(r);
+  if (has_warmup(r)) settings.warmup = warmup;
+  if (keys.optimizer.warms_up) {
+    settings.optimizer_warmup = warmup;
+    if (schedule.name != "constant")
+      r.note(fmt::format(
+          "lr_scheduler {}: {} needs no schedule, and this one lowers its rate all the same, as in transformers; "
+          "lr_scheduler: constant leaves it alone",
+          schedule.name, keys.optimizer.name));
+  }
   if (keys.max_steps.value_or(0) > 0) settings.max_steps = keys.max_steps;
   const auto& args = keys.lr_scheduler_kwargs.items;
   const bool says_momentum =

@@ -81,6 +81,20 @@ TEST_CASE("axolotl's keys change the cosine as they do there") {
   CHECK(load("lr_quadratic_warmup: true\ncosine_min_lr_ratio: 0.2\n").ignored == Names{"cosine_min_lr_ratio"});
 }
 
+TEST_CASE("an optimizer that warms up by itself does so beside any schedule, and is best left alone") {
+  const LoadedConfig constant = load("optimizer: schedule_free_adamw\nlr_scheduler: constant\nwarmup_steps: 7\n");
+  CHECK(constant.ignored.empty());
+  CHECK(constant.notes.empty());
+  CHECK(constant.config.schedule.warmup.of(100) == 0);
+  CHECK(constant.config.schedule.optimizer_warmup.of(100) == 7);
+  const LoadedConfig cosine = load("optimizer: schedule_free_adamw\nwarmup_ratio: 0.1\n");
+  REQUIRE(cosine.notes.size() == 1);
+  CHECK(cosine.notes[0].starts_with("lr_scheduler cosine: schedule_free_adamw needs no schedule"));
+  CHECK(cosine.config.schedule.warmup.of(100) == 10);
+  CHECK(cosine.config.schedule.optimizer_warmup.of(100) == 10);
+  CHECK(schedule("warmup_steps: 7\n").optimizer_warmup.of(100) == 0);
+}
+
 TEST_CASE("the best evaluation has transformers' defaults") {
   const auto best = [](const std::string& keys) {
     return load("val_set_size: 0.1\neval_steps: 5\nsave_steps: 10\n" + keys).config.output.best;

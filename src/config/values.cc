@@ -81,7 +81,7 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"apollo_adamw_layerwise", {}, "APOLLO is"},
                                            {"lomo", {}, "LOMO is"},
                                            {"adalomo", {}, "LOMO is"},
-                                           {"schedule_free_adamw", {}, "a schedule-free optimizer is"},
+                                           {"schedule_free_adamw", Optimizer{"schedule_free_adamw", false, true}},
                                            {"schedule_free_radam", {}, "a schedule-free optimizer is"},
                                            {"schedule_free_sgd", {}, "a schedule-free optimizer is"},
                                            {"adamw_anyprecision", {}, "an optimizer of bf16 weights is"},

@@ -28,7 +28,7 @@ struct SlicedParameter {
   Shape shape;
   std::vector<RowSlice> slices;
   std::map<std::string, std::vector<ValueId>> states;  // a slice each
-  ValueId weight = kNone, gradient = kNone, rate = kNone, step = kNone, last = kNone;
+  ValueId weight = kNone, gradient = kNone, rate = kNone, step = kNone, step_state = kNone, last = kNone;
 
   SlicedParameter(const Shape& s, std::vector<RowSlice> rows, DType dtype, const std::vector<StateSpec>& specs)
       : shape(s), slices(std::move(rows)) {
@@ -106,6 +106,7 @@ void append_update(SlicedParameter& p, size_t i, const OptimizerDef& optimizer, 
                             {.weight = p.last,
                              .master = p.state("master", i),
                              .states = states,
+                             .step_state = p.step_state,
                              .gradient = p.gradient,
                              .learning_rate = p.rate,
                              .step = p.step,
@@ -118,7 +119,14 @@ void check_slices(const OptimizerDef& optimizer, const OptimizerOptions& options
   const StateSchema schema = optimizer.states(options, {shape});
   std::vector<StateSpec> specs = schema.values;
   if (dtype == DType::kBF16) specs.push_back({.name = "master"});
-  const auto append = [&](SlicedParameter& p, size_t i) { append_update(p, i, optimizer, specs, options); };
+  const auto append = [&](SlicedParameter& p, size_t i) {
+    if (const StepState* kept = optimizer.step_state; kept && i == 0) {
+      const ValueId last = p.value("kept", {DType::kF32, {kept->elems}}, ValueKind::kOptimizerState,
+                                   Numbers(static_cast<size_t>(kept->elems), 0.5), 0);
+      p.step_state = kept->next(p.b, last, p.rate, p.step, options);
+    }
+    append_update(p, i, optimizer, specs, options);
+  };
   SlicedParameter whole(shape, {{0, shape[0]}}, dtype, specs);
   append(whole, 0);
   const auto want = whole.run({.threads = 1});

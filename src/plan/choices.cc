@@ -61,7 +61,10 @@ class Placer {
         if (value.kind == ValueKind::kGradient) return true;
         return value.producer != kNone && nth(result_.sites, value.producer) == Tier::kHost;
       };
-      const auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
+      // Of the weight, ahead of what is kept for all weights.
+      const auto is_of_weight = [&](ValueId v) { return is_state(v) && graph_.value(v).block == op.block; };
+      auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_of_weight);
+      if (state == op.inputs.end()) state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
       const bool on_host = state != op.inputs.end() ? state_tier(choices_, graph_.value(*state).block) != Tier::kDevice
                                                     : std::any_of(op.inputs.begin(), op.inputs.end(), is_on_host);
       if (on_host) result_.sites[i] = Tier::kHost;

@@ -55,6 +55,7 @@ ordered_json blocks_json(const Graph& graph, const Choices& choices) {
 
 ordered_json change_json(const PlanContext::Change& change) {
   ordered_json json = {{"change", change.text}, {"step_seconds", change.step_seconds}};
+  if (!change.trains.empty()) json["trains"] = change.trains;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
     json[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
   return json;

@@ -278,6 +278,11 @@ std::string nothing_fits(const PlanContext& context) {
                      least.text.empty() ? "what the config says" : "with " + least.text);
 }
 
+// ", which trains something else: over weights in 4 bits", where it does.
+std::string trains_text(const PlanContext::Change& change) {
+  return change.trains.empty() ? "" : ", which trains something else: " + change.trains;
+}
+
 // The message itself goes where errors go; this is what stands behind it.
 std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
   std::string text;
@@ -291,8 +296,8 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
   size_t width = 0;
   for (const PlanContext::Change& change : context.nearest) width = std::max(width, change.text.size());
   for (const PlanContext::Change& change : context.nearest)
-    text += fmt::format("  {:<{}}  {} per step; peaks: {}\n", change.text, width, duration(change.step_seconds),
-                        peaks_text(change.bytes));
+    text += fmt::format("  {:<{}}  {} per step; peaks: {}{}\n", change.text, width, duration(change.step_seconds),
+                        peaks_text(change.bytes), trains_text(change));
   return text;
 }
 
@@ -308,7 +313,8 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
     got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
                        format_bytes(plan.missing_bytes[i]));
   }
-  const std::string advice = !context.nearest.empty() ? "set " + context.nearest.front().text
+  const std::string advice = !context.nearest.empty()
+                                 ? "set " + context.nearest.front().text + trains_text(context.nearest.front())
                              : context.least ? nothing_fits(context) + ": take a larger machine, or a smaller model"
                                              : "raise the budget, or train fewer or shorter rows at a time";
   return fmt::format("[{}] expected at least {}, the least this job can run in, got {}; {}", where, expected, got,

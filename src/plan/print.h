@@ -24,6 +24,7 @@ struct PlanContext {
     std::string text;  // "memory.device: 612MiB", "micro_batch_size: 2, gradient_accumulation_steps: 2"
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers then
     double step_seconds = 0;                      // predicted
+    std::string trains = {};  // what is trained then, where that is something else: "over weights in 4 bits"
   };
   // Of an objective with a reference: what that is, and the frozen copies that it keeps of weights in training.
   struct Reference {

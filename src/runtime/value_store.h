@@ -1,7 +1,7 @@
 // The contents of persistent values, wherever a plan keeps them: how state is loaded and saved, one value at a time.
 //
-// Between two sections of a program only. A store belongs to one thread, and a visitor must not call the store again:
-// what is not in memory passes through one buffer. It may append to a Writer, which has a buffer of its own.
+// Between two sections of a program only. A store belongs to one thread, and a visitor must not call read() or write()
+// again: what is not in memory passes through one buffer. It may use a Writer, which has a buffer of its own.
 #pragma once
 
 #include <cstdint>

@@ -29,6 +29,12 @@ double ScheduleOptions::number(std::string_view name) const {
   return *found;
 }
 
+double rate_of(const ScheduleDef& schedule, const ScheduleSpan& span, const ScheduleOptions& options, int64_t done) {
+  const double rate = schedule.rate(span, options, done);
+  if (done >= span.rise_steps) return rate;
+  return rate * (static_cast<double>(done + 1) / static_cast<double>(span.rise_steps));
+}
+
 const ScheduleDef* find_schedule(std::string_view name) {
   const std::span<const ScheduleDef> all = all_schedules();
   const auto found = std::find_if(all.begin(), all.end(), [&](const ScheduleDef& one) { return one.name == name; });

@@ -46,6 +46,8 @@ class ScheduleOptions {
 struct ScheduleSpan {
   double peak = 0;  // the config's learning rate
   int64_t warmup_steps = 0, total_steps = 0;
+  // Of optimizers that warm up by themselves, beside the schedule: step k has k / rise_steps of the schedule's rate.
+  int64_t rise_steps = 0;
 };
 
 struct ScheduleDef {
@@ -55,9 +57,14 @@ struct ScheduleDef {
   // What options or peak should be, as a message says it: "lr_end below learning_rate". Empty where they fit. Null:
   // they always do.
   std::string (*conflict)(const ScheduleOptions& options, double peak) = nullptr;
-  // The rate of the step with `done` steps before it. REQUIRES: 0 <= done < span.total_steps, options that fit.
+  // The schedule's rate for the step with `done` steps before it; rate_of() has what else the span says. REQUIRES: 0 <=
+  // done < span.total_steps, options that fit.
   double (*rate)(const ScheduleSpan& span, const ScheduleOptions& options, int64_t done) = nullptr;
 };
+
+// What the optimizer gets in the step with `done` steps before it. REQUIRES: as ScheduleDef::rate.
+[[nodiscard]] double rate_of(const ScheduleDef& schedule, const ScheduleSpan& span, const ScheduleOptions& options,
+                             int64_t done);
 
 [[nodiscard]] std::span<const ScheduleDef> all_schedules();
 // Null for a name that is none of theirs.

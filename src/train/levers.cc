@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "ops/optimizers/optimizer.h"
 #include "train/offload_policy.h"
 
 namespace spillway::train {
@@ -32,6 +33,8 @@ class Levers {
     // Of one RAM, the host's part is worth no more than the device's, which is always offered.
     if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
     job_.clips ? add_frames() : add_sequences();
+    add_four_bits();
+    add_state_in_8bit();
     return std::move(levers_);
   }
 
@@ -109,7 +112,7 @@ class Levers {
     const std::string& key = config_.batches.length_key;
     std::vector<std::string> keys = {spelled(key)};
     if (key != "sequence_len" && loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
-    Lever lever{.trains_the_same = false};
+    Lever lever{.trains = "on shorter rows"};
     for (int64_t length = config_.batches.sequence_len / 2; length >= kShortestSequence; length /= 2) {
       Overrides& change = lever.grades.emplace_back();
       for (const std::string& key : keys) change.push_back({key, fmt::format("{}", length)});
@@ -120,11 +123,34 @@ class Levers {
   // Of clips, where rows say how long they are.
   void add_frames() {
     if (!job_.clips->sets) return;
-    Lever lever{.trains_the_same = false};
+    Lever lever{.trains = "on shorter clips"};
     const int64_t of_patch = job_.clips->demands.patch[0];
     for (int64_t frames = job_.clips->max_frames / 2; frames >= of_patch; frames /= 2)
       lever.grades.push_back({{spelled("num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  void add_last_resort(Overrides change, std::string_view trains) {
+    levers_.push_back({.grades = {std::move(change)}, .trains = trains, .is_last_resort = true});
+  }
+
+  // Of an adapter's base, which is most of its memory.
+  void add_four_bits() {
+    const std::optional<config::QuantisationSettings>& now = config_.quantisation;
+    const bool is_wider = !now || now->coding == WeightCoding::kInt8;
+    if (!config_.adapter || !is_wider) return;
+    Overrides change;
+    if (now) change.push_back({spelled("load_in_8bit"), "false"});
+    change.push_back({spelled("load_in_4bit"), "true"});
+    add_last_resort(std::move(change), "over weights in 4 bits");
+  }
+
+  // Of full fine-tuning, where moments are what there is most of.
+  void add_state_in_8bit() {
+    const config::Optimizer& now = config_.optimizer.optimizer;
+    const std::string coded = fmt::format("{}_8bit", now.name);
+    if (config_.adapter || !ops::find_optimizer(coded)) return;
+    add_last_resort({{spelled("optimizer"), (now.paged ? "paged_" : "") + coded}}, "with moments in 8 bits");
   }
 
   const config::LoadedConfig& loaded_;

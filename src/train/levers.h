@@ -16,7 +16,9 @@ using Overrides = std::vector<config::ConfigOverride>;
 struct Lever {
   std::vector<Overrides> grades;  // from what asks least of the user on: what follows one that fits, fits
   bool is_enough_alone = true;    // it may be; else it can only help others
-  bool trains_the_same = true;    // on the same rows, in the same steps
+  // What is trained then, where that is not the same on the same rows in the same steps: "on shorter rows".
+  std::string_view trains{};
+  bool is_last_resort = false;  // where nothing else makes the job fit
   // A lower tier, given to the plan as a whole: what the plan takes of it is enough.
   std::optional<Tier> opens;
 };

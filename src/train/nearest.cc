@@ -59,15 +59,15 @@ class NearestSearch {
     look_at_sets(helpers_, &NearestSearch::within_budgets);
     LeverSet same;
     std::copy_if(helpers_.begin(), helpers_.end(), std::back_inserter(same),
-                 [&](size_t lever) { return levers_[lever].trains_the_same; });
+                 [&](size_t lever) { return levers_[lever].trains.empty(); });
     look_at_sets(same, &NearestSearch::with_larger_budgets);
     look_at_sets(helpers_, &NearestSearch::with_larger_budgets);
-    std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
-      if (a.trains_the_same != b.trains_the_same) return a.trains_the_same;
-      return a.change.step_seconds < b.change.step_seconds;
+    if (found_.empty()) look_at_last_resorts();
+    std::stable_sort(found_.begin(), found_.end(), [](const PlanContext::Change& a, const PlanContext::Change& b) {
+      if (a.trains.empty() != b.trains.empty()) return a.trains.empty();
+      return a.step_seconds < b.step_seconds;
     });
-    NearestChanges result;
-    for (const Found& one : found_) result.changes.push_back(one.change);
+    NearestChanges result{.changes = found_};
     if (found_.empty()) result.least = least();
     result.searches = searches_;
     return result;
@@ -79,10 +79,6 @@ class NearestSearch {
     bool fits = false;
     std::array<int64_t, kTiers> missing_bytes{};
     PlanContext::Change change;
-  };
-  struct Found {
-    PlanContext::Change change;
-    bool trains_the_same = true;
   };
   using LeverSet = std::vector<size_t>;  // ascending
   using Suffices = std::function<bool(const Trial&)>;
@@ -185,16 +181,19 @@ class NearestSearch {
   }
 
   void add(const Road& road) {
-    const Trial& trial = *tried(road);
-    const auto is_it = [&](const Found& one) { return one.change.text == trial.change.text; };
+    PlanContext::Change change = tried(road)->change;
+    const auto is_it = [&](const PlanContext::Change& one) { return one.text == change.text; };
     if (std::any_of(found_.begin(), found_.end(), is_it)) return;
-    const bool same = std::all_of(road.pulled.begin(), road.pulled.end(),
-                                  [&](const auto& one) { return levers_[one.first].trains_the_same; });
-    found_.push_back({trial.change, same});
+    for (const auto& [lever, grade] : road.pulled) {
+      const std::string_view trains = levers_[lever].trains;
+      if (!trains.empty()) change.trains += fmt::format("{}{}", change.trains.empty() ? "" : ", ", trains);
+    }
+    found_.push_back(std::move(change));
   }
 
   void look_at_single_levers() {
     for (size_t lever = 0; lever < levers_.size() && wants_more(); ++lever) {
+      if (levers_[lever].is_last_resort) continue;
       const std::optional<Road> road = levers_[lever].is_enough_alone ? within_budgets({lever}) : std::nullopt;
       if (road) {
         add(*road);
@@ -202,6 +201,17 @@ class NearestSearch {
         helpers_.push_back(lever);
       }
     }
+  }
+
+  // Alone, or with all that helps beside them.
+  void look_at_last_resorts() {
+    LeverSet levers = helpers_;
+    for (size_t lever = 0; lever < levers_.size(); ++lever) {
+      if (levers_[lever].is_last_resort) levers.push_back(lever);
+    }
+    if (levers.size() == helpers_.size()) return;
+    look_at_sets(levers, &NearestSearch::within_budgets);
+    look_at_sets(levers, &NearestSearch::with_larger_budgets);
   }
 
   // Where accumulation begins with fewer rows, gradients stay that would not have.
@@ -286,7 +296,7 @@ class NearestSearch {
   LeverSet helpers_;                     // that are not enough alone
   std::map<std::string, Trial> trials_;  // by the text of the change
   const Trial* nearest_ = nullptr;       // to the budgets as they are; of the same bytes that with the shortest text
-  std::vector<Found> found_;
+  std::vector<PlanContext::Change> found_;
   int searches_ = 0;
 };
 

@@ -165,7 +165,9 @@ void add_schedule(RunSettings& settings, const config::ScheduleSettings& schedul
 
 void add_optimisation(RunSettings& settings, const config::Config& config, int64_t total_steps) {
   settings["max_steps"] = config::print_value(total_steps);
-  settings["warmup_steps"] = config::print_value(config.schedule.warmup.of(total_steps));
+  const config::ScheduleSettings& schedule = config.schedule;
+  settings["warmup_steps"] =
+      config::print_value(std::max(schedule.warmup.of(total_steps), schedule.optimizer_warmup.of(total_steps)));
   settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
   add_schedule(settings, config.schedule);
   settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);

@@ -18,6 +18,7 @@
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "train/adapter_start.h"
+#include "train/evaluated_weights.h"
 #include "train/model_card.h"
 #include "train/reference.h"
 #include "train/tokenizer_files.h"
@@ -78,10 +79,11 @@ StateTensor ema_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   return sliced_tensor(training, t, {.name = "ema"}, [](const StateSlice& slice) { return slice.ema; });
 }
 
-// Which of a trained weight is written.
-enum class Written { kExact, kEma };
-StateTensor written_tensor(const TrainingGraph& training, const TrainedWeight& t, Written which) {
-  return which == Written::kEma ? ema_tensor(training, t) : exact_tensor(training, t);
+// The numbers that an optimizer keeps for all weights together; no parts where there are none.
+StateTensor step_state_tensor(const TrainingGraph& training) {
+  if (training.step_state == kNone) return {};
+  const Value& state = training.graph.value(training.step_state);
+  return {state.name, state.type, {{training.step_state, 0}}};
 }
 
 // What the reference keeps, where that changes.
@@ -103,6 +105,7 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
     for (size_t i = 0; i < t.schema.values.size(); ++i) result.push_back(state_tensor(training, t, i));
     if (StateTensor ema = ema_tensor(training, t); !ema.parts.empty()) result.push_back(std::move(ema));
   }
+  if (StateTensor step = step_state_tensor(training); !step.parts.empty()) result.push_back(std::move(step));
   for (StateTensor& copy : copy_tensors(training)) result.push_back(std::move(copy));
   return result;
 }
@@ -119,9 +122,16 @@ void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore:
   }
 }
 template <typename Writer>
-void append_tensor(Writer& writer, const std::string& name, ValueStore& store, const StateTensor& tensor) {
-  read_tensor(store, tensor,
-              [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); });
+ValueStore::Visitor appender(Writer& writer, const std::string& name) {
+  return [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); };
+}
+
+// What of a trained weight is written into files of models and adapters.
+enum class Written { kWeight, kEma };
+void read_written(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store, Written which,
+                  const ValueStore::Visitor& use) {
+  if (which == Written::kEma) return read_tensor(store, ema_tensor(training, t), use);
+  training.optimizer->evaluated ? read_evaluated(training, t, store, use) : read_exact(training, t, store, use);
 }
 
 constexpr int64_t kScratchElems = int64_t{1} << 14;
@@ -184,7 +194,7 @@ std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWe
     values.resize(end + static_cast<size_t>(piece.elems()));
     convert_floats(piece.data, piece.dtype, values.data() + end, DType::kF32, piece.elems());
   };
-  read_tensor(store, written_tensor(training, t, which), append);
+  read_written(training, t, store, which, append);
   const Parameter& p = training.parameter_of(t);
   const bool is_a = p.role == ParameterRole::kLoraA;
   const Parameter* start =
@@ -228,7 +238,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   for (size_t i = 0; i < specs.size(); ++i) {
     const TrainedWeight& t = training.trained[i];
     if (saved.r == job.graph.model.lora->r) {
-      append_tensor(writer, specs[i].name, store, written_tensor(training, t, which));
+      read_written(training, t, store, which, appender(writer, specs[i].name));
     } else {
       writer.append(specs[i].name, adapter_tensor(training, t, store, which).data(), DType::kF32, specs[i].elems());
     }
@@ -249,25 +259,26 @@ void remove_adapter(const std::filesystem::path& folder) {
 
 // The weights and config.json. Returns the sums.
 TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                         ValueStore& store, Written which = Written::kExact) {
+                         ValueStore& store, Written which = Written::kWeight) {
   const SafetensorsFolder base = open_weights(job.config.model.base_model);
   const ParameterTable& parameters = training.model.parameters;
-  std::vector<std::pair<const Parameter*, StateTensor>> tensors;
-  for (const TrainedWeight& t : training.trained)
-    tensors.emplace_back(&training.parameter_of(t), written_tensor(training, t, which));
+  std::vector<std::pair<const Parameter*, const TrainedWeight*>> tensors;
+  for (const TrainedWeight& t : training.trained) tensors.emplace_back(&training.parameter_of(t), &t);
   // What is not trained is written as the run has it.
   for (const Parameter& p : parameters) {
-    if (p.is_of_model() && !p.trained)
-      tensors.emplace_back(&p, StateTensor{p.name, {p.dtype, p.shape}, {{p.value(), 0}}});
+    if (p.is_of_model() && !p.trained) tensors.emplace_back(&p, nullptr);
   }
   std::vector<TensorSpec> specs;
-  for (const auto& [p, tensor] : tensors) {
+  for (const auto& [p, trained] : tensors) {
     const StoredTensor* stored = p->is_of_model() ? base.find(p->source.name) : nullptr;
     specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->written_shape().dims()});
   }
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout_of(*job.model)));
-  for (const auto& [p, tensor] : tensors) append_tensor(writer, p->name, store, tensor);
+  for (const auto& [p, trained] : tensors) {
+    const ValueStore::Visitor append = appender(writer, p->name);
+    trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
+  }
   writer.commit();
   write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));
   return writer.checksums();
@@ -286,7 +297,7 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
     };
     if (job.graph.ema) (void)write(name + "_ema", Written::kEma);
     copy_pipeline_parts(base, folder);
-    return write(name, Written::kExact);
+    return write(name, Written::kWeight);
   }
   TensorSums sums = write_weights(folder, job, training, store);
   remove_adapter(folder);
@@ -362,12 +373,13 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     write_tensor(store, ema_tensor(training, t), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
+  write_tensor(store, step_state_tensor(training), clear);
   load_adapter_starts(job, training, base_, store);
 }
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                       ValueStore& store, const TrainedFacts& facts) {
-  TensorSums sums = job.graph.model.lora ? save_adapter(folder, job, training, store, Written::kExact)
+  TensorSums sums = job.graph.model.lora ? save_adapter(folder, job, training, store, Written::kWeight)
                                          : save_full_model(folder, job, training, store);
   if (job.graph.model.lora && job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
   if (job.model->text()) save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
@@ -382,7 +394,7 @@ TensorSums save_optimizer_state(const std::filesystem::path& file, const Trainin
     specs.push_back({tensor.name, tensor.type.dtype, tensor.type.shape.dims()});
   }
   SafetensorsWriter writer(file, specs);
-  for (const StateTensor& tensor : tensors) append_tensor(writer, tensor.name, store, tensor);
+  for (const StateTensor& tensor : tensors) read_tensor(store, tensor, appender(writer, tensor.name));
   writer.commit();
   return writer.checksums();
 }
@@ -431,6 +443,8 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
     if (const StateTensor ema = ema_tensor(training, t); !ema.parts.empty())
       read(ema.name, [&](const auto& fill) { write_tensor(store, ema, fill); });
   }
+  if (const StateTensor step = step_state_tensor(training); !step.parts.empty())
+    read(step.name, [&](const auto& fill) { write_tensor(store, step, fill); });
   for (const StateTensor& copy : copy_tensors(training))
     read(copy.name, [&](const auto& fill) { write_tensor(store, copy, fill); });
 }

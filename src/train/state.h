@@ -52,13 +52,13 @@ void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStor
 
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
 // with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
-// the sums of the weights.
+// the sums of the weights. REQUIRES: the weights in training are in place (train/evaluated_weights.h).
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                       ValueStore& store, const TrainedFacts& facts = {});
 
-// Masters, moments, (where there is no master) the trained weights themselves, and a reference that changes, bit for
-// bit. Each is one tensor of the weight's shape, called "<state>.<weight>" or as the weight, however the graph slices
-// it.
+// Masters, moments, (where there is no master) the trained weights themselves, what the optimizer keeps for all of
+// them, and a reference that changes, bit for bit. Each is one tensor of the weight's shape, called "<state>.<weight>"
+// or as the weight, however the graph slices it. REQUIRES: as save_model().
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
 // Throws InputError where the file belongs to another job, and where a tensor differs from `sums`, which may be null.
 void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,

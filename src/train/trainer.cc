@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "io/file.h"
+#include "train/evaluated_weights.h"
 #include "train/reference_sync.h"
 
 namespace spillway::train {
@@ -60,7 +61,11 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   data_->check();
   length_ = data_->length();
   check_intervals();
-  span_ = {job.config.schedule.learning_rate, job.config.schedule.warmup.of(length_.total_steps), length_.total_steps};
+  const config::ScheduleSettings& schedule = job.config.schedule;
+  span_ = {.peak = schedule.learning_rate,
+           .warmup_steps = schedule.warmup.of(length_.total_steps),
+           .total_steps = length_.total_steps,
+           .rise_steps = schedule.optimizer_warmup.of(length_.total_steps)};
   data_->identify(length_.steps_per_epoch, position_);
   position_.run = std::move(start.run);
   position_.base = std::move(base);
@@ -157,7 +162,7 @@ StepRecord Trainer::train_step() {
   const StepTotals totals = feed_->totals();
   int64_t tokens = 0;
   sums_.clear();
-  const double learning_rate = schedule_.rate(span_, schedule_options_, step);
+  const double learning_rate = schedules::rate_of(schedule_, span_, schedule_options_, step);
   session_.begin_step(learning_rate, step);
   double loss = 0;
   for (int64_t i = 0; i < totals.micro_batches; ++i) {
@@ -188,12 +193,32 @@ StepRecord Trainer::train_step() {
           .step_seconds = seconds};
 }
 
+// Whatever happens in it, training goes on with its own weights. Where these cannot be put back, nothing is saved.
+template <typename Body>
+void Trainer::with_evaluated_weights(const Body& body) {
+  const auto put_back = [&] {
+    put_trained_weights(session_.training(), session_.store());
+    has_trained_weights_ = true;
+  };
+  has_trained_weights_ = false;
+  put_evaluated_weights(session_.training(), session_.store());
+  try {
+    body();
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  put_back();
+}
+
 void Trainer::sum_evaluation() {
   sums_.clear();
   const std::unique_ptr<EvaluationFeed> rows = data_->make_evaluation(session_);
-  if (!rows) return feed_->evaluate(sums_);
-  for (auto streams = rows->next(); !streams.empty(); streams = rows->next())
-    rows->observe(observe(streams, session_.evaluate(BatchStreams(streams).list())), sums_);
+  with_evaluated_weights([&] {
+    if (!rows) return feed_->evaluate(sums_);
+    for (auto streams = rows->next(); !streams.empty(); streams = rows->next())
+      rows->observe(observe(streams, session_.evaluate(BatchStreams(streams).list())), sums_);
+  });
 }
 
 void Trainer::evaluate() {
@@ -230,15 +255,28 @@ void Trainer::tell_evaluation(int64_t weights_step) {
       {.step = position_.step, .weights_step = weights_step, .epoch = epoch_at(position_.step), .metrics = metrics_});
 }
 
+void Trainer::sample_data() {
+  with_evaluated_weights([&] { data_->sample(session_, position_.step); });
+}
+
 void Trainer::sample() {
-  if (job_.config.samples.every_steps > 0) data_->sample(session_, position_.step);
+  if (job_.config.samples.every_steps > 0) sample_data();
   if (job_.samples.empty()) return;
-  const std::vector<Generated> answers = session_.sample();
+  std::vector<Generated> answers;
+  with_evaluated_weights([&] { answers = session_.sample(); });
   if (listeners_.samples)
     listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});
 }
 
+void Trainer::check_has_trained_weights() const {
+  if (has_trained_weights_) return;
+  throw machine_error(fmt::format("step {}", position_.step),
+                      "expected the weights in training back in their place behind an evaluation, got an error on the "
+                      "way; go on from an earlier checkpoint");
+}
+
 void Trainer::save() {
+  check_has_trained_weights();
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
@@ -304,7 +342,7 @@ TrainingOutcome Trainer::run() {
   remove_old();  // what a process that was killed between a checkpoint and this has left
   outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
   if (job_.config.output.evaluates_first && position_.step == 0 && !outcome.interrupted) evaluate();
-  if (sample_every > 0 && position_.step == 0 && !outcome.interrupted) data_->sample(session_, 0);
+  if (sample_every > 0 && position_.step == 0 && !outcome.interrupted) sample_data();
   while (position_.step < length_.total_steps && !outcome.interrupted && !stopping_.stops()) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
@@ -330,6 +368,7 @@ TrainingOutcome Trainer::run() {
   load_best(outcome);
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
+  check_has_trained_weights();
   save_model(job_.config.output.output_dir, job_, session_.training(), session_.store(), facts());
   return outcome;
 }

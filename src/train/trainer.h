@@ -95,10 +95,14 @@ class Trainer {
   [[nodiscard]] std::span<const Metric> step_metrics();
   Observation observe(std::span<const data::MicroBatch> streams, double loss);
   void evaluate();
+  template <typename Body>
+  void with_evaluated_weights(const Body& body);
   void evaluate_kept(TrainingOutcome& outcome);
   void sum_evaluation();
   void tell_evaluation(int64_t weights_step);
+  void sample_data();
   void sample();
+  void check_has_trained_weights() const;
   void save();
   void try_to_save();
   void remove_old() const;
@@ -122,6 +126,7 @@ class Trainer {
   std::unique_ptr<StepFeed> feed_;  // while it runs
   MetricSums sums_;
   std::vector<Metric> metrics_;
+  bool has_trained_weights_ = true;  // false while others are evaluated
 };
 
 }  // namespace spillway::train

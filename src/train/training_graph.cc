@@ -25,6 +25,7 @@ class TrainingGraphBuilder {
     for (const ModelBeside& other : options_.beside)
       result_.beside.push_back(declare_copies(b_, *other.model, other.options));
     add_batch_values();
+    add_step_state();
     add_states();
     const ValueId loss = add_loss();
     append_backward(b_, loss, gradients_, ops::add);
@@ -50,6 +51,15 @@ class TrainingGraphBuilder {
     result_.step = scalar("batch.step", DType::kI32);
   }
 
+  void add_step_state() {
+    result_.optimizer = options_.optimizer;
+    result_.optimizer_options = options_.optimizer_options;
+    const ops::StepState* kept = options_.optimizer->step_state;
+    if (kept == nullptr) return;
+    result_.step_state = b_.input(fmt::format("optimizer.{}", options_.optimizer->name), {DType::kF32, {kept->elems}},
+                                  ValueKind::kOptimizerState);
+  }
+
   // A persistent value beside a weight.
   ValueId state(std::string name, ValueId weight, const ValueType& type, ValueKind kind) {
     const ValueId id = b_.input(std::move(name), type, kind);
@@ -73,6 +83,8 @@ class TrainingGraphBuilder {
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
       if (has_master) slice.master = add({.name = "master"});
       for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
+      if (options_.optimizer->evaluated && !has_master)
+        slice.trained = add({.name = "trained", .dtype = weight.type.dtype});
       if (options_.ema) slice.ema = add({.name = "ema"});
     }
   }
@@ -149,13 +161,19 @@ class TrainingGraphBuilder {
   }
 
   void add_updates(ValueId clip) {
+    ValueId step_state = kNone;
+    if (result_.step_state != kNone) {
+      b_.set_block(kNone);
+      step_state = options_.optimizer->step_state->next(b_, result_.step_state, result_.learning_rate, result_.step,
+                                                        options_.optimizer_options);
+    }
     for (size_t i = 0; i < gradients_.size(); ++i) {
       const TrainedWeight& t = result_.trained[i];
       const ValueId gradient = gradients_[i].gradient;
       b_.set_block(graph().value(t.weight).block);
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
-        weight = update(t, weight, slice, gradient, clip);
+        weight = update(t, weight, slice, {.step_state = step_state, .gradient = gradient, .clip = clip});
         if (slice.ema == kNone) continue;
         b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema));
       }
@@ -171,15 +189,19 @@ class TrainingGraphBuilder {
     report_bug(__FILE__, __LINE__, "exact_of", "an update leaves its master as it is");
   }
 
-  // Returns the next version of the weight, which `weight` is a version of.
-  ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ValueId gradient, ValueId clip) {
+  // `operands` has what is not the slice's own. Returns the next version of the weight, which `weight` is a version of.
+  ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ops::UpdateOperands operands) {
     ops::OptimizerOptions options = options_.optimizer_options;
     const Parameter& p = result_.parameter_of(t);
     const bool spared = options_.optimizer->spares_embeddings && p.has_row_per_token();
     if (!p.decays() || spared) options.set(ops::kWeightDecay.name, 0.0);
     const bool is_fast = p.role == ParameterRole::kLoraB || p.shape.rank() == 1;
-    const ValueId rate = is_fast && result_.loraplus_rate != kNone ? result_.loraplus_rate : result_.learning_rate;
-    const ops::UpdateOperands operands{weight, s.master, s.states, gradient, clip, rate, result_.step, s.rows};
+    operands.weight = weight;
+    operands.master = s.master;
+    operands.states = s.states;
+    operands.learning_rate = is_fast && result_.loraplus_rate != kNone ? result_.loraplus_rate : result_.learning_rate;
+    operands.step = result_.step;
+    operands.rows = s.rows;
     if (p.dtype == DType::kF32 || s.master != kNone) return options_.optimizer->update(b_, operands, options);
     std::optional<ops::StochasticRounding> rounding;
     if (options_.rounding_seed) {

@@ -57,6 +57,7 @@ struct StateSlice {
   ops::RowSlice rows;
   ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
   std::vector<ValueId> states;  // as TrainedWeight::schema says
+  ValueId trained = kNone;      // "trained.<weight>": the rows aside, while others are evaluated; no master has them
   ValueId ema = kNone;          // f32, "ema.<weight>", where weights are averaged
 };
 
@@ -75,6 +76,9 @@ struct TrainingGraph {
   std::vector<TrainedWeight> trained;
   AppendedObjective objective;
   std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
+  const ops::OptimizerDef* optimizer = nullptr;
+  ops::OptimizerOptions optimizer_options;
+  ValueId step_state = kNone;  // "optimizer.<name>": what the optimizer keeps for all weights together
   // Batch values beside the model's and the objective's.
   ValueId learning_rate = kNone;  // f32 [1]
   ValueId loraplus_rate = kNone;  // f32 [1], of B and vectors; absent without LoRA+

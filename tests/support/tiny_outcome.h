@@ -47,6 +47,8 @@ inline void collect_state(const TinyTraining& training, TinyOutcome& outcome) {
     for (size_t i = 0; i < t.slices[0].states.size(); ++i)
       collect(fmt::format("state {}", i), [i](const train::StateSlice& slice) { return slice.states[i]; });
   }
+  if (const ValueId step = training.training().step_state; step != kNone)
+    outcome.state[training.name(step)] = training.bytes(step);
 }
 
 inline TinyOutcome outcome_of(TinyTraining& training, int64_t steps, size_t accumulation) {

@@ -47,6 +47,12 @@ struct UpdateOfBf16 {
     const ValueId of_gradient = value("g", {DType::kBF16, shape}, ValueKind::kGradient, gradient);
     const ValueId rate_of_step = value("rate", {DType::kF32, {1}}, ValueKind::kBatch, {rate});
     const ValueId of_step = value("step", {DType::kI32, {1}}, ValueKind::kBatch, {static_cast<double>(number)});
+    ValueId step_state = kNone;
+    if (const StepState* kept = optimizer->step_state) {
+      const ValueId last = value("kept", {DType::kF32, {kept->elems}}, ValueKind::kOptimizerState,
+                                 Numbers(static_cast<size_t>(kept->elems)));
+      step_state = kept->next(b, last, rate_of_step, of_step, options);
+    }
     std::optional<StochasticRounding> rounding;
     if (seed) rounding = {.seed = *seed, .stream = 7, .step = of_step};
     const StateSchema schema = bf16_states(optimizer->states(options, trained_tensor(b, weight)));
@@ -63,6 +69,7 @@ struct UpdateOfBf16 {
       next = update_bf16(b, *optimizer,
                          {.weight = next,
                           .states = of_slice,
+                          .step_state = step_state,
                           .gradient = of_gradient,
                           .learning_rate = rate_of_step,
                           .step = of_step,

@@ -22,6 +22,7 @@ constexpr const char* kFolder = SPILLWAY_SOURCE_DIR "/tests/golden/optimizers";
 struct TrainedNumbers {
   Numbers weight;
   std::vector<Numbers> states;
+  Numbers step_state = {};
 };
 
 class Golden {
@@ -43,6 +44,7 @@ class Golden {
     TrainedNumbers numbers{file_["weight"].get<Numbers>(), {}};
     for (const StateSpec& spec : schema_.values)
       numbers.states.emplace_back(type_of(spec, {0, shape()[0]}, shape()).shape.elems(), 0);
+    if (optimizer_->step_state) numbers.step_state.resize(static_cast<size_t>(optimizer_->step_state->elems));
     return numbers;
   }
   [[nodiscard]] TrainedNumbers step(const TrainedNumbers& from, size_t step, bool with_master) const {
@@ -64,8 +66,15 @@ class Golden {
       o.states.push_back(value(schema_.values[i].name.c_str(), type, ValueKind::kOptimizerState, from.states[i]));
     }
     o.gradient = value("g", {DType::kF32, shape()}, ValueKind::kGradient, file_["gradients"][step].get<Numbers>());
-    o.learning_rate = value("lr", {DType::kF32, {1}}, ValueKind::kBatch, {file_["learning_rate"].get<double>()});
+    const nlohmann::json& rate = file_["learning_rate"];  // one, or one for each step
+    o.learning_rate = value("lr", {DType::kF32, {1}}, ValueKind::kBatch,
+                            {rate.is_array() ? rate[step].get<double>() : rate.get<double>()});
     o.step = value("step", {DType::kI32, {1}}, ValueKind::kBatch, {static_cast<double>(step + 1)});
+    ValueId kept = kNone;
+    if (const StepState* of_step = optimizer_->step_state) {
+      kept = value("kept", {DType::kF32, {of_step->elems}}, ValueKind::kOptimizerState, from.step_state);
+      o.step_state = of_step->next(b, kept, o.learning_rate, o.step, options_);
+    }
     optimizer_->update(b, o, options_);
     CHECK(verify(graph).empty());
     const Run run(graph, inputs, {.threads = 2});
@@ -77,8 +86,18 @@ class Golden {
     };
     TrainedNumbers to{next(with_master ? o.master : o.weight), {}};
     for (const ValueId state : o.states) to.states.push_back(next(state));
+    if (kept != kNone) to.step_state = next(kept);
     if (with_master) CHECK(next(o.weight) == rounded(to.weight, DType::kBF16));
     return to;
+  }
+  // Of trained numbers; those where there is nothing else.
+  [[nodiscard]] Numbers evaluated(const TrainedNumbers& trained) const {
+    const EvaluatedWeights* evaluated = optimizer_->evaluated;
+    if (!evaluated) return trained.weight;
+    const Numbers& of_state = trained.states[evaluated->state];
+    std::vector<float> weight(trained.weight.begin(), trained.weight.end()), state(of_state.begin(), of_state.end());
+    evaluated->from_trained(weight, state, options_);
+    return {weight.begin(), weight.end()};
   }
   [[nodiscard]] size_t steps() const { return file_["gradients"].size(); }
 
@@ -113,6 +132,8 @@ TEST_CASE("every optimizer follows its library, step after step") {
       for (size_t step = 0; step < golden.steps(); ++step) numbers = golden.step(numbers, step, with_master);
       const double tolerance = file.value("tolerance", 1e-6);
       check_close(numbers.weight, file["weight_after"].get<Numbers>(), DType::kF32, tolerance);
+      if (file.contains("evaluated_after"))
+        check_close(golden.evaluated(numbers), file["evaluated_after"].get<Numbers>(), DType::kF32, tolerance);
       for (size_t i = 0; i < numbers.states.size(); ++i) {
         const std::string& name = golden.schema().values[i].name;
         CAPTURE(name);

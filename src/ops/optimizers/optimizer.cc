@@ -13,6 +13,7 @@
 #include "ops/optimizers/lion_8bit/lion_8bit.h"
 #include "ops/optimizers/muon/muon.h"
 #include "ops/optimizers/rmsprop/rmsprop.h"
+#include "ops/optimizers/schedule_free_adamw/schedule_free_adamw.h"
 #include "ops/optimizers/sgd/sgd.h"
 #include "ops/optimizers/stable_adamw/stable_adamw.h"
 
@@ -30,9 +31,9 @@ bool has_coded_states(const OptimizerOptions& options, const Shape& weight) {
 }
 
 std::span<const OptimizerDef* const> all_optimizers() {
-  static constexpr const OptimizerDef* kAll[] = {&kAdamw,    &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion,
-                                                 &kLion8bit, &kAdemamix,  &kAdemamix8bit,  &kSgd,           &kRmsprop,
-                                                 &kAdagrad,  &kAdafactor, &kCame,          &kStableAdamw,   &kMuon};
+  static constexpr const OptimizerDef* kAll[] = {
+      &kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion, &kLion8bit,    &kAdemamix, &kAdemamix8bit,
+      &kSgd,   &kRmsprop,   &kAdagrad,       &kAdafactor,     &kCame, &kStableAdamw, &kMuon,     &kScheduleFreeAdamw};
   return kAll;
 }
 

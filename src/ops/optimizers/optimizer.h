@@ -40,11 +40,29 @@ struct UpdateOperands {
   ValueId weight = kNone;          // the whole: f32, or a bf16 working copy of `master`
   ValueId master = kNone;          // f32, the rows; absent where the weight is f32 itself
   std::vector<ValueId> states;     // of the rows; as OptimizerDef::states says
+  ValueId step_state = kNone;      // as StepState says, of this step; only where the optimizer has one
   ValueId gradient = kNone;        // f32 or bf16, of the whole weight
   ValueId clip = kNone;            // f32 [1], multiplies the gradient; absent: 1
   ValueId learning_rate = kNone;   // f32 [1]
   ValueId step = kNone;            // i32 [1], 1 in the first step; only where the optimizer asks for it
   std::optional<RowSlice> rows{};  // absent: all of the weight
+};
+
+// Numbers that an optimizer keeps for all weights together: f32 [elems], zeros before the first step.
+struct StepState {
+  int64_t elems = 0;
+  // Appends what a step makes of them, which the updates of that step read. `learning_rate` and `step` as
+  // UpdateOperands has them. Returns the next version of `state`.
+  ValueId (*next)(Builder& builder, ValueId state, ValueId learning_rate, ValueId step,
+                  const OptimizerOptions& options) = nullptr;
+};
+
+// What is evaluated, sampled and saved of a weight, where that is not what is trained.
+struct EvaluatedWeights {
+  size_t state = 0;  // the one of OptimizerDef::states that it follows from: a number for each element
+  // Turns trained numbers of a weight into those; `state` has as many, of the same elements.
+  void (*from_trained)(std::span<float> weight, std::span<const float> state,
+                       const OptimizerOptions& options) = nullptr;
 };
 
 struct OptimizerDef {
@@ -60,6 +78,9 @@ struct OptimizerDef {
 
   // The states of a trained weight.
   StateSchema (*states)(const OptimizerOptions& options, const TrainedTensor& weight) = nullptr;
+
+  const StepState* step_state = nullptr;        // null: none
+  const EvaluatedWeights* evaluated = nullptr;  // null: what is trained
 
   // Appends the update of the rows, whose outputs take the places of weight, master and states. Returns the next
   // version of the weight, which the update of other rows takes.

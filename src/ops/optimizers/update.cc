@@ -20,6 +20,7 @@ std::vector<ValueType> infer_update(std::string_view op, const StateSchema& stat
   expect_scalar(op, "learning_rate", *inputs[kLearningRate], DType::kF32);
   if (inputs[kStep]) expect_scalar(op, "step", *inputs[kStep], DType::kI32);
   if (inputs[kClip]) expect_scalar(op, "clip", *inputs[kClip], DType::kF32);
+  if (inputs[kStepState]) expect_f32(op, "the state of the step", *inputs[kStepState]);
   std::vector<ValueType> outputs = {weight};
   if (inputs[kMaster]) {
     expect_same(op, "a weight with a master", weight, {DType::kBF16, weight.shape});
@@ -58,7 +59,7 @@ ValueId append_update(Builder& builder, const OpDef& op, const UpdateOperands& o
   const RowSlice rows = o.rows.value_or(RowSlice{0, builder.type(o.weight).shape[0]});
   numbers.add("first_row", rows.first);
   numbers.add("rows", rows.count);
-  std::vector<ValueId> inputs = {o.weight, o.gradient, o.learning_rate, o.step, o.clip, o.master};
+  std::vector<ValueId> inputs = {o.weight, o.gradient, o.learning_rate, o.step, o.clip, o.master, o.step_state};
   inputs.insert(inputs.end(), o.states.begin(), o.states.end());
   const std::vector<ValueId> next = builder.append(op, inputs, std::move(numbers));
   size_t output = 0;

@@ -11,10 +11,11 @@
 
 namespace spillway::ops {
 
-// Inputs of the operation: weight, gradient, learning_rate, step or none, clip or none, master or none, states.
-// Outputs: weight, master where there is one, states.
+// Inputs of the operation: weight, gradient, learning_rate, step or none, clip or none, master or none, step_state or
+// none, states. Outputs: weight, master where there is one, states.
 namespace update_input {
-constexpr size_t kWeight = 0, kGradient = 1, kLearningRate = 2, kStep = 3, kClip = 4, kMaster = 5, kStates = 6;
+constexpr size_t kWeight = 0, kGradient = 1, kLearningRate = 2, kStep = 3, kClip = 4, kMaster = 5, kStepState = 6,
+                 kStates = 7;
 }
 
 // OpDef::infer of an update with those states, by their names in messages.

@@ -37,6 +37,9 @@ class UpdateUnderTest {
   explicit UpdateUnderTest(const UpdateCase& c) : case_(c) {
     rate_ = input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
     step_ = input("step", {DType::kI32, {1}}, ValueKind::kBatch);
+    if (const StepState* kept = c.optimizer->step_state)
+      step_state_ = kept->next(b_, input("kept", {DType::kF32, {kept->elems}}, ValueKind::kOptimizerState), rate_,
+                               step_, options());
     add_weight({37, 257}, odd_slices());
     add_weight({37, 320}, uses_whole_weights() ? whole(37) : std::vector<RowSlice>{{0, 4}, {4, 0}, {4, 28}, {32, 5}});
     add_weight({3}, {{0, 3}});
@@ -114,7 +117,8 @@ class UpdateUnderTest {
       std::vector<ValueId> states;
       for (const StateSpec& spec : case_.optimizer->states(options(), trained_tensor(b_, w.weight)).values)
         states.push_back(state(spec, w, rows));
-      weight = case_.optimizer->update(b_, {weight, master, states, w.gradient, clip, rate_, step_, rows}, options());
+      weight = case_.optimizer->update(b_, {weight, master, states, step_state_, w.gradient, clip, rate_, step_, rows},
+                                       options());
     }
   }
 
@@ -124,7 +128,7 @@ class UpdateUnderTest {
   std::map<ValueId, Numbers> inputs_;
   std::vector<Weight> weights_;
   std::vector<ValueId> squares_;
-  ValueId rate_ = kNone, step_ = kNone;
+  ValueId rate_ = kNone, step_ = kNone, step_state_ = kNone;
 };
 
 void check_update(const UpdateCase& c) {

@@ -123,7 +123,8 @@ function drawShortage() {
   const tiers = ["device", "host", "disk"].filter((tier) => nearest.some((change) => change[`${tier}_bytes`] > 0));
   const cell = (bytes) => element("td", {}, bytes ? formatBytes(bytes) : "");
   target.replaceChildren(table(["what would fit", "step, predicted", ...tiers.map((tier) => `${tier}, peak`)],
-    nearest.map((change) => element("tr", {}, element("td", {}, element("code", {}, change.change)),
+    nearest.map((change) => element("tr", {}, element("td", {}, element("code", {}, change.change),
+      change.trains ? `, which trains something else: ${change.trains}` : ""),
       element("td", {}, formatSeconds(change.step_seconds)), ...tiers.map((tier) => cell(change[`${tier}_bytes`]))))));
 }
 

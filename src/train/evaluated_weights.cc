@@ -1,0 +1,117 @@
+#include "train/evaluated_weights.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "io/convert.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr int64_t kScratchElems = int64_t{1} << 14;
+
+// Where the rows of a slice are, in training, to the last bit.
+ValueId exact_rows(const StateSlice& slice) { return slice.master != kNone ? slice.master : slice.trained; }
+
+// Of weights without a master: into the values beside the states.
+void keep_trained(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  if (t.slices.front().trained == kNone) return;
+  auto slice = t.slices.begin();
+  std::unique_ptr<ValueStore::Writer> writer;
+  int64_t left = 0;  // elements of the slice
+  store.read(t.weight, [&](const TensorView& piece, int64_t) {
+    for (int64_t done = 0; done < piece.elems();) {
+      if (left == 0) {
+        writer = store.writer(slice->trained);
+        left = training.graph.value((slice++)->trained).type.shape.elems();
+      }
+      const int64_t count = std::min(left, piece.elems() - done);
+      writer->append(piece.as<std::byte>() + done * size_of(piece.dtype), count);
+      done += count;
+      left -= count;
+    }
+  });
+}
+
+std::vector<float> numbers_of(const TrainingGraph& training, ValueId state, ValueStore& store) {
+  std::vector<float> numbers(static_cast<size_t>(training.graph.value(state).type.shape.elems()));
+  store.read(state, [&](const TensorView& piece, int64_t first) {
+    convert_floats(piece.data, piece.dtype, numbers.data() + first, DType::kF32, piece.elems());
+  });
+  return numbers;
+}
+
+// Rounds what is appended to the dtype of a weight.
+class RoundingWriter {
+ public:
+  RoundingWriter(const TrainingGraph& training, ValueId weight, ValueStore& store)
+      : dtype_(training.graph.value(weight).type.dtype),
+        rounded_(static_cast<size_t>(kScratchElems * size_of(dtype_))),
+        writer_(store.writer(weight)) {}
+
+  void append(const TensorView& piece) {
+    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
+      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+      convert_floats(piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype, rounded_.data(), dtype_, count);
+      writer_->append(rounded_.data(), count);
+    }
+  }
+
+ private:
+  DType dtype_;
+  std::vector<std::byte> rounded_;
+  std::unique_ptr<ValueStore::Writer> writer_;
+};
+
+// As read_evaluated(), of a weight that is kept aside already.
+void read_from_kept(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                    const ValueStore::Visitor& use) {
+  const ops::EvaluatedWeights& evaluated = *training.optimizer->evaluated;
+  std::vector<float> numbers(kScratchElems);
+  int64_t slice_begin = 0;
+  for (const StateSlice& slice : t.slices) {
+    const std::vector<float> state = numbers_of(training, slice.states[evaluated.state], store);
+    store.read(exact_rows(slice), [&](const TensorView& piece, int64_t first) {
+      for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
+        const int64_t count = std::min(kScratchElems, piece.elems() - done);
+        convert_floats(piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype, numbers.data(), DType::kF32,
+                       count);
+        const std::span weight(numbers.data(), static_cast<size_t>(count));
+        evaluated.from_trained(weight, std::span(state).subspan(static_cast<size_t>(first + done), weight.size()),
+                               training.optimizer_options);
+        use({numbers.data(), DType::kF32, {count}}, slice_begin + first + done);
+      }
+    });
+    slice_begin += std::ssize(state);
+  }
+}
+
+}  // namespace
+
+void read_evaluated(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                    const ValueStore::Visitor& use) {
+  keep_trained(training, t, store);
+  read_from_kept(training, t, store, use);
+}
+
+void put_evaluated_weights(const TrainingGraph& training, ValueStore& store) {
+  if (!training.optimizer->evaluated) return;
+  for (const TrainedWeight& t : training.trained) {
+    keep_trained(training, t, store);
+    RoundingWriter writer(training, t.weight, store);
+    read_from_kept(training, t, store, [&](const TensorView& piece, int64_t) { writer.append(piece); });
+  }
+}
+
+void put_trained_weights(const TrainingGraph& training, ValueStore& store) {
+  if (!training.optimizer->evaluated) return;
+  for (const TrainedWeight& t : training.trained) {
+    RoundingWriter writer(training, t.weight, store);
+    for (const StateSlice& slice : t.slices)
+      store.read(exact_rows(slice), [&](const TensorView& piece, int64_t) { writer.append(piece); });
+  }
+}
+
+}  // namespace spillway::train
