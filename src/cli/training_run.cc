@@ -61,7 +61,7 @@ std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
 // Of the time, that probes between the steps take.
 constexpr double kMaxShareOfProbes = 0.002;
 
-// With room for the trace of one step.
+// With room for the trace of one update.
 ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned) {
   options.traced_micro_steps = planned.context.accumulation;
   return options;
@@ -237,7 +237,7 @@ class TrainingRun {
     if (bar_.total_steps == 0)
       bar_ = {.step = trainer_.step(), .total_steps = trainer_.length().total_steps, .tiers = tier_memory_};
     const double so_far = record_.so_far().median_step_seconds;
-    const double predicted = planned_.plan.simulation.step_seconds(planned_.context.accumulation);
+    const double predicted = planned_.context.step_seconds(planned_.plan.simulation);
     progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
   }
 
@@ -245,7 +245,7 @@ class TrainingRun {
   bool is_full(const StepRecord& r) {
     constexpr double kFull = 0.95;
     const int64_t tokens = r.num_tokens - std::exchange(tokens_before_, r.num_tokens);
-    const int64_t planned = planned_.context.accumulation * planned_.training.graph.tokens();
+    const int64_t planned = planned_.context.micro_batches() * planned_.training.graph.tokens();
     return static_cast<double>(tokens) >= kFull * static_cast<double>(planned);
   }
 

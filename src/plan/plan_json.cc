@@ -95,7 +95,7 @@ ordered_json frontier_json(const PlanContext& context) {
     json.push_back({{"device_bytes", point.bytes[0]},
                     {"host_bytes", point.bytes[1]},
                     {"disk_bytes", point.bytes[2]},
-                    {"step_seconds", point.step_seconds(context.accumulation)}});
+                    {"step_seconds", context.step_seconds(point)}});
   }
   return json;
 }
@@ -121,9 +121,9 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   if (context.reference) json["reference"] = reference_json(*context.reference);
   if (context.generation) json["generation"] = generation_json(*context.generation);
-  const double seconds = plan.simulation.step_seconds(context.accumulation);
+  const double seconds = context.step_seconds(plan.simulation);
   json["step_seconds"] = seconds;
-  json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.accumulation) / seconds;
+  json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches()) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
   json["choices"] = blocks_json(graph, plan.choices);
   json["outer_weights"] = name_of(plan.choices.outer_weights);

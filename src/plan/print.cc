@@ -157,18 +157,18 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
   if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
   const FrontierPoint& most = context.frontier.front();
   int64_t least = context.frontier.back().bytes[0];
-  double min_seconds = context.frontier.back().step_seconds(context.accumulation);
+  double min_seconds = context.step_seconds(context.frontier.back());
   if (!plan.fits || plan.peaks[0].bytes < least) {
     // Where nothing fits, the error names this number, too.
     least = plan.fits ? plan.peaks[0].bytes : needed_bytes(plan, context, Tier::kDevice);
-    min_seconds = plan.simulation.step_seconds(context.accumulation);
+    min_seconds = context.step_seconds(plan.simulation);
   }
   if (plan.peaks[0].bytes >= most.bytes[0])
     return fmt::format("the least this job can run in is {} ({} per step)\n", format_bytes(least),
                        duration(min_seconds));
   return fmt::format("without a budget this job would peak at {} and take {};\nthe least it can run in is {} ({})\n",
-                     format_bytes(most.bytes[0]), duration(most.step_seconds(context.accumulation)),
-                     format_bytes(least), duration(min_seconds));
+                     format_bytes(most.bytes[0]), duration(context.step_seconds(most)), format_bytes(least),
+                     duration(min_seconds));
 }
 
 // A line for each plan of the frontier and for this one, with its step as a multiple of the fastest and a bar as long:
@@ -182,9 +182,9 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
     bool is_this = false;
   };
   std::vector<Row> rows;
-  if (plan.fits) rows.push_back({plan.peaks[0].bytes, plan.simulation.step_seconds(context.accumulation), true});
+  if (plan.fits) rows.push_back({plan.peaks[0].bytes, context.step_seconds(plan.simulation), true});
   for (const FrontierPoint& point : context.frontier) {
-    const Row row{point.bytes[0], point.step_seconds(context.accumulation)};
+    const Row row{point.bytes[0], context.step_seconds(point)};
     const bool is_this = plan.fits && row.bytes == rows[0].bytes && row.seconds == rows[0].seconds;
     if (!is_this) rows.push_back(row);
   }
@@ -235,7 +235,8 @@ std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
 std::string moves_text(const Plan& plan, const PlanContext& context) {
   std::array<double, kLanes> bytes{};
   for (const SectionRange& section : plan.program.sections) {
-    const double times = section.repeats == Repeats::kStep ? 1 : static_cast<double>(context.accumulation);
+    const auto times =
+        static_cast<double>(section.repeats == Repeats::kStep ? context.updates : context.micro_batches());
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = nth(plan.program.instructions, i);
       if (instruction.kind != Instruction::Kind::kCopy) continue;
@@ -354,8 +355,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   std::string text = context.title + "\n\n";
   text += tiers_text(graph, plan, context);
   const Simulation& s = plan.simulation;
-  const double seconds = s.step_seconds(context.accumulation);
-  const double waiting = s.stall_seconds(context.accumulation);
+  const double seconds = context.step_seconds(s);
+  const double waiting = context.stall_seconds(s);
   const double packed =
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
   text += plan.fits ? "\n" : "\nThe smallest plan found, which does not fit:\n";
@@ -366,6 +367,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));
   }
+  if (!context.value_model.empty()) text += fmt::format("value    {}\n", context.value_model);
   if (context.reference) text += reference_text(*context.reference);
   text += beside_text(plan, context);
   if (context.generation) text += generation_text(*context.generation);
@@ -375,7 +377,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   text += fmt::format("arena    {:.1f} % larger than the live bytes at the peak\n", 100 * std::max(0.0, packed - 1));
   text += fmt::format("step     {} predicted: compute {}, waiting {};\n         bottleneck {}; {:.0f} tokens/s\n",
                       duration(seconds), duration(seconds - waiting), duration(waiting), name_of(s.bottleneck),
-                      static_cast<double>(graph.tokens() * context.accumulation) / seconds);
+                      static_cast<double>(graph.tokens() * context.micro_batches()) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);

@@ -15,7 +15,8 @@ namespace spillway {
 struct PlanContext {
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   Budget budget;      // as the user asked; the plan may have been given less
-  int64_t accumulation = 1;   // micro-batches per optimizer step
+  int64_t accumulation = 1;   // micro-batches per update of the weights
+  int64_t updates = 1;        // per step
   int64_t process_bytes = 0;  // what the process will take, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
   // The keys that set the budgets, for messages.
@@ -32,6 +33,7 @@ struct PlanContext {
     std::array<int64_t, kTiers> copy_bytes{};  // by the tier that they live in
   };
   std::optional<Reference> reference;
+  std::string value_model;  // of an objective that trains a second model: what that is
   // What other programs of the job need in the same memory, without a time.
   std::vector<Change> beside;
   // Of a job that generates what it is trained on.
@@ -46,6 +48,16 @@ struct PlanContext {
   std::optional<Generation> generation;
   std::vector<Change> nearest;  // settings that fit, where this does not; the best first
   std::optional<Change> least;  // where none does: what comes nearest, with all that it needs
+
+  [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }  // per step
+  // Of a step, from what a Simulation or a FrontierPoint says of its parts.
+  template <typename Timed>
+  [[nodiscard]] double step_seconds(const Timed& timed) const {
+    return static_cast<double>(updates) * timed.step_seconds(accumulation);
+  }
+  [[nodiscard]] double stall_seconds(const Simulation& simulation) const {
+    return static_cast<double>(updates) * simulation.stall_seconds(accumulation);
+  }
 };
 
 [[nodiscard]] std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context);

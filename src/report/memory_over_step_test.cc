@@ -58,7 +58,7 @@ TEST_CASE("the bytes moved by kind are those that the simulator moves on each la
     RandomStream random(seed, 1);
     const Graph graph = random_graph(seed);
     const Plan plan = random_plan(graph, random);
-    const MovedBytes moved = moved_bytes(graph, plan.program, 1);
+    const MovedBytes moved = moved_bytes(graph, plan.program, PlanContext{});
     for (size_t lane = 0; lane < kLanes; ++lane)
       CHECK(static_cast<double>(total(moved[lane])) == plan.simulation.lanes[lane].bytes);
   }

@@ -4,10 +4,10 @@
 
 namespace spillway {
 
-MovedBytes moved_bytes(const Graph& graph, const Program& program, int64_t accumulation) {
+MovedBytes moved_bytes(const Graph& graph, const Program& program, const PlanContext& context) {
   MovedBytes result{};
   for (const SectionRange& section : program.sections) {
-    const int64_t times = section.repeats == Repeats::kStep ? 1 : accumulation;
+    const int64_t times = section.repeats == Repeats::kStep ? context.updates : context.micro_batches();
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = nth(program.instructions, i);
       if (instruction.kind != Instruction::Kind::kCopy) continue;

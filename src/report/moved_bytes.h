@@ -1,9 +1,10 @@
-// What a program moves between tiers in one optimizer step, by lane and kind of value.
+// What a program moves between tiers in one step, by lane and kind of value.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
+#include "plan/print.h"
 #include "plan/usage.h"
 
 namespace spillway {
@@ -11,6 +12,6 @@ namespace spillway {
 using MovedBytes = std::array<ClassBytes, kLanes>;
 
 // With all tokens in every micro-batch; a shorter stream moves less.
-[[nodiscard]] MovedBytes moved_bytes(const Graph& graph, const Program& program, int64_t accumulation);
+[[nodiscard]] MovedBytes moved_bytes(const Graph& graph, const Program& program, const PlanContext& context);
 
 }  // namespace spillway

@@ -77,8 +77,8 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
           {"update", choices.update_site == Tier::kHost ? "host" : "device"}};
 }
 
-ordered_json moved_json(const Graph& graph, const Program& program, int64_t accumulation) {
-  const MovedBytes moved = moved_bytes(graph, program, accumulation);
+ordered_json moved_json(const Graph& graph, const Program& program, const PlanContext& context) {
+  const MovedBytes moved = moved_bytes(graph, program, context);
   ordered_json rows = ordered_json::array();
   for (int c = 0; c < kMemoryClasses; ++c) {
     ordered_json row = {{"kind", name_of(static_cast<MemoryClass>(c))}};
@@ -166,7 +166,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
                        const std::optional<Timeline>& measured) {
   const Graph& graph = planned.training.graph;
   const Plan& plan = planned.plan;
-  const int64_t accumulation = planned.context.accumulation;
+  const PlanContext& context = planned.context;
   const Timeline predicted = predicted_timeline(plan.program, CostModel(graph, machine));
   ordered_json report = {{"title", planned.context.title},
                          {"state", nullptr},
@@ -174,19 +174,19 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
                          {"process", nullptr},
                          {"lanes", lanes_json(executor)},
                          {"step",
-                          {{"predicted_seconds", plan.simulation.step_seconds(accumulation)},
+                          {{"predicted_seconds", context.step_seconds(plan.simulation)},
                            {"median_seconds", nullptr},
                            {"compute_stall_seconds", nullptr}}},
                          {"tokens_per_second", nullptr},
                          {"steps", 0},
-                         {"micro_steps_per_step", accumulation},
+                         {"micro_steps_per_step", context.micro_batches()},
                          {"tokens_per_micro_step", graph.tokens()},
                          {"planned_flops_per_micro_step", flops_per_micro_step(graph, plan.program)},
                          {"operations", ordered_json::array()}};
   if (const int64_t bytes = planned.context.process_bytes; bytes > 0)
     report["process"] = {{"predicted_rss_bytes", bytes}};
   report["choices"] = choices_json(graph, plan.choices);
-  report["moved_bytes_per_step"] = moved_json(graph, plan.program, accumulation);
+  report["moved_bytes_per_step"] = moved_json(graph, plan.program, context);
   report["frontier"] = frontier_json(planned.context);
   report["loss"] = ordered_json::array();
   report["eval_loss"] = ordered_json::array();
@@ -214,13 +214,13 @@ void add_facts(ordered_json& report, const RunFacts& facts) {
 ComparedSteps compared_steps(const train::PlannedJob& planned, const Machine& machine,
                              const train::TrainingOutcome& outcome, const RunRecord& record,
                              std::optional<double> cpu_share) {
-  const int64_t accumulation = planned.context.accumulation;
+  const PlanContext& context = planned.context;
   const double steps = static_cast<double>(std::max<int64_t>(1, outcome.steps));
-  return {.predicted_seconds = planned.plan.simulation.step_seconds(accumulation),
+  return {.predicted_seconds = context.step_seconds(planned.plan.simulation),
           .measured_seconds = outcome.median_step_seconds,
-          .predicted_stall_seconds = planned.plan.simulation.stall_seconds(accumulation),
+          .predicted_stall_seconds = context.stall_seconds(planned.plan.simulation),
           .measured_stall_seconds = record.stall_seconds() / steps,
-          .planned_tokens = static_cast<double>(accumulation * planned.training.graph.tokens()),
+          .planned_tokens = static_cast<double>(context.micro_batches() * planned.training.graph.tokens()),
           .mean_tokens = static_cast<double>(outcome.tokens) / steps,
           .cpu_share = cpu_share.value_or(1),
           .cpu_share_when_measured = std::min(machine.cpu_shares.rates, machine.cpu_shares.disks)};

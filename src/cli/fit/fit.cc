@@ -31,13 +31,13 @@ std::vector<FitRow> rows_of(const train::Job& job, const Machine& machine) {
   std::vector<FrontierPoint> frontier;
   const train::PlannedJob planned =
       train::plan_job(job, machine, train::build_training_graph(*job.model, job.graph), &frontier);
-  const int64_t accumulation = planned.context.accumulation;
-  const auto tokens = static_cast<double>(planned.training.graph.tokens() * accumulation);
+  const PlanContext& context = planned.context;
+  const auto tokens = static_cast<double>(planned.training.graph.tokens() * context.micro_batches());
   FitRow whole{.micro_batch_size = job.config.batches.micro_batch_size,
                .budget = job.budget,
                .fits = planned.plan.fits && train::shortage_beside(planned).empty(),
                .title = job.title};
-  set_speed(planned.plan.simulation.step_seconds(accumulation), tokens, whole);
+  set_speed(context.step_seconds(planned.plan.simulation), tokens, whole);
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     whole.peak_bytes[i] = planned.plan.peaks[i].bytes;
     whole.missing_bytes[i] = planned.plan.missing_bytes[i];
@@ -48,7 +48,7 @@ std::vector<FitRow> rows_of(const train::Job& job, const Machine& machine) {
     row.budget.device = static_cast<int64_t>(static_cast<double>(*job.budget.device) * kFitShares[i]);
     row.fits = whole.peak_bytes[0] <= *row.budget.device;
     for (const FrontierPoint& point : frontier) {
-      const double seconds = point.step_seconds(accumulation);
+      const double seconds = context.step_seconds(point);
       if (point.bytes[0] > *row.budget.device || (row.fits && seconds >= row.step_seconds)) continue;
       row.fits = true;
       set_speed(seconds, tokens, row);
