@@ -119,7 +119,8 @@ class ModelRewards {
       if (!device_) device_ = open_device("auto");
       if (!pool_) pool_.emplace(available_cpus());
       const auto model = std::make_shared<train::RewardModel>(entry, settings_.chat_template_kwargs);
-      return train::model_reward(model, std::make_shared<train::RewardScorer>(model, *pool_, *device_));
+      return train::model_reward(model, std::make_shared<train::RewardScorer>(model, *pool_, *device_),
+                                 entry.reads_ids);
     };
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rewards/advantages.h"
+#include "rewards/token_advantages.h"
 
 namespace spillway::config {
 
@@ -18,7 +19,7 @@ struct ReferenceSync {
   int64_t sync_steps = 512;
 };
 
-enum class OnlineKind { kGrpo, kRloo, kOnlineDpo };
+enum class OnlineKind { kGrpo, kRloo, kOnlineDpo, kPpo };
 
 // loss_type of GRPO.
 enum class PolicyLoss { kDapo, kGrpo, kBnpo, kDrGrpo, kCispo, kSapo, kLuspo, kVespo };
@@ -27,6 +28,7 @@ enum class OnlinePairLoss { kSigmoid, kIpo };
 // What a ratio of probabilities is of.
 enum class RatioLevel { kToken, kSequence };
 using RewardScale = rewards::ScaleRewards;
+using rewards::KlEstimator;
 using rewards::RewardAggregation;
 
 // How the next token of a completion is drawn.
@@ -41,6 +43,14 @@ struct CompletionSettings {
 // only in steps after one whose entropy was at most that.
 struct AdaptiveEntropy {
   double delta = 0.005, target = 0.2, least = 0, most = 1;
+};
+
+// Of PPO: a round is one logged step, of num_ppo_epochs x num_mini_batches updates. Defaults are those of TRL 1.10.
+struct PpoSettings {
+  int64_t num_ppo_epochs = 4, num_mini_batches = 1;
+  double cliprange = 0.2, cliprange_value = 0.2, vf_coef = 0.1;
+  rewards::TokenAdvantageOptions advantages;  // kl_coef, kl_estimator, gamma, lam, whiten_rewards
+  std::string value_model;                    // a folder
 };
 
 struct OnlineSettings {
@@ -72,10 +82,12 @@ struct OnlineSettings {
 
   RewardScale scale_rewards = RewardScale::kGroup;
   RewardAggregation aggregation = RewardAggregation::kSumThenNormalize;
+  double missing_eos_penalty = 0;  // of Online DPO and PPO: what the score of a completion loses that did not end
   // Of Online DPO.
   OnlinePairLoss pair_loss = OnlinePairLoss::kSigmoid;
-  double missing_eos_penalty = 0;     // what the score of a completion loses that did not end
   std::optional<int64_t> max_length;  // tokens of a sequence that is trained on: prompts lose their beginnings
+
+  PpoSettings ppo;  // of PPO
 
   // Of RLOO.
   std::optional<std::pair<double, double>> reward_clip_range;
@@ -92,6 +104,14 @@ struct OnlineSettings {
 
   // A row of a micro-batch is a completion, or the two of a prompt.
   [[nodiscard]] int64_t completions_per_row() const { return kind == OnlineKind::kOnlineDpo ? 2 : 1; }
+  // The updates of a step; each is made of gradient_accumulation_steps micro-batches.
+  [[nodiscard]] int64_t updates_per_step() const {
+    return kind == OnlineKind::kPpo ? ppo.num_ppo_epochs * ppo.num_mini_batches : 1;
+  }
+  // Whether what is known of a completion is a score, less the penalty, and no advantage.
+  [[nodiscard]] bool has_scores() const { return kind == OnlineKind::kOnlineDpo || kind == OnlineKind::kPpo; }
+  // Whether the completions of a round get a new order each time they are trained on.
+  [[nodiscard]] bool reshuffles() const { return kind == OnlineKind::kPpo; }
   // Completions of a round.
   [[nodiscard]] int64_t round_size(int64_t micro_batch_size) const {
     return steps_per_generation * micro_batch_size * completions_per_row();

@@ -207,6 +207,7 @@ data::Objective objective_of(const Spelled& keys) {
     case Rl::kGdpo:
     case Rl::kRloo:
     case Rl::kOnlineDpo:
+    case Rl::kPpo:
       return data::Objective::kPrompts;
     default:
       return data::Objective::kPairs;

@@ -39,8 +39,19 @@ constexpr std::string_view kGrpoKeys[] = {"delta",
                                           "entropy_coef_max",
                                           "entropy_target"};
 constexpr std::string_view kRlooKeys[] = {"reward_clip_range", "normalize_advantages"};
-constexpr std::string_view kPairKeys[] = {"missing_eos_penalty"};
-// Of ratios and of rounds, which Online DPO does not have.
+constexpr std::string_view kPpoKeys[] = {"value_model_path",
+                                         "reward_model_path",
+                                         "num_ppo_epochs",
+                                         "num_mini_batches",
+                                         "kl_coef",
+                                         "kl_estimator",
+                                         "cliprange",
+                                         "cliprange_value",
+                                         "vf_coef",
+                                         "gamma",
+                                         "lam",
+                                         "whiten_rewards"};
+// Of ratios and of rounds, which Online DPO does not have, and PPO in other words.
 constexpr std::string_view kRoundKeys[] = {"num_generations", "steps_per_generation",       "generation_batch_size",
                                            "num_iterations",  "mask_truncated_completions", "epsilon",
                                            "epsilon_high"};
@@ -68,6 +79,11 @@ void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSett
   const int64_t micro = batches.micro_batch_size;
   if (online.kind == OnlineKind::kOnlineDpo) {
     online.num_generations = 2;
+    return;
+  }
+  if (online.kind == OnlineKind::kPpo) {
+    online.num_generations = 1;
+    online.steps_per_generation = batches.gradient_accumulation_steps * keys.num_mini_batches;
     return;
   }
   online.num_generations = keys.num_generations.value_or(online.kind == OnlineKind::kRloo ? 2 : 8);
@@ -124,7 +140,6 @@ void resolve_loss(const Resolution& r, OnlineSettings& online) {
 // What Online DPO has of its own.
 void resolve_pairs(const Resolution& r, const data::RowOptions& rows, OnlineSettings& online) {
   online.pair_loss = loss_of(r, kPairLosses);
-  online.missing_eos_penalty = r.keys.online.missing_eos_penalty;
   online.max_length = r.given("sequence_len") || r.given("max_length") ? rows.sequence_len : kPairLength;
   if (*online.max_length <= online.completions.max_tokens)
     throw input_error(r.where("max_length"),
@@ -133,8 +148,30 @@ void resolve_pairs(const Resolution& r, const data::RowOptions& rows, OnlineSett
                       online.completions.max_tokens, *online.max_length);
 }
 
+// What PPO has of its own.
+PpoSettings resolve_ppo(const Resolution& r) {
+  const SpelledOnline& keys = r.keys.online;
+  const std::string& value = keys.value_model_path.empty() ? keys.reward_model_path : keys.value_model_path;
+  if (value.empty())
+    throw input_error(r.where("value_model_path"),
+                      "expected the folder of a value model beside rl: ppo, got none; name a classifier of one label, "
+                      "as reward_model: true writes it, or a model of text, which gets a new score");
+  return {.num_ppo_epochs = keys.num_ppo_epochs,
+          .num_mini_batches = keys.num_mini_batches,
+          .cliprange = keys.cliprange,
+          .cliprange_value = keys.cliprange_value,
+          .vf_coef = keys.vf_coef,
+          .advantages = {.kl_coef = keys.kl_coef,
+                         .kl_estimator = keys.kl_estimator,
+                         .gamma = keys.gamma,
+                         .lam = keys.lam,
+                         .whiten_rewards = keys.whiten_rewards},
+          .value_model = value};
+}
+
 void resolve_rewards(const Resolution& r, OnlineSettings& online) {
   const SpelledOnline& keys = r.keys.online;
+  online.missing_eos_penalty = keys.missing_eos_penalty;
   online.scale_rewards = keys.scale_rewards;
   online.aggregation = keys.multi_objective_aggregation.value_or(
       r.keys.rl == Rl::kGdpo ? RewardAggregation::kNormalizeThenSum : RewardAggregation::kSumThenNormalize);
@@ -149,12 +186,18 @@ void resolve_rewards(const Resolution& r, OnlineSettings& online) {
   online.reward_clip_range = {range[0], range[1]};
 }
 
+// PPO's distance from the reference is in its rewards: kl_coef.
 double usual_beta(OnlineKind kind) {
-  if (kind == OnlineKind::kGrpo) return 0;
+  if (kind == OnlineKind::kGrpo || kind == OnlineKind::kPpo) return 0;
   return kind == OnlineKind::kRloo ? 0.05 : 0.1;
 }
 
 void resolve_reference(const Resolution& r, OnlineSettings& online) {
+  if (online.kind == OnlineKind::kPpo) {
+    for (const char* key : {"sync_ref_model", "ref_model_mixup_alpha", "ref_model_sync_steps"})
+      r.ignore(key, "the reference of ppo does not change, as in TRL");
+    return r.ignore("rl_beta", "ppo has kl_coef");
+  }
   online.beta = r.keys.rl_beta.value_or(usual_beta(online.kind));
   if (online.beta == 0 && online.kind == OnlineKind::kOnlineDpo)
     throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
@@ -176,15 +219,25 @@ std::optional<int64_t> sequences_at_once(const Resolution& r) {
 
 OnlineKind kind_of(Rl rl) {
   if (rl == Rl::kRloo) return OnlineKind::kRloo;
+  if (rl == Rl::kPpo) return OnlineKind::kPpo;
   return rl == Rl::kOnlineDpo ? OnlineKind::kOnlineDpo : OnlineKind::kGrpo;
+}
+
+int64_t usual_length(OnlineKind kind) {
+  if (kind == OnlineKind::kPpo) return 53;
+  return kind == OnlineKind::kOnlineDpo ? 64 : 512;
+}
+
+double usual_temperature(OnlineKind kind) {
+  if (kind == OnlineKind::kPpo) return 0.7;
+  return kind == OnlineKind::kOnlineDpo ? 0.9 : 1;
 }
 
 CompletionSettings resolve_completions(const Resolution& r, OnlineKind kind) {
   const Spelled& keys = r.keys;
-  const bool is_pairs = kind == OnlineKind::kOnlineDpo;
-  CompletionSettings completions{.max_tokens = keys.max_completion_length.value_or(is_pairs ? 64 : 512),
+  CompletionSettings completions{.max_tokens = keys.max_completion_length.value_or(usual_length(kind)),
                                  .min_tokens = keys.online.min_new_tokens,
-                                 .temperature = keys.online.temperature.value_or(is_pairs ? 0.9 : 1),
+                                 .temperature = keys.online.temperature.value_or(usual_temperature(kind)),
                                  .top_p = keys.online.top_p,
                                  .min_p = keys.online.min_p,
                                  .repetition_penalty = keys.online.repetition_penalty,
@@ -209,8 +262,20 @@ void ignore_keys(const Resolution& r, const Keys& keys, std::string_view why) {
 void ignore_others_keys(const Resolution& r, OnlineKind kind) {
   if (kind != OnlineKind::kGrpo) ignore_keys(r, kGrpoKeys, "it belongs to grpo");
   if (kind != OnlineKind::kRloo) ignore_keys(r, kRlooKeys, "it belongs to rloo");
-  if (kind != OnlineKind::kOnlineDpo) return ignore_keys(r, kPairKeys, "it belongs to online_dpo");
-  ignore_keys(r, kRoundKeys, "online_dpo trains once on two completions of each prompt");
+  if (kind != OnlineKind::kPpo) ignore_keys(r, kPpoKeys, "it belongs to ppo");
+  if (kind != OnlineKind::kOnlineDpo && kind != OnlineKind::kPpo)
+    r.ignore("missing_eos_penalty", "it belongs to online_dpo and ppo");
+  if (kind == OnlineKind::kOnlineDpo)
+    ignore_keys(r, kRoundKeys, "online_dpo trains once on two completions of each prompt");
+  if (kind == OnlineKind::kPpo) {
+    ignore_keys(r, kRoundKeys, "ppo has num_ppo_epochs, num_mini_batches and cliprange, and a completion a prompt");
+    r.ignore("max_grad_norm", "ppo does not clip gradients, as in TRL");
+  }
+}
+
+int64_t iterations_of(const SpelledOnline& keys, OnlineKind kind) {
+  if (kind == OnlineKind::kPpo) return keys.num_ppo_epochs;
+  return kind == OnlineKind::kOnlineDpo ? 1 : keys.num_iterations;
 }
 
 }  // namespace
@@ -234,7 +299,7 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSet
   OnlineSettings online{.kind = kind,
                         .name = std::string(print_value(keys.rl)),
                         .completions = resolve_completions(r, kind),
-                        .num_iterations = kind == OnlineKind::kOnlineDpo ? 1 : keys.online.num_iterations,
+                        .num_iterations = iterations_of(keys.online, kind),
                         .log_completions = keys.online.log_completions,
                         .sequences_at_once = sequences_at_once(r),
                         .gathers_weights = keys.online.ds3_gather_for_generation};
@@ -247,7 +312,9 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSet
   } else if (r.given("sequence_len") || r.given("max_length")) {
     online.context = rows.sequence_len;
   }
-  if (kind == OnlineKind::kRloo) r.ignore("dpo_loss_type", "rloo has one loss");
+  if (kind == OnlineKind::kPpo) online.ppo = resolve_ppo(r);
+  if (kind == OnlineKind::kRloo || kind == OnlineKind::kPpo)
+    r.ignore("dpo_loss_type", fmt::format("{} has one loss", online.name));
   ignore_others_keys(r, kind);
   return online;
 }

@@ -17,7 +17,7 @@ OptimizerSettings resolve_optimizer(const Resolution& r) {
           .adam_beta3 = keys.adam_beta3,
           .adam_epsilon = keys.adam_epsilon,
           .adam_epsilon2 = keys.adam_epsilon2,
-          .max_grad_norm = keys.max_grad_norm};
+          .max_grad_norm = keys.rl == Rl::kPpo ? 0 : keys.max_grad_norm};
 }
 
 }  // namespace spillway::config

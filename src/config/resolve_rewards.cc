@@ -10,9 +10,22 @@ namespace {
 constexpr std::string_view kKeys[] = {"trl.reward_funcs", "trl.reward_weights", "trl.reward_timeout",
                                       "trl.reward_python"};
 
-std::vector<double> resolve_weights(const Resolution& r) {
+// The reward model of PPO first, as TRL's scripts have it.
+std::vector<rewards::RewardEntry> resolve_functions(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  std::vector<rewards::RewardEntry> functions = keys.reward_funcs;
+  const std::string& model = keys.online.reward_model_path;
+  if (keys.rl != Rl::kPpo || model.empty()) return functions;
+  functions.insert(functions.begin(), {.kind = rewards::RewardEntry::Kind::kModel,
+                                       .name = model,
+                                       .folder = model,
+                                       .reads_ids = true,
+                                       .where = r.where("reward_model_path")});
+  return functions;
+}
+
+std::vector<double> resolve_weights(const Resolution& r, size_t count) {
   const std::vector<double>& weights = r.keys.reward_weights;
-  const size_t count = r.keys.reward_funcs.size();
   if (weights.empty()) return std::vector<double>(count, 1.0);
   if (weights.size() != count)
     throw input_error(r.where("trl.reward_weights"), "expected {} weights, one for each reward function, got {}; {}",
@@ -28,12 +41,15 @@ std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, Conf
     for (const std::string_view key : kKeys) r.ignore(key, "nothing generates completions");
     return {};
   }
-  if (keys.reward_funcs.empty())
-    throw input_error(r.where("trl.reward_funcs"), "expected reward functions, got none; name at least one");
+  std::vector<rewards::RewardEntry> functions = resolve_functions(r);
+  if (functions.empty())
+    throw input_error(r.where("trl.reward_funcs"), "expected reward functions, got none; name at least one{}",
+                      keys.rl == Rl::kPpo ? ", or reward_model_path" : "");
+  std::vector<double> weights = resolve_weights(r, functions.size());
   if (keys.reward_python.empty())
     throw input_error(r.where("trl.reward_python"), "expected an interpreter, got nothing; write python3");
-  return rewards::RewardSettings{.functions = keys.reward_funcs,
-                                 .weights = resolve_weights(r),
+  return rewards::RewardSettings{.functions = std::move(functions),
+                                 .weights = std::move(weights),
                                  .timeout_seconds = keys.reward_timeout,
                                  .python = keys.reward_python,
                                  .chat_template_kwargs = keys.chat_template_kwargs.json};

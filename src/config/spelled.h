@@ -20,7 +20,7 @@ namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
 enum class WeightType { kAuto, kF32, kBf16 };
-enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo };
+enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo, kPpo };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Bf16 { kFalse, kTrue, kAuto, kFull };
 enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto: the plan decides
@@ -102,6 +102,11 @@ struct SpelledOnline {
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
   std::vector<double> reward_clip_range;
   double missing_eos_penalty = 0;
+  int64_t num_ppo_epochs = 4, num_mini_batches = 1;
+  double kl_coef = 0.05, cliprange = 0.2, cliprange_value = 0.2, vf_coef = 0.1, gamma = 1, lam = 0.95;
+  KlEstimator kl_estimator = KlEstimator::kK1;
+  bool whiten_rewards = false;
+  std::string value_model_path, reward_model_path;
   bool log_completions = false;
   std::optional<bool> ds3_gather_for_generation;
 };
@@ -295,15 +300,16 @@ struct Spelled {
 }
 // Whether the run makes the completions that it is trained on.
 [[nodiscard]] inline bool is_online(const Spelled& keys) {
-  return keys.rl == Rl::kGrpo || keys.rl == Rl::kGdpo || keys.rl == Rl::kRloo || keys.rl == Rl::kOnlineDpo;
+  return keys.rl == Rl::kGrpo || keys.rl == Rl::kGdpo || keys.rl == Rl::kRloo || keys.rl == Rl::kOnlineDpo ||
+         keys.rl == Rl::kPpo;
 }
 // Whether the config trains by preferences: `rl` or a reward model.
 [[nodiscard]] inline bool has_preferences(const Spelled& keys) {
   return (keys.rl != Rl::kNone && !is_online(keys)) || keys.reward_model || keys.process_reward_model;
 }
-// Whether lora_dropout is not used, as TRL's trainers of pairs and of reward models have it.
+// Whether lora_dropout is not used, as TRL's trainers of pairs, of reward models and of PPO have it.
 [[nodiscard]] inline bool disables_dropout(const Spelled& keys) {
-  return keys.disable_dropout && (has_preferences(keys) || keys.rl == Rl::kOnlineDpo);
+  return (keys.disable_dropout && (has_preferences(keys) || keys.rl == Rl::kOnlineDpo)) || keys.rl == Rl::kPpo;
 }
 
 }  // namespace spillway::config

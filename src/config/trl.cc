@@ -27,9 +27,10 @@ constexpr Default kDefaults[] = {
     {"output_dir", "trainer_output"},
 };
 
-// SFTConfig's, RewardConfig's, and that of DPO, KTO, ORPO and CPO.
+// SFTConfig's, RewardConfig's, PPOConfig's, and that of DPO, KTO, ORPO and CPO.
 Default learning_rate_of(const Spelled& keys) {
   if (keys.reward_model) return {"learning_rate", "1e-4"};
+  if (keys.rl == Rl::kPpo) return {"learning_rate", "3e-6"};
   return {"learning_rate", keys.rl == Rl::kNone ? "2e-5" : "1e-6"};
 }
 

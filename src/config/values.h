@@ -62,6 +62,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<RatioLevel>> words_of(RatioLevel);
 [[nodiscard]] std::span<const Word<RewardScale>> words_of(RewardScale);
 [[nodiscard]] std::span<const Word<RewardAggregation>> words_of(RewardAggregation);
+[[nodiscard]] std::span<const Word<KlEstimator>> words_of(KlEstimator);
 [[nodiscard]] std::span<const Word<data::WeightingScheme>> words_of(data::WeightingScheme);
 [[nodiscard]] std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);

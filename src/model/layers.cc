@@ -153,7 +153,7 @@ ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
 const Parameter& Layers::add(Parameter parameter) {
   parameter.is_copy = options_.copies.contains(parameter.name);
   if (parameter.is_copy) parameter.trained = false;
-  const std::string_view prefix = parameter.is_copy ? std::string_view(options_.copy_prefix) : "";
+  const std::string& prefix = parameter.is_copy ? options_.copy_prefix : options_.prefix;
   ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
   if (parameter.is_copy) kind = options_.copy_kind;
   for (const StoragePart& part : parameter.storage->parts(parameter.spec())) {

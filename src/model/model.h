@@ -42,6 +42,9 @@ struct ModelOptions {
   std::set<std::string, std::less<>> copies;
   std::string copy_prefix{kCopyPrefix};            // of the names of their values
   ValueKind copy_kind = ValueKind::kFrozenWeight;  // what their values are
+  // Of a model beside another one in a graph: what the names of its blocks and of its weights' values begin with. The
+  // names of its parameters are those of its files.
+  std::string prefix;
 };
 
 // A model in a graph.

@@ -25,7 +25,8 @@ struct RewardEntry {
   };
   Kind kind = Kind::kBuiltin;
   std::string name;
-  std::string folder;  // of a model: where it is on this machine, whatever it is called
+  std::string folder;      // of a model: where it is on this machine, whatever it is called
+  bool reads_ids = false;  // of a model: the ids of prompt and completion as they are, not their text
   std::vector<std::string> command;
   std::vector<RewardArgument> arguments;
   std::string where;  // for messages: "c.yml:3: trl.reward_funcs.0"

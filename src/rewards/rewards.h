@@ -31,7 +31,8 @@ struct TrainerState {
 struct RewardInput {
   Json prompts = Json::array(), completions = Json::array();  // of texts, or of lists of messages
   std::vector<std::vector<int32_t>> completion_ids;
-  Json columns = Json::object();  // the other columns of the rows: name -> list
+  std::vector<std::vector<int32_t>> prompt_ids;  // of the policy's tokenizer; perhaps none
+  Json columns = Json::object();                 // the other columns of the rows: name -> list
   TrainerState state;
 
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(completion_ids.size()); }

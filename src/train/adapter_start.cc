@@ -87,7 +87,8 @@ class StartLoader {
   }
 
   void write_trained(const std::string& name, const std::vector<float>& values) {
-    const auto t = std::find_if(training_.trained.begin(), training_.trained.end(), [&](const TrainedWeight& trained) {
+    const std::span<const TrainedWeight> list = training_.trained_of_model();
+    const auto t = std::find_if(list.begin(), list.end(), [&](const TrainedWeight& trained) {
       return training_.parameter_of(trained).name == name;
     });
     write_exact(store_, training_, *t, name, [&](const TensorView& piece, int64_t first) {

@@ -8,14 +8,15 @@ EvaluationGraph build_evaluation_graph(const Model& model, const TrainingGraphOp
   result.graph.name = "evaluation";
   ModelOptions without_dropout = options.model;
   if (without_dropout.lora) without_dropout.lora->dropout = 0;
-  ObjectiveBuilder objective(model, without_dropout, options.objective, options.reference);
+  ObjectiveBuilder objective(model, without_dropout, options.objective, options.reference, options.value);
   const Section evaluate{.name = "evaluate"};
   Builder builder(result.graph, objective.first_section(evaluate));
   builder.adopt(training.graph);
   objective.append_passes(builder, evaluate);
   result.evaluate = static_cast<SectionId>(result.graph.sections.size() - 1);
   const ModelGraph built = model.build(builder, without_dropout);
-  result.objective = objective.append_loss(builder, built, ops::LossGradients::kNone);
+  const std::optional<ModelGraph> value = objective.append_value_model(builder);
+  result.objective = objective.append_loss(builder, built, value, ops::LossGradients::kNone);
   return result;
 }
 

@@ -4,11 +4,11 @@
 
 namespace spillway::train {
 
-ParameterTable declare_copies(Builder& builder, const Model& model, ModelOptions options) {
+ParameterTable declare_copies(Builder& builder, const Model& model, ModelOptions options, size_t among) {
   options.tokens = options.max_sequences = 1;
   Graph other;
   Builder scratch(other);
-  const auto blocks = static_cast<int64_t>(builder.graph().blocks.size());
+  const auto blocks = static_cast<int64_t>(among);
   ParameterTable result;
   for (Parameter p : model.build(scratch, options).parameters) {
     if (!p.is_copy) continue;

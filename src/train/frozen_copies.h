@@ -7,8 +7,8 @@
 namespace spillway::train {
 
 // Declares the copies that a model of these options reads (ModelOptions::copies), without its operations. A block's
-// weights belong to the block of the graph that is as far along, so that they live where that one's frozen weights do.
-// REQUIRES: no block is open.
-[[nodiscard]] ParameterTable declare_copies(Builder& builder, const Model& model, ModelOptions options);
+// weights belong to the block that is as far along, of the graph's first `among`, so that they live where that one's
+// frozen weights do. REQUIRES: no block is open.
+[[nodiscard]] ParameterTable declare_copies(Builder& builder, const Model& model, ModelOptions options, size_t among);
 
 }  // namespace spillway::train

@@ -20,6 +20,7 @@
 #include "train/objectives/preference.h"
 #include "train/offload_policy.h"
 #include "train/online/round_forecast.h"
+#include "train/online/value_model.h"
 #include "train/optimizer_options.h"
 #include "train/reference.h"
 #include "train/unfrozen.h"
@@ -87,7 +88,7 @@ void take_preference(const config::Config& config, Job& job) {
   job.graph.objective = preference_objective(*config.preference, config.batches.sequence_len, job.padding);
   const std::vector<ScorePass> passes = job.graph.objective->passes();
   const bool has_reference =
-      std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.is_reference; });
+      std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.by == ScoredBy::kReference; });
   if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
 }
 
@@ -123,6 +124,8 @@ void take_online(Job& job) {
   if (job.online->objective->has_reference())
     job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
                            .is_synced = job.config.online->sync.has_value()};
+  if (job.config.online->kind == config::OnlineKind::kPpo)
+    job.graph.value = value_model(job.config, *job.model, job.graph.model);
   for (const JobRewardModel& one : job.online->reward_models) {
     ModelBeside beside{one.model->model(), one.model->options()};
     beside.options.copy_prefix = fmt::format("reward.{}.", job.graph.beside.size());
@@ -275,6 +278,8 @@ void check_output_dir(const config::Config& config) {
   };
   check("base_model", config.model.base_model);
   if (config.preference && !config.preference->ref_model.empty()) check("ref_model", config.preference->ref_model);
+  if (config.online && !config.online->ppo.value_model.empty())
+    check("value_model_path", config.online->ppo.value_model);
 }
 
 // Of what the objective says before it has seen anything.
@@ -336,6 +341,8 @@ Job make_job(const config::Config& said, const Machine& machine) {
   return job;
 }
 
+int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }
+
 std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
                                       {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
@@ -384,8 +391,10 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
                     std::vector<FrontierPoint>* frontier) {
   PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
-  result.context = {
-      .title = job.title, .budget = job.budget, .accumulation = job.config.batches.gradient_accumulation_steps};
+  result.context = {.title = job.title,
+                    .budget = job.budget,
+                    .accumulation = job.config.batches.gradient_accumulation_steps,
+                    .updates = updates_per_step(job)};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
     result.stored = stored_weights(job, result.training);
@@ -403,6 +412,9 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   note_others(result);
   if (job.online) result.context.generation = forecast_round(job, result);
   result.context.reference = reference_of(job, result);
+  if (job.graph.value)
+    result.context.value_model = fmt::format("{}, trained in full: its layers stand behind the model's",
+                                             rewards::file_name(job.config.online->ppo.value_model));
   for (const JobProgram& program : programs_of(result)) {
     const std::vector<std::string> violations = verify(*program.graph);
     SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", program.name, violations.front());

@@ -38,6 +38,9 @@ struct Job {
 // together. `machine` says how much memory there is.
 [[nodiscard]] Job make_job(const config::Config& config, const Machine& machine);
 
+// Of the weights.
+[[nodiscard]] int64_t updates_per_step(const Job& job);
+
 // The plan of a job and what is printed with it.
 struct PlannedJob {
   TrainingGraph training;

@@ -43,7 +43,7 @@ std::vector<ScoredRows> scored_rows(const Job& job, TrainingData& data) {
 std::vector<std::string_view> score_names(const Objective& objective) {
   std::vector<std::string_view> names;
   for (const ScorePass& pass : objective.passes()) {
-    if (pass.is_reference) names.insert(names.end(), pass.scores.begin(), pass.scores.end());
+    if (pass.by == ScoredBy::kReference) names.insert(names.end(), pass.scores.begin(), pass.scores.end());
   }
   return names;
 }

@@ -35,6 +35,8 @@ void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lo
                                                                hub::FolderUse::kTokenizer, lookup);
   if (config.preference)
     config.preference->ref_model = model_folder(config.preference->ref_model, "ref_model", use, lookup);
+  if (config.online && !config.online->ppo.value_model.empty())
+    config.online->ppo.value_model = model_folder(config.online->ppo.value_model, "value_model_path", use, lookup);
   if (config.rewards) {
     for (rewards::RewardEntry& entry : config.rewards->functions)
       entry.folder = model_folder(entry.folder, entry.where, use, lookup);

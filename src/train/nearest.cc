@@ -99,7 +99,9 @@ class NearestSearch {
   [[nodiscard]] static Trial trial_of(const Plan& plan, const Job& job, const std::string& text) {
     Trial trial{.fits = plan.fits, .missing_bytes = plan.missing_bytes, .change = {.text = text}};
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) trial.change.bytes[tier] = plan.peaks[tier].bytes;
-    trial.change.step_seconds = plan.simulation.step_seconds(job.config.batches.gradient_accumulation_steps);
+    const PlanContext context = {.accumulation = job.config.batches.gradient_accumulation_steps,
+                                 .updates = updates_per_step(job)};
+    trial.change.step_seconds = context.step_seconds(plan.simulation);
     return trial;
   }
 

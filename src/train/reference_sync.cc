@@ -49,7 +49,7 @@ class MixedCopy {
 }  // namespace
 
 void sync_reference(const TrainingGraph& training, double alpha, ValueStore& store) {
-  for (const TrainedWeight& t : training.trained) {
+  for (const TrainedWeight& t : training.trained_of_model()) {
     const Parameter* copy = training.objective.copies.find(training.parameter_of(t).name);
     if (copy == nullptr) continue;
     MixedCopy mixed(*copy, store);

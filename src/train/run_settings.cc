@@ -66,10 +66,25 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
   settings["ref_model_mixup_alpha"] = config::print_value(preference->sync->mixup_alpha);
 }
 
+void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
+  settings["value_model_path"] = config::print_value(ppo.value_model);
+  settings["num_mini_batches"] = config::print_value(ppo.num_mini_batches);
+  settings["kl_estimator"] = config::print_value(ppo.advantages.kl_estimator);
+  settings["whiten_rewards"] = config::print_value(ppo.advantages.whiten_rewards);
+  for (const auto& [key, value] : {std::pair{"kl_coef", ppo.advantages.kl_coef},
+                                   {"cliprange", ppo.cliprange},
+                                   {"cliprange_value", ppo.cliprange_value},
+                                   {"vf_coef", ppo.vf_coef},
+                                   {"gamma", ppo.advantages.gamma},
+                                   {"lam", ppo.advantages.lam}})
+    settings[key] = config::print_value(value);
+}
+
 void add_online(RunSettings& settings, const config::OnlineSettings& online) {
   settings["rl"] = online.name;
   const bool is_pairs = online.kind == config::OnlineKind::kOnlineDpo;
   settings["loss_type"] = is_pairs ? config::name_of(online.pair_loss) : config::name_of(online.loss);
+  if (online.kind == config::OnlineKind::kPpo) add_ppo(settings, online.ppo);
   settings["importance_sampling_level"] = config::print_value(online.level);
   settings["scale_rewards"] = config::print_value(online.scale_rewards);
   settings["multi_objective_aggregation"] = config::print_value(online.aggregation);

@@ -9,7 +9,7 @@ ScoringGraph build_scoring_graph(const Model& model, const TrainingGraphOptions&
   ReferenceOptions reference = options.reference;
   // Before the first step the weights in training are the reference's.
   if (reference.is_precomputed && !reference.other) reference.model->copies.clear();
-  ObjectiveBuilder objective(model, options.model, options.objective, reference);
+  ObjectiveBuilder objective(model, options.model, options.objective, reference, options.value);
   Section first;
   for (const ScorePass& pass : objective.known_passes()) {
     if (result.scores.empty()) first.name = pass.section;

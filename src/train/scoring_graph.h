@@ -10,7 +10,7 @@
 namespace spillway::train {
 
 struct ScoringGraph {
-  Graph graph;                           // a section for each pass; results are the scores, f32 [rows]
+  Graph graph;                           // a section for each pass; results are the scores
   AppendedObjective objective;           // columns and passes
   std::vector<std::string_view> scores;  // names of the results
 };

@@ -57,8 +57,8 @@ class TrainingSession {
   // `options` say where the lower tiers are and who runs the lanes.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Begins optimizer step `step`, counted from 0. Before its micro-batches, since they may update already. Between
-  // these the other programs may run.
+  // Begins update `step` of the weights, counted from 0. Before its micro-batches, since they may update already.
+  // Between these the other programs may run.
   void begin_step(double learning_rate, int64_t step);
   // Passes that score rows, forward and backward: adds to the gradients. `streams` as the objective says, `scale` is
   // Objective::scale of the step; `micro_step` counts from 0 within it and chooses the dropout, with the step. Returns

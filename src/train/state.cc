@@ -223,8 +223,9 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
+  const std::span<const TrainedWeight> trained = training.trained_of_model();
   std::vector<TensorSpec> specs;
-  for (const TrainedWeight& t : training.trained) {
+  for (const TrainedWeight& t : trained) {
     const Parameter& p = training.parameter_of(t);
     const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
     specs.push_back({name, DType::kF32, adapter_shape(p, saved).dims()});
@@ -236,7 +237,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, con
   const std::string file = fmt::format("{}{}.safetensors", adapter_stem(layout_of(*job.model)), ending);
   SafetensorsWriter writer(folder / file, specs, metadata);
   for (size_t i = 0; i < specs.size(); ++i) {
-    const TrainedWeight& t = training.trained[i];
+    const TrainedWeight& t = trained[i];
     if (saved.r == job.graph.model.lora->r) {
       read_written(training, t, store, which, appender(writer, specs[i].name));
     } else {
@@ -263,7 +264,7 @@ TensorSums write_weights(const std::filesystem::path& folder, const Job& job, co
   const SafetensorsFolder base = open_weights(job.config.model.base_model);
   const ParameterTable& parameters = training.model.parameters;
   std::vector<std::pair<const Parameter*, const TrainedWeight*>> tensors;
-  for (const TrainedWeight& t : training.trained) tensors.emplace_back(&training.parameter_of(t), &t);
+  for (const TrainedWeight& t : training.trained_of_model()) tensors.emplace_back(&training.parameter_of(t), &t);
   // What is not trained is written as the run has it.
   for (const Parameter& p : parameters) {
     if (p.is_of_model() && !p.trained) tensors.emplace_back(&p, nullptr);
@@ -347,6 +348,9 @@ InitialState::InitialState(const Job& job, const ParameterTable& parameters)
     beside_.push_back(
         open_model_weights(job.online->reward_models[i].model->folder(), parameters_of(*beside.model, beside.options)));
   }
+  if (const std::optional<ValueModel>& value = job.graph.value)
+    value_ = std::make_unique<SafetensorsFolder>(
+        open_model_weights(job.config.online->ppo.value_model, parameters_of(*value->model, value->options)));
   if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
   adapter_ = std::make_unique<SafetensorsFolder>(
       open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.model.lora));
@@ -360,13 +364,14 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     load_base_weights(copies, reference(), store);
   }
   for (size_t i = 0; i < beside_.size(); ++i) load_base_weights(training.beside[i], beside_[i], store);
+  if (training.value) load_base_weights(training.value->parameters, *value_, store);
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
-    if (adapter_) {
+    if (adapter_ && !t.is_value) {
       read_trained(*adapter_, adapter_tensor_name(p.name), training, t, store);
     } else if (p.is_of_model()) {
-      read_trained(base_, p.source.name, training, t, store);
-    } else if (!loads_with_weight(training.model.parameters, p)) {
+      read_trained(t.is_value ? *value_ : base_, p.source.name, training, t, store);
+    } else if (t.is_value || !loads_with_weight(training.model.parameters, p)) {
       initialise(job, training, t, store);
     }
     for (size_t i = 0; i < t.schema.values.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);

@@ -23,7 +23,7 @@ namespace spillway::train {
 using TensorSums = std::map<std::string, std::string>;
 
 // Reads the base weights, the adapter of lora_model_dir or a fresh one, what the reference keeps of either, those of
-// reward models, and clears the optimizer's state.
+// reward models and of the value model, and clears the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
 class InitialState {
  public:
@@ -37,7 +37,7 @@ class InitialState {
   InitialState(const Job& job, const ParameterTable& parameters);
 
   SafetensorsFolder base_;
-  std::unique_ptr<SafetensorsFolder> adapter_, other_reference_;
+  std::unique_ptr<SafetensorsFolder> adapter_, other_reference_, value_;
   std::vector<SafetensorsFolder> beside_;  // of TrainingGraph::beside
 };
 
@@ -50,6 +50,8 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
 void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                 const ValueStore::Visitor& use);
 
+// Of the model; the value model is part of checkpoints alone.
+//
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
 // with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
 // the sums of the weights. REQUIRES: the weights in training are in place (train/evaluated_weights.h).

@@ -23,7 +23,8 @@ class StepFeed {
   // stream.
   virtual void begin(int64_t step) = 0;
   [[nodiscard]] virtual StepTotals totals() const = 0;
-  // The streams of a micro-batch of the step. Valid until the next call of begin() or of this.
+  // The streams of a micro-batch of the step, those of an update after those of the one before. Throws only in the
+  // step's first update. Valid until the next call of begin() or of this.
   [[nodiscard]] virtual std::span<const data::MicroBatch> micro_batch(int64_t index) = 0;
   // Where the step after this one begins, of a stream.
   [[nodiscard]] virtual std::optional<data::StreamPosition> position() const { return std::nullopt; }

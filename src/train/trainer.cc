@@ -110,7 +110,7 @@ double Trainer::epoch_at(int64_t step) const {
 }
 
 // Rows of a stream are seen too late to refuse them before the first step, a disk or a reward function may fail at any:
-// what was learnt until then is kept. Between two micro-batches no weight has changed yet.
+// what was learnt until then is kept. Between two micro-batches of a step's first update no weight has changed yet.
 template <typename Feed>
 auto Trainer::or_save(const Feed& feed) {
   try {
@@ -163,15 +163,18 @@ StepRecord Trainer::train_step() {
   int64_t tokens = 0;
   sums_.clear();
   const double learning_rate = schedules::rate_of(schedule_, span_, schedule_options_, step);
-  session_.begin_step(learning_rate, step);
-  double loss = 0;
-  for (int64_t i = 0; i < totals.micro_batches; ++i) {
-    const std::span<const data::MicroBatch> streams = or_save([&] { return feed_->micro_batch(i); });
-    tokens += streams[0].tokens();
-    loss += micro_step(streams, totals, i);
+  double loss = 0, norm = 0;
+  for (int64_t update = 0; update < totals.updates; ++update) {
+    session_.begin_step(learning_rate, step * totals.updates + update);
+    for (int64_t i = 0; i < totals.micro_batches; ++i) {
+      const auto next = [&] { return feed_->micro_batch(update * totals.micro_batches + i); };
+      const std::span<const data::MicroBatch> streams = update == 0 ? or_save(next) : next();
+      tokens += streams[0].tokens();
+      loss += micro_step(streams, totals, i) / static_cast<double>(totals.updates);
+    }
+    if (update + 1 == totals.updates) feed_->add_metrics(sums_);
+    norm += session_.update() / static_cast<double>(totals.updates);
   }
-  feed_->add_metrics(sums_);
-  const double norm = session_.update();
   position_.step = step + 1;
   if (const std::optional<config::ReferenceSync>& sync = reference_sync(job_.config); sync) {
     if (position_.step % sync->sync_steps == 0)

@@ -1,5 +1,7 @@
 #include "train/training_graph.h"
 
+#include <algorithm>
+
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
 #include "model/adapter.h"
@@ -22,8 +24,10 @@ class TrainingGraphBuilder {
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
     result_.model = model_.build(b_, options_.model);
+    const size_t blocks = graph().blocks.size();
+    result_.value = objective_.append_value_model(b_);
     for (const ModelBeside& other : options_.beside)
-      result_.beside.push_back(declare_copies(b_, *other.model, other.options));
+      result_.beside.push_back(declare_copies(b_, *other.model, other.options, blocks));
     add_batch_values();
     add_step_state();
     add_states();
@@ -90,14 +94,19 @@ class TrainingGraphBuilder {
   }
 
   void add_states() {
-    const ParameterTable& parameters = result_.model.parameters;
+    add_states(result_.model.parameters, false);
+    if (result_.value) add_states(result_.value->parameters, true);
+  }
+
+  void add_states(const ParameterTable& parameters, bool is_value) {
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Parameter& p = parameters[i];
       if (!p.trained) continue;
-      TrainedWeight t{.parameter = i, .weight = p.value()};
+      TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value()};
       add_slices(t);
       if (options_.accumulates)
-        t.accumulator = state("gradient." + p.name, p.value(), {DType::kF32, p.shape}, ValueKind::kGradient);
+        t.accumulator =
+            state("gradient." + graph().value(t.weight).name, t.weight, {DType::kF32, p.shape}, ValueKind::kGradient);
       gradients_.push_back({.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = t.accumulator});
       result_.trained.push_back(std::move(t));
     }
@@ -113,7 +122,7 @@ class TrainingGraphBuilder {
   ValueId add_loss() {
     const ops::LossGradients wanted =
         is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
-    result_.objective = objective_.append_loss(b_, result_.model, wanted);
+    result_.objective = objective_.append_loss(b_, result_.model, result_.value, wanted);
     return result_.objective.loss;
   }
 
@@ -195,7 +204,7 @@ class TrainingGraphBuilder {
     const Parameter& p = result_.parameter_of(t);
     const bool spared = options_.optimizer->spares_embeddings && p.has_row_per_token();
     if (!p.decays() || spared) options.set(ops::kWeightDecay.name, 0.0);
-    const bool is_fast = p.role == ParameterRole::kLoraB || p.shape.rank() == 1;
+    const bool is_fast = !t.is_value && (p.role == ParameterRole::kLoraB || p.shape.rank() == 1);
     operands.weight = weight;
     operands.master = s.master;
     operands.states = s.states;
@@ -206,7 +215,7 @@ class TrainingGraphBuilder {
     std::optional<ops::StochasticRounding> rounding;
     if (options_.rounding_seed) {
       rounding = {.seed = *options_.rounding_seed,
-                  .stream = static_cast<int64_t>(random_stream_of(p.name)),
+                  .stream = static_cast<int64_t>(random_stream_of(graph().value(t.weight).name)),
                   .step = result_.step};
     }
     return ops::update_bf16(b_, *options_.optimizer, operands, options, rounding);
@@ -215,12 +224,17 @@ class TrainingGraphBuilder {
   const Model& model_;
   const TrainingGraphOptions& options_;
   TrainingGraph result_;
-  ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference};
+  ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference, options_.value};
   Builder b_{result_.graph, objective_.first_section(forward_section())};
   std::vector<WeightGradient> gradients_;
 };
 
 }  // namespace
+
+std::span<const TrainedWeight> TrainingGraph::trained_of_model() const {
+  const auto end = std::find_if(trained.begin(), trained.end(), [](const TrainedWeight& t) { return t.is_value; });
+  return {trained.begin(), end};
+}
 
 TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options) {
   return TrainingGraphBuilder(model, options).run();

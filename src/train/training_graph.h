@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,8 @@ struct ModelBeside {
 struct TrainingGraphOptions {
   ModelOptions model;
   ObjectivePtr objective = text_objective();
-  ReferenceOptions reference;  // of an objective that has one
+  ReferenceOptions reference;       // of an objective that has one
+  std::optional<ValueModel> value;  // likewise
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
@@ -63,7 +65,8 @@ struct StateSlice {
 
 // The persistent values that belong to one trained weight.
 struct TrainedWeight {
-  size_t parameter = 0;  // into ModelGraph::parameters
+  size_t parameter = 0;   // into ModelGraph::parameters
+  bool is_value = false;  // of those of the value model
   ValueId weight = kNone;
   ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
@@ -73,7 +76,8 @@ struct TrainedWeight {
 struct TrainingGraph {
   Graph graph;
   ModelGraph model;
-  std::vector<TrainedWeight> trained;
+  std::optional<ModelGraph> value;     // the value model, where the objective has one
+  std::vector<TrainedWeight> trained;  // those of the model first
   AppendedObjective objective;
   std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
   const ops::OptimizerDef* optimizer = nullptr;
@@ -88,7 +92,11 @@ struct TrainingGraph {
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
 
-  [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const { return model.parameters[t.parameter]; }
+  [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const {
+    return (t.is_value ? *value : model).parameters[t.parameter];
+  }
+  // Those of the model alone, which is what a run writes.
+  [[nodiscard]] std::span<const TrainedWeight> trained_of_model() const;
 };
 
 // Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without

@@ -35,13 +35,14 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-double distance_of_weights(const fs::path& golden, const fs::path& start, const fs::path& ours) {
+double distance_of_weights(const fs::path& golden, const fs::path& start, const fs::path& ours,
+                           std::string_view prefix) {
   const SafetensorsFile wanted(golden), begun(start), got(ours);
   double off = 0, update = 0;
   for (const StoredTensor& tensor : wanted.tensors()) {
     CAPTURE(tensor.name);
     const std::vector<float> trl = read_tensor(wanted, tensor);
-    off += std::pow(distance(read_tensor(got, find(got, tensor.name)), trl), 2);
+    off += std::pow(distance(read_tensor(got, find(got, std::string(prefix) + tensor.name)), trl), 2);
     update += std::pow(distance(read_tensor(begun, find(begun, tensor.name)), trl), 2);
   }
   return std::sqrt(off) / std::sqrt(update);

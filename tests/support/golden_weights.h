@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 namespace spillway::testing {
 
@@ -9,7 +10,8 @@ namespace spillway::testing {
 constexpr double kMostOffOfUpdate = 0.02;
 
 // How far `ours` is from `golden`, all tensors of `golden` together, as a share of how far that has come from `start`.
+// `prefix` stands before the names in `ours`.
 [[nodiscard]] double distance_of_weights(const std::filesystem::path& golden, const std::filesystem::path& start,
-                                         const std::filesystem::path& ours);
+                                         const std::filesystem::path& ours, std::string_view prefix = "");
 
 }  // namespace spillway::testing

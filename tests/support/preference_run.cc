@@ -31,6 +31,7 @@ train::TrainingListeners listeners_of(PreferenceRun& run) {
     auto& step = run.steps.emplace_back(by_name(record.metrics));
     step["loss"] = record.loss;
     step["grad_norm"] = record.grad_norm;
+    step["learning_rate"] = record.learning_rate;
     step["num_tokens"] = static_cast<double>(record.num_tokens);
   };
   listeners.evaluation = [&run](const train::EvaluationRecord& record) {
@@ -69,6 +70,8 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
   resolve("base_model", said.keys.base_model);
   resolve("lora_model_dir", said.keys.lora_model_dir);
   resolve("ref_model", said.keys.ref_model);
+  resolve("value_model_path", said.keys.online.value_model_path);
+  resolve("reward_model_path", said.keys.online.reward_model_path);
   resolve("datasets.0.path", said.keys.datasets.at(0).config.path);
   all.insert(all.end(), changes.begin(), changes.end());
   return config::load_config_file(file, all, config::ConfigUse::kTrain).config;

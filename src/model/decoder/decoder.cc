@@ -19,11 +19,11 @@ namespace {
 std::string layer_name(int64_t layer) { return fmt::format("layer {}", layer); }
 
 // Embedding, layers, final norm.
-ValueId append_layers(Builder& builder, const DecoderConfig& config, DecoderParts& parts, ValueId ids,
-                      const Attend& attend) {
+ValueId append_layers(Builder& builder, const DecoderConfig& config, const ModelOptions& options, DecoderParts& parts,
+                      ValueId ids, const Attend& attend) {
   ValueId stream = parts.embed(ids);
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    builder.begin_block(layer_name(layer));
+    builder.begin_block(options.prefix + layer_name(layer));
     LayerState state{.layer = layer, .stream = stream};
     for (const LayerPart part : config.architecture->layer) {
       part(parts, attend, state);
@@ -130,7 +130,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   Layers layers(builder, options, config_.linear_storage);
   result.dropout_seed = layers.declare_dropout();
   DecoderParts parts(layers, config_, positions);
-  result.hidden = append_layers(builder, config_, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
+  result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
     return ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention_options(config_, options, layer));
   });
   result.head = parts.head();
@@ -153,7 +153,7 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   DecoderParts parts(layers, config_, result.positions);
   std::vector<ValueId> caches;
   const ValueId hidden =
-      append_layers(builder, config_, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {
+      append_layers(builder, config_, options, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {
         return attend_to_cache(builder, config_, options, result, rows, use, layer, heads, caches);
       });
   if (use == CacheUse::kDecode) {

@@ -97,16 +97,16 @@ ModelGraph WanBuilder::run() {
   b_.add_axis("tokens", options_.tokens);
   result_.dropout_seed = layers_.declare_dropout();
   const Conditions seen = conditions();
-  b_.begin_block("patch_embedding");
+  b_.begin_block(options_.prefix + "patch_embedding");
   ValueId h = embed_patches();
   b_.end_block();
   for (int64_t i = 0; i < config_.num_layers; ++i) {
     const std::string module = fmt::format("blocks.{}", i);
-    b_.begin_block(module);
+    b_.begin_block(options_.prefix + module);
     h = block(module + ".", seen, h);
     b_.end_block();
   }
-  b_.begin_block("proj_out");
+  b_.begin_block(options_.prefix + "proj_out");
   result_.hidden = head(seen, h);
   b_.end_block();
   result_.parameters = layers_.parameters();

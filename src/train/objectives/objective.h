@@ -35,16 +35,18 @@ struct LossColumn {
 // One per row of the data, along the axis "rows". REQUIRES: the objective has rows.
 [[nodiscard]] ValueType f32_per_row(const Graph& graph, const ModelGraph& model);
 
-// A forward pass of its own before the one that is differentiated: it scores each row of a stream, by the weights in
-// training or by those that the reference keeps.
+// Whose forward pass scores rows: the weights in training, those that the reference keeps, or the value model.
+enum class ScoredBy : uint8_t { kPolicy, kReference, kValue };
+
+// A forward pass of its own before the one that is differentiated: it scores each row of a stream.
 struct ScorePass {
   std::string_view section;  // its name in the graph
-  bool is_reference = true;
+  ScoredBy by = ScoredBy::kReference;
   int stream = 0;
-  // f32 [rows] each, or [tokens], as append_scores() returns them. A score that is known before the rows are trained on
-  // comes as the batch value "batch.<name>" instead.
+  // Of `type` each, as append_scores() returns them. A score that is known before the rows are trained on comes as the
+  // batch value "batch.<name>" instead.
   std::vector<std::string_view> scores;
-  bool is_per_token = false;
+  ValueType (*type)(const Graph& graph, const ModelGraph& model) = f32_per_row;
   // Is run once over rows that are trained on several times, by a program of its own (scoring_graph.h).
   bool is_run_before = false;
 };
@@ -52,11 +54,14 @@ struct ScorePass {
 // What a pass or the loss reads, beside the model's outputs.
 class ObjectiveInputs {
  public:
-  ObjectiveInputs(const ModelGraph& model, std::span<const BatchColumn> columns,
+  // `value` is the value model's graph, null where there is none, or where a pass has one model alone.
+  ObjectiveInputs(const ModelGraph& model, std::span<const BatchColumn> columns, const ModelGraph* value = nullptr,
                   ops::LossGradients gradients = ops::LossGradients::kNone)
-      : model_(model), columns_(columns), gradients_(gradients) {}
+      : model_(model), value_(value), columns_(columns), gradients_(gradients) {}
 
   [[nodiscard]] const ModelGraph& model() const { return model_; }
+  // REQUIRES: the job has a value model.
+  [[nodiscard]] const ModelGraph& value_model() const { return *value_; }
   // What will be asked for of the loss.
   [[nodiscard]] ops::LossGradients gradients() const { return gradients_; }
   // Of the stream that the model reads. REQUIRES: the objective has that column, or a pass that score.
@@ -68,6 +73,7 @@ class ObjectiveInputs {
 
  private:
   const ModelGraph& model_;
+  const ModelGraph* value_;
   std::span<const BatchColumn> columns_;
   ops::LossGradients gradients_;
   std::vector<std::pair<std::string_view, ValueId>> scores_;
@@ -80,10 +86,11 @@ struct Loss {
   std::vector<ValueId> observed;
 };
 
-// What an optimizer step holds in all.
+// What an update of the weights is made of, and how many of them a step has.
 struct StepTotals {
   int64_t micro_batches = 0;
   int64_t targets = 0;  // tokens
+  int64_t updates = 1;
 };
 
 class Objective {
@@ -113,7 +120,7 @@ class Objective {
   // `scale` is f32 [1]. The gradient follows from the operations' own vjps.
   [[nodiscard]] virtual Loss append(Builder& builder, const ObjectiveInputs& inputs, ValueId scale) const = 0;
 
-  // What a micro-batch's loss is scaled by, so that those of a step add up to its loss.
+  // What a micro-batch's loss is scaled by, so that those of an update add up to its loss.
   [[nodiscard]] virtual float scale(const StepTotals& step) const = 0;
   // Adds what a micro-batch shows. `loss` is that of a scale of one.
   virtual void observe(const Observation& seen, MetricSums& sums) const = 0;

@@ -19,8 +19,8 @@ void fill_typical_scores(const TensorView& view, const TypicalBatch&) {
 }  // namespace
 
 ObjectiveBuilder::ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
-                                   const ReferenceOptions& reference)
-    : model_(model), options_(options), reference_(reference) {
+                                   const ReferenceOptions& reference, const std::optional<ValueModel>& value)
+    : model_(model), options_(options), reference_(reference), value_(value) {
   result_.objective = std::move(objective);
   result_.copies_change = reference.is_synced;
 }
@@ -61,14 +61,19 @@ AppendedObjective ObjectiveBuilder::append_known(Builder& builder) {
   return std::move(result_);
 }
 
-void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
-  ModelOptions options = pass.is_reference ? *reference_.model : options_;
+ModelGraph ObjectiveBuilder::build_for(Builder& builder, const ScorePass& pass) const {
+  const bool is_reference = pass.by == ScoredBy::kReference, is_value = pass.by == ScoredBy::kValue;
+  ModelOptions options = is_value ? value_->options : is_reference ? *reference_.model : options_;
   options.stream = pass.stream;
-  if (pass.is_reference && options.lora) options.lora->dropout = 0;
+  if (is_reference && options.lora) options.lora->dropout = 0;
+  if (is_value) return value_->model->build(builder, options);
+  return (is_reference && reference_.other ? *reference_.other : model_).build(builder, options);
+}
+
+void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
   result_.passes.push_back(
       {static_cast<SectionId>(builder.graph().sections.size() - 1), pass.stream, pass.scores.size()});
-  const Model& model = pass.is_reference && reference_.other ? *reference_.other : model_;
-  const ModelGraph built = model.build(builder, options);
+  const ModelGraph built = build_for(builder, pass);
   for (const Parameter& p : built.parameters) {
     if (p.is_copy && !result_.copies.find(p.name)) result_.copies.add(p);
   }
@@ -102,22 +107,27 @@ void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, in
 // What a pass before training reads that training does not: so all programs of the job have it in one place.
 void ObjectiveBuilder::keep_copies(Builder& builder) {
   const Model& model = reference_.other ? *reference_.other : model_;
-  for (const Parameter& p : declare_copies(builder, model, *reference_.model)) result_.copies.add(p);
+  for (const Parameter& p : declare_copies(builder, model, *reference_.model, model_blocks_)) result_.copies.add(p);
+}
+
+std::optional<ModelGraph> ObjectiveBuilder::append_value_model(Builder& builder) {
+  model_blocks_ = builder.graph().blocks.size();
+  if (!value_) return {};
+  return value_->model->build(builder, value_->options);
 }
 
 AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGraph& model,
-                                                ops::LossGradients gradients) {
+                                                const std::optional<ModelGraph>& value, ops::LossGradients gradients) {
   const Objective& objective = *result_.objective;
   add_columns(builder, model, 0);
   for (const ScorePass& pass : known_passes()) {
-    if (pass.is_reference && !reference_.is_precomputed) keep_copies(builder);
-    const ValueType type =
-        pass.is_per_token ? f32_per_token(builder.graph(), model) : f32_per_row(builder.graph(), model);
+    if (pass.by == ScoredBy::kReference && !reference_.is_precomputed) keep_copies(builder);
+    const ValueType type = pass.type(builder.graph(), model);
     for (const std::string_view name : pass.scores)
       scores_.emplace_back(name, add_column(builder, {name, fill_typical_scores}, type, result_.columns));
   }
   result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
-  ObjectiveInputs inputs(model, result_.columns, gradients);
+  ObjectiveInputs inputs(model, result_.columns, value ? &*value : nullptr, gradients);
   for (const auto& [name, value] : scores_) inputs.add_score(name, value);
   const Loss loss = objective.append(builder, inputs, result_.scale);
   result_.loss = loss.loss;

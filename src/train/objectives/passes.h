@@ -23,6 +23,13 @@ struct ReferenceOptions {
   bool is_synced = false;
 };
 
+// A model beside the one in training that the objective reads and that is trained with it, as PPO's value model is: its
+// weights are its own, and the names of their values begin with ModelOptions::prefix.
+struct ValueModel {
+  ModelPtr model;
+  ModelOptions options;
+};
+
 // Where a pass runs, before the forward section.
 struct PassSection {
   SectionId section = 0;
@@ -48,7 +55,7 @@ class ObjectiveBuilder {
   // All are borrowed. `options` are those of the forward pass and of passes by the weights in training. The reference
   // has no dropout.
   ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
-                   const ReferenceOptions& reference);
+                   const ReferenceOptions& reference, const std::optional<ValueModel>& value);
 
   // The section that a graph's builder begins with.
   [[nodiscard]] Section first_section(const Section& forward) const;
@@ -58,21 +65,27 @@ class ObjectiveBuilder {
   [[nodiscard]] AppendedObjective append_known(Builder& builder);
   // The passes that append_known() has.
   [[nodiscard]] std::vector<ScorePass> known_passes() const;
-  // Appends columns, loss and results.
-  [[nodiscard]] AppendedObjective append_loss(Builder& builder, const ModelGraph& model, ops::LossGradients gradients);
+  // Appends the value model's forward operations, behind those of the model; nothing where there is none.
+  [[nodiscard]] std::optional<ModelGraph> append_value_model(Builder& builder);
+  // Appends columns, loss and results. `value` is what append_value_model() returned.
+  [[nodiscard]] AppendedObjective append_loss(Builder& builder, const ModelGraph& model,
+                                              const std::optional<ModelGraph>& value, ops::LossGradients gradients);
 
  private:
   [[nodiscard]] bool is_known(const ScorePass& pass) const {
-    return pass.is_run_before || (pass.is_reference && reference_.is_precomputed);
+    return pass.is_run_before || (pass.by == ScoredBy::kReference && reference_.is_precomputed);
   }
   void keep_copies(Builder& builder);
   [[nodiscard]] std::vector<ScorePass> passes_to_run() const;
+  [[nodiscard]] ModelGraph build_for(Builder& builder, const ScorePass& pass) const;
   void append_pass(Builder& builder, const ScorePass& pass);
   void add_columns(Builder& builder, const ModelGraph& model, int stream);
 
   const Model& model_;
   const ModelOptions& options_;
   const ReferenceOptions& reference_;
+  const std::optional<ValueModel>& value_;
+  size_t model_blocks_ = 0;  // of the graph, before the value model's
   AppendedObjective result_;
   std::vector<std::pair<std::string_view, ValueId>> scores_;
 };

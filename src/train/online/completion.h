@@ -9,13 +9,16 @@
 namespace spillway::train {
 
 struct Completion {
-  int64_t row = 0;              // of the prompt, among the training rows
-  std::vector<int32_t> ids;     // with the token that ended it
-  std::vector<float> logprobs;  // of each, as the sampler had them; perhaps none
-  bool is_truncated = false;    // by its length: no token ended it
-  std::vector<float> rewards;   // by function; NaN where one does not apply
-  double advantage = 0;
+  int64_t row = 0;                          // of the prompt, among the training rows
+  std::vector<int32_t> ids;                 // with the token that ended it
+  std::vector<float> logprobs;              // of each, as the sampler had them; perhaps none
+  bool is_truncated = false;                // by its length: no token ended it
+  std::vector<float> rewards;               // by function; NaN where one does not apply
+  double advantage = 0;                     // of Online DPO and PPO the score
   std::vector<float> old_logps, ref_logps;  // of each token, where the objective has passes that score them
+  // Of PPO, whose rounds no checkpoint holds: what the value model says of each state and of the one behind the last
+  // token, and what came of it.
+  std::vector<float> values, advantages, returns;
 
   [[nodiscard]] std::string_view finish_reason() const { return is_truncated ? "length" : "stop"; }
 };

@@ -38,8 +38,8 @@ double weighted_reward(const rewards::RewardSettings& settings, const Completion
 
 std::string completion_lines(const Job& job, std::span<const std::string> names, const RoundRecord& record) {
   const Round& round = *record.round;
-  std::vector<int64_t> places(round.order.size());
-  for (size_t i = 0; i < round.order.size(); ++i)
+  std::vector<int64_t> places(round.completions.size());
+  for (size_t i = 0; i < places.size(); ++i)
     nth(places, round.order[i]) =
         static_cast<int64_t>(i) / (job.config.batches.micro_batch_size * job.config.online->completions_per_row());
   std::string lines;
@@ -61,7 +61,7 @@ std::string completion_lines(const Job& job, std::span<const std::string> names,
                  {"rewards", rewards_json(names, one)},
                  {"advantage", one.advantage},
                  {"extra", std::move(extra)}};
-    if (job.config.online->kind == config::OnlineKind::kOnlineDpo) json.erase("advantage");
+    if (job.config.online->has_scores()) json.erase("advantage");
     lines += json_text(json) + "\n";
   }
   return lines;

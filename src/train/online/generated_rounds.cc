@@ -93,6 +93,7 @@ void GeneratedRounds::score(const RoundRequest& request, RoundAnswer& answer) {
     input.prompts.push_back(row.prompt);
     input.completions.push_back(completion_json(job_, row, one.ids));
     input.completion_ids.push_back(one.ids);
+    input.prompt_ids.push_back(row.ids);
   }
   input.columns = columns_of(rows);
   for (const rewards::RewardOutput& output : functions_.evaluate(input)) {

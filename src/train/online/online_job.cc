@@ -93,15 +93,26 @@ RewardRoom room_for(const RewardModel& model, const config::Config& config, cons
   return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
 }
 
-std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job) {
+// Of a model that reads the policy's ids.
+void check_vocabulary(const RewardModel& model, const rewards::RewardEntry& entry, int64_t vocab_size) {
+  if (const int64_t rows = model.model()->text()->vocab_size; rows < vocab_size)
+    throw input_error(entry.where,
+                      "expected a model of at least {} tokens, since it reads the ids of base_model, got one of {}; "
+                      "name one with the same tokenizer",
+                      vocab_size, rows);
+}
+
+std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job, int64_t vocab_size) {
   std::vector<JobRewardModel> models;
   for (const rewards::RewardEntry& entry : config.rewards->functions) {
     if (entry.kind != rewards::RewardEntry::Kind::kModel) continue;
-    const bool is_there = std::any_of(models.begin(), models.end(),
-                                      [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
-    if (is_there) continue;
-    const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs);
-    models.push_back({model, room_for(*model, config, job)});
+    auto there = std::find_if(models.begin(), models.end(),
+                              [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
+    if (there == models.end()) {
+      const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs);
+      there = models.insert(there, {model, room_for(*model, config, job)});
+    }
+    if (entry.reads_ids) check_vocabulary(*there->model, entry, vocab_size);
   }
   return models;
 }
@@ -137,7 +148,7 @@ OnlineJob make_online_job(const config::Config& config, const TextModel& model) 
   job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
   job.most_at_once =
       std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
-  job.reward_models = reward_models_of(config, job);
+  job.reward_models = reward_models_of(config, job, model.vocab_size);
   return job;
 }
 

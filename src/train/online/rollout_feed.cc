@@ -49,6 +49,11 @@ double mean_distance(const std::vector<Completion>& completions) {
   return sum / std::max(1.0, tokens);
 }
 
+std::vector<float>& scores_of(Completion& completion, ScoredBy by) {
+  if (by == ScoredBy::kValue) return completion.values;
+  return by == ScoredBy::kReference ? completion.ref_logps : completion.old_logps;
+}
+
 // What a completion's tokens are at in a micro-batch: numbers of positions, behind `begin`, that predict them.
 std::vector<float> at_predicting_positions(const std::vector<double>& numbers, size_t begin, size_t prompt,
                                            size_t tokens) {
@@ -87,7 +92,10 @@ void RolloutFeed::begin(int64_t step) {
   if (const int64_t number = schedule_.round_of(range_.first); !round_ || round_->number != number) make_round(number);
 }
 
-StepTotals RolloutFeed::totals() const { return {.micro_batches = range_.last - range_.first}; }
+StepTotals RolloutFeed::totals() const {
+  const int64_t updates = job_.config.online->updates_per_step();
+  return {.micro_batches = (range_.last - range_.first) / updates, .updates = updates};
+}
 
 std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
   const int64_t micro_batch = range_.first + index, size = completions_per_micro_batch();
@@ -112,13 +120,20 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
           .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
           .advantage = one.advantage,
           .old_logps = one.old_logps,
-          .ref_logps = one.ref_logps};
+          .ref_logps = one.ref_logps,
+          .advantages = one.advantages,
+          .returns = one.returns,
+          .values = std::span(one.values).first(one.returns.size())};
 }
 
 void RolloutFeed::fill(std::span<const Completion* const> completions) {
   RoundTotals round{.entropy_coef = entropy_.applied()};
-  if (round_)
-    for (const Completion& one : round_->completions) round.tokens += trained(one).tokens();
+  if (round_) {
+    for (const Completion& one : round_->completions) {
+      round.tokens += trained(one).tokens();
+      round.longest = std::max(round.longest, std::ssize(one.ids));
+    }
+  }
   std::vector<TrainedCompletion> rows;
   for (const Completion* one : completions) rows.push_back(trained(*one));
   job_.online->objective->fill(streams_[0], rows, round_ ? &round : nullptr);
@@ -135,6 +150,7 @@ void RolloutFeed::make_round(int64_t number) {
   score(answer.completions);
   const rewards::Advantages advantages = advantages_of(answer.completions);
   for (size_t i = 0; i < answer.completions.size(); ++i) answer.completions[i].advantage = advantages.values[i];
+  if (job_.config.online->kind == config::OnlineKind::kPpo) value_tokens(answer.completions);
   int64_t tokens = 0;
   for (const Completion& one : answer.completions)
     tokens += std::ssize(one.ids) + std::ssize(nth(job_.online->training, one.row).ids);
@@ -170,12 +186,35 @@ void RolloutFeed::score(std::vector<Completion>& completions) {
       Completion& one = completions[i];
       const TrainedCompletion row = trained(one);
       const size_t prompt = row.prompt.size(), tokens = static_cast<size_t>(row.tokens());
-      for (size_t pass = 0; pass < passes.size(); ++pass)
-        (passes[pass].is_reference ? one.ref_logps : one.old_logps) =
-            at_predicting_positions(scores[pass], begin, prompt, tokens);
+      for (size_t pass = 0; pass < passes.size(); ++pass) {
+        const ScoredBy by = passes[pass].by;
+        scores_of(one, by) = at_predicting_positions(scores[pass], begin, prompt, tokens + (by == ScoredBy::kValue));
+      }
       begin += prompt + one.ids.size();
     }
   }
+}
+
+// PPO: from scores to advantages and returns of tokens, and what TRL logs of that.
+void RolloutFeed::value_tokens(std::vector<Completion>& completions) {
+  std::vector<rewards::ScoredTokens> round;
+  double score = 0, ended = 0;
+  for (const Completion& one : completions) {
+    round.push_back({one.old_logps, one.ref_logps, one.values, one.advantage});
+    score += one.advantage / static_cast<double>(completions.size());
+    ended += one.is_truncated ? 0 : 1;
+  }
+  rewards::RoundAdvantages tokens = rewards::token_advantages(round, job_.config.online->ppo.advantages);
+  for (size_t i = 0; i < completions.size(); ++i) {
+    completions[i].advantages = std::move(tokens.completions[i].advantages);
+    completions[i].returns = std::move(tokens.completions[i].returns);
+  }
+  note("objective/kl", tokens.kl);
+  note("objective/entropy", tokens.entropy);
+  note("objective/non_score_reward", tokens.non_score_reward);
+  note("objective/rlhf_reward", tokens.non_score_reward + score);
+  note("objective/scores", score);
+  note("val/num_eos_tokens", ended);
 }
 
 rewards::Advantages RolloutFeed::advantages_of(const std::vector<Completion>& completions) const {
@@ -185,7 +224,7 @@ rewards::Advantages RolloutFeed::advantages_of(const std::vector<Completion>& co
     return rewards::advantages_of(
         table, weights(), online.num_generations,
         rewards::GroupedAdvantages{.scale = online.scale_rewards, .aggregation = online.aggregation});
-  if (online.kind == config::OnlineKind::kOnlineDpo) {
+  if (online.has_scores()) {
     rewards::PairScores scores{.missing_eos_penalty = online.missing_eos_penalty};
     for (const Completion& one : completions) scores.is_truncated.push_back(one.is_truncated);
     return rewards::advantages_of(table, weights(), online.num_generations, scores);
@@ -232,7 +271,8 @@ void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
 
 // Notes the metrics of the round, and calls the listener.
 void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std) {
-  warn_of_equal_rewards(frac_reward_zero_std);
+  const bool has_groups = job_.config.online->num_generations > 1;
+  if (has_groups) warn_of_equal_rewards(frac_reward_zero_std);
   const std::vector<Completion>& completions = round_->completions;
   RoundRecord record{.step = step_ + 1, .round = &*round_, .answer = &answer};
   const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
@@ -241,7 +281,7 @@ void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std) {
     if (key == "reward_std") record.reward_std = value;
     note(key, value);
   }
-  note("frac_reward_zero_std", frac_reward_zero_std, true);
+  if (has_groups) note("frac_reward_zero_std", frac_reward_zero_std, true);
   if (job_.config.online->kind == config::OnlineKind::kRloo && job_.online->objective->has_reference())
     note("kl", mean_distance(completions));
   note_completions(completions);

@@ -47,6 +47,7 @@ class RolloutFeed final : public StepFeed {
   void make_round(int64_t number);
   void fill(std::span<const Completion* const> completions);
   void score(std::vector<Completion>& completions);
+  void value_tokens(std::vector<Completion>& completions);
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
   void tell(const RoundAnswer& answer, double frac_reward_zero_std);
   void warn_of_equal_rewards(double frac_reward_zero_std);

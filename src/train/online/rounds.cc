@@ -29,9 +29,10 @@ RoundSchedule::RoundSchedule(const config::Config& config, int64_t prompts)
     : prompts_(prompts),
       group_(config.online->num_generations),
       round_size_(config.online->round_size(config.batches.micro_batch_size)),
-      slices_(config.online->steps_per_generation),
-      iterations_(config.online->num_iterations),
-      accumulation_(config.batches.gradient_accumulation_steps),
+      shuffles_(config.online->reshuffles() ? config.online->num_iterations : 1),
+      slices_(config.online->steps_per_generation * shuffles_),
+      iterations_(config.online->num_iterations / shuffles_),
+      accumulation_(config.batches.gradient_accumulation_steps * config.online->updates_per_step()),
       rounds_per_epoch_(prompts / (round_size_ / group_)),
       seed_(static_cast<uint64_t>(config.seed)),
       is_paired_(config.online->completions_per_row() > 1),
@@ -39,8 +40,9 @@ RoundSchedule::RoundSchedule(const config::Config& config, int64_t prompts)
   if (rounds_per_epoch_ == 0)
     throw input_error("datasets",
                       "expected at least {} prompts, those of a round of {} completions, got {}; add rows, or lower "
-                      "micro_batch_size or steps_per_generation",
-                      round_size_ / group_, round_size_, prompts);
+                      "micro_batch_size or {}",
+                      round_size_ / group_, round_size_, prompts,
+                      config.online->reshuffles() ? "num_mini_batches" : "steps_per_generation");
 }
 
 int64_t RoundSchedule::steps_per_epoch() const { return div_ceil(micro_batches_per_epoch(), accumulation_); }
@@ -62,9 +64,14 @@ std::vector<int64_t> RoundSchedule::prompts_of(int64_t round) const {
 }
 
 std::vector<int64_t> RoundSchedule::training_order(int64_t round) const {
-  if (!is_paired_) return permutation(round_size_, seed_, kCompletions, round);
   std::vector<int64_t> order(static_cast<size_t>(round_size_));
   std::iota(order.begin(), order.end(), 0);
+  if (is_paired_) return order;
+  order.clear();
+  for (int64_t i = 0; i < shuffles_; ++i) {
+    const std::vector<int64_t> next = permutation(round_size_, seed_, kCompletions, round * shuffles_ + i);
+    order.insert(order.end(), next.begin(), next.end());
+  }
   return order;
 }
 

@@ -35,14 +35,15 @@ std::vector<Group> groups_of(std::span<const std::vector<int32_t>> texts, const 
 
 class ModelReward final : public rewards::RewardFunction {
  public:
-  ModelReward(std::shared_ptr<const RewardModel> model, std::shared_ptr<RewardProgram> program)
-      : model_(std::move(model)), program_(std::move(program)) {}
+  ModelReward(std::shared_ptr<const RewardModel> model, std::shared_ptr<RewardProgram> program, bool reads_ids)
+      : model_(std::move(model)), program_(std::move(program)), reads_ids_(reads_ids) {}
 
   [[nodiscard]] rewards::RewardOutput evaluate(const rewards::RewardInput& input) override {
+    const bool has_ids = reads_ids_ && !input.prompt_ids.empty();
     std::vector<std::vector<int32_t>> texts;
     for (size_t i = 0; i < input.completions.size(); ++i)
-      texts.push_back(model_->tokens_of(input.prompts[i], input.completions[i]));
-    rewards::RewardOutput output{.rewards = score_texts(*model_, *program_, texts)};
+      texts.push_back(has_ids ? ids_of(input, i) : model_->tokens_of(input.prompts[i], input.completions[i]));
+    rewards::RewardOutput output{.rewards = score_texts(*program_, texts, has_ids ? std::nullopt : model_->padding())};
     const auto none = std::count(output.rewards.begin(), output.rewards.end(), std::nullopt);
     if (none > 0 && !std::exchange(has_warned_, true))
       log_warning(
@@ -52,9 +53,15 @@ class ModelReward final : public rewards::RewardFunction {
   }
 
  private:
+  static std::vector<int32_t> ids_of(const rewards::RewardInput& input, size_t i) {
+    std::vector<int32_t> ids = input.prompt_ids[i];
+    ids.insert(ids.end(), input.completion_ids[i].begin(), input.completion_ids[i].end());
+    return ids;
+  }
+
   std::shared_ptr<const RewardModel> model_;
   std::shared_ptr<RewardProgram> program_;
-  bool has_warned_ = false;
+  bool reads_ids_, has_warned_ = false;
 };
 
 }  // namespace
@@ -77,8 +84,8 @@ RewardGraph build_reward_graph(const ModelBeside& beside, const RewardRoom& room
   return result;
 }
 
-std::vector<std::optional<double>> score_texts(const RewardModel& model, RewardProgram& program,
-                                               std::span<const std::vector<int32_t>> texts) {
+std::vector<std::optional<double>> score_texts(RewardProgram& program, std::span<const std::vector<int32_t>> texts,
+                                               std::optional<int32_t> padding) {
   std::vector<std::optional<double>> scores(texts.size());
   size_t longest = 0;
   for (const std::vector<int32_t>& text : texts) longest = std::max(longest, text.size());
@@ -91,15 +98,15 @@ std::vector<std::optional<double>> score_texts(const RewardModel& model, RewardP
     const std::span<const float> of_tokens = program.run(batch);
     for (size_t k = 0; k < group.size(); ++k) {
       const auto begin = static_cast<size_t>(batch.seq_offsets[k]);
-      scores[group[k]] = of_tokens[begin + scored_token(texts[group[k]], model.padding())];
+      scores[group[k]] = of_tokens[begin + scored_token(texts[group[k]], padding)];
     }
   }
   return scores;
 }
 
 std::unique_ptr<rewards::RewardFunction> model_reward(std::shared_ptr<const RewardModel> model,
-                                                      std::shared_ptr<RewardProgram> program) {
-  return std::make_unique<ModelReward>(std::move(model), std::move(program));
+                                                      std::shared_ptr<RewardProgram> program, bool reads_ids) {
+  return std::make_unique<ModelReward>(std::move(model), std::move(program), reads_ids);
 }
 
 }  // namespace spillway::train

@@ -41,13 +41,17 @@ class RewardProgram {
   [[nodiscard]] virtual std::span<const float> run(const data::MicroBatch& texts) = 0;
 };
 
-// The score of each text, in order, whatever stands beside it; none for one without tokens, and for one that the
-// program has no room for.
-[[nodiscard]] std::vector<std::optional<double>> score_texts(const RewardModel& model, RewardProgram& program,
-                                                             std::span<const std::vector<int32_t>> texts);
+// The score of each text at its last token that is not padding, in order, whatever stands beside it; none for one
+// without tokens, and for one that the program has no room for.
+[[nodiscard]] std::vector<std::optional<double>> score_texts(RewardProgram& program,
+                                                             std::span<const std::vector<int32_t>> texts,
+                                                             std::optional<int32_t> padding);
 
 // A reward function of a config. Completions whose text is longer than planned for have no reward, which is said once.
+// One that reads ids (RewardEntry::reads_ids) gets those of prompt and completion where they are known, and scores
+// their last; else, as any other, the text in tokens of its own.
 [[nodiscard]] std::unique_ptr<rewards::RewardFunction> model_reward(std::shared_ptr<const RewardModel> model,
-                                                                    std::shared_ptr<RewardProgram> program);
+                                                                    std::shared_ptr<RewardProgram> program,
+                                                                    bool reads_ids);
 
 }  // namespace spillway::train

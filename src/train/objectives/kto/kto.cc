@@ -83,7 +83,7 @@ class Kto final : public PreferenceObjective {
       passes.push_back(
           {.section = "reference on mismatched completions", .stream = kMismatched, .scores = {kRefMismatchedScores}});
       passes.push_back({.section = "policy on mismatched completions",
-                        .is_reference = false,
+                        .by = ScoredBy::kPolicy,
                         .stream = kMismatched,
                         .scores = {kMismatchedScores}});
     }

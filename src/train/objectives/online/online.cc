@@ -6,6 +6,7 @@
 #include "ops/sequence_sum/sequence_sum.h"
 #include "train/objectives/online/grpo.h"
 #include "train/objectives/online/online_dpo.h"
+#include "train/objectives/online/ppo.h"
 #include "train/objectives/online/rloo.h"
 
 namespace spillway::train {
@@ -19,15 +20,11 @@ void OnlineObjective::add_per_token(std::vector<float>& column, const TrainedCom
 
 std::vector<ScorePass> OnlineObjective::passes() const {
   std::vector<ScorePass> passes;
-  const auto add = [&](std::string_view section, bool is_reference, std::string_view score) {
-    passes.push_back({.section = section,
-                      .is_reference = is_reference,
-                      .scores = {score},
-                      .is_per_token = true,
-                      .is_run_before = true});
+  const auto add = [&](std::string_view section, ScoredBy by, std::string_view score) {
+    passes.push_back({.section = section, .by = by, .scores = {score}, .type = f32_per_token, .is_run_before = true});
   };
-  if (has_old_logps_) add("old policy", false, kOldLogps);
-  if (has_reference()) add("reference", true, kRefLogps);
+  if (has_old_logps_) add("old policy", ScoredBy::kPolicy, kOldLogps);
+  if (has_reference()) add("reference", ScoredBy::kReference, kRefLogps);
   return passes;
 }
 
@@ -84,6 +81,7 @@ std::shared_ptr<const OnlineObjective> online_objective(const config::OnlineSett
   const bool is_on_policy = accumulation % (settings.steps_per_generation * settings.num_iterations) == 0;
   if (settings.kind == config::OnlineKind::kRloo) return rloo_objective(settings);
   if (settings.kind == config::OnlineKind::kOnlineDpo) return online_dpo_objective(settings);
+  if (settings.kind == config::OnlineKind::kPpo) return ppo_objective(settings, accumulation);
   return grpo_objective(settings, !is_on_policy, accumulation);
 }
 

@@ -1,5 +1,6 @@
 // What the objectives share that are trained on completions which the run itself generates: the completions of a round
-// in a stream, and what both losses look at. Formulas and names are TRL 1.16's (GRPOTrainer, RLOOTrainer).
+// in a stream, and what their losses look at. Formulas and names are TRL 1.16's (GRPOTrainer, RLOOTrainer,
+// OnlineDPOTrainer) and 1.10's (PPOTrainer).
 //
 // A row is a completion: one sequence, its prompt and it; of Online DPO two of them. What a token has is at the
 // position that predicts it.
@@ -19,8 +20,10 @@ namespace spillway::train {
 struct TrainedCompletion {
   std::span<const int32_t> prompt, ids;
   bool is_masked = false;  // its tokens count for nothing: mask_truncated_completions
-  double advantage = 0;    // of Online DPO the score
+  double advantage = 0;    // of Online DPO and PPO the score
   std::span<const float> old_logps, ref_logps;
+  // Of PPO: of each token; of each state; of each state and of the one behind the last token.
+  std::span<const float> advantages, returns, values;
 
   [[nodiscard]] int64_t tokens() const { return is_masked ? 0 : std::ssize(ids); }
 };
@@ -28,6 +31,7 @@ struct TrainedCompletion {
 // Of the round that a micro-batch is of, and of the step.
 struct RoundTotals {
   int64_t tokens = 0;       // that count, of all completions
+  int64_t longest = 0;      // of the longest completion
   double entropy_coef = 0;  // what the entropy counts
 };
 
@@ -62,7 +66,7 @@ class OnlineObjective : public Objective {
   // Whether the log-probabilities that completions had at their generation are scored then: an update may come before
   // they are trained on. Else training has them itself.
   [[nodiscard]] bool has_old_logps() const { return has_old_logps_; }
-  [[nodiscard]] bool has_reference() const { return settings_.beta != 0; }
+  [[nodiscard]] bool has_reference() const { return settings_.beta != 0 || settings_.kind == config::OnlineKind::kPpo; }
 
  protected:
   [[nodiscard]] std::vector<LossColumn> shared_columns() const;
@@ -85,7 +89,7 @@ class OnlineObjective : public Objective {
 
 // Scores of the passes, and columns: of rows the advantage and the number of tokens that count; of tokens 1 where one
 // counts.
-inline constexpr std::string_view kOldLogps = "old_logps", kRefLogps = "ref_logps";
+inline constexpr std::string_view kOldLogps = "old_logps", kRefLogps = "ref_logps", kValues = "values";
 inline constexpr std::string_view kAdvantages = "advantages", kCompletionTokens = "completion_tokens",
                                   kTokenMask = "token_mask";
 

@@ -15,20 +15,21 @@ namespace {
 namespace pw = ops::pointwise;
 using config::PolicyLoss;
 
-// 1 where a number is above the limit, or below it, else 0; a constant.
-ValueId is_above(Builder& b, ValueId x, double limit) {
-  const ValueId number = pw::detach(b, x);
-  return pw::where_above(b, pw::affine(b, number, 0, 1), number, std::nextafter(static_cast<float>(limit), INFINITY));
-}
+// 1 where a number is below the limit, else 0; a constant.
 ValueId is_below(Builder& b, ValueId x, double limit) {
   const ValueId number = pw::detach(b, x);
   return pw::where_below(b, pw::affine(b, number, 0, 1), number, std::nextafter(static_cast<float>(limit), -INFINITY));
 }
+}  // namespace
+
+ValueId is_above(Builder& b, ValueId x, double limit) {
+  const ValueId number = pw::detach(b, x);
+  return pw::where_above(b, pw::affine(b, number, 0, 1), number, std::nextafter(static_cast<float>(limit), INFINITY));
+}
+
 ValueId clamp(Builder& b, ValueId x, double least, double most) {
   return pw::min_with(b, pw::max_with(b, x, least), most);
 }
-
-}  // namespace
 
 bool is_clipped(PolicyLoss loss) {
   return loss != PolicyLoss::kCispo && loss != PolicyLoss::kSapo && loss != PolicyLoss::kVespo;

@@ -7,6 +7,11 @@
 
 namespace spillway::train {
 
+// 1 where a number of f32 is above the limit, else 0; a constant to gradients.
+[[nodiscard]] ValueId is_above(Builder& builder, ValueId x, double limit);
+// x within the limits; the gradient passes where x is the result.
+[[nodiscard]] ValueId clamp(Builder& builder, ValueId x, double least, double most);
+
 // Whether a loss clips the ratio itself.
 [[nodiscard]] bool is_clipped(config::PolicyLoss loss);
 

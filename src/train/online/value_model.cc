@@ -1,0 +1,42 @@
+#include "train/online/value_model.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr const char* kKey = "value_model_path";
+
+ModelPtr with_one_score(ModelPtr model, const std::string& folder) {
+  const std::optional<ScoreHead>& score = text_of(*model, kKey).score;
+  if (score && score->is_of_tokens)
+    throw input_error(kKey,
+                      "expected a classifier of one label, or a model of text, got {} that scores steps; name "
+                      "another",
+                      quote(folder));
+  return model->with_score(ScoreHead{}, std::nullopt);
+}
+
+}  // namespace
+
+ValueModel value_model(const config::Config& config, const Model& policy, const ModelOptions& options) {
+  const std::string& folder = config.online->ppo.value_model;
+  ValueModel result{.model = with_one_score(read_model(folder), folder), .options = options};
+  const int64_t wanted = text_of(policy, "base_model").vocab_size;
+  if (const int64_t rows = result.model->text()->vocab_size; rows < wanted)
+    throw input_error(kKey,
+                      "expected a model of at least {} tokens, since it reads the ids of base_model, got {} in {}; "
+                      "name one with the same tokenizer",
+                      wanted, rows, quote(folder));
+  result.options.prefix = "value.";
+  result.options.train_base = true;
+  result.options.unfrozen.clear();
+  result.options.lora.reset();
+  result.options.linear_storage.reset();
+  return result;
+}
+
+}  // namespace spillway::train

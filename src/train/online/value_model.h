@@ -1,0 +1,15 @@
+// PPO's value model: what says of each state of a completion what will come of it. It is trained in full, whatever the
+// policy is trained as.
+#pragma once
+
+#include "config/config.h"
+#include "train/objectives/passes.h"
+
+namespace spillway::train {
+
+// Reads the config.json of config.online->ppo.value_model, no weights: a classifier of one label, or a model of text,
+// whose score is new. `options` are the policy's. Throws InputError for a folder that is neither, and for one that
+// knows fewer tokens than the policy. REQUIRES: the config is of PPO.
+[[nodiscard]] ValueModel value_model(const config::Config& config, const Model& policy, const ModelOptions& options);
+
+}  // namespace spillway::train
