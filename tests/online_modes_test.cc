@@ -47,7 +47,7 @@ void forget_times(std::vector<std::map<std::string, double>>& lines) {
 
 Outcome outcome_of(const std::string& name, const fs::path& output, Changes changes) {
   changes.push_back(reward_functions());
-  const config::Config config = golden_config(source_folder() / "tests/golden/online_rl/cases" / name, output, changes);
+  const config::Config config = golden_config(source_folder() / "tests/golden" / name, output, changes);
   const train::Job job = train::make_job(config, Machine{});
   train::JobRewards models(job);
   rewards::RewardFunctions functions(*config.rewards, models.factory());
@@ -82,7 +82,10 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
                                       {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "true"}},
                                       {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "false"}},
                                       {{"parameter_offload", "disk"}, {"ds3_gather_for_generation", "true"}}};
-  for (const char* name : {"dapo_lora", "grpo_full", "beta_full", "slices_lora", "rloo_lora", "online_dpo_cut_lora"}) {
+  for (const char* name :
+       {"online_rl/cases/dapo_lora", "online_rl/cases/grpo_full", "online_rl/cases/beta_full",
+        "online_rl/cases/slices_lora", "online_rl/cases/rloo_lora", "online_rl/cases/online_dpo_cut_lora",
+        "ppo/cases/mini_batches_lora", "ppo/cases/mini_batches_full"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     const Change evaluated = {"val_set_size", "3"};
@@ -102,17 +105,20 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
 }
 
 TEST_CASE("online training that stops in the middle of a round goes on to the same bits") {
-  for (const char* name : {"dapo_twice_lora", "grpo_full", "slices_thrice_lora", "online_dpo_full"}) {
+  for (const char* name :
+       {"online_rl/cases/dapo_twice_lora", "online_rl/cases/grpo_full", "online_rl/cases/slices_thrice_lora",
+        "online_rl/cases/online_dpo_full", "ppo/cases/mini_batches_lora", "ppo/cases/plain_full"}) {
     for (const char* step : {"1", "2", "3"}) {
       CAPTURE(name);
       CAPTURE(step);
       const TemporaryFolder folder;
-      const Outcome plain = outcome_of(name, folder.path() / "plain", {});
+      const Change constant = {"lr_scheduler", "constant"};  // whatever max_steps is
+      const Outcome plain = outcome_of(name, folder.path() / "plain", {constant});
       const fs::path cut = folder.path() / "cut";
       const Outcome first =
-          outcome_of(name, cut, {{"max_steps", step}, {"save_strategy", "steps"}, {"save_steps", step}});
-      const Outcome rest =
-          outcome_of(name, cut, {{"resume_from_checkpoint", (cut / (std::string("checkpoint-") + step)).string()}});
+          outcome_of(name, cut, {constant, {"max_steps", step}, {"save_strategy", "steps"}, {"save_steps", step}});
+      const std::string checkpoint = (cut / (std::string("checkpoint-") + step)).string();
+      const Outcome rest = outcome_of(name, cut, {constant, {"resume_from_checkpoint", checkpoint}});
       CHECK(rest.weights == plain.weights);
       std::vector<std::string> lines = first.lines;
       lines.insert(lines.end(), rest.lines.begin(), rest.lines.end());
@@ -123,7 +129,8 @@ TEST_CASE("online training that stops in the middle of a round goes on to the sa
 
 TEST_CASE("the log-probabilities of generated tokens are those of a forward pass of that step's policy") {
   const TemporaryFolder folder;
-  for (const char* name : {"dapo_twice_lora", "rloo_lora"}) {
+  for (const char* name :
+       {"online_rl/cases/dapo_twice_lora", "online_rl/cases/rloo_lora", "ppo/cases/mini_batches_lora"}) {
     CAPTURE(name);
     const Outcome run = outcome_of(name, folder.path() / name, {});
     int64_t rounds = 0;

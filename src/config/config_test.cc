@@ -212,7 +212,7 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
         "supported, choose another");
   CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
-  for (const char* line : {"rl: ppo", "tensor_parallel_size: 2", "fp16: yes", "trl: {replay_buffer_size: 8}"}) {
+  for (const char* line : {"rl: xpo", "tensor_parallel_size: 2", "fp16: yes", "trl: {replay_buffer_size: 8}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("not yet supported") != std::string::npos);
   }
@@ -225,9 +225,9 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
 }
 
 TEST_CASE("no advice would train something else") {
-  CHECK(error_of("rl: ppo\n") ==
-        "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo, kto, grpo, gdpo, rloo or online_dpo, got 'ppo'; "
-        "PPO is not yet supported");
+  CHECK(error_of("rl: xpo\n") ==
+        "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo, kto, grpo, gdpo, rloo, online_dpo or ppo, got 'xpo'; "
+        "XPO is not yet supported");
   for (const char* line : {"neftune_noise_alpha: 5", "lr_groups: [a]", "plugins: [x]",
                            "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
     CAPTURE(std::string(line));
@@ -238,8 +238,8 @@ TEST_CASE("no advice would train something else") {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);
   }
-  const LoadedConfig rows = check_config(small_config("rl: ppo\n"), "c.yml", {}, ConfigUse::kPreprocess);
-  CHECK(first_problem(rows).find("PPO is not yet supported") != std::string::npos);
+  const LoadedConfig rows = check_config(small_config("rl: xpo\n"), "c.yml", {}, ConfigUse::kPreprocess);
+  CHECK(first_problem(rows).find("XPO is not yet supported") != std::string::npos);
   CHECK(first_problem(rows).find("choose another") == std::string::npos);
 }
 

@@ -11,16 +11,18 @@ KeySection generation_section() {
   KeySection section{"Generated completions", {}};
   section.keys = {
       key<&Spelled::max_completion_length>("max_completion_length",
-                                           "a limit of completions; of generated ones 512, of online_dpo 64")
+                                           "a limit of completions; of generated ones 512, of online_dpo 64, of ppo 53")
           .alias({"trl.max_completion_length", "max_new_tokens", "trl.max_new_tokens",
-                  "generation_kwargs.max_new_tokens", "trl.generation_kwargs.max_new_tokens"})
+                  "generation_kwargs.max_new_tokens", "trl.generation_kwargs.max_new_tokens", "response_length",
+                  "trl.response_length"})
           .least(1),
       key<&Spelled::online, &Online::min_new_tokens>("generation_kwargs.min_new_tokens",
                                                      "tokens before which no completion ends")
           .alias({"trl.generation_kwargs.min_new_tokens"})
           .least(0),
       key<&Spelled::online, &Online::temperature>(
-          "temperature", "of drawing tokens, and of their log-probabilities; left out: 1, of online_dpo 0.9")
+          "temperature",
+          "of drawing tokens, and of their log-probabilities; left out: 1, of online_dpo 0.9, of ppo 0.7")
           .alias({"trl.temperature", "generation_kwargs.temperature", "trl.generation_kwargs.temperature"})
           .above(0),
       key<&Spelled::online, &Online::top_k>("top_k", "tokens that are drawn from: the likeliest; 0: all")
@@ -78,8 +80,8 @@ KeySection loss_section() {
           .alias({"trl.reward_clip_range"}),
       key<&Spelled::online, &Online::normalize_advantages>("normalize_advantages", "of rloo, over the round")
           .alias({"trl.normalize_advantages"}),
-      key<&Spelled::online, &Online::missing_eos_penalty>("missing_eos_penalty",
-                                                          "what a completion of online_dpo loses that did not end")
+      key<&Spelled::online, &Online::missing_eos_penalty>(
+          "missing_eos_penalty", "what a completion of online_dpo or ppo loses that did not end")
           .alias({"trl.missing_eos_penalty"})
           .above(0),
       key<&Spelled::online, &Online::epsilon>("epsilon", "how far a ratio may go down from 1")
@@ -144,8 +146,54 @@ KeySection loss_section() {
   return section;
 }
 
+KeySection ppo_section() {
+  KeySection section{"PPO", {}};
+  section.keys = {
+      key<&Spelled::online, &Online::value_model_path>(
+          "value_model_path", "a folder of what values states: a classifier of one label; left out: reward_model_path")
+          .alias({"trl.value_model_path"}),
+      key<&Spelled::online, &Online::reward_model_path>(
+          "reward_model_path", "a folder of a classifier of one label that scores the ids of completions")
+          .alias({"trl.reward_model_path"}),
+      key<&Spelled::online, &Online::num_ppo_epochs>("num_ppo_epochs", "how often a round is trained on")
+          .alias({"trl.num_ppo_epochs"})
+          .least(1)
+          .most(1000),
+      key<&Spelled::online, &Online::num_mini_batches>(
+          "num_mini_batches", "the parts of a round; each is gradient_accumulation_steps micro-batches and one update")
+          .alias({"trl.num_mini_batches"})
+          .least(1)
+          .most(1000),
+      key<&Spelled::online, &Online::kl_coef>("kl_coef", "what the distance from the reference costs at each token")
+          .alias({"trl.kl_coef"})
+          .least(0),
+      key<&Spelled::online, &Online::kl_estimator>("kl_estimator", "how that distance is estimated")
+          .alias({"trl.kl_estimator"}),
+      key<&Spelled::online, &Online::cliprange>("cliprange", "how far a ratio may go from 1")
+          .alias({"trl.cliprange"})
+          .least(0),
+      key<&Spelled::online, &Online::cliprange_value>("cliprange_value", "how far a value may go from what it was")
+          .alias({"trl.cliprange_value"})
+          .least(0),
+      key<&Spelled::online, &Online::vf_coef>("vf_coef", "what the loss of values counts")
+          .alias({"trl.vf_coef"})
+          .least(0),
+      key<&Spelled::online, &Online::gamma>("gamma", "what a reward counts a token later")
+          .alias({"trl.gamma"})
+          .least(0)
+          .most(1),
+      key<&Spelled::online, &Online::lam>("lam", "of generalised advantage estimation: 0 trusts values, 1 rewards")
+          .alias({"trl.lam"})
+          .least(0)
+          .most(1),
+      key<&Spelled::online, &Online::whiten_rewards>("whiten_rewards", "rewards of a round get a variance of 1")
+          .alias({"trl.whiten_rewards"}),
+  };
+  return section;
+}
+
 }  // namespace
 
-std::vector<KeySection> online_sections() { return {generation_section(), loss_section()}; }
+std::vector<KeySection> online_sections() { return {generation_section(), loss_section(), ppo_section()}; }
 
 }  // namespace spillway::config

@@ -96,6 +96,43 @@ TEST_CASE("online DPO has TRL's defaults, and takes no keys of rounds") {
   CHECK(error("beta: 0\n", "rl: online_dpo\n").find("expected a number above 0") != std::string::npos);
 }
 
+TEST_CASE("PPO has TRL 1.10's defaults; a round is all micro-batches of its updates, and a step") {
+  const OnlineSettings plain = online("value_model_path: ./v\nmicro_batch_size: 2\n", "rl: ppo\n");
+  CHECK(plain.kind == OnlineKind::kPpo);
+  CHECK(plain.completions.max_tokens == 53);
+  CHECK(plain.completions.temperature == 0.7);
+  CHECK(plain.num_generations == 1);
+  CHECK(plain.updates_per_step() == 4);
+  CHECK(plain.ppo.advantages.kl_coef == 0.05);
+  CHECK(plain.ppo.advantages.kl_estimator == KlEstimator::kK1);
+  CHECK(plain.ppo.value_model == "./v");
+  const OnlineSettings section = online(
+      "micro_batch_size: 2\ngradient_accumulation_steps: 3\nreward_model_path: ./r\ntrl:\n  response_length: 9\n"
+      "  num_mini_batches: 4\n  num_ppo_epochs: 2\n  kl_estimator: k3\n  cliprange_value: 0.1\n  gamma: 0.9\n",
+      "rl: ppo\n");
+  CHECK(section.completions.max_tokens == 9);
+  CHECK(section.round_size(2) == 24);
+  CHECK(section.updates_per_step() == 8);
+  CHECK(section.ppo.advantages.kl_estimator == KlEstimator::kK3);
+  CHECK(section.ppo.cliprange_value == 0.1);
+  CHECK(section.ppo.value_model == "./r");
+  CHECK(error("micro_batch_size: 2\n", "rl: ppo\n").find("expected the folder of a value model") != std::string::npos);
+  CHECK(error("value_model_path: ./v\nkl_estimator: k2\n", "rl: ppo\n").find("expected k1 or k3, got 'k2'") !=
+        std::string::npos);
+}
+
+TEST_CASE("the reward model of PPO stands before reward functions, and PPO never clips gradients") {
+  const Config config =
+      load("reward_model_path: ./r\nreward_funcs: [get_repetition_penalty_reward]\nmax_grad_norm: 2\n", "rl: ppo\n")
+          .config;
+  REQUIRE(config.rewards->functions.size() == 2);
+  CHECK(config.rewards->functions[0].folder == "./r");
+  CHECK(config.rewards->functions[0].reads_ids);
+  CHECK(config.rewards->weights.size() == 2);
+  CHECK(config.optimizer.max_grad_norm == 0);
+  CHECK(load("reward_model_path: ./r\n", "rl: ppo\n").config.rewards->functions.size() == 1);
+}
+
 TEST_CASE("online training without reward functions, and kinds that are to come, are refused") {
   const auto message = [](const std::string& text, const std::string& rl) {
     try {
@@ -107,7 +144,7 @@ TEST_CASE("online training without reward functions, and kinds that are to come,
   };
   CHECK(message("micro_batch_size: 8\n", "rl: grpo\n").find("expected reward functions, got none") !=
         std::string::npos);
-  for (const char* name : {"ppo", "xpo", "nash_md"}) {
+  for (const char* name : {"xpo", "nash_md"}) {
     CAPTURE(name);
     CHECK(message("", std::string("rl: ") + name + "\n").find("not yet supported") != std::string::npos);
   }

@@ -133,7 +133,7 @@ constexpr Word<Rl> kRls[] = {{"none", Rl::kNone},
                              {"gdpo", Rl::kGdpo},
                              {"rloo", Rl::kRloo},
                              {"online_dpo", Rl::kOnlineDpo},
-                             {"ppo", {}, "PPO is"},
+                             {"ppo", Rl::kPpo},
                              {"xpo", {}, "XPO is"},
                              {"nash_md", {}, "Nash-MD is"},
                              {"ebft", {}, "energy-based fine-tuning is"}};

@@ -107,8 +107,8 @@ TEST_CASE("what is wrong comes before what is refused, that before what is to co
   CHECK(first_problem(check("")).empty());
   CHECK(first_problem(check("rl: grpo\nhub_model_id: x\nseed: x\n")).find("seed") != std::string::npos);
   CHECK(first_problem(check("rl: grpo\nhub_model_id: x\n")).find("hub_model_id") != std::string::npos);
-  CHECK(first_problem(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: ppo\n")).find("got 'ppo'") != std::string::npos);
-  CHECK(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: ppo\n").conflict.find("warmup_ratio, got both") !=
+  CHECK(first_problem(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: xpo\n")).find("got 'xpo'") != std::string::npos);
+  CHECK(check("warmup_steps: 1\nwarmup_ratio: 0.1\nrl: xpo\n").conflict.find("warmup_ratio, got both") !=
         std::string::npos);
   CHECK(check("adapter: mora\nlora_model_dir: x\n").conflict.empty());
 }
