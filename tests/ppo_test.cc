@@ -86,7 +86,7 @@ TEST_CASE("PPO trains policy and value model as TRL 1.10 does") {
 TEST_CASE("the value model is no part of what PPO writes for inference") {
   const TemporaryFolder folder;
   const std::string name = "plain_full";
-  const config::Config config = ppo_config(name, folder.path() / "out", {{"max_steps", "1"}, {"save_strategy", "no"}});
+  const config::Config config = ppo_config(name, folder.path() / "out", {{"max_steps", "1"}});
   const ordered_json expected = ordered_json::parse(read_file(goldens() / "cases" / name / "expected.json", 1 << 22));
   const PreferenceRun run = run_preference(config, [&](train::TrainingSession&, int64_t) {
     return std::make_unique<RecordedRounds>(expected.at("rounds"));

@@ -348,7 +348,7 @@ TEST_CASE("weights in 4 bits and moments in 8 bits are offered where nothing els
     const int64_t plain = least({}), coded = least(overrides_of(one.change));
     CAPTURE(plain);
     CAPTURE(coded);
-    REQUIRE(coded < plain - kMiB / 64);
+    REQUIRE(coded < plain - kMiB / 128);
     machine.capacity_bytes[0] = (plain + coded) / 2;
     const Refusal refusal = refusal_of(one.lines + device_line((plain + coded) / 2, ""), machine);
     CHECK(refusal.changes == std::vector<std::string>{one.change});
