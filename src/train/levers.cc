@@ -115,7 +115,7 @@ class Levers {
     Lever lever{.trains = "on shorter rows"};
     for (int64_t length = config_.batches.sequence_len / 2; length >= kShortestSequence; length /= 2) {
       Overrides& change = lever.grades.emplace_back();
-      for (const std::string& key : keys) change.push_back({key, fmt::format("{}", length)});
+      for (const std::string& each : keys) change.push_back({each, fmt::format("{}", length)});
     }
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }
@@ -147,10 +147,11 @@ class Levers {
 
   // Of full fine-tuning, where moments are what there is most of.
   void add_state_in_8bit() {
-    const config::Optimizer& now = config_.optimizer.optimizer;
-    const std::string coded = fmt::format("{}_8bit", now.name);
+    const std::string coded = fmt::format("{}_8bit", config_.optimizer.optimizer.name);
     if (config_.adapter || !ops::find_optimizer(coded)) return;
-    add_last_resort({{spelled("optimizer"), (now.paged ? "paged_" : "") + coded}}, "with moments in 8 bits");
+    // What a paged name came to: the state's home is the plan's choice, and stays so.
+    const bool paged = config_.offload.optimizer_state == config::Offload::kAuto;
+    add_last_resort({{spelled("optimizer"), (paged ? "paged_" : "") + coded}}, "with moments in 8 bits");
   }
 
   const config::LoadedConfig& loaded_;
