@@ -84,7 +84,7 @@ json report_of(const std::string& html) {
 
 TEST_CASE("a run is watched from its first step to its end, and afterwards") {
   const TinyJob job;
-  constexpr int kSteps = 4000;  // some seconds, unless it is interrupted
+  constexpr int kSteps = 100'000;  // more than any machine takes before it is interrupted
   Process run(job.train("run", {"--max_steps", std::to_string(kSteps), "--save_steps", "100000"}));
   for (int i = 0; i < 6000 && !fs::exists(job.output("run") / "report.html"); ++i) std::this_thread::sleep_for(10ms);
   Watch watch(job.output("run"));
