@@ -10,7 +10,9 @@
 #include "io/testing/memory_disk.h"
 #include "plan/testing/random_plan.h"
 #include "runtime/testing/scripted_lanes.h"
+#include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
+#include "tests/support/video_training.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -21,8 +23,9 @@ constexpr int64_t kSteps = 2;
 constexpr size_t kAccumulation = 2;
 
 // With all that persists, whether training changes it or not.
-TinyOutcome whole_outcome_of(TinyTraining& training) {
-  TinyOutcome outcome = outcome_of(training, kSteps, kAccumulation);
+template <typename... Batches>
+TinyOutcome whole_outcome_of(TinyTraining& training, const Batches&... batches) {
+  TinyOutcome outcome = outcome_of(training, kSteps, kAccumulation, batches...);
   const Graph& graph = training.training().graph;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
     if (graph.is_persistent(id)) outcome.state[training.name(id)] = training.bytes(id);
@@ -33,24 +36,23 @@ TinyOutcome whole_outcome_of(TinyTraining& training) {
 // A training whose plan makes every choice at random, with what that plan needs.
 class RandomlyPlanned {
  public:
-  RandomlyPlanned(const TinySetup& setup, uint64_t seed, MakeLaneRunner lanes, Device* device = nullptr)
-      : training_(tiny_job(kGoldenModels / "qwen3", setup), Machine{.threads = setup.threads},
-                  [&](train::PlannedJob& planned) {
-                    RandomStream random(seed, 31);
-                    Machine machine{.threads = setup.threads};
-                    machine.link_bytes_per_second.fill(1e9);
-                    plan_again(planned, random_choices(planned.training.graph, random), machine);
-                    ExecutorOptions options{.tiers = {.device = device}, .lanes = std::move(lanes)};
-                    options.tiers.disk_backend =
-                        with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
-                    const int64_t bytes = arena_bytes(planned, Tier::kDisk);
-                    if (bytes > 0) {
-                      scratch_.emplace(ScratchOptions{
-                          .folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment), .checksums = true});
-                      options.tiers.scratch = &*scratch_;
-                    }
-                    return options;
-                  }) {}
+  RandomlyPlanned(train::Job job, uint64_t seed, MakeLaneRunner lanes, Device* device = nullptr)
+      : training_(std::move(job), Machine{.threads = 1}, [&](train::PlannedJob& planned) {
+          RandomStream random(seed, 31);
+          Machine machine{.threads = 1};
+          machine.link_bytes_per_second.fill(1e9);
+          plan_again(planned, random_choices(planned.training.graph, random), machine);
+          ExecutorOptions options{.tiers = {.device = device}, .lanes = std::move(lanes)};
+          options.tiers.disk_backend =
+              with_faults(disk_.backend(), DiskFaults{.seed = seed, .delay = 0.5, .shorten = 0.3});
+          const int64_t bytes = arena_bytes(planned, Tier::kDisk);
+          if (bytes > 0) {
+            scratch_.emplace(ScratchOptions{
+                .folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment), .checksums = true});
+            options.tiers.scratch = &*scratch_;
+          }
+          return options;
+        }) {}
 
   TinyTraining& training() { return training_; }
 
@@ -63,29 +65,44 @@ class RandomlyPlanned {
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
 
+// Random plans, their lanes in a random order, in threads of their own, and on a device that works on its own time.
+template <typename MakeJob, typename... Batches>
+void check_random_plans(const MakeJob& make_job, uint64_t seeds, const Batches&... batches) {
+  TinyTraining plain(make_job(), 1);
+  const TinyOutcome expected = whole_outcome_of(plain, batches...);
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    CAPTURE(seed);
+    RandomStream random(seed, 33);
+    RandomlyPlanned scripted(make_job(), seed, scripted_by(random));
+    REQUIRE(whole_outcome_of(scripted.training(), batches...) == expected);
+    RandomlyPlanned threaded(make_job(), seed, make_lane_threads);
+    REQUIRE(whole_outcome_of(threaded.training(), batches...) == expected);
+    if (seed % 4 != 0) continue;
+    DelayedDevice device(seed, 20);
+    RandomlyPlanned delayed(make_job(), seed, make_lane_threads, &device);
+    REQUIRE(whole_outcome_of(delayed.training(), batches...) == expected);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("no choice of tiers changes a bit of a job's training, in any order that the waits permit") {
   for (const char* adapter : {"", "adapter"}) {
     for (const DType dtype : kDTypes) {
+      CAPTURE(adapter);
+      CAPTURE(name_of(dtype));
       const TinySetup setup{.adapter = adapter, .dtype = dtype, .dropout = *adapter ? 0.1 : 0, .threads = 1};
-      TinyTraining plain(kGoldenModels / "qwen3", setup);
-      const TinyOutcome expected = whole_outcome_of(plain);
-      for (uint64_t seed = 0; seed < 20; ++seed) {
-        CAPTURE(adapter);
-        CAPTURE(name_of(dtype));
-        CAPTURE(seed);
-        RandomStream random(seed, 33);
-        RandomlyPlanned scripted(setup, seed, scripted_by(random));
-        REQUIRE(whole_outcome_of(scripted.training()) == expected);
-        RandomlyPlanned threaded(setup, seed, make_lane_threads);
-        REQUIRE(whole_outcome_of(threaded.training()) == expected);
-        if (seed % 4 != 0) continue;
-        DelayedDevice device(seed, 20);
-        RandomlyPlanned delayed(setup, seed, make_lane_threads, &device);
-        REQUIRE(whole_outcome_of(delayed.training()) == expected);
-      }
+      check_random_plans([&] { return tiny_job(kGoldenModels / "qwen3", setup); }, 20);
     }
+  }
+}
+
+TEST_CASE("no choice of tiers changes a bit of a video transformer's training, in any order that the waits permit") {
+  const TemporaryFolder folder;
+  for (const bool has_lora : {false, true}) {
+    CAPTURE(has_lora);
+    const auto make_job = [&] { return video_job("t2v", has_lora, folder.path() / "out", tiered_machine()); };
+    check_random_plans(make_job, 5, clip_batches(make_job(), kSteps));
   }
 }
 

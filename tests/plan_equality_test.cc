@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "base/math.h"
+#include "base/temporary_folder.h"
 #include "model/decoder/architecture.h"
+#include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
+#include "tests/support/video_training.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -187,6 +190,26 @@ TEST_CASE("the number of threads changes no bit") {
     const TinyOutcome alone = train_tiny(model, setup, 2);
     setup.activations = Treatment::kRecompute;
     for (setup.threads = 2; setup.threads <= 3; ++setup.threads) check_equal(alone, train_tiny(model, setup, 2));
+  }
+}
+
+TEST_CASE("recomputation and the number of threads change no bit of a video transformer's training") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"t2v", "odd"}) {
+    for (const bool has_lora : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(has_lora);
+      const auto outcome = [&](Treatment activations, int threads) {
+        train::Job job = video_job(name, has_lora, folder.path() / "out", tiered_machine());
+        job.policy = saved_policy(activations);
+        const std::vector<ClipBatch> batches = clip_batches(job, 2);
+        TinyTraining training(std::move(job), threads);
+        return outcome_of(training, 2, batches.size() / 2, batches);
+      };
+      const TinyOutcome kept = outcome(Treatment::kKeep, 1);
+      check_equal(kept, outcome(Treatment::kRecompute, 1));
+      check_equal(kept, outcome(Treatment::kKeep, 3));
+    }
   }
 }
 

@@ -17,17 +17,24 @@ struct TinyOutcome {
   bool operator==(const TinyOutcome&) const = default;
 };
 
-// Steps [first, last), each of `accumulation` of the golden micro-batches.
+// Steps [first, last), each of `accumulation` of the micro-batches.
+template <typename MicroBatch>
+void train_steps(TinyTraining& training, const std::vector<MicroBatch>& all, int64_t first, int64_t last,
+                 size_t accumulation, TinyOutcome& outcome) {
+  for (int64_t step = first; step < last; ++step) {
+    const auto micro_batches = std::span(all).subspan(static_cast<size_t>(step) * accumulation, accumulation);
+    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
+    outcome.norms.push_back(training.update());
+    outcome.evaluations.push_back(training.session().evaluate(all.front().batch()));
+    for (const std::vector<double>& seen : training.session().observed()) outcome.evaluations.push_back(seen.front());
+  }
+}
+
+// The same with the golden micro-batches.
 inline void train_steps(TinyTraining& training, int64_t first, int64_t last, size_t accumulation,
                         TinyOutcome& outcome) {
   static const std::vector<FlatBatch> kMicroBatches = all_micro_batches();
-  for (int64_t step = first; step < last; ++step) {
-    const auto micro_batches = std::span(kMicroBatches).subspan(static_cast<size_t>(step) * accumulation, accumulation);
-    outcome.losses.push_back(training.accumulate(micro_batches, 0.01, step));
-    outcome.norms.push_back(training.update());
-    outcome.evaluations.push_back(training.session().evaluate(kMicroBatches.front().batch()));
-    for (const std::vector<double>& seen : training.session().observed()) outcome.evaluations.push_back(seen.front());
-  }
+  train_steps(training, kMicroBatches, first, last, accumulation, outcome);
 }
 
 // Everything that training changes: weights, masters and moments, whole whatever the slices.
@@ -51,9 +58,11 @@ inline void collect_state(const TinyTraining& training, TinyOutcome& outcome) {
     outcome.state[training.name(step)] = training.bytes(step);
 }
 
-inline TinyOutcome outcome_of(TinyTraining& training, int64_t steps, size_t accumulation) {
+// `steps` from the first on, by one of the two above.
+template <typename... Batches>
+TinyOutcome outcome_of(TinyTraining& training, int64_t steps, size_t accumulation, const Batches&... batches) {
   TinyOutcome outcome;
-  train_steps(training, 0, steps, accumulation, outcome);
+  train_steps(training, batches..., 0, steps, accumulation, outcome);
   collect_state(training, outcome);
   return outcome;
 }

@@ -156,13 +156,15 @@ class TinyTraining {
     initial.load(job_, planned_.training, session_->store());
   }
 
-  // Forward and backward of a whole step; accumulated gradients stay. Returns the mean loss.
-  double accumulate(std::span<const FlatBatch> micro_batches, double learning_rate, int64_t step) {
+  // Forward and backward of a whole step; accumulated gradients stay. Returns the mean loss. Micro-batches have batch()
+  // and targets, as FlatBatch has them.
+  template <typename MicroBatches>
+  double accumulate(const MicroBatches& micro_batches, double learning_rate, int64_t step) {
     int64_t targets = 0, micro_step = 0;
-    for (const FlatBatch& batch : micro_batches) targets += batch.targets;
+    for (const auto& batch : micro_batches) targets += batch.targets;
     session_->begin_step(learning_rate, step);
     double loss = 0;
-    for (const FlatBatch& batch : micro_batches) {
+    for (const auto& batch : micro_batches) {
       loss += session_->micro_step(batch.batch(), 1.0f / static_cast<float>(targets), micro_step++);
     }
     return loss;

@@ -13,8 +13,7 @@ namespace fs = std::filesystem;
 
 fs::path video_golden(const std::string& name) { return source_folder() / "tests/golden/video" / name; }
 
-config::Config video_config(const std::string& name, bool has_lora, const fs::path& output,
-                            const std::vector<config::ConfigOverride>& changes) {
+std::string video_lines(const std::string& name, bool has_lora, const fs::path& output) {
   const fs::path golden = video_golden(name);
   const auto facts = nlohmann::json::parse(read_file(golden / "golden.json", 1 << 20));
   const bool has_image = name == "i2v";
@@ -38,8 +37,14 @@ output_dir: {3}
 )",
                   (golden).string(), has_image ? 512 : 6, facts["preconditions"].get<bool>(), output.string());
   if (has_lora) text += fmt::format("adapter: lora\nlora_model_dir: {}\n", (golden / "lora").string());
-  config::Config config = config::load_config(text, "video.yml", changes, config::ConfigUse::kTrain).config;
-  config.model.base_model = (golden / config.video.component).string();
+  return text;
+}
+
+config::Config video_config(const std::string& name, bool has_lora, const fs::path& output,
+                            const std::vector<config::ConfigOverride>& changes) {
+  const std::string lines = video_lines(name, has_lora, output);
+  config::Config config = config::load_config(lines, "video.yml", changes, config::ConfigUse::kTrain).config;
+  config.model.base_model = (video_golden(name) / config.video.component).string();
   return config;
 }
 
