@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kKey = "value_model_path";
 
-ModelPtr with_one_score(ModelPtr model, const std::string& folder) {
+ModelPtr with_one_score(const ModelPtr& model, const std::string& folder) {
   const std::optional<ScoreHead>& score = text_of(*model, kKey).score;
   if (score && score->is_of_tokens)
     throw input_error(kKey,
