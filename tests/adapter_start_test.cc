@@ -14,6 +14,7 @@
 #include "model/storages/quantised.h"
 #include "tests/support/mode_jobs.h"
 #include "train/adapter_start.h"
+#include "train/saved_model.h"
 #include "train/state.h"
 
 using namespace spillway;

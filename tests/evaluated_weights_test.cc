@@ -17,6 +17,7 @@
 #include "tests/support/tiny_job.h"
 #include "tests/support/tiny_outcome.h"
 #include "train/evaluated_weights.h"
+#include "train/saved_model.h"
 #include "train/state.h"
 
 using namespace spillway;

@@ -1,4 +1,4 @@
-// The real program, run as a user runs it: killed, resumed, refused a checkpoint.
+// The real program, run as a user runs it: stopped, resumed, refused a checkpoint.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -10,11 +10,9 @@
 #include <set>
 #include <thread>
 
-#include "base/random.h"
 #include "io/file.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
-#include "tests/support/video_run.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -61,85 +59,7 @@ std::set<std::string> checkpoints(const fs::path& output) {
   return names;
 }
 
-// Runs the program until it has finished, and kills it on the way.
-void finish_despite_kills(const std::vector<std::string>& arguments) {
-  RandomStream random(11, 0);
-  int kills = 0;
-  Finished last{.status = -1};
-  for (int attempt = 0; attempt < 40 && last.status != 0; ++attempt) {
-    Process process(arguments);
-    // Later attempts live longer, so that the job ends.
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(20 + random.below(100 + 60 * static_cast<uint32_t>(attempt))));
-    process.signal(SIGKILL);
-    last = process.wait();
-    kills += last.status == 128 + SIGKILL;
-  }
-  if (last.status != 0) last = run_spillway(arguments);
-  CAPTURE(last.err);
-  REQUIRE(last.status == 0);
-  CHECK(kills > 0);
-}
-
 }  // namespace
-
-TEST_CASE("a run killed at any moment goes on from its last checkpoint to the same bits") {
-  const TinyJob job;
-  const Finished whole = run_spillway(job.train("whole"));
-  CAPTURE(whole.err);
-  REQUIRE(whole.status == 0);
-  finish_despite_kills(job.train("killed", kResume));
-  CHECK(job.adapter("killed") == job.adapter("whole"));
-  CHECK(job.losses("killed") == job.losses("whole"));
-  CHECK(job.losses("whole").size() == kSteps);
-  int checkpoints = 0;
-  std::string names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(job.output("killed"))) {
-    const std::string name = entry.path().filename().string();
-    names += name + " ";
-    checkpoints += name.starts_with("checkpoint-");
-    CHECK(name.find(".tmp") == std::string::npos);
-  }
-  CAPTURE(names);
-  CHECK(checkpoints == 2);
-}
-
-// What is drawn for a clip, and averages of the weights, go on too.
-TEST_CASE("a video run killed at any moment goes on from its last checkpoint to the same bits") {
-  for (const bool has_lora : {false, true}) {
-    CAPTURE(has_lora);
-    const TemporaryFolder folder;
-    const fs::path rows = clips_to_draw_for("t2v", folder.path());
-    const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
-      const fs::path config = folder.path() / (name + ".yml");
-      if (!fs::exists(config)) write_file(config, video_lines("t2v", has_lora, folder.path() / name));
-      return std::vector<std::string>{"train",
-                                      config.string(),
-                                      "--datasets.0.path",
-                                      rows.string(),
-                                      "--max_steps",
-                                      "40",
-                                      "--save_strategy",
-                                      "steps",
-                                      "--save_steps",
-                                      "3",
-                                      "--use_ema",
-                                      "true",
-                                      "--training_cfg_rate",
-                                      "0.3"} +
-             more;
-    };
-    const Finished whole = run_spillway(train("whole", {}));
-    CAPTURE(whole.err);
-    REQUIRE(whole.status == 0);
-    finish_despite_kills(train("killed", kResume));
-    const fs::path ema =
-        has_lora ? "pytorch_lora_weights_ema.safetensors" : "transformer_ema/diffusion_pytorch_model.safetensors";
-    const fs::path weights = video_weights("", has_lora);
-    for (const fs::path& file : {weights, ema})
-      CHECK(read_file(folder.path() / "killed" / file, 1 << 24) == read_file(folder.path() / "whole" / file, 1 << 24));
-  }
-}
 
 TEST_CASE("a second run into the same folder is refused while the first one writes there") {
   const TinyJob job;

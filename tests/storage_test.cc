@@ -13,6 +13,7 @@
 #include "model/weights.h"
 #include "tests/support/coded_model.h"
 #include "tests/support/mode_jobs.h"
+#include "train/saved_model.h"
 #include "train/state.h"
 
 using namespace spillway;

@@ -11,6 +11,7 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "model/layout.h"
+#include "train/saved_model.h"
 
 namespace spillway::train {
 namespace {

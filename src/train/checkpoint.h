@@ -10,6 +10,7 @@
 
 #include "data/stream/row_stream.h"
 #include "train/base_identity.h"
+#include "train/model_card.h"
 #include "train/run_identity.h"
 #include "train/run_settings.h"
 #include "train/state.h"

@@ -11,17 +11,11 @@
 #include "base/text.h"
 #include "io/checksum.h"
 #include "io/convert.h"
-#include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
-#include "model/layout.h"
-#include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "train/adapter_start.h"
-#include "train/evaluated_weights.h"
-#include "train/model_card.h"
 #include "train/reference.h"
-#include "train/tokenizer_files.h"
 
 namespace spillway::train {
 namespace {
@@ -121,19 +115,6 @@ void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore:
     store.read(part.value, [&](const TensorView& piece, int64_t first) { use(piece, part.first_elem + first); });
   }
 }
-template <typename Writer>
-ValueStore::Visitor appender(Writer& writer, const std::string& name) {
-  return [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); };
-}
-
-// What of a trained weight is written into files of models and adapters.
-enum class Written { kWeight, kEma };
-void read_written(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store, Written which,
-                  const ValueStore::Visitor& use) {
-  if (which == Written::kEma) return read_tensor(store, ema_tensor(training, t), use);
-  training.optimizer->evaluated ? read_evaluated(training, t, store, use) : read_exact(training, t, store, use);
-}
-
 constexpr int64_t kScratchElems = int64_t{1} << 14;
 
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
@@ -185,126 +166,6 @@ void read_trained(const SafetensorsFolder& folder, const std::string& tensor, co
               [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }
 
-// Of an adapter's file, in f32: a factor whose start the base is without is [A; A_0], or [B, -B_0].
-std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
-                                  Written which) {
-  std::vector<float> values;
-  const auto append = [&values](const TensorView& piece, int64_t) {
-    const size_t end = values.size();
-    values.resize(end + static_cast<size_t>(piece.elems()));
-    convert_floats(piece.data, piece.dtype, values.data() + end, DType::kF32, piece.elems());
-  };
-  read_written(training, t, store, which, append);
-  const Parameter& p = training.parameter_of(t);
-  const bool is_a = p.role == ParameterRole::kLoraA;
-  const Parameter* start =
-      p.is_factor() ? training.model.parameters.find(start_name(p.module, is_a ? 'A' : 'B')) : nullptr;
-  if (start == nullptr) return values;
-  store.read(start->value(), append);
-  if (is_a) return values;
-  std::vector<float> result;
-  const auto rank = static_cast<size_t>(p.shape[1]), half = values.size() / 2;
-  for (size_t row = 0; row < half; row += rank) {
-    for (size_t i = 0; i < rank; ++i) result.push_back(values[row + i]);
-    for (size_t i = 0; i < rank; ++i) result.push_back(-values[half + row + i]);
-  }
-  return result;
-}
-
-// With the options that the config says of it.
-Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
-  if (p.role == ParameterRole::kLoraA) return {saved.rank_of(p.module), p.shape[1]};
-  if (p.role == ParameterRole::kLoraB) return {p.shape[0], saved.rank_of(p.module)};
-  return p.shape;
-}
-
-TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                        ValueStore& store, Written which) {
-  const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
-  const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
-  const std::string component = component_name(job.config.model.base_model);
-  const std::span<const TrainedWeight> trained = training.trained_of_model();
-  std::vector<TensorSpec> specs;
-  for (const TrainedWeight& t : trained) {
-    const Parameter& p = training.parameter_of(t);
-    const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
-    specs.push_back({name, DType::kF32, adapter_shape(p, saved).dims()});
-  }
-  std::map<std::string, std::string> metadata =
-      is_diffusers ? diffusers_lora_metadata(training.model.parameters, saved, component) : default_metadata();
-  metadata.merge(base_format_metadata(job.graph.model.linear_storage));
-  const char* const ending = which == Written::kEma ? "_ema" : "";
-  const std::string file = fmt::format("{}{}.safetensors", adapter_stem(layout_of(*job.model)), ending);
-  SafetensorsWriter writer(folder / file, specs, metadata);
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const TrainedWeight& t = trained[i];
-    if (saved.r == job.graph.model.lora->r) {
-      read_written(training, t, store, which, appender(writer, specs[i].name));
-    } else {
-      writer.append(specs[i].name, adapter_tensor(training, t, store, which).data(), DType::kF32, specs[i].elems());
-    }
-  }
-  writer.commit();
-  if (!is_diffusers)
-    write_file(folder / "adapter_config.json",
-               adapter_config_json(training.model.parameters, saved, job.config.model.base_model));
-  return writer.checksums();
-}
-
-// Transformers would load an adapter that an earlier run has left beside the model, and its base.
-void remove_adapter(const std::filesystem::path& folder) {
-  std::error_code none;
-  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
-    std::filesystem::remove(folder / name, none);
-}
-
-// The weights and config.json. Returns the sums.
-TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                         ValueStore& store, Written which = Written::kWeight) {
-  const SafetensorsFolder base = open_weights(job.config.model.base_model);
-  const ParameterTable& parameters = training.model.parameters;
-  std::vector<std::pair<const Parameter*, const TrainedWeight*>> tensors;
-  for (const TrainedWeight& t : training.trained_of_model()) tensors.emplace_back(&training.parameter_of(t), &t);
-  // What is not trained is written as the run has it.
-  for (const Parameter& p : parameters) {
-    if (p.is_of_model() && !p.trained) tensors.emplace_back(&p, nullptr);
-  }
-  std::vector<TensorSpec> specs;
-  for (const auto& [p, trained] : tensors) {
-    const StoredTensor* stored = p->is_of_model() ? base.find(p->source.name) : nullptr;
-    specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->written_shape().dims()});
-  }
-  SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
-                                 weights_stem(layout_of(*job.model)));
-  for (const auto& [p, trained] : tensors) {
-    const ValueStore::Visitor append = appender(writer, p->name);
-    trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
-  }
-  writer.commit();
-  write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));
-  return writer.checksums();
-}
-
-TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                           ValueStore& store) {
-  const std::filesystem::path base = job.config.model.base_model;
-  if (layout_of(*job.model) == Layout::kDiffusers) {
-    const std::string name = component_name(base);
-    const auto write = [&](const std::string& to, Written which) {
-      AtomicFolder component(weights_folder(Layout::kDiffusers, folder, to), "train");
-      TensorSums sums = write_weights(component.path(), job, training, store, which);
-      component.publish();
-      return sums;
-    };
-    if (job.graph.ema) (void)write(name + "_ema", Written::kEma);
-    copy_pipeline_parts(base, folder);
-    return write(name, Written::kWeight);
-  }
-  TensorSums sums = write_weights(folder, job, training, store);
-  remove_adapter(folder);
-  return sums;
-}
-
 }  // namespace
 
 void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
@@ -334,6 +195,11 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
 void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                 const ValueStore::Visitor& use) {
   read_tensor(store, exact_tensor(training, t), use);
+}
+
+void read_average(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                  const ValueStore::Visitor& use) {
+  read_tensor(store, ema_tensor(training, t), use);
 }
 
 InitialState::InitialState(const Job& job) : InitialState(job, parameters_of(*job.model, job.graph.model)) {}
@@ -380,16 +246,6 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   }
   write_tensor(store, step_state_tensor(training), clear);
   load_adapter_starts(job, training, base_, store);
-}
-
-TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                      ValueStore& store, const TrainedFacts& facts) {
-  TensorSums sums = job.graph.model.lora ? save_adapter(folder, job, training, store, Written::kWeight)
-                                         : save_full_model(folder, job, training, store);
-  if (job.graph.model.lora && job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
-  if (job.model->text()) save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
-  write_model_card(folder / "README.md", job, facts);
-  return sums;
 }
 
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store) {

@@ -1,5 +1,5 @@
-// The contents of a training job's persistent values: filled from model, adapter and checkpoint folders, and written
-// back as folders that transformers and PEFT read. One value at a time, wherever it lives.
+// The contents of a training job's persistent values: filled from model, adapter and checkpoint folders, and kept in
+// checkpoints. One value at a time, wherever it lives.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,6 @@
 #include "model/weights.h"
 #include "runtime/value_store.h"
 #include "train/job.h"
-#include "train/model_card.h"
 
 namespace spillway::train {
 
@@ -50,17 +49,20 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
 void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                 const ValueStore::Visitor& use);
 
-// Of the model; the value model is part of checkpoints alone.
-//
-// Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
-// with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
-// the sums of the weights. REQUIRES: the weights in training are in place (train/evaluated_weights.h).
-TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                      ValueStore& store, const TrainedFacts& facts = {});
+// The same of its average, in f32. REQUIRES: the job has averages.
+void read_average(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
+                  const ValueStore::Visitor& use);
+
+// What appends what is read, piece by piece, to a tensor of a file that is written in order. Both are borrowed.
+template <typename Writer>
+ValueStore::Visitor appender(Writer& writer, const std::string& name) {
+  return [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); };
+}
 
 // Masters, moments, (where there is no master) the trained weights themselves, what the optimizer keeps for all of
 // them, and a reference that changes, bit for bit. Each is one tensor of the weight's shape, called "<state>.<weight>"
-// or as the weight, however the graph slices it. REQUIRES: as save_model().
+// or as the weight, however the graph slices it. REQUIRES: the weights in training are in place
+// (train/evaluated_weights.h).
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
 // Throws InputError where the file belongs to another job, and where a tensor differs from `sums`, which may be null.
 void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,

@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "train/evaluated_weights.h"
 #include "train/reference_sync.h"
+#include "train/saved_model.h"
 
 namespace spillway::train {
 namespace {

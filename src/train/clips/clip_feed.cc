@@ -38,7 +38,7 @@ EvaluationTurns evaluation_turns(const ClipJob& job, const ClipSet& set) {
   return result;
 }
 
-// Texts are dropped to teach, not to measure: losses of runs with other rates can be compared.
+// An evaluation drops no texts, so that its loss does not depend on training_cfg_rate.
 data::FlowOptions with_all_texts(data::FlowOptions flow) {
   flow.training_cfg_rate = 0;
   return flow;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/batch.h"
 #include "rewards/outside.h"
+#include "train/online/value_model.h"
 
 namespace spillway::train {
 namespace {
@@ -93,15 +94,6 @@ RewardRoom room_for(const RewardModel& model, const config::Config& config, cons
   return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
 }
 
-// Of a model that reads the policy's ids.
-void check_vocabulary(const RewardModel& model, const rewards::RewardEntry& entry, int64_t vocab_size) {
-  if (const int64_t rows = model.model()->text()->vocab_size; rows < vocab_size)
-    throw input_error(entry.where,
-                      "expected a model of at least {} tokens, since it reads the ids of base_model, got one of {}; "
-                      "name one with the same tokenizer",
-                      vocab_size, rows);
-}
-
 std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job, int64_t vocab_size) {
   std::vector<JobRewardModel> models;
   for (const rewards::RewardEntry& entry : config.rewards->functions) {
@@ -112,7 +104,7 @@ std::vector<JobRewardModel> reward_models_of(const config::Config& config, const
       const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs);
       there = models.insert(there, {model, room_for(*model, config, job)});
     }
-    if (entry.reads_ids) check_vocabulary(*there->model, entry, vocab_size);
+    if (entry.reads_ids) expect_ids_of_policy(entry.where, *there->model->model(), entry.folder, vocab_size);
   }
   return models;
 }

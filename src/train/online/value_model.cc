@@ -22,15 +22,18 @@ ModelPtr with_one_score(const ModelPtr& model, const std::string& folder) {
 
 }  // namespace
 
+void expect_ids_of_policy(std::string_view where, const Model& model, const std::string& folder, int64_t vocab_size) {
+  if (const int64_t tokens = model.text()->vocab_size; tokens < vocab_size)
+    throw input_error(where,
+                      "expected a model of at least {} tokens, since it reads the ids of base_model, got {} in {}; "
+                      "name one with the same tokenizer",
+                      vocab_size, tokens, quote(folder));
+}
+
 ValueModel value_model(const config::Config& config, const Model& policy, const ModelOptions& options) {
   const std::string& folder = config.online->ppo.value_model;
   ValueModel result{.model = with_one_score(read_model(folder), folder), .options = options};
-  const int64_t wanted = text_of(policy, "base_model").vocab_size;
-  if (const int64_t rows = result.model->text()->vocab_size; rows < wanted)
-    throw input_error(kKey,
-                      "expected a model of at least {} tokens, since it reads the ids of base_model, got {} in {}; "
-                      "name one with the same tokenizer",
-                      wanted, rows, quote(folder));
+  expect_ids_of_policy(kKey, *result.model, folder, text_of(policy, "base_model").vocab_size);
   result.options.prefix = "value.";
   result.options.train_base = true;
   result.options.unfrozen.clear();

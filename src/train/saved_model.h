@@ -1,0 +1,21 @@
+// What a run leaves: folders that transformers, PEFT and diffusers read.
+#pragma once
+
+#include <filesystem>
+
+#include "runtime/value_store.h"
+#include "train/job.h"
+#include "train/model_card.h"
+#include "train/state.h"
+
+namespace spillway::train {
+
+// Of the model; the value model is part of checkpoints alone.
+//
+// Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
+// with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
+// the sums of the weights. REQUIRES: the weights in training are in place (train/evaluated_weights.h).
+TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
+                      ValueStore& store, const TrainedFacts& facts = {});
+
+}  // namespace spillway::train
