@@ -9,6 +9,20 @@
 
 namespace spillway::cuda {
 
+// Takes one tile after another from the block's dynamic shared memory: what has `data` and takes kBytes of it.
+class SharedTiles {
+ public:
+  template <typename T>
+  __device__ T take() {
+    T tile{reinterpret_cast<decltype(T::data)>(next_)};
+    next_ += T::kBytes;
+    return tile;
+  }
+
+ private:
+  std::byte* next_ = dynamic_shared();
+};
+
 // The keys [first, last] that a row sees.
 struct KeyRange {
   int first, last;

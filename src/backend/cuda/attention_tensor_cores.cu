@@ -21,18 +21,16 @@ constexpr int64_t kMaxHead = 128;
 // By value: std::min would want the constants' addresses, which they do not have on the GPU.
 __device__ inline int at_most(int limit, int value) { return value < limit ? value : limit; }
 
-template <int kHead>
-struct Tiles {
-  using Rows = MmaTile<kRows, kHead>;
-  using Columns = MmaTile<kColumns, kHead>;
-};
-
 // What a score's gradient needs of its row of queries.
 struct alignas(16) QueryFacts {
   KeyRange visible;
   RowSums sums;
 };
-constexpr int kFactBytes = kStages * kColumns * static_cast<int>(sizeof(QueryFacts));
+struct StagedFacts {
+  static constexpr int kBytes = kStages * kColumns * static_cast<int>(sizeof(QueryFacts));
+  QueryFacts* data;
+  [[nodiscard]] __device__ QueryFacts& at(int stage, int column) const { return data[stage * kColumns + column]; }
+};
 template <typename T>
 __device__ QueryFacts facts_of(const GradProblem<T>& grad, int row, int head) {
   const KeyRange visible = grad.forward.keys_of(row);
@@ -41,33 +39,19 @@ __device__ QueryFacts facts_of(const GradProblem<T>& grad, int row, int head) {
 
 // One for each stage. By arithmetic, so that the stage's number needs no table in memory.
 template <typename Tile>
-struct Staged {
+struct StagedTile {
+  static constexpr int kBytes = kStages * Tile::kBytes;
   bf16* data;
   [[nodiscard]] __device__ Tile operator[](int stage) const {
     return Tile{data + stage * (Tile::kBytes / static_cast<int>(sizeof(bf16)))};
   }
 };
 
-// Takes consecutive parts of the block's dynamic shared memory.
-class Shared {
- public:
-  template <typename Tile>
-  __device__ Tile tile() {
-    return Tile{take<bf16>(Tile::kBytes)};
-  }
-  template <typename Tile>
-  __device__ Staged<Tile> staged() {
-    return {take<bf16>(kStages * Tile::kBytes)};
-  }
-  template <typename T>
-  __device__ T* take(int bytes) {
-    std::byte* part = next_;
-    next_ += bytes;
-    return reinterpret_cast<T*>(part);
-  }
-
- private:
-  std::byte* next_ = dynamic_shared();
+template <int kHead>
+struct Tiles {
+  using Rows = MmaTile<kRows, kHead>;
+  using Columns = MmaTile<kColumns, kHead>;
+  using Staged = StagedTile<Columns>;
 };
 
 // A warp's [16, kColumns] of rows times columns, both over the head.
@@ -135,11 +119,10 @@ struct HeadSums {
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(kThreads, 2) query_grad_kernel(GradProblem<bf16> grad) {
   const Problem<bf16>& p = grad.forward;
-  Shared shared;
-  const auto queries = shared.tile<typename Tiles<kHead>::Rows>();
-  const auto d_outputs = shared.tile<typename Tiles<kHead>::Rows>();
-  const auto keys = shared.staged<typename Tiles<kHead>::Columns>();
-  const auto values = shared.staged<typename Tiles<kHead>::Columns>();
+  SharedTiles shared;
+  const auto queries = shared.take<typename Tiles<kHead>::Rows>();
+  const auto d_outputs = shared.take<typename Tiles<kHead>::Rows>();
+  const auto keys = shared.take<typename Tiles<kHead>::Staged>(), values = shared.take<typename Tiles<kHead>::Staged>();
   const int head = static_cast<int>(blockIdx.x) % p.heads, tiles = div_ceil(p.tokens, kRows);
   const int first = (tiles - 1 - static_cast<int>(blockIdx.x) / p.heads) * kRows;
   const int rows = at_most(kRows, p.tokens - first);
@@ -212,13 +195,18 @@ struct QueryWalk {
   [[nodiscard]] __device__ int count() const { return at_most(kColumns, query_end - query); }
 
  private:
-  // All heads have the same queries: where the first has none, there are none.
+  // Whether no query from here on sees one of the keys.
+  template <typename T>
+  [[nodiscard]] __device__ bool is_past(const Problem<T>& p) const {
+    return query >= query_end || p.first_key_of(query) >= first + rows;
+  }
+  // All heads have the same queries: where one has none, there are none.
   template <typename T>
   __device__ void skip_unseen(const Problem<T>& p) {
-    if (query < query_end && p.first_key_of(query) < first + rows) return;
+    if (!is_past(p)) return;
     ++head;
     query = p.first_row_of(first);
-    if (query >= query_end || p.first_key_of(query) >= first + rows) head = head_end;
+    if (is_past(p)) head = head_end;
   }
 };
 
@@ -227,12 +215,11 @@ struct QueryWalk {
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16> grad) {
   const Problem<bf16>& p = grad.forward;
-  Shared shared;
-  const auto keys = shared.tile<typename Tiles<kHead>::Rows>();
-  const auto values = shared.tile<typename Tiles<kHead>::Rows>();
-  const auto queries = shared.staged<typename Tiles<kHead>::Columns>();
-  const auto d_outputs = shared.staged<typename Tiles<kHead>::Columns>();
-  auto* const facts = shared.take<QueryFacts>(kFactBytes);  // [kStages][kColumns]
+  SharedTiles shared;
+  const auto keys = shared.take<typename Tiles<kHead>::Rows>(), values = shared.take<typename Tiles<kHead>::Rows>();
+  const auto queries = shared.take<typename Tiles<kHead>::Staged>();
+  const auto d_outputs = shared.take<typename Tiles<kHead>::Staged>();
+  const auto facts = shared.take<StagedFacts>();
   const int kv_head = static_cast<int>(blockIdx.x) % p.kv_heads;
   const int first = static_cast<int>(blockIdx.x) / p.kv_heads * kRows;
   const int rows = at_most(kRows, p.key_tokens - first);
@@ -247,7 +234,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16>
     d_outputs[stage].template start_loading<kThreads>(grad.d_o + at, p.q_pitch(), walk.count(), p.head_size);
     const int column = static_cast<int>(threadIdx.x);
     if (column < kColumns) {
-      facts[stage * kColumns + column] =
+      facts.at(stage, column) =
           column < walk.count() ? facts_of(grad, walk.query + column, walk.head) : QueryFacts{{0, -1}, {0, 0}};
     }
   };
@@ -270,7 +257,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16>
     for (int part = 0; part < Scores<kHead>::kParts; ++part) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const QueryFacts of_query = facts[stage * kColumns + part * kMmaColumns + MmaSums::column(i)];
+        const QueryFacts of_query = facts.at(stage, part * kMmaColumns + MmaSums::column(i));
         const bool visible = of_query.visible.has(key + MmaSums::row(i));
         float &score = scores.at[part].at[i], &product = products.at[part].at[i];
         const ScoreGradient of_score = score_gradient<kCapped>(visible, score, product, p.map, of_query.sums);
@@ -304,11 +291,11 @@ bool has_tensor_core_gradients(const AttentionArgs& args) {
 
 void launch_tensor_core_gradients(const AttentionArgs& args, const GradProblem<bf16>& problem, void* stream) {
   with_kernels(args, [&](auto head, auto capped) {
-    constexpr int kTileBytes = 2 * Tiles<head>::Rows::kBytes + 2 * kStages * Tiles<head>::Columns::kBytes;
+    constexpr int kTileBytes = 2 * Tiles<head>::Rows::kBytes + 2 * Tiles<head>::Staged::kBytes;
     const int64_t query_tiles = div_ceil(args.tokens, kRows), key_tiles = div_ceil(problem.forward.key_tokens, kRows);
     launch(query_grad_kernel<head, capped>, {query_tiles * args.heads, kThreads, kTileBytes}, stream, problem);
-    launch(key_grad_kernel<head, capped>, {key_tiles * args.kv_heads, kThreads, kTileBytes + kFactBytes}, stream,
-           problem);
+    launch(key_grad_kernel<head, capped>, {key_tiles * args.kv_heads, kThreads, kTileBytes + StagedFacts::kBytes},
+           stream, problem);
   });
 }
 

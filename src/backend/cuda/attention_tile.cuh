@@ -32,20 +32,6 @@ struct Tile {
   }
 };
 
-// Takes one tile after another from the block's dynamic shared memory.
-class SharedTiles {
- public:
-  template <typename T>
-  __device__ T take() {
-    T tile{reinterpret_cast<float*>(next_)};
-    next_ += T::kBytes;
-    return tile;
-  }
-
- private:
-  std::byte* next_ = dynamic_shared();
-};
-
 // Row i of the tile becomes the `width` elements at from + i * pitch, for i < rows; zeros elsewhere. By all threads.
 template <typename Tile, typename T>
 __device__ void load_tile(const T* from, int64_t pitch, int rows, int width, Tile tile) {
