@@ -169,7 +169,7 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
 }
 
 int64_t floats_for_packed(const MatmulShape& shape) {
-  constexpr int64_t kMaxBlockElems = 32;
+  constexpr int64_t kMaxBlockElems = 32;  // of a left panel's row: what lies together has zeros behind k
   const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxPanelWords;
   return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxDepth)), 16);
 }
