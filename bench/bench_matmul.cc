@@ -151,6 +151,7 @@ double tile_peak(bool pairs) {
   alignas(64) static float left[kUnits * MatmulKernels::kMaxRows], right[kUnits * MatmulKernels::kMaxColumns];
   alignas(64) static float sums[MatmulKernels::kMaxRows * MatmulKernels::kMaxColumns];
   const TileLeft panel = tiles.packed(left, tiles.rows);
+  const TileRun whole(tiles);
   Times times;
   for (int run = 0; run < 50; ++run) times.measure([&] { tile(panel, right, kUnits, sums, tiles.columns, true); }, 200);
   return 2.0 * (pairs ? 2 : 1) * kUnits * tiles.rows * tiles.columns / times.best();
@@ -200,11 +201,13 @@ void run_case(const Case& c, DType dtype, Bf16Path path, ThreadPool& pool, int r
 
 int main(int argc, char** argv) {
   int threads = available_cpus(), rounds = 15;
+  bool bf16_only = false;
   std::string only;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--threads") == 0) threads = std::stoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::stoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
+    if (std::strcmp(argv[i], "--dtype") == 0) bf16_only = std::strcmp(argv[i + 1], "bf16") == 0;
     if (std::strcmp(argv[i], "--isa") == 0) cpu::limit_isa(argv[i + 1]);
   }
   bench::use_clock_for(threads);
@@ -220,6 +223,6 @@ int main(int argc, char** argv) {
   for (const Case& c : all_cases()) {
     if (c.name.find(only) == std::string::npos) continue;
     run_case(c, DType::kBF16, path, pool, rounds, bf16_peak);
-    run_case(c, DType::kF32, path, pool, rounds, f32_peak);
+    if (!bf16_only) run_case(c, DType::kF32, path, pool, rounds, f32_peak);
   }
 }

@@ -19,21 +19,20 @@
 namespace spillway::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;            // at most so many units of k in a tile: its panels share the first cache
 constexpr int64_t kMaxDepth = 4096;        // units of k packed at once
 constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows at the most depth
 constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxDepth
-constexpr int64_t kTaskSums = 1 << 16;     // sums of one task, which stay in the second cache with its rows
+constexpr int64_t kTaskSums = 1 << 16;     // sums of one task that wait, in the second cache with its rows
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
 constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed
-constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * kDepth;
+constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * MatmulKernels::kMaxDepth;
 constexpr int64_t kTasksPerThread = 6;
 constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
 constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
 // Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it; the rows stand a cache
 // line further apart than they need.
 constexpr int64_t kDecodedPad = 64;
-constexpr int64_t kDecodedBytes = MatmulKernels::kMaxColumns * (kDepth * 4 + kDecodedPad);
+constexpr int64_t kDecodedBytes = MatmulKernels::kMaxColumns * (MatmulKernels::kMaxDepth * 4 + kDecodedPad);
 static_assert(kDecodedBytes >= 2 * kPackUnits * (kMaxGroup * MatmulKernels::kMaxColumns * 4 + kDecodedPad));
 
 struct Operand {
@@ -53,7 +52,7 @@ struct Job {
   bool swapped;
   bool direct = false;  // the left operand is read where it lies
   int64_t columns = 0;  // of a tile
-  // Units of k in one tile: an even split of k, of kDepth at most.
+  // Units of k in one tile: an even split of k.
   int64_t depth = 0;
   // Row panels have `height` rows, the last one zeros below row m.
   int64_t height = 0, row_panels = 0, column_panels = 0;
@@ -64,11 +63,13 @@ struct Job {
 
   [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
   [[nodiscard]] int64_t tile_words() const { return height * columns; }
+  // Between one depth and the next, in memory.
+  [[nodiscard]] bool sums_wait() const { return units > depth; }
 };
 
 struct Workspace {
   float* packed;       // [block_units / depth][block_row_panels][depth][height]
-  float* columns;      // a thread: [kMaxGroup][kDepth][columns]
+  float* columns;      // a thread: [kMaxGroup][kMaxDepth][columns]
   float* sums;         // a thread: [kTaskSums], or one of [kWaitingSums]
   std::byte* decoded;  // a thread: [kDecodedBytes], where a matrix is decoded
 
@@ -87,8 +88,8 @@ void choose_blocks(Job& job, int threads) {
   job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
   job.row_panels = div_ceil(job.m, job.height);
   job.column_panels = div_ceil(job.n, job.columns);
-  job.depth =
-      std::max<int64_t>(1, align_up(div_ceil(job.units, std::max<int64_t>(1, div_ceil(job.units, kDepth))), 16));
+  const int64_t depths = std::max<int64_t>(1, div_ceil(job.units, job.tiles.depth));
+  job.depth = std::max<int64_t>(1, align_up(div_ceil(job.units, depths), 16));
   job.block_units = job.direct ? job.units : std::min(job.units, kMaxDepth / job.depth * job.depth);
   const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
   const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
@@ -102,7 +103,9 @@ void choose_blocks(Job& job, int threads) {
 
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
   int64_t columns = job.row_panels < kMaxGroup ? 1 : std::min(job.block_column_panels, kMaxGroup);
-  int64_t rows = std::min(job.block_row_panels, kTaskSums / (columns * job.tile_words()));
+  const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
+                                              : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
+  int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
   while (threads > 1 && tasks() < kTasksPerThread * threads && rows * columns > 1) {
@@ -289,12 +292,26 @@ void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float
 struct SumsLayout {
   float* sums;
   int64_t row_begin, column_begin, row_stride, column_stride;
+
+  [[nodiscard]] float* at(int64_t row_panel, int64_t column_panel) const {
+    return sums + (row_panel - row_begin) * row_stride + (column_panel - column_begin) * column_stride;
+  }
 };
 
 void run_task(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread,
               const SumsLayout& layout) {
+  const TileRun run(job.tiles);
   float* const columns = workspace.columns + thread * kMaxGroup * kColumnWords;
+  // A tile is finished behind the next product: its sums have reached the cache by then, and the product does not wait.
+  struct Pending {
+    int64_t row_panel = 0, column_panel = 0;
+    const float* tile = nullptr;
+  } pending;
+  const auto finish_pending = [&] {
+    if (pending.tile != nullptr) finish(job, pending.row_panel, pending.column_panel, pending.tile);
+  };
   int64_t unit = task.unit_begin;
+  int64_t tiles = 0;
   do {
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
@@ -304,15 +321,17 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
       for (int64_t i = task.row_begin; i < task.row_end; ++i) {
         const TileLeft left = tile_left(job, block, workspace.packed, i, unit);
         const int64_t rows = std::min(job.height, job.m - i * job.height);
-        float* tile =
-            layout.sums + (i - layout.row_begin) * layout.row_stride + (j - layout.column_begin) * layout.column_stride;
+        float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
         job.products[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, job.columns,
                                unit > 0);
-        if (last) finish(job, i, j, tile);
+        if (!last) continue;
+        finish_pending();
+        pending = {i, j, tile};
       }
     }
     unit += depth;
   } while (unit < task.unit_end);
+  finish_pending();
 }
 
 void run_block(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
@@ -327,7 +346,7 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
 
     SumsLayout layout{workspace.sums + thread * kTaskSums, task.row_begin, task.column_begin, 0, 0};
     if (job.units > job.block_units) layout = {workspace.sums, block.row_begin, block.column_begin, 0, 0};
-    if (job.units > job.depth) {
+    if (job.sums_wait()) {
       layout.row_stride = job.tile_words();
       layout.column_stride =
           job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);

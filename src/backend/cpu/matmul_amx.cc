@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "backend/cpu/target.h"
@@ -51,27 +51,49 @@ struct alignas(64) TileConfig {
 };
 
 // Registers 0 and 1 hold the sums of the upper 16 rows, 2 and 3 those of the lower; 4 and 5 the left operand's rows; 6
-// and 7 the right one's columns.
-constexpr TileConfig config_for(int rows) {
-  const int upper = rows < kTileRows ? rows : kTileRows, lower = rows - upper;
+// and 7 the right one's columns. A step multiplies `units` units of k, 16 at most.
+TileConfig config_for(int rows, int units) {
+  const int upper = std::min(rows, kTileRows), lower = rows - upper;
   TileConfig config;
-  for (const auto& [tile, count] : std::array<std::pair<int, int>, 8>{
-           {{0, upper}, {1, upper}, {2, lower}, {3, lower}, {4, upper}, {5, lower}, {6, 16}, {7, 16}}}) {
-    if (count == 0) continue;
-    config.rows[static_cast<size_t>(tile)] = static_cast<uint8_t>(count);
-    config.row_bytes[static_cast<size_t>(tile)] = kTileBytes;
-  }
+  const auto set = [&](size_t tile, int count, int words) {
+    if (count == 0) return;
+    config.rows[tile] = static_cast<uint8_t>(count);
+    config.row_bytes[tile] = static_cast<uint16_t>(4 * words);
+  };
+  for (const size_t tile : {0, 1}) set(tile, upper, kTileWords);
+  for (const size_t tile : {2, 3}) set(tile, lower, kTileWords);
+  set(4, upper, units);
+  set(5, lower, units);
+  for (const size_t tile : {6, 7}) set(tile, units, kTileWords);
   return config;
 }
 
-template <int kRows>
-constexpr TileConfig kConfig = config_for(kRows);
+// How this thread's registers are set up; 0: not at all. The instruction takes as long as some steps, so that tiles of
+// one shape share one setting.
+struct Setting {
+  int rows = 0, units = 0;
+  bool operator==(const Setting&) const = default;
+};
+thread_local Setting setting;
 
-// Adds a step: 16 units of both operands.
+void set_up(Setting wanted) {
+  if (setting == wanted) return;
+  const TileConfig config = config_for(wanted.rows, wanted.units);
+  __asm__ volatile("ldtilecfg %0" : : "m"(config));
+  setting = wanted;
+}
+
+void release() {
+  if (setting == Setting{}) return;
+  _tile_release();
+  setting = {};
+}
+
+// Adds a step. The left operand passes by the first cache, in which the right one then stays for many tiles.
 template <int kRows, int kColumnTiles>
 void multiply_step(const char* left, int64_t row_bytes, const float* right) {
   constexpr int64_t kRightBytes = kColumnTiles * kTileBytes;
-  _tile_loadd(4, left, row_bytes);
+  _tile_stream_loadd(4, left, row_bytes);
   _tile_loadd(6, right, kRightBytes);
   _tile_dpbf16ps(0, 4, 6);
   if constexpr (kColumnTiles == 2) {
@@ -79,9 +101,19 @@ void multiply_step(const char* left, int64_t row_bytes, const float* right) {
     _tile_dpbf16ps(1, 4, 7);
   }
   if constexpr (kRows > kTileRows) {
-    _tile_loadd(5, left + kTileRows * row_bytes, row_bytes);
+    _tile_stream_loadd(5, left + kTileRows * row_bytes, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     if constexpr (kColumnTiles == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+template <int kRows, int kColumnTiles>
+void clear_sums() {
+  _tile_zero(0);
+  if constexpr (kColumnTiles == 2) _tile_zero(1);
+  if constexpr (kRows > kTileRows) {
+    _tile_zero(2);
+    if constexpr (kColumnTiles == 2) _tile_zero(3);
   }
 }
 
@@ -107,33 +139,40 @@ void store_sums(float* tile, int64_t stride_bytes) {
   }
 }
 
-// Fewer units than a step has: behind them lies what belongs to others, so that zeros take its place.
+// `steps` steps of `units` units each.
 template <int kRows, int kColumnTiles>
-void multiply_rest(const char* left, int64_t row_bytes, const float* right, int64_t units) {
-  alignas(64) float rows[kRows][kTileWords] = {}, columns[kTileRows][kColumnTiles * kTileWords] = {};
-  for (int row = 0; row < kRows; ++row) {
-    std::memcpy(rows[row], left + row * row_bytes, static_cast<size_t>(units) * sizeof(float));
+void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int units, float* tile,
+                    int64_t stride_bytes, bool accumulate) {
+  set_up({kRows, units});
+  if (accumulate) {
+    load_sums<kRows, kColumnTiles>(tile, stride_bytes);
+  } else {
+    clear_sums<kRows, kColumnTiles>();
   }
-  std::memcpy(columns, right, static_cast<size_t>(units) * sizeof(columns[0]));
-  // GCC 12's intrinsics do not say that they read memory; without this it leaves the copies out.
-  __asm__ volatile("" : : "r"(rows), "r"(columns) : "memory");
-  multiply_step<kRows, kColumnTiles>(reinterpret_cast<const char*>(rows), kTileBytes, columns[0]);
+  const auto* rows = static_cast<const char*>(left.data);
+  for (; steps > 0; --steps) {
+    multiply_step<kRows, kColumnTiles>(rows, left.row_bytes, right);
+    rows += left.block_bytes;
+    right += kTileWords * kColumnTiles * kTileWords;
+  }
+  store_sums<kRows, kColumnTiles>(tile, stride_bytes);
 }
 
 template <int kRows, int kColumnTiles>
 void multiply_tile(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
                    bool accumulate) {
   const int64_t stride_bytes = tile_stride * static_cast<int64_t>(sizeof(float));
-  _tile_loadconfig(&kConfig<kRows>);  // and zeros in all registers
-  if (accumulate) load_sums<kRows, kColumnTiles>(tile, stride_bytes);
-  const auto* rows = static_cast<const char*>(left.data);
-  for (; units >= kTileWords; units -= kTileWords) {
-    multiply_step<kRows, kColumnTiles>(rows, left.row_bytes, right);
-    rows += left.block_bytes;
-    right += kTileWords * kColumnTiles * kTileWords;
+  const int64_t steps = units / kTileWords;
+  // GCC 12's intrinsics do not say that they read memory.
+  __asm__ volatile("" : : : "memory");
+  if (steps > 0 || units == 0)
+    multiply_steps<kRows, kColumnTiles>(left, right, steps, kTileWords, tile, stride_bytes, accumulate);
+  const int rest = static_cast<int>(units % kTileWords);
+  if (rest > 0) {
+    const TileLeft last{static_cast<const char*>(left.data) + steps * left.block_bytes, left.row_bytes, 0};
+    multiply_steps<kRows, kColumnTiles>(last, right + steps * kTileWords * kColumnTiles * kTileWords, 1, rest, tile,
+                                        stride_bytes, accumulate || steps > 0);
   }
-  if (units > 0) multiply_rest<kRows, kColumnTiles>(rows, left.row_bytes, right, units);
-  store_sums<kRows, kColumnTiles>(tile, stride_bytes);
 }
 
 template <int kColumnTiles, int... kRowsBelow>
@@ -147,6 +186,9 @@ constexpr auto kTiles = tiles_of<kColumnTiles>(std::make_integer_sequence<int, 2
 
 extern const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles, kAmxBf16NarrowTiles;
 const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles = kTiles<2>, kAmxBf16NarrowTiles = kTiles<1>;
+
+void release_amx_tiles();
+void release_amx_tiles() { release(); }
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

@@ -58,8 +58,10 @@ struct MatmulKernels {
   static constexpr int kMaxRows = 32, kMaxColumns = 32;
   // Words of a left panel for each element along k, at most: 14 rows of f32, or 32 of pairs.
   static constexpr int kMaxPanelWords = 16;
+  static constexpr int64_t kMaxDepth = 320;
 
   // tile = (accumulate ? tile : 0) + sum over units of left x right. `tile_stride` is in elements.
+  // REQUIRES: a TileRun of this thread.
   using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
                         bool accumulate);
   using Pack = void (*)(const PanelSource& source, const PanelRange& range, float* panel);
@@ -73,6 +75,9 @@ struct MatmulKernels {
     const Tile* wide = nullptr;    // wide[r - 1]: tiles of r rows, r in [1, rows]
     const Tile* narrow = nullptr;  // of half as many columns
     Pack pack_left = nullptr;      // whole blocks, the last one with zeros behind k
+    int64_t depth = 256;           // units of k that a tile multiplies in one go, at most: kMaxDepth or fewer
+    int64_t left_words = 1 << 17;  // of the left operand's rows that stay in the second cache
+    void (*leave)() = nullptr;     // what a thread calls after its last tile of a run (TileRun), if anything
 
     // Words along k of a left panel.
     [[nodiscard]] int64_t left_units(int64_t units) const { return (units + block - 1) / block * block; }
@@ -91,6 +96,21 @@ struct MatmulKernels {
 
   [[nodiscard]] const Tiles& of(PanelFormat format) const { return format == PanelFormat::kF32 ? f32 : bf16; }
   [[nodiscard]] bool has_bf16() const { return bf16.rows > 0; }
+};
+
+// A thread's run of tiles: every call of a Tile lies within one. Registers that are set up for tiles stay so until its
+// end, and no longer: other libraries of the process set them up as they like.
+class TileRun {
+ public:
+  explicit TileRun(const MatmulKernels::Tiles& tiles) : leave_(tiles.leave) {}
+  ~TileRun() {
+    if (leave_ != nullptr) leave_();
+  }
+  TileRun(const TileRun&) = delete;
+  TileRun& operator=(const TileRun&) = delete;
+
+ private:
+  void (*leave_)();
 };
 
 // Those that this CPU can run, slowest first; the portable one is always there.

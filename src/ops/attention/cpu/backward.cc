@@ -283,6 +283,7 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
   const attention::Job job{kernels, attention::format_of(args, path), args};
   if (items == BackwardItems::kSequences) {
     for_each(pool, args.sequences * args.kv_heads, [&](int64_t index, int thread) {
+      const TileRun run(kernels.of(job.format));
       const attention::Sequence sequence = attention::sequence_at(args, index / args.kv_heads);
       attention::sequence_grad_item(job, grad, delta, sequence, index % args.kv_heads, pieces(thread));
     });
@@ -290,6 +291,7 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
     const attention::Items query_items = attention::items_of_queries(job), key_items = attention::items_of_keys(job);
     const int64_t query_count = query_items.count(), key_count = key_items.count();
     for_each(pool, query_count + key_count, [&](int64_t index, int thread) {
+      const TileRun run(kernels.of(job.format));
       if (index < key_count) {
         attention::key_grad_item(job, grad, delta, key_items[index], pieces(thread));
       } else {

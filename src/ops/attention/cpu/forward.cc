@@ -76,6 +76,7 @@ void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const A
   float* scratch = reinterpret_cast<float*>(workspace) + attention::shared_floats(args.tokens, args.heads);
   const int64_t floats = attention::thread_floats(args.head_size);
   for_each(pool, items.count(), [&](int64_t index, int thread) {
+    const TileRun run(kernels.of(job.format));
     attention::forward_item(job, items[index], attention::Pieces(scratch + thread * floats, floats));
   });
   if (args.cache.own != nullptr) return;
