@@ -1,6 +1,6 @@
 // Matrix products of fine-tuning: ours beside oneDNN's, in turns within one run, so that a noisy machine hits both.
 //
-//   bench_matmul [--threads N] [--rounds N] [--only TEXT] [--isa NAME]
+//   bench_matmul [--threads N] [--rounds N] [--only TEXT] [--dtype bf16] [--isa NAME]
 //
 // A line holds the best and the median rate of each, the share of what the CPU's registers can do (a tile in the first
 // cache, times the threads) and the ratio of the best times. oneDNN gets plain layouts, as the engine's values are, and
