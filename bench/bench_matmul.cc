@@ -68,7 +68,7 @@ std::vector<Case> all_cases() {
     cases.push_back({lora + "dB", {576, rank, 2048, true, false}});
     cases.push_back({lora + "dA", {rank, 576, 2048, true, false}});
   }
-  for (const int64_t rows : {1, 4, 16}) {
+  for (const int64_t rows : {1, 4, 16, 64}) {
     cases.push_back({"generate up", {rows, 4864, 896, false, true}});
     cases.push_back({"generate head", {rows, 49152, 576, false, true}});
   }

@@ -26,7 +26,7 @@ constexpr int64_t kTaskSums = 1 << 16;     // sums of one task that wait, in the
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
 constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed
 constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * MatmulKernels::kMaxDepth;
-constexpr int64_t kTasksPerThread = 6;
+constexpr int64_t kTasksPerThread = 6, kFewTasksPerThread = 2;
 constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
 constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
 // Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it; the rows stand a cache
@@ -50,8 +50,9 @@ struct Job {
   TileTarget target;
   int64_t m, n, k, units, unit_elems;
   bool swapped;
-  bool direct = false;  // the left operand is read where it lies
-  int64_t columns = 0;  // of a tile
+  bool direct = false;      // the left operand is read where it lies
+  bool prefetches = false;  // it comes from memory, and little is computed with each row
+  int64_t columns = 0;      // of a tile
   // Units of k in one tile: an even split of k.
   int64_t depth = 0;
   // Row panels have `height` rows, the last one zeros below row m.
@@ -81,9 +82,6 @@ struct Block {
   int64_t row_begin, row_end, column_begin, column_end, unit_begin, unit_end;
 };
 
-// The long side in the vectors, where it is packed several times faster than in the rows of tiles.
-bool better_swapped(int64_t m, int64_t n) { return n <= kMaxSwapped && 4 * n <= m; }
-
 void choose_blocks(Job& job, int threads) {
   job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
   job.row_panels = div_ceil(job.m, job.height);
@@ -102,14 +100,17 @@ void choose_blocks(Job& job, int threads) {
   }
 
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
-  int64_t columns = job.row_panels < kMaxGroup ? 1 : std::min(job.block_column_panels, kMaxGroup);
+  const bool one_panel = job.row_panels < kMaxGroup && !job.prefetches;
+  int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
   const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
                                               : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
   int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
-  while (threads > 1 && tasks() < kTasksPerThread * threads && rows * columns > 1) {
-    if (columns > 1) {
+  // Every task packs its columns, which few rows do not pay for, and rows that come from memory come once.
+  const int64_t wanted = (job.prefetches ? kFewTasksPerThread : kTasksPerThread) * threads;
+  while (threads > 1 && tasks() < wanted && rows * columns > 1) {
+    if (columns > 1 && !(job.prefetches && rows > 1)) {
       columns = div_ceil(columns, 2);
     } else {
       rows = div_ceil(rows, 2);
@@ -128,6 +129,14 @@ bool can_read_directly(const Operand& operand, int64_t k) {
   return left.k_contiguous && words && left.stride * size_of(left.dtype) % kCacheWay != 0;
 }
 
+// Whether to compute C's transpose: where the long side is packed several times faster as columns of tiles than as
+// rows; and where there are few rows and the right operand can be read where it lies once it is the left one.
+bool better_swapped(const MatmulKernels::Tiles& tiles, const Operand& left, const Operand& right,
+                    const MatmulShape& shape) {
+  if (shape.m <= tiles.few_rows && 4 * shape.m <= shape.n) return can_read_directly(right, shape.k);
+  return !can_read_directly(left, shape.k) && shape.n <= kMaxSwapped && 4 * shape.n <= shape.m;
+}
+
 Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
   const MatmulShape& shape = args.shape;
   const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
@@ -137,7 +146,7 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
   Operand left{{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format}, args.a.decoder};
   Operand right{{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format}, args.b.decoder};
   int64_t m = shape.m, n = shape.n;
-  const bool swapped = !can_read_directly(left, shape.k) && better_swapped(m, n);
+  const bool swapped = better_swapped(tiles, left, right, shape);
   if (swapped) {
     std::swap(left, right);
     std::swap(m, n);
@@ -166,6 +175,7 @@ Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args
           .unit_elems = unit_elems,
           .swapped = swapped,
           .direct = can_read_directly(left, shape.k),
+          .prefetches = swapped && can_read_directly(left, shape.k),
           .columns = narrow ? tiles.columns / 2 : tiles.columns};
   choose_blocks(job, threads);
   return job;
@@ -271,6 +281,14 @@ void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float*
   }
 }
 
+// The share of one of a row panel's `tiles` in asking for the rows of the next panel.
+void ask_for_next(const Job& job, int64_t row_panel, int64_t tile, int64_t tiles, TileLeft& left) {
+  const int64_t share = div_ceil(job.height, tiles), first = share * tile;
+  const int64_t rows = std::min(job.height, job.m - (row_panel + 1) * job.height);
+  left.ahead = static_cast<const char*>(left.data) + (job.height + first) * left.row_bytes;
+  left.ahead_rows = std::max<int64_t>(0, std::min(share, rows - first));
+}
+
 void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float* tile) {
   const int64_t row = row_panel * job.height, column = column_panel * job.columns;
   const int64_t rows = std::min(job.height, job.m - row);
@@ -281,9 +299,8 @@ void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float
   }
   constexpr int64_t kStride = MatmulKernels::kMaxRows;
   alignas(64) float transposed[MatmulKernels::kMaxColumns * kStride];
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) transposed[j * kStride + i] = tile[i * job.columns + j];
-  }
+  job.kernels.pack({.data = tile, .stride = job.columns}, {.count = rows, .width = kStride, .k_end = columns},
+                   transposed);
   job.kernels.finish(transposed, kStride, job.target, {column, columns, row, rows});
 }
 
@@ -301,7 +318,8 @@ struct SumsLayout {
 void run_task(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread,
               const SumsLayout& layout) {
   const TileRun run(job.tiles);
-  float* const columns = workspace.columns + thread * kMaxGroup * kColumnWords;
+  float* const panels = workspace.columns + thread * kMaxGroup * kColumnWords;
+  const int64_t rows = task.row_end - task.row_begin, columns = task.column_end - task.column_begin;
   // A tile is finished behind the next product: its sums have reached the cache by then, and the product does not wait.
   struct Pending {
     int64_t row_panel = 0, column_panel = 0;
@@ -316,18 +334,21 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
     pack_right(job, {task.column_begin, task.column_end, job.columns, job.n, unit, unit + depth},
-               workspace.of_thread(thread), columns);
-    for (int64_t j = task.column_begin; j < task.column_end; ++j) {
-      for (int64_t i = task.row_begin; i < task.row_end; ++i) {
-        const TileLeft left = tile_left(job, block, workspace.packed, i, unit);
-        const int64_t rows = std::min(job.height, job.m - i * job.height);
-        float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
-        job.products[rows - 1](left, columns + (j - task.column_begin) * kColumnWords, depth, tile, job.columns,
+               workspace.of_thread(thread), panels);
+    for (int64_t index = 0; index < rows * columns; ++index) {
+      // The right panel stays in the first cache, or, where rows come from memory, they are used up while the next
+      // come.
+      const int64_t i = task.row_begin + (job.prefetches ? index / columns : index % rows);
+      const int64_t j = task.column_begin + (job.prefetches ? index % columns : index / rows);
+      TileLeft left = tile_left(job, block, workspace.packed, i, unit);
+      if (job.prefetches) ask_for_next(job, i, j - task.column_begin, columns, left);
+      const int64_t height = std::min(job.height, job.m - i * job.height);
+      float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
+      job.products[height - 1](left, panels + (j - task.column_begin) * kColumnWords, depth, tile, job.columns,
                                unit > 0);
-        if (!last) continue;
-        finish_pending();
-        pending = {i, j, tile};
-      }
+      if (!last) continue;
+      finish_pending();
+      pending = {i, j, tile};
     }
     unit += depth;
   } while (unit < task.unit_end);

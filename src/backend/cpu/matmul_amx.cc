@@ -150,7 +150,11 @@ void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int
     clear_sums<kRows, kColumnTiles>();
   }
   const auto* rows = static_cast<const char*>(left.data);
+  const char* ahead = left.ahead;
   for (; steps > 0; --steps) {
+    // A few lines a step, so that memory is under way while the product is computed.
+    for (int64_t row = 0; row < left.ahead_rows; ++row) __builtin_prefetch(ahead + row * left.row_bytes, 0, 2);
+    ahead += left.block_bytes;
     multiply_step<kRows, kColumnTiles>(rows, left.row_bytes, right);
     rows += left.block_bytes;
     right += kTileWords * kColumnTiles * kTileWords;
@@ -169,7 +173,8 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
     multiply_steps<kRows, kColumnTiles>(left, right, steps, kTileWords, tile, stride_bytes, accumulate);
   const int rest = static_cast<int>(units % kTileWords);
   if (rest > 0) {
-    const TileLeft last{static_cast<const char*>(left.data) + steps * left.block_bytes, left.row_bytes, 0};
+    const TileLeft last{.data = static_cast<const char*>(left.data) + steps * left.block_bytes,
+                        .row_bytes = left.row_bytes};
     multiply_steps<kRows, kColumnTiles>(last, right + steps * kTileWords * kColumnTiles * kTileWords, 1, rest, tile,
                                         stride_bytes, accumulate || steps > 0);
   }

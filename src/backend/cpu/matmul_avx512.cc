@@ -209,6 +209,7 @@ extern constinit const MatmulKernels kAmxBf16Kernels = {
      .pack_left = pack_row_blocks<Avx512>,
      .depth = 320,  // whose right panel leaves the first cache of 48 KiB some room
      .left_words = 1 << 18,
+     .few_rows = 128,
      .leave = release_amx_tiles},
     pack_panel<Avx512>,
     finish_tile<Avx512>};

@@ -49,9 +49,14 @@ struct TileRange {
 
 // The left operand of a tile, packed or where it lies: row r's units from b * block on are the words at data + r *
 // row_bytes + b * block_bytes, `block` of them or what is left of k.
+//
+// `ahead`, if not null, is a row like them of which the cache may want to know: that row and the next ones, up to
+// `ahead_rows`, are read by later tiles, block for block.
 struct TileLeft {
   const void* data = nullptr;
   int64_t row_bytes = 0, block_bytes = 0;
+  const char* ahead = nullptr;
+  int64_t ahead_rows = 0;
 };
 
 struct MatmulKernels {
@@ -77,16 +82,19 @@ struct MatmulKernels {
     Pack pack_left = nullptr;      // whole blocks, the last one with zeros behind k
     int64_t depth = 256;           // units of k that a tile multiplies in one go, at most: kMaxDepth or fewer
     int64_t left_words = 1 << 17;  // of the left operand's rows that stay in the second cache
+    int64_t few_rows = 0;          // of so many or fewer, packing the right operand would take longer than the product
     void (*leave)() = nullptr;     // what a thread calls after its last tile of a run (TileRun), if anything
 
     // Words along k of a left panel.
     [[nodiscard]] int64_t left_units(int64_t units) const { return (units + block - 1) / block * block; }
     // A left panel of `height` rows, as pack_left() makes it.
     [[nodiscard]] TileLeft packed(const float* panel, int64_t height) const {
-      return {panel, 4 * block, 4 * block * height};
+      return {.data = panel, .row_bytes = 4 * block, .block_bytes = 4 * block * height};
     }
     // Rows that are `row_bytes` apart, of words along k.
-    [[nodiscard]] TileLeft in_place(const void* data, int64_t row_bytes) const { return {data, row_bytes, 4 * block}; }
+    [[nodiscard]] TileLeft in_place(const void* data, int64_t row_bytes) const {
+      return {.data = data, .row_bytes = row_bytes, .block_bytes = 4 * block};
+    }
   };
 
   const char* name;
