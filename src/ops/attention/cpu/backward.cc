@@ -18,23 +18,23 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
                      Pieces pieces) {
   const AttentionArgs& args = job.args;
   const int64_t width = padded_head(args.head_size);
-  float* queries = pieces.take(kItemHeads * kRowTile * width);
-  float* d_outputs = pieces.take(kItemHeads * kRowTile * width);
-  float* sums = pieces.take(kItemHeads * kRowTile * width);
+  float* queries = pieces.take(kItemHeads * kMaxRowTile * width);
+  float* d_outputs = pieces.take(kItemHeads * kMaxRowTile * width);
+  float* sums = pieces.take(kItemHeads * kMaxRowTile * width);
   float* keys = pieces.take(kColumnTile * args.head_size);
   float* values = pieces.take(kColumnTile * args.head_size);
   float* key_features = pieces.take(kColumnTile * width);
-  float* scores = pieces.take(kRowTile * kColumnTile);
-  float* d_scores = pieces.take(kRowTile * kColumnTile);
+  float* scores = pieces.take(kMaxRowTile * kColumnTile);
+  float* d_scores = pieces.take(kMaxRowTile * kColumnTile);
 
   Tile tile = make_tile(job, item, true);
   const int64_t token = item.sequence.token, key = item.sequence.key;
-  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-    const int64_t into = slot * kRowTile * width;
+  for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
+    const int64_t into = slot * kMaxRowTile * width;
     pack_rows(tile, job.query(token + tile.row, head), queries + into);
     pack_rows(tile, job.output(grad.d_o, token + tile.row, head), d_outputs + into);
   });
-  std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
+  std::fill_n(sums, kItemHeads * kMaxRowTile * width, 0.0f);
 
   const int64_t key_end = job.key_end(item.sequence, item.row_end);
   for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
@@ -42,8 +42,8 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
     pack_tokens(tile, job.key(key + tile.column, item.kv_head), keys);
     pack_tokens(tile, job.value(key + tile.column, item.kv_head), values);
     pack_features(tile, job.key(key + tile.column, item.kv_head), key_features);
-    for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-      const int64_t into = slot * kRowTile * width;
+    for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
+      const int64_t into = slot * kMaxRowTile * width;
       multiply_scores(tile, queries + into, keys, scores);
       multiply_scores(tile, d_outputs + into, values, d_scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
@@ -51,11 +51,11 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
         softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scores(), args.lse[at],
                          delta[at], tile.format);
       });
-      add_weighted(tile, d_scores, key_features, sums + slot * kRowTile * width);
+      add_weighted(tile, d_scores, key_features, sums + slot * kMaxRowTile * width);
     });
   }
-  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-    write_rows(tile, sums + slot * kRowTile * width, job.view(grad.dq, args.q_stride, token + tile.row, head));
+  for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
+    write_rows(tile, sums + slot * kMaxRowTile * width, job.view(grad.dq, args.q_stride, token + tile.row, head));
   });
 }
 
@@ -156,9 +156,9 @@ struct KeyTile {
 void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Item& item, Pieces pieces) {
   const AttentionArgs& args = job.args;
   const int64_t width = padded_head(args.head_size), token = item.sequence.token, first_key = item.sequence.key;
-  const KeyTile keys(kRowTile, kKeyItemTiles, args.head_size, pieces);
+  const KeyTile keys(kMaxRowTile, kKeyItemTiles, args.head_size, pieces);
   const QueryTile queries(args.head_size, pieces);
-  constexpr int64_t kRows = kKeyItemTiles * kRowTile;
+  constexpr int64_t kRows = kKeyItemTiles * kMaxRowTile;
   float* key_sums = pieces.take(kRows * width);
   float* value_sums = pieces.take(kRows * width);
   std::fill_n(key_sums, kRows * width, 0.0f);
@@ -167,20 +167,20 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
   Tile tile = make_tile(job, item, false);
   // All heads go to the same sums, so that tiles of rows are what slots are for.
   const Item rows{.head = 0, .head_end = 1, .row = item.row, .row_end = item.row_end};
-  for_each_slot(rows, tile, [&](int64_t slot, int64_t) { keys.read(job, tile, first_key, item.kv_head, slot); });
+  for_each_slot(job, rows, tile, [&](int64_t slot, int64_t) { keys.read(job, tile, first_key, item.kv_head, slot); });
   const int64_t last_query = tile.mask.end(item.row_end - 1);
   for (int64_t head = item.head; head < item.head_end; ++head) {
     for (tile.column = job.first_query_tile(item.row); tile.column < last_query; tile.column += kColumnTile) {
       tile.columns = std::min(kColumnTile, last_query - tile.column);
       queries.read(job, grad, delta, tile, token, head);
-      for_each_slot(rows, tile, [&](int64_t slot, int64_t) {
-        const int64_t at = slot * kRowTile * width;
+      for_each_slot(job, rows, tile, [&](int64_t slot, int64_t) {
+        const int64_t at = slot * kMaxRowTile * width;
         keys.add(tile, slot, args.scores(), queries, key_sums + at, value_sums + at);
       });
     }
   }
-  for_each_slot(rows, tile, [&](int64_t slot, int64_t) {
-    const int64_t at = slot * kRowTile * width, key = first_key + tile.row;
+  for_each_slot(job, rows, tile, [&](int64_t slot, int64_t) {
+    const int64_t at = slot * kMaxRowTile * width, key = first_key + tile.row;
     write_rows(tile, key_sums + at, job.view(grad.dk, args.k_stride, key, item.kv_head));
     write_rows(tile, value_sums + at, job.view(grad.dv, args.v_stride, key, item.kv_head));
   });

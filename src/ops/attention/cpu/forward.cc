@@ -14,47 +14,47 @@ namespace {
 void forward_item(const Job& job, const Item& item, Pieces pieces) {
   const AttentionArgs& args = job.args;
   const int64_t width = padded_head(args.head_size);
-  float* queries = pieces.take(kItemHeads * kRowTile * width);
-  float* sums = pieces.take(kItemHeads * kRowTile * width);
+  float* queries = pieces.take(kItemHeads * kMaxRowTile * width);
+  float* sums = pieces.take(kItemHeads * kMaxRowTile * width);
   float* keys = pieces.take(kColumnTile * args.head_size);
   float* values = pieces.take(kColumnTile * width);
-  float* scores = pieces.take(kRowTile * kColumnTile);
-  auto* states = reinterpret_cast<SoftmaxState*>(pieces.take(2 * kItemHeads * kRowTile));
+  float* scores = pieces.take(kMaxRowTile * kColumnTile);
+  auto* states = reinterpret_cast<SoftmaxState*>(pieces.take(2 * kItemHeads * kMaxRowTile));
 
   Tile tile = make_tile(job, item, true);
-  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
-    pack_rows(tile, job.query(item.sequence.token_of(tile.row), head), queries + slot * kRowTile * width);
+  for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
+    pack_rows(tile, job.query(item.sequence.token_of(tile.row), head), queries + slot * kMaxRowTile * width);
   });
-  std::fill_n(sums, kItemHeads * kRowTile * width, 0.0f);
-  std::fill_n(states, kItemHeads * kRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
+  std::fill_n(sums, kItemHeads * kMaxRowTile * width, 0.0f);
+  std::fill_n(states, kItemHeads * kMaxRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
 
   const int64_t key_end = job.key_end(item.sequence, item.row_end);
   for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
     tile.columns = std::min(kColumnTile, key_end - tile.column);
     pack_tokens(tile, job.key(item.sequence.key + tile.column, item.kv_head), keys);
     pack_features(tile, job.value(item.sequence.key + tile.column, item.kv_head), values);
-    for_each_slot(item, tile, [&](int64_t slot, int64_t) {
-      float* slot_sums = sums + slot * kRowTile * width;
-      multiply_scores(tile, queries + slot * kRowTile * width, keys, scores);
+    for_each_slot(job, item, tile, [&](int64_t slot, int64_t) {
+      float* slot_sums = sums + slot * kMaxRowTile * width;
+      multiply_scores(tile, queries + slot * kMaxRowTile * width, keys, scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const float factor =
-            softmax_row(scores + row * kColumnTile, span, args.scores(), tile.format, states[slot * kRowTile + row]);
+            softmax_row(scores + row * kColumnTile, span, args.scores(), tile.format, states[slot * kMaxRowTile + row]);
         if (factor != 1) scale_row(slot_sums + row * width, width, factor);
       });
       add_weighted(tile, scores, values, slot_sums);
     });
   }
 
-  for_each_slot(item, tile, [&](int64_t slot, int64_t head) {
+  for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
     const int64_t token = item.sequence.token_of(tile.row);
     for (int64_t row = 0; row < tile.rows; ++row) {
-      const SoftmaxState& state = states[slot * kRowTile + row];
+      const SoftmaxState& state = states[slot * kMaxRowTile + row];
       const bool sees_any = state.sum > 0;  // or its sequence has no keys
-      scale_row(sums + (slot * kRowTile + row) * width, width, sees_any ? 1 / state.sum : 0);
+      scale_row(sums + (slot * kMaxRowTile + row) * width, width, sees_any ? 1 / state.sum : 0);
       if (args.lse == nullptr) continue;
       args.lse[(token + row) * args.heads + head] = sees_any ? state.maximum + std::log(state.sum) : 0;
     }
-    write_rows(tile, sums + slot * kRowTile * width, job.output(args.o, token, head));
+    write_rows(tile, sums + slot * kMaxRowTile * width, job.output(args.o, token, head));
   });
 }
 

@@ -12,8 +12,8 @@ constexpr int64_t kWordBytes = sizeof(float);
 // The most of what the items of both passes take. An item of keys takes less than one of queries.
 int64_t thread_floats(int64_t head_size) {
   const int64_t width = padded_head(head_size);
-  const int64_t query_item =
-      (3 * kItemHeads * kRowTile + 4 * kColumnTile) * width + 2 * kRowTile * kColumnTile + 2 * kItemHeads * kRowTile;
+  const int64_t query_item = (3 * kItemHeads * kMaxRowTile + 4 * kColumnTile) * width + 2 * kMaxRowTile * kColumnTile +
+                             2 * kItemHeads * kMaxRowTile;
   const int64_t sequence_item = (7 * kColumnTile + 2 * MatmulKernels::kMaxPanelWords) * width +
                                 2 * kColumnTile * kColumnTile + (2 + MatmulKernels::kMaxPanelWords) * kColumnTile;
   return align_up(std::max(query_item, sequence_item), 16);
@@ -123,11 +123,11 @@ Item Items::operator[](int64_t index) const {
 
 Items items_of_queries(const Job& job) {
   const int64_t heads = std::min(job.group(), kItemHeads);
-  return {job, true, heads, job.args.is_causal ? kRowTile : kItemHeads / heads * kRowTile};
+  return {job, true, heads, job.row_tile() * (job.args.is_causal ? 1 : kItemHeads / heads)};
 }
 
 Items items_of_keys(const Job& job) {
-  return {job, false, job.group(), job.args.is_causal ? kRowTile : kKeyItemTiles * kRowTile};
+  return {job, false, job.group(), job.row_tile() * (job.args.is_causal ? 1 : kKeyItemTiles)};
 }
 
 Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
@@ -165,9 +165,6 @@ void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::b
   SPILLWAY_CHECK(
       args.key_offsets == nullptr || (args.key_offsets[0] == 0 && args.key_offsets[args.sequences] <= args.key_tokens),
       "keys of {} rows", args.key_tokens);
-  // Panels of pairs have room for as many rows again.
-  SPILLWAY_CHECK(kRowTile % kernels.f32.rows == 0 && align_up(kRowTile, MatmulKernels::kMaxRows) <= 2 * kRowTile,
-                 "tiles of {} rows", kernels.f32.rows);
   for (const MatmulKernels::Tiles& tiles : {kernels.f32, kernels.bf16}) {
     SPILLWAY_CHECK(tiles.rows == 0 || (kScoreGranule % tiles.columns == 0 && kScoreGranule / 2 % tiles.block == 0),
                    "tiles of {} columns, blocks of {}", tiles.columns, tiles.block);

@@ -14,7 +14,7 @@
 
 namespace spillway::cpu::attention {
 
-constexpr int64_t kRowTile = 84;      // a multiple of the rows of every kernel for f32
+constexpr int64_t kMaxRowTile = 96;   // rows of a tile: as many whole panels of the kernel as fit
 constexpr int64_t kColumnTile = 128;  // part of the numerics: a row's sums are added up tile by tile
 constexpr int64_t kItemHeads = 4;     // heads that share one packing of keys and values, times tiles of their rows
 constexpr int64_t kKeyItemTiles = 2;  // tiles of keys that share one packing of queries
@@ -141,7 +141,7 @@ struct Tile {
 };
 
 // Panels of words, units(S) or units(tokens) of them along k.
-// Rows of a head as left panels of S along k. They take kRowTile * padded_head() words at most.
+// Rows of a head as left panels of S along k. They take kMaxRowTile * padded_head() words at most.
 void pack_rows(const Tile& tile, const HeadView& view, float* out);
 // Tokens as columns, summing over the head: [panel][S][kernel columns].
 void pack_tokens(const Tile& tile, const HeadView& view, float* out);
@@ -174,6 +174,11 @@ struct Job {
   const AttentionArgs& args;
 
   [[nodiscard]] int64_t group() const { return args.heads / args.kv_heads; }
+  // Rows of a tile, where its sequence has as many.
+  [[nodiscard]] int64_t row_tile() const {
+    const int64_t rows = kernels.of(format).rows;
+    return kMaxRowTile / rows * rows;
+  }
   [[nodiscard]] HeadView view(const void* data, int64_t stride, int64_t token, int64_t head) const {
     const int64_t elem = token * stride + head * args.head_size;
     return {static_cast<const char*>(data) + elem * size_of(args.dtype), args.dtype, stride};
@@ -241,11 +246,12 @@ class Items {
 
 // Calls body(slot, head) for each head of an item of queries and each tile of its rows, which `tile` becomes.
 template <typename Body>
-void for_each_slot(const Item& item, Tile& tile, const Body& body) {
+void for_each_slot(const Job& job, const Item& item, Tile& tile, const Body& body) {
+  const int64_t rows = job.row_tile();
   int64_t slot = 0;
   for (int64_t head = item.head; head < item.head_end; ++head) {
-    for (tile.row = item.row; tile.row < item.row_end; tile.row += kRowTile, ++slot) {
-      tile.rows = std::min(kRowTile, item.row_end - tile.row);
+    for (tile.row = item.row; tile.row < item.row_end; tile.row += rows, ++slot) {
+      tile.rows = std::min(rows, item.row_end - tile.row);
       body(slot, head);
     }
   }
