@@ -55,10 +55,10 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       listeners_(std::move(listeners)),
       data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
                           std::move(make_rounds))),
-      from_(std::move(start.checkpoint)),
       schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
       schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
-      stopping_(job.config.output) {
+      stopping_(job.config.output),
+      from_(std::move(start.checkpoint)) {
   data_->check();
   length_ = data_->length();
   check_intervals();

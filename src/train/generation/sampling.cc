@@ -8,35 +8,15 @@
 #include <vector>
 
 #include "base/index.h"
+#include "ops/logits/logit_weights.h"
 
 namespace spillway::train {
 namespace {
 
-// The first of the largest. A block whose maximum is not larger is passed over: a vocabulary is long.
+// The first of the largest; the first of all where none is a number.
 int32_t most_likely(std::span<const float> logits) {
-  constexpr size_t kBlock = 64;
-  size_t best = 0;
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const std::span<const float> block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
-    float most[4] = {block[0], block[0], block[0], block[0]};  // chains that do not wait for each other
-    size_t i = 0;
-    for (; i + 4 <= block.size(); i += 4) {
-      for (size_t chain = 0; chain < 4; ++chain) most[chain] = std::max(most[chain], block[i + chain]);
-    }
-    for (; i < block.size(); ++i) most[0] = std::max(most[0], block[i]);
-    const float largest = std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
-    if (largest > logits[best])
-      best = begin + static_cast<size_t>(std::find(block.begin(), block.end(), largest) - block.begin());
-  }
-  return static_cast<int32_t>(best);
-}
-
-// Tokens whose weights are added up together, so that a draw looks at few of them one by one.
-constexpr size_t kBlock = 512;
-
-// Of a logit that is no number: none.
-float weight_of(float logit, float top, float factor) {
-  return std::isnan(logit) ? 0 : std::exp((logit - top) * factor);
+  const auto best = std::find(logits.begin(), logits.end(), ops::largest_logit(logits));
+  return best == logits.end() ? 0 : static_cast<int32_t>(best - logits.begin());
 }
 
 int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, double uniform) {
@@ -88,31 +68,33 @@ void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen,
 }
 
 TokenDistribution::TokenDistribution(std::span<const float> logits, double temperature)
-    : logits_(logits), top_(nth(logits, most_likely(logits))), factor_(static_cast<float>(1 / temperature)) {
+    : logits_(logits), top_(ops::largest_logit(logits)), factor_(static_cast<float>(1 / temperature)) {
+  Weights weights;
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    double sum = 0;
-    const size_t end = std::min(begin + kBlock, logits.size());
-    for (size_t id = begin; id < end; ++id) sum += weight(id);
-    blocks_.push_back(sum);
-    total_ += sum;
+    blocks_.push_back(weights_of(begin, weights));
+    total_ += blocks_.back();
   }
 }
 
-float TokenDistribution::weight(size_t id) const { return weight_of(logits_[id], top_, factor_); }
+double TokenDistribution::weights_of(size_t begin, Weights& weights) const {
+  const std::span<const float> block = logits_.subspan(begin, std::min(kBlock, logits_.size() - begin));
+  return ops::logit_weights(block, top_, factor_, std::span(weights).first(block.size()));
+}
 
 int32_t TokenDistribution::draw(double uniform) const {
   double left = uniform * total_;
   size_t block = 0;
   while (block + 1 < blocks_.size() && left >= blocks_[block]) left -= blocks_[block++];
-  size_t id = block * kBlock, last = id;  // rounding may leave more than there is
-  for (const size_t end = std::min(id + kBlock, logits_.size()); id < end; ++id) {
-    const float share = weight(id);
-    if (share == 0) continue;
-    last = id;
-    left -= share;
-    if (left < 0) break;
+  const size_t begin = block * kBlock, count = std::min(kBlock, logits_.size() - begin);
+  Weights weights;
+  weights_of(begin, weights);
+  size_t last = 0;  // rounding may leave more than there is
+  for (size_t i = 0; i < count && left >= 0; ++i) {
+    if (weights[i] == 0) continue;
+    last = i;
+    left -= weights[i];
   }
-  return static_cast<int32_t>(last);
+  return static_cast<int32_t>(begin + last);
 }
 
 double TokenDistribution::log_probability(int32_t id) const {

@@ -1,6 +1,7 @@
 // The choice of the next token from its logits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,11 +35,16 @@ class TokenDistribution {
   [[nodiscard]] double log_probability(int32_t id) const;
 
  private:
-  [[nodiscard]] float weight(size_t id) const;
+  // Tokens whose weights are added up together, so that a draw looks at few of them one by one.
+  static constexpr size_t kBlock = 512;
+  using Weights = std::array<float, kBlock>;
+
+  // Of the block that begins there; returns their sum.
+  double weights_of(size_t begin, Weights& weights) const;
 
   std::span<const float> logits_;
   float top_, factor_;
-  std::vector<double> blocks_;  // sums of the weights of kBlock tokens each
+  std::vector<double> blocks_;  // sums of weights
   double total_ = 0;
 };
 
