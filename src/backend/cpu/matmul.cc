@@ -13,60 +13,23 @@
 #include <algorithm>
 
 #include "backend/cpu/for_each.h"
+#include "backend/cpu/matmul_blocks.h"
 #include "backend/cpu/matmul_kernels.h"
 #include "base/math.h"
 
 namespace spillway::cpu {
 namespace {
 
-constexpr int64_t kMaxDepth = 4096;        // units of k packed at once
-constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows at the most depth
-constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxDepth
-constexpr int64_t kTaskSums = 1 << 16;     // sums of one task that wait, in the second cache with its rows
-constexpr int64_t kMaxGroup = 4;           // column panels of a task
-constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed
+using Job = MatmulJob;
+using Operand = MatmulOperand;
+
 constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * MatmulKernels::kMaxDepth;
-constexpr int64_t kTasksPerThread = 6, kFewTasksPerThread = 2;
-constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
-constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
+constexpr int64_t kPackUnits = 16;  // units of k that are packed for all panels at a time
 // Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it; the rows stand a cache
 // line further apart than they need.
 constexpr int64_t kDecodedPad = 64;
 constexpr int64_t kDecodedBytes = MatmulKernels::kMaxColumns * (MatmulKernels::kMaxDepth * 4 + kDecodedPad);
 static_assert(kDecodedBytes >= 2 * kPackUnits * (kMaxGroup * MatmulKernels::kMaxColumns * 4 + kDecodedPad));
-
-struct Operand {
-  PanelSource source;
-  const MatrixDecoder* decoder = nullptr;  // null where the elements lie in memory
-};
-
-// A product in terms of panels. Where C has few columns and many rows, its transpose is computed, so that the long side
-// fills the vectors; no sum changes by that.
-struct Job {
-  const MatmulKernels& kernels;
-  const MatmulKernels::Tiles& tiles;
-  const MatmulKernels::Tile* products;  // of `columns` columns
-  Operand left, right;
-  TileTarget target;
-  int64_t m, n, k, units, unit_elems;
-  bool swapped;
-  bool direct = false;      // the left operand is read where it lies
-  bool prefetches = false;  // it comes from memory, and little is computed with each row
-  int64_t columns = 0;      // of a tile
-  // Units of k in one tile: an even split of k.
-  int64_t depth = 0;
-  // Row panels have `height` rows, the last one zeros below row m.
-  int64_t height = 0, row_panels = 0, column_panels = 0;
-  // Of one block.
-  int64_t block_row_panels = 0, block_column_panels = 0, block_units = 0;
-  // Of one task.
-  int64_t task_row_panels = 0, task_column_panels = 0;
-
-  [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
-  [[nodiscard]] int64_t tile_words() const { return height * columns; }
-  // Between one depth and the next, in memory.
-  [[nodiscard]] bool sums_wait() const { return units > depth; }
-};
 
 struct Workspace {
   float* packed;       // [block_units / depth][block_row_panels][depth][height]
@@ -82,109 +45,10 @@ struct Block {
   int64_t row_begin, row_end, column_begin, column_end, unit_begin, unit_end;
 };
 
-void choose_blocks(Job& job, int threads) {
-  job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
-  job.row_panels = div_ceil(job.m, job.height);
-  job.column_panels = div_ceil(job.n, job.columns);
-  const int64_t depths = std::max<int64_t>(1, div_ceil(job.units, job.tiles.depth));
-  job.depth = std::max<int64_t>(1, align_up(div_ceil(job.units, depths), 16));
-  job.block_units = job.direct ? job.units : std::min(job.units, kMaxDepth / job.depth * job.depth);
-  const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
-  const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
-  job.block_row_panels = div_ceil(job.row_panels, blocks);
-  job.block_column_panels = job.column_panels;
-  const bool waiting = job.units > job.block_units;
-  if (waiting) {
-    const int64_t panels = kWaitingSums / (job.block_row_panels * job.tile_words());
-    job.block_column_panels = std::min(job.column_panels, panels);
-  }
-
-  // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
-  const bool one_panel = job.row_panels < kMaxGroup && !job.prefetches;
-  int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
-  const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
-                                              : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
-  int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
-  rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
-  const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
-  // Every task packs its columns, which few rows do not pay for, and rows that come from memory come once.
-  const int64_t wanted = (job.prefetches ? kFewTasksPerThread : kTasksPerThread) * threads;
-  while (threads > 1 && tasks() < wanted && rows * columns > 1) {
-    if (columns > 1 && !(job.prefetches && rows > 1)) {
-      columns = div_ceil(columns, 2);
-    } else {
-      rows = div_ceil(rows, 2);
-    }
-  }
-  job.task_row_panels = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
-  job.task_column_panels = columns;
-}
-
-// Rows of words that lie as the tiles want them need no packing, unless their distance puts them all into one set of
-// the first cache.
-bool can_read_directly(const Operand& operand, int64_t k) {
-  const PanelSource& left = operand.source;
-  if (operand.decoder != nullptr) return false;
-  const bool words = left.format == PanelFormat::kBF16Pairs ? k % 2 == 0 : left.dtype == DType::kF32;
-  return left.k_contiguous && words && left.stride * size_of(left.dtype) % kCacheWay != 0;
-}
-
-// Whether to compute C's transpose: where the long side is packed several times faster as columns of tiles than as
-// rows; and where there are few rows and the right operand can be read where it lies once it is the left one.
-bool better_swapped(const MatmulKernels::Tiles& tiles, const Operand& left, const Operand& right,
-                    const MatmulShape& shape) {
-  if (shape.m <= tiles.few_rows && 4 * shape.m <= shape.n) return can_read_directly(right, shape.k);
-  return !can_read_directly(left, shape.k) && shape.n <= kMaxSwapped && 4 * shape.n <= shape.m;
-}
-
-Job make_job(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
-  const MatmulShape& shape = args.shape;
-  const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
-  const PanelFormat format = pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
-  SPILLWAY_CHECK(!pairs || kernels.has_bf16(), "{} has no bf16 tiles", kernels.name);
-  const MatmulKernels::Tiles& tiles = kernels.of(format);
-  Operand left{{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format}, args.a.decoder};
-  Operand right{{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format}, args.b.decoder};
-  int64_t m = shape.m, n = shape.n;
-  const bool swapped = better_swapped(tiles, left, right, shape);
-  if (swapped) {
-    std::swap(left, right);
-    std::swap(m, n);
-  }
-  const TileTarget target{.c = args.c,
-                          .c_dtype = args.c_dtype,
-                          .c_stride = args.c_stride,
-                          .alpha = args.alpha,
-                          .addend = args.addend,
-                          .addend_dtype = args.addend_dtype,
-                          .addend_stride = args.addend_stride,
-                          .bias = args.bias,
-                          .bias_dtype = args.bias_dtype};
-  const int64_t unit_elems = pairs ? 2 : 1;
-  const bool narrow = n <= tiles.columns / 2;
-  Job job{.kernels = kernels,
-          .tiles = tiles,
-          .products = narrow ? tiles.narrow : tiles.wide,
-          .left = left,
-          .right = right,
-          .target = target,
-          .m = m,
-          .n = n,
-          .k = shape.k,
-          .units = div_ceil(shape.k, unit_elems),
-          .unit_elems = unit_elems,
-          .swapped = swapped,
-          .direct = can_read_directly(left, shape.k),
-          .prefetches = swapped && can_read_directly(left, shape.k),
-          .columns = narrow ? tiles.columns / 2 : tiles.columns};
-  choose_blocks(job, threads);
-  return job;
-}
-
 int64_t floats_for_packed(const MatmulShape& shape) {
   constexpr int64_t kMaxBlockElems = 32;  // of a left panel's row: what lies together has zeros behind k
   const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxPanelWords;
-  return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxDepth)), 16);
+  return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxUnits)), 16);
 }
 
 // Panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
@@ -338,10 +202,10 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
     for (int64_t index = 0; index < rows * columns; ++index) {
       // The right panel stays in the first cache, or, where rows come from memory, they are used up while the next
       // come.
-      const int64_t i = task.row_begin + (job.prefetches ? index / columns : index % rows);
-      const int64_t j = task.column_begin + (job.prefetches ? index % columns : index / rows);
+      const int64_t i = task.row_begin + (job.reads_right ? index / columns : index % rows);
+      const int64_t j = task.column_begin + (job.reads_right ? index % columns : index / rows);
       TileLeft left = tile_left(job, block, workspace.packed, i, unit);
-      if (job.prefetches) ask_for_next(job, i, j - task.column_begin, columns, left);
+      if (job.reads_right) ask_for_next(job, i, j - task.column_begin, columns, left);
       const int64_t height = std::min(job.height, job.m - i * job.height);
       float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
       job.products[height - 1](left, panels + (j - task.column_begin) * kColumnWords, depth, tile, job.columns,
@@ -378,7 +242,7 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
 
 // The parts of a workspace, each a multiple of 64 bytes.
 int64_t sums_floats(const MatmulShape& largest, int threads) {
-  return largest.k > kMaxDepth ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
+  return largest.k > kMaxUnits ? std::max(kWaitingSums, threads * kTaskSums) : threads * kTaskSums;
 }
 
 Workspace divide(std::byte* workspace, const MatmulShape& shape, int threads) {
@@ -419,7 +283,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
                  ThreadPool& pool) {
   check(args, workspace);
   if (args.shape.m == 0 || args.shape.n == 0) return;
-  const Job job = make_job(kernels, path, args, pool.threads());
+  const Job job = cut_matmul(kernels, path, args, pool.threads());
   const Workspace parts = divide(workspace, args.shape, pool.threads());
 
   for (int64_t row = 0; row < job.row_panels; row += job.block_row_panels) {

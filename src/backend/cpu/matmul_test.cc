@@ -307,8 +307,9 @@ TEST_CASE("the number of threads does not change a bit of a product") {
 
 TEST_CASE("a row's bits and the workspace hold for any smaller number of rows") {
   for (const DType dtype : kTypes) {
-    for (const MatmulShape& shape : {MatmulShape{131, 70, 700, false, true}, MatmulShape{131, 9, 300, false, false},
-                                     MatmulShape{300, 40, 4500, false, true}}) {
+    for (const MatmulShape& shape :
+         {MatmulShape{131, 70, 700, false, true}, MatmulShape{131, 9, 300, false, false},
+          MatmulShape{300, 40, 4500, false, true}, MatmulShape{131, 540, 330, false, true}}) {
       for (const Variant& variant : variants(dtype, dtype)) {
         if (shape.k > 1000 && variant.kernels != &best_matmul_kernels()) continue;
         const auto whole = product_bytes(shape, shape.m, dtype, variant, 1);
@@ -385,11 +386,16 @@ TEST_CASE("the bf16 path that is measured is the same while other work keeps all
 
 TEST_CASE("bf16 is rounded to nearest even on the way out, denormal numbers and NaN included") {
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
-    const float tile[] = {1.00390625f, 1.01171875f, 1e-39f, -0.0f, kNan, INFINITY, 3.4e38f, 1.0f, 2.5f, -7.3f};
-    bf16 out[10] = {};
-    const TileTarget target{.c = out, .c_dtype = DType::kBF16, .c_stride = 10};
-    kernels->finish(tile, 10, target, {.row = 0, .rows = 1, .column = 0, .columns = 10});
-    for (int i = 0; i < 10; ++i) CHECK(out[i].bits == to_bf16(tile[i]).bits);
+    const float numbers[] = {1.00390625f, 1.01171875f, 1e-39f, -0.0f, kNan, INFINITY, 3.4e38f, 1.0f, 2.5f, -7.3f};
+    // A row ends with less than a vector of any kernel.
+    constexpr int64_t kColumns = 40;
+    float tile[kColumns];
+    for (int64_t i = 0; i < kColumns; ++i) tile[i] = numbers[i % 10];
+    bf16 out[kColumns] = {};
+    const TileTarget target{.c = out, .c_dtype = DType::kBF16, .c_stride = kColumns};
+    kernels->finish(tile, kColumns, target, {.row = 0, .rows = 1, .column = 0, .columns = kColumns - 1});
+    for (int64_t i = 0; i < kColumns - 1; ++i) CHECK(out[i].bits == to_bf16(tile[i]).bits);
+    CHECK(out[kColumns - 1].bits == 0);
   }
 }
 

@@ -1,0 +1,123 @@
+#include "backend/cpu/matmul_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/math.h"
+
+namespace spillway::cpu {
+namespace {
+
+constexpr int64_t kTasksPerThread = 6, kFewTasksPerThread = 2;
+constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
+
+void choose_blocks(MatmulJob& job) {
+  job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
+  job.row_panels = div_ceil(job.m, job.height);
+  job.column_panels = div_ceil(job.n, job.columns);
+  const int64_t depths = std::max<int64_t>(1, div_ceil(job.units, job.tiles.depth));
+  job.depth = std::max<int64_t>(1, align_up(div_ceil(job.units, depths), 16));
+  job.block_units = job.direct ? job.units : std::min(job.units, kMaxUnits / job.depth * job.depth);
+  const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
+  const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
+  job.block_row_panels = div_ceil(job.row_panels, blocks);
+  job.block_column_panels = job.column_panels;
+  if (job.units > job.block_units) {
+    const int64_t panels = kWaitingSums / (job.block_row_panels * job.tile_words());
+    job.block_column_panels = std::min(job.column_panels, panels);
+  }
+}
+
+void choose_tasks(MatmulJob& job, int threads) {
+  // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
+  const bool one_panel = job.row_panels < kMaxGroup && !job.reads_right;
+  int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
+  const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
+                                              : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
+  int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
+  rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
+  const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
+  // Every task packs its columns, which is dear beside few rows; and what is read from memory is to be read once.
+  const int64_t wanted = (job.reads_right ? kFewTasksPerThread : kTasksPerThread) * threads;
+  while (threads > 1 && tasks() < wanted && rows * columns > 1) {
+    if (columns > 1 && !(job.reads_right && rows > 1)) {
+      columns = div_ceil(columns, 2);
+    } else {
+      rows = div_ceil(rows, 2);
+    }
+  }
+  job.task_row_panels = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
+  job.task_column_panels = columns;
+}
+
+// Rows of words that lie as the tiles want them need no packing, unless their distance puts them all into one set of
+// the first cache.
+bool can_read_directly(const MatmulOperand& operand, int64_t k) {
+  const PanelSource& left = operand.source;
+  if (operand.decoder != nullptr) return false;
+  const bool words = left.format == PanelFormat::kBF16Pairs ? k % 2 == 0 : left.dtype == DType::kF32;
+  return left.k_contiguous && words && left.stride * size_of(left.dtype) % kCacheWay != 0;
+}
+
+// Whether a product has so few rows that packing the right operand would take longer than the product. Where that can
+// be read where it lies, as the left operand of C's transpose, it is.
+bool better_in_place(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, const MatmulShape& shape) {
+  return shape.m <= tiles.few_rows && 4 * shape.m <= shape.n && can_read_directly(right, shape.k);
+}
+
+// Whether to compute C's transpose so that the long side is columns of tiles, where it is packed several times faster
+// than as rows.
+bool better_swapped(const MatmulOperand& left, const MatmulShape& shape) {
+  return !can_read_directly(left, shape.k) && shape.n <= kMaxSwapped && 4 * shape.n <= shape.m;
+}
+
+}  // namespace
+
+MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
+  const MatmulShape& shape = args.shape;
+  const bool pairs = args.a.dtype == DType::kBF16 && args.b.dtype == DType::kBF16 && path == Bf16Path::kNativeDot;
+  const PanelFormat format = pairs ? PanelFormat::kBF16Pairs : PanelFormat::kF32;
+  SPILLWAY_CHECK(!pairs || kernels.has_bf16(), "{} has no bf16 tiles", kernels.name);
+  const MatmulKernels::Tiles& tiles = kernels.of(format);
+  MatmulOperand left{{args.a.data, args.a.dtype, args.a.stride, !shape.transpose_a, format}, args.a.decoder};
+  MatmulOperand right{{args.b.data, args.b.dtype, args.b.stride, shape.transpose_b, format}, args.b.decoder};
+  int64_t m = shape.m, n = shape.n;
+  const bool reads_right = better_in_place(tiles, right, shape);
+  const bool swapped = reads_right || better_swapped(left, shape);
+  if (swapped) {
+    std::swap(left, right);
+    std::swap(m, n);
+  }
+  const TileTarget target{.c = args.c,
+                          .c_dtype = args.c_dtype,
+                          .c_stride = args.c_stride,
+                          .alpha = args.alpha,
+                          .addend = args.addend,
+                          .addend_dtype = args.addend_dtype,
+                          .addend_stride = args.addend_stride,
+                          .bias = args.bias,
+                          .bias_dtype = args.bias_dtype};
+  const int64_t unit_elems = pairs ? 2 : 1;
+  const bool narrow = n <= tiles.columns / 2;
+  MatmulJob job{.kernels = kernels,
+          .tiles = tiles,
+          .products = narrow ? tiles.narrow : tiles.wide,
+          .left = left,
+          .right = right,
+          .target = target,
+          .m = m,
+          .n = n,
+          .k = shape.k,
+          .units = div_ceil(shape.k, unit_elems),
+          .unit_elems = unit_elems,
+          .swapped = swapped,
+          .direct = can_read_directly(left, shape.k),
+          .reads_right = reads_right,
+          .columns = narrow ? tiles.columns / 2 : tiles.columns};
+  choose_blocks(job);
+  choose_tasks(job, threads);
+  return job;
+}
+
+}  // namespace spillway::cpu
