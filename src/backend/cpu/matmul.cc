@@ -23,21 +23,27 @@ namespace {
 using Job = MatmulJob;
 using Operand = MatmulOperand;
 
-constexpr int64_t kColumnWords = MatmulKernels::kMaxColumns * MatmulKernels::kMaxDepth;
-constexpr int64_t kPackUnits = 16;  // units of k that are packed for all panels at a time
-// Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it; the rows stand a cache
-// line further apart than they need.
-constexpr int64_t kDecodedPad = 64;
-constexpr int64_t kDecodedBytes = MatmulKernels::kMaxColumns * (MatmulKernels::kMaxDepth * 4 + kDecodedPad);
-static_assert(kDecodedBytes >= 2 * kPackUnits * (kMaxGroup * MatmulKernels::kMaxColumns * 4 + kDecodedPad));
+constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
+constexpr int64_t kDecodedPad = 64;  // bytes between rows of a matrix that is decoded, beyond what they need
+
+// Units of k, of either format, that a tile multiplies in one go at most.
+int64_t max_depth(int64_t k) { return std::min(align_up(std::max<int64_t>(k, 1), 16), MatmulKernels::kMaxDepth); }
+int64_t column_words(int64_t k) { return MatmulKernels::kMaxColumns * max_depth(k); }
+// Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it.
+int64_t decoded_bytes(int64_t k) {
+  return std::max(MatmulKernels::kMaxColumns * (max_depth(k) * 4 + kDecodedPad),
+                  2 * kPackUnits * (kMaxGroup * MatmulKernels::kMaxColumns * 4 + kDecodedPad));
+}
 
 struct Workspace {
   float* packed;       // [block_units / depth][block_row_panels][depth][height]
-  float* columns;      // a thread: [kMaxGroup][kMaxDepth][columns]
+  float* columns;      // a thread: [kMaxGroup][column_words()]
   float* sums;         // a thread: [kTaskSums], or one of [kWaitingSums]
-  std::byte* decoded;  // a thread: [kDecodedBytes], where a matrix is decoded
+  std::byte* decoded;  // a thread: [decoded_bytes()], where a matrix is decoded
+  int64_t k;
 
-  [[nodiscard]] std::byte* of_thread(int thread) const { return decoded + thread * kDecodedBytes; }
+  [[nodiscard]] std::byte* decoded_of(int thread) const { return decoded + thread * decoded_bytes(k); }
+  [[nodiscard]] float* columns_of(int thread) const { return columns + thread * kMaxGroup * column_words(k); }
 };
 
 // Panels and units, each [begin, end), in terms of the whole product.
@@ -113,7 +119,7 @@ void pack_left(const Job& job, const Block& block, const Workspace& workspace, T
     const int64_t begin = block.unit_begin + item % pieces * piece, end = std::min(block.unit_end, begin + piece);
     const int64_t first = block.row_begin + item / pieces * panels, into = (begin - block.unit_begin) % job.depth;
     pack_panels(job, job.left, job.tiles.pack_left, {first, first + panels, job.height, job.m, begin, end},
-                workspace.of_thread(thread), [&](int64_t panel) {
+                workspace.decoded_of(thread), [&](int64_t panel) {
                   return packed_panel(job, block, workspace.packed, panel, begin - into) + into * job.height;
                 });
   });
@@ -127,7 +133,7 @@ TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t pa
   return job.tiles.in_place(static_cast<const char*>(left.data) + elem * elem_bytes, left.stride * elem_bytes);
 }
 
-// Panels for one depth, kColumnWords apart; as in pack_left(), rows of memory are read from end to end.
+// Panels for one depth, column_words() apart; as in pack_left(), rows of memory are read from end to end.
 void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float* out) {
   const bool along_k = job.right.source.k_contiguous;
   const int64_t piece = along_k ? job.depth : kPackUnits, together = along_k ? 1 : panels.end - panels.begin;
@@ -139,7 +145,7 @@ void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float*
       part.unit_begin = unit;
       part.unit_end = std::min(panels.unit_end, unit + piece);
       pack_panels(job, job.right, job.kernels.pack, part, decoded, [&](int64_t i) {
-        return out + (i - panels.begin) * kColumnWords + (unit - panels.unit_begin) * job.columns;
+        return out + (i - panels.begin) * column_words(job.k) + (unit - panels.unit_begin) * job.columns;
       });
     }
   }
@@ -182,7 +188,7 @@ struct SumsLayout {
 void run_task(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread,
               const SumsLayout& layout) {
   const TileRun run(job.tiles);
-  float* const panels = workspace.columns + thread * kMaxGroup * kColumnWords;
+  float* const panels = workspace.columns_of(thread);
   const int64_t rows = task.row_end - task.row_begin, columns = task.column_end - task.column_begin;
   // A tile is finished behind the next product: its sums have reached the cache by then, and the product does not wait.
   struct Pending {
@@ -198,7 +204,7 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
     pack_right(job, {task.column_begin, task.column_end, job.columns, job.n, unit, unit + depth},
-               workspace.of_thread(thread), panels);
+               workspace.decoded_of(thread), panels);
     for (int64_t index = 0; index < rows * columns; ++index) {
       // The right panel stays in the first cache, or, where rows come from memory, they are used up while the next
       // come.
@@ -208,7 +214,7 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
       if (job.reads_right) ask_for_next(job, i, j - task.column_begin, columns, left);
       const int64_t height = std::min(job.height, job.m - i * job.height);
       float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
-      job.products[height - 1](left, panels + (j - task.column_begin) * kColumnWords, depth, tile, job.columns,
+      job.products[height - 1](left, panels + (j - task.column_begin) * column_words(job.k), depth, tile, job.columns,
                                unit > 0);
       if (!last) continue;
       finish_pending();
@@ -247,9 +253,10 @@ int64_t sums_floats(const MatmulShape& largest, int threads) {
 
 Workspace divide(std::byte* workspace, const MatmulShape& shape, int threads) {
   Workspace result{};
+  result.k = shape.k;
   result.packed = reinterpret_cast<float*>(workspace);
   result.columns = result.packed + floats_for_packed(shape);
-  result.sums = result.columns + threads * kMaxGroup * kColumnWords;
+  result.sums = result.columns + threads * kMaxGroup * column_words(shape.k);
   result.decoded = reinterpret_cast<std::byte*>(result.sums + sums_floats(shape, threads));
   return result;
 }
@@ -271,12 +278,12 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
 }  // namespace
 
 int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
-  return (floats_for_packed(largest) + threads * kMaxGroup * kColumnWords + sums_floats(largest, threads)) *
+  return (floats_for_packed(largest) + threads * kMaxGroup * column_words(largest.k) + sums_floats(largest, threads)) *
          static_cast<int64_t>(sizeof(float));
 }
 
 int64_t decoding_matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads) {
-  return matmul_workspace_bytes(largest, a, b, threads) + threads * kDecodedBytes;
+  return matmul_workspace_bytes(largest, a, b, threads) + threads * decoded_bytes(largest.k);
 }
 
 void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,

@@ -101,20 +101,20 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
   const int64_t unit_elems = pairs ? 2 : 1;
   const bool narrow = n <= tiles.columns / 2;
   MatmulJob job{.kernels = kernels,
-          .tiles = tiles,
-          .products = narrow ? tiles.narrow : tiles.wide,
-          .left = left,
-          .right = right,
-          .target = target,
-          .m = m,
-          .n = n,
-          .k = shape.k,
-          .units = div_ceil(shape.k, unit_elems),
-          .unit_elems = unit_elems,
-          .swapped = swapped,
-          .direct = can_read_directly(left, shape.k),
-          .reads_right = reads_right,
-          .columns = narrow ? tiles.columns / 2 : tiles.columns};
+                .tiles = tiles,
+                .products = narrow ? tiles.narrow : tiles.wide,
+                .left = left,
+                .right = right,
+                .target = target,
+                .m = m,
+                .n = n,
+                .k = shape.k,
+                .units = div_ceil(shape.k, unit_elems),
+                .unit_elems = unit_elems,
+                .swapped = swapped,
+                .direct = can_read_directly(left, shape.k),
+                .reads_right = reads_right,
+                .columns = narrow ? tiles.columns / 2 : tiles.columns};
   choose_blocks(job);
   choose_tasks(job, threads);
   return job;

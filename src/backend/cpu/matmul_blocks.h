@@ -14,7 +14,7 @@ constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 
 constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxUnits
 constexpr int64_t kTaskSums = 1 << 16;     // sums of one task that wait, in the second cache with its rows
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
-constexpr int64_t kMaxSwapped = 64;        // columns of a C that is computed transposed while its left operand is packed
+constexpr int64_t kMaxSwapped = 64;  // columns of a C that is computed transposed while its left operand is packed
 
 struct MatmulOperand {
   PanelSource source;
