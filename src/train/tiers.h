@@ -13,7 +13,8 @@ namespace spillway::train {
 [[nodiscard]] Machine machine_of(const config::Config& config, Device& device);
 
 // The resident set that this process will have reached when the job is done: what it has now, or has had already, and
-// the memory of the tiers, which all comes into use. Before JobTiers and the session take that memory.
+// the memory of the tiers, which all comes into use, as the rest of the program does. Before JobTiers and the session
+// take that memory.
 [[nodiscard]] int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine);
 
 class JobTiers {
