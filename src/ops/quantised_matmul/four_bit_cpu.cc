@@ -1,6 +1,7 @@
-// Decoding is a look-up: what the 16 codes of a block stand for is computed once per block, rounding included, and kept
-// as bytes of equal significance, so that a byte shuffle looks up 16 elements at a time. Floor: 0.52 bytes a weight are
-// read; what is written stays in the first cache.
+// Decoding is a look-up: what the 16 codes of a block stand for is computed once per block, rounding included. With
+// AVX-512 a register holds them, and a permutation looks up 16 f32 or 32 bf16 at a time. Elsewhere they are kept as
+// bytes of equal significance, so that a byte shuffle looks up 16. Floor: 0.52 bytes a weight are read; what is written
+// stays in the first cache.
 #include "ops/simd.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/quantised_matmul/four_bit_cpu.cc"
@@ -9,6 +10,7 @@
 #include <algorithm>
 
 #include "ops/quantised_matmul/decoders.h"
+#include "ops/quantised_matmul/rounding-inl.h"
 #include "ops/vector-inl.h"
 #include "tensor/codebook.h"
 
@@ -17,11 +19,17 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 constexpr int64_t kTableSize = 16;
 
-// What the codes of a block stand for: one vector of the 16.
-HWY_INLINE Vector values_of(const float* codebook, float scale, DType weight_dtype, DType elements) {
-  const Vector v = round_to(weight_dtype, hn::Mul(load(codebook), constant(scale)));
-  return weight_dtype == DType::kBF16 ? v : round_to(elements, v);
-}
+// How the elements of a weight are rounded: to its dtype, then to that of the product's elements.
+template <bool kIsHalf, bool kIsBf16>
+struct Rounding {
+  static constexpr bool kToBf16 = kIsBf16;
+
+  HWY_INLINE Vector operator()(Vector v) const {
+    if constexpr (kIsHalf) v = round_to_f16(v);
+    if constexpr (kIsBf16) v = hn::BitCast(Floats(), hn::And(number_in_upper_halves(v), hn::Set(Words(), 0xFFFF0000)));
+    return v;
+  }
+};
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -37,6 +45,51 @@ struct Table {
 template <typename T>
 HWY_INLINE int64_t decode_steps(const Table&, const uint8_t*, int64_t, bool, T*) {
   return 0;
+}
+
+#elif HWY_TARGET <= HWY_AVX3
+
+struct Table {
+  alignas(64) float values[kTableSize];
+  hn::Vec<Words> bits, upper_bits;  // of the values; the upper halves, in the lower ones
+
+  template <typename Values>
+  HWY_INLINE void fill(const Values& at, bool) {
+    bits = hn::BitCast(Words(), at(0));
+    upper_bits = hn::ShiftRight<16>(bits);
+    store(at(0), values);
+  }
+};
+
+// The values of 16 codes.
+HWY_INLINE hn::Vec<Words> look_up(hn::Vec<Words> table, hn::Vec<Words> codes) {
+  return hn::TableLookupLanes(table, hn::IndicesFromVec(Words(), codes));
+}
+
+// Of two codes in each byte the upper one comes first.
+HWY_INLINE void look_up(const Table& table, const uint8_t* codes, float* out) {
+  const hn::Repartition<uint64_t, Floats> pairs;
+  const hn::Rebind<uint32_t, decltype(pairs)> words;
+  const auto bytes = hn::PromoteTo(words, hn::LoadU(hn::Rebind<uint8_t, decltype(pairs)>(), codes));
+  const auto pair = hn::PromoteTo(pairs, bytes);
+  const auto split =
+      hn::And(hn::Or(hn::ShiftRight<4>(pair), hn::ShiftLeft<32>(pair)), hn::Set(pairs, uint64_t{15} << 32 | 15));
+  store(hn::BitCast(Floats(), look_up(table.bits, hn::BitCast(Words(), split))), out);
+}
+HWY_INLINE void look_up(const Table& table, const uint8_t* codes, bf16* out) {
+  const auto pair = hn::PromoteTo(Words(), hn::LoadU(hn::Rebind<uint8_t, Words>(), codes));
+  const auto first = look_up(table.upper_bits, hn::ShiftRight<4>(pair));
+  const auto second = look_up(table.bits, hn::And(pair, hn::Set(Words(), 15)));
+  hn::StoreU(hn::Or(first, second), Words(), reinterpret_cast<uint32_t*>(out));
+}
+
+// Decodes two codes of each byte as far as whole vectors go, and returns how many elements that are.
+template <typename T>
+HWY_INLINE int64_t decode_steps(const Table& table, const uint8_t* codes, int64_t count, bool, T* out) {
+  constexpr int64_t kStep = 64 / sizeof(T);
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) look_up(table, codes + i / 2, out + i);
+  return i;
 }
 
 #else
@@ -184,12 +237,9 @@ class Scales {
   float offset_ = 0;
 };
 
-template <typename T>
-HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements,
-                            int64_t stride, T* out) {
-  const QuantisedFormat& format = weight.format;
-  const float* const codebook = (format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
-  const bool bf16_values = format.weight_dtype == DType::kBF16 || elements == DType::kBF16;
+template <typename Rounding, typename T>
+HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
+  const float* const codebook = (weight.format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
   const auto* const codes = static_cast<const uint8_t*>(weight.codes);
   const Scales scales(weight);
   Table table;
@@ -202,25 +252,38 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
     while (first < end) {
       const int64_t block = scales.block_of(first), count = std::min(end, scales.end_of(block)) - first;
       if (block != filled) {
-        const float scale = scales[block];
-        const auto values = [&](int64_t i)
-                                HWY_ATTR { return values_of(codebook + i, scale, format.weight_dtype, elements); };
-        table.fill(values, bf16_values);
+        const Vector scale = constant(scales[block]);
+        const auto values = [&](int64_t i) HWY_ATTR { return Rounding()(hn::Mul(load(codebook + i), scale)); };
+        table.fill(values, Rounding::kToBf16);
         filled = block;
       }
-      decode_run(table, codes, first, count, bf16_values, to);
+      decode_run(table, codes, first, count, Rounding::kToBf16, to);
       first += count;
       to += count;
     }
   }
 }
 
+template <typename T>
+void decode_as(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, int64_t stride, T* out) {
+  const DType dtype = weight.format.weight_dtype;
+  if (dtype == DType::kBF16 || (dtype == DType::kF32 && elements == DType::kBF16)) {
+    decode_rows<Rounding<false, true>>(weight, range, stride, out);
+  } else if (dtype == DType::kF32) {
+    decode_rows<Rounding<false, false>>(weight, range, stride, out);
+  } else if (elements == DType::kBF16) {
+    decode_rows<Rounding<true, true>>(weight, range, stride, out);
+  } else {
+    decode_rows<Rounding<true, false>>(weight, range, stride, out);
+  }
+}
+
 void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
                      int64_t stride, void* out) {
   if (dtype == DType::kF32) {
-    decode_rows(weight, range, elements, stride, static_cast<float*>(out));
+    decode_as(weight, range, elements, stride, static_cast<float*>(out));
   } else {
-    decode_rows(weight, range, elements, stride, static_cast<bf16*>(out));
+    decode_as(weight, range, elements, stride, static_cast<bf16*>(out));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ops/quantised_matmul/decoders.h"
+#include "ops/quantised_matmul/rounding-inl.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,13 +21,39 @@ struct Rounding {
   HWY_INLINE Vector operator()(Vector v) const { return round_to(kElements, round_to(kWeight, v)); }
 };
 
+template <typename Rounding>
+HWY_INLINE Vector value_of(hn::Vec<Integers> codes, float scale) {
+  return Rounding()(hn::Mul(hn::ConvertTo(Floats(), codes), constant(scale)));
+}
+
+// Decodes as far as this goes, and returns how many elements that are.
+template <typename Rounding>
+HWY_INLINE int64_t decode_steps(const int8_t*, int64_t, float, float*) {
+  return 0;
+}
+// Two codes make the two halves of a word, so that nothing has to be narrowed.
+template <typename Rounding>
+HWY_INLINE int64_t decode_steps(const int8_t* codes, int64_t count, float scale, bf16* out) {
+  const hn::Rebind<int16_t, Floats> pairs;
+  const int64_t step = 2 * lanes();
+  int64_t i = 0;
+  for (; i + step <= count; i += step) {
+    const auto pair = hn::PromoteTo(Integers(), hn::LoadU(pairs, reinterpret_cast<const int16_t*>(codes + i)));
+    const Vector first = value_of<Rounding>(hn::ShiftRight<24>(hn::ShiftLeft<24>(pair)), scale);
+    const Vector second = value_of<Rounding>(hn::ShiftRight<8>(pair), scale);
+    const auto lower = hn::ShiftRight<16>(number_in_upper_halves(first));
+    const auto upper = hn::And(number_in_upper_halves(second), hn::Set(Words(), 0xFFFF0000));
+    hn::StoreU(hn::Or(lower, upper), Words(), reinterpret_cast<uint32_t*>(out + i));
+  }
+  return i;
+}
+
 template <typename Rounding, typename T>
 HWY_INLINE void decode_row(const int8_t* codes, int64_t count, float scale, T* out) {
   const auto at = [&](const int8_t* from) HWY_ATTR {
-    const Vector v = hn::ConvertTo(Floats(), hn::PromoteTo(Integers(), hn::LoadU(Bytes(), from)));
-    return Rounding()(hn::Mul(v, constant(scale)));
+    return value_of<Rounding>(hn::PromoteTo(Integers(), hn::LoadU(Bytes(), from)), scale);
   };
-  int64_t i = 0;
+  int64_t i = decode_steps<Rounding>(codes, count, scale, out);
   for (; i + lanes() <= count; i += lanes()) store(at(codes + i), out + i);
   if (i == count) return;
   alignas(64) int8_t rest[kMaxLanes] = {};
