@@ -2,7 +2,8 @@
 //
 //   bench_quantise [--threads N] [--mib N] [--rounds N] [--isa NAME]
 //
-// The floor is one read of the weight and a write of the codes. bench_quantised_matmul has the other direction.
+// The floor is one read of the weight and a write of the codes. With one thread the clock is that thread's CPU time.
+// bench_quantised_matmul has the other direction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
-#include "base/clock.h"
 #include "base/random.h"
+#include "cpu_clock.h"
 #include "ops/quantise/four_bit.h"
 #include "ops/quantise/int8_rows.h"
 
@@ -32,9 +33,9 @@ struct Options {
 void report(std::string_view name, size_t bytes, const Options& options, const std::function<void()>& work) {
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < options.rounds; ++round) {
-    const double begin = now_seconds();
+    const double begin = bench::now();
     work();
-    best = std::min(best, now_seconds() - begin);
+    best = std::min(best, bench::now() - begin);
   }
   fmt::print("{:28} {:8.2f} ms {:8.2f} GB/s\n", name, best * 1e3, static_cast<double>(bytes) / best * 1e-9);
 }
@@ -72,6 +73,7 @@ int main(int argc, char** argv) {
     if (key == "--rounds") options.rounds = std::stoi(argv[i + 1]);
     if (key == "--isa") cpu::limit_isa(argv[i + 1]);
   }
+  bench::use_clock_for(options.threads);
   std::vector<float> weight(static_cast<size_t>(options.mib << 18));
   RandomStream random(1, 1);
   for (float& x : weight) x = random.uniform() - 0.5F;

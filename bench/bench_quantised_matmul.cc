@@ -1,6 +1,6 @@
 // Products with quantised weights beside the same products with bf16 weights, in turns within one run.
 //
-//   bench_quantised_matmul [--threads N] [--rounds N] [--only TEXT] [--isa NAME]
+//   bench_quantised_matmul [--threads N] [--rounds N] [--only TEXT] [--tokens N] [--isa NAME]
 //
 // Weights are taken in turn from as many as do not fit in the caches, as in a model. A line holds the rate of the bf16
 // product, its weights' bytes per second, and what the formats reach of its rate (1.00: as fast as bf16). With one
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -56,7 +57,7 @@ struct Case {
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& [model, hidden, ffn] : {std::tuple{"135M", int64_t{576}, int64_t{1536}}, {"1.5B", 1536, 8960}}) {
-    for (const int64_t tokens : {1, 8, 64, 512, 2048}) {
+    for (const int64_t tokens : {1, 4, 16, 64, 512, 2048}) {
       for (const bool transpose : {true, false}) {
         const char* const way = transpose ? "forward" : "dx";
         cases.push_back({fmt::format("{} up {}", model, way), tokens, ffn, hidden, transpose});
@@ -140,18 +141,21 @@ void run_case(const Case& c, ThreadPool& pool, int rounds) {
   fmt::print("| {} | {} | {:.0f} | {:.1f} | {:.2f} | {:.2f} |\n", c.name, c.tokens, flops / dense * 1e-9,
              static_cast<double>(2 * c.rows * c.columns) / dense * 1e-9, dense / variants[1].median(),
              dense / variants[2].median());
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   int threads = 1, rounds = 9;
+  int64_t tokens = 0;
   std::string only;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];
     if (name == "--threads") threads = std::stoi(value);
     if (name == "--rounds") rounds = std::stoi(value);
     if (name == "--only") only = value;
+    if (name == "--tokens") tokens = std::stoll(value);
     if (name == "--isa") cpu::limit_isa(value);
   }
   bench::use_clock_for(threads);
@@ -160,6 +164,6 @@ int main(int argc, char** argv) {
       "| product | tokens | bf16 GFLOP/s | bf16 weights GB/s | nf4 / bf16 | int8 / bf16 |\n| --- | --- | --- | --- | "
       "--- | --- |\n");
   for (const Case& c : all_cases())
-    if (c.name.find(only) != std::string::npos) run_case(c, pool, rounds);
+    if (c.name.find(only) != std::string::npos && (tokens == 0 || c.tokens == tokens)) run_case(c, pool, rounds);
   return 0;
 }

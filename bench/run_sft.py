@@ -62,16 +62,21 @@ def train_spillway(args, config, folder):
              "peak_rss_bytes": rss, "tiers": report["tiers"], "process": report["process"]}, steps, report)
 
 
-def run_spillway(args, job, dtype, rows, folder):
+def job_config(args, job, dtype, rows, rows_per_step=ROWS_PER_STEP, tokens=ROW_TOKENS):
+    """A config of Spillway: `full` or `lora` training on the file `rows`, one micro-batch a step."""
     config = {
-        "base_model": args.model, "datasets": [{"path": rows, "type": ""}], "sequence_len": ROW_TOKENS,
-        "micro_batch_size": ROWS_PER_STEP, "gradient_accumulation_steps": 1, "max_steps": args.steps,
+        "base_model": args.model, "datasets": [{"path": rows, "type": ""}], "sequence_len": tokens,
+        "micro_batch_size": rows_per_step, "gradient_accumulation_steps": 1, "max_steps": args.steps,
         "shuffle_merged_datasets": False, "curriculum_sampling": True, "learning_rate": 1e-4, "lr_scheduler": "constant",
         "optimizer": "adamw_torch_fused", "weight_decay": 0.0, "bf16": dtype == "bf16", "save_strategy": "no",
     }
     if job == "lora":
         config.update({"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "lora_target_linear": True})
-    return train_spillway(args, config, folder)[0]
+    return config
+
+
+def run_spillway(args, job, dtype, rows, folder):
+    return train_spillway(args, job_config(args, job, dtype, rows), folder)[0]
 
 
 def run_trl(args, job, dtype, rows, _folder):

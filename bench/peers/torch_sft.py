@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Trains with transformers and PEFT in a bare PyTorch loop on already tokenised rows; prints one JSON line.
 
-The fastest that these libraries are without further ones: SDPA attention, fused AdamW, no trainer around the loop. Run it from
-a venv with bench/peers/requirements.txt; bench/run_gpu.py calls it beside Spillway on the same rows.
+The fastest that these libraries are without further ones: SDPA attention, fused AdamW, no trainer around the loop. --base nf4 or
+int8 has bitsandbytes quantise the frozen weights as they are loaded. Run it from a venv with bench/peers/requirements.txt;
+bench/run_gpu.py and bench/run_quant.py call it beside Spillway on the same rows.
 """
 
 import argparse
@@ -15,6 +16,8 @@ parser.add_argument("model", help="Hugging Face folder")
 parser.add_argument("rows", help="jsonl with input_ids, all of one length")
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--job", choices=["lora", "full"], default="lora")
+parser.add_argument("--base", choices=["dense", "nf4", "int8"], default="dense")
+parser.add_argument("--dtype", choices=["f32", "bf16"], default="bf16")
 parser.add_argument("--steps", type=int, default=8)
 parser.add_argument("--rows-per-step", type=int, default=4)
 parser.add_argument("--gradient-checkpointing", action="store_true")
@@ -27,10 +30,22 @@ import peft
 import torch
 import transformers
 
+DTYPE = torch.float32 if args.dtype == "f32" else torch.bfloat16
+QUANTISED = {
+    "nf4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": DTYPE},
+    "int8": {"load_in_8bit": True},
+}
+
 
 def load_model():
-    model = transformers.AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.bfloat16, attn_implementation="sdpa")
-    model.to(args.device)
+    keys = {"dtype": DTYPE, "attn_implementation": "sdpa"}
+    if args.base == "dense":
+        model = transformers.AutoModelForCausalLM.from_pretrained(args.model, **keys).to(args.device)
+    else:
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            args.model, **keys, device_map=args.device, quantization_config=transformers.BitsAndBytesConfig(**QUANTISED[args.base]))
+        for parameter in model.parameters():  # the quantised ones are already
+            parameter.requires_grad_(False)
     model.train()
     if args.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
