@@ -4,7 +4,7 @@
     bench/run_quant.py MODEL_FOLDER --peer-python ~/peers/bin/python --out bench/results/quant-MODEL-MACHINE.json
 
 Jobs are LoRA of rank 16 on all linear layers over a base in NF4 with double quantisation, in int8, and as it is (`dense`), which is the
-reference; all three are quantised as they are loaded. The programs run in turn, `--repeats` times, so that they meet the same noise.
+reference; each program quantises the weights as it loads them. The programs run in turn, `--repeats` times, so that they meet the same noise.
 A step is `--rows` rows of `--tokens` tokens; its time is the median, the first two left out. Peak memory is the kernel's figure for the
 process (wait4). Prints the runs, and what they reach of the dense base and of the peer's faster dtype; writes every raw number to --out.
 """
