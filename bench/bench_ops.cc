@@ -256,9 +256,14 @@ std::vector<Case> all_cases() {
         o.gradient = b.input("g", {DType::kF32, shape}, ValueKind::kGradient);
         o.learning_rate = b.input("rate", scalar, ValueKind::kBatch);
         o.step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);
+        if (const ops::StepState* kept = optimizer->step_state) {
+          const ValueId before = b.input("kept", {DType::kF32, {kept->elems}}, ValueKind::kOptimizerState);
+          o.step_state = kept->next(b, before, o.learning_rate, o.step, options);
+        }
         (void)optimizer->update(b, o, options);
       };
-      cases.push_back({std::string(optimizer->name) + suffix, update, ""});
+      const std::string name(optimizer->name);
+      cases.push_back({name + suffix, update, optimizer->step_state ? name : ""});
     }
   }
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
