@@ -70,11 +70,18 @@ void Connection::end_softly() {
 
 bool Connection::is_readable() const { return await(socket_, POLLIN, Milliseconds(0)); }
 
-bool Connection::is_writable() const { return await(socket_, POLLOUT, limits_.write) && is_alive(); }
+bool Connection::is_writable() const { return wait_writable(); }
+
+bool Connection::wait_readable() const { return await(socket_, POLLIN, left()); }
+
+bool Connection::wait_writable() const { return await(socket_, POLLOUT, limits_.write) && is_alive(); }
+
+time_t Connection::duration() const { return (limits_.request - left()).count(); }
+
+Milliseconds Connection::left() const { return std::chrono::duration_cast<Milliseconds>(deadline_ - Clock::now()); }
 
 ssize_t Connection::read(char* bytes, size_t size) {
-  const auto left = std::chrono::duration_cast<Milliseconds>(deadline_ - Clock::now());
-  if (bytes_left_ <= 0 || left.count() <= 0 || !await(socket_, POLLIN, left)) return -1;
+  if (bytes_left_ <= 0 || left().count() <= 0 || !wait_readable()) return -1;
   const ssize_t count = ::recv(socket_, bytes, std::min(size, static_cast<size_t>(bytes_left_)), 0);
   if (count > 0) bytes_left_ -= count;
   return count;

@@ -33,14 +33,25 @@ class Connection : public httplib::Stream {
   void end_softly();
 
   [[nodiscard]] bool is_readable() const override;
-  [[nodiscard]] bool is_writable() const override;
   [[nodiscard]] ssize_t read(char* bytes, size_t size) override;
   [[nodiscard]] ssize_t write(const char* bytes, size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
   [[nodiscard]] socket_t socket() const override { return socket_; }
+  // What httplib::Stream has in some versions: is_writable() until 0.19, duration() in milliseconds since then, and the
+  // waits since 0.20.
+
+  // NOLINTBEGIN(modernize-use-override, clang-diagnostic-inconsistent-missing-override)
+  [[nodiscard]] bool is_writable() const;
+  [[nodiscard]] bool wait_readable() const;
+  [[nodiscard]] bool wait_writable() const;
+  [[nodiscard]] time_t duration() const;
+  // NOLINTEND(modernize-use-override, clang-diagnostic-inconsistent-missing-override)
 
  private:
+  // Of the time for this request.
+  [[nodiscard]] std::chrono::milliseconds left() const;
+
   int socket_;
   ConnectionLimits limits_;
   std::chrono::steady_clock::time_point deadline_;

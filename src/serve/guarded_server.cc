@@ -55,6 +55,16 @@ Connection& GuardedServer::connection() {
   return *current;
 }
 
+bool GuardedServer::answer(Connection& connection, bool is_last, bool& closed) {
+  return [&](auto& server) {
+    if constexpr (requires { server.process_request(connection, is_last, closed, nullptr); }) {
+      return server.process_request(connection, is_last, closed, nullptr);
+    } else {  // cpp-httplib since 0.18 is told who is there; nothing here asks
+      return server.process_request(connection, "", 0, "", 0, is_last, closed, nullptr);
+    }
+  }(*this);
+}
+
 bool GuardedServer::process_and_close_socket(socket_t socket) {
   Connection connection(socket, options_.limits);
   current = &connection;
@@ -62,7 +72,7 @@ bool GuardedServer::process_and_close_socket(socket_t socket) {
     if (!connection.await_request([&] { return stopping_.load(); })) break;
     bool closed = false;
     const bool is_last = left == 1 || stopping_;
-    if (!process_request(connection, is_last, closed, nullptr) || closed) {
+    if (!answer(connection, is_last, closed) || closed) {
       connection.end_softly();
       break;
     }

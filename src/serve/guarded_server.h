@@ -37,6 +37,8 @@ class GuardedServer : protected httplib::Server {
 
  private:
   bool process_and_close_socket(socket_t socket) override;
+  // One request of `connection`; false where it cannot be read or the client is gone.
+  bool answer(Connection& connection, bool is_last, bool& closed);
 
   GuardedOptions options_;
   int port_ = 0;
