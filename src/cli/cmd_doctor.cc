@@ -60,7 +60,7 @@ std::vector<Missing> missing(const std::vector<std::string>& features, const Dis
   const auto has = [&](std::string_view name) {
     return std::find(features.begin(), features.end(), name) != features.end();
   };
-  if (!has("avx2"))
+  if (HWY_ARCH_X86 != 0 && !has("avx2"))  // elsewhere portable code is all there is
     list.push_back(
         {"AVX2", "matrix products run in portable code, many times slower", "use an x86-64 CPU from 2013 on"});
   if (!disk.problem.empty()) {
