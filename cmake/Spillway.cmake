@@ -89,7 +89,7 @@ function(spillway_tests name)
                                              SPILLWAY_REPLACES_MALLOC=$<BOOL:${allocator}>)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} spillway_doctest_main)
   set(timeout 300)
-  if(SPILLWAY_SANITIZE)
+  if(SPILLWAY_SANITIZE OR CMAKE_CROSSCOMPILING)  # the latter's run in an emulator
     set(timeout 1200)
   endif()
   doctest_discover_tests(${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
