@@ -104,6 +104,9 @@ class Table {
   alignas(64) float values[kTableSize];
   Sixteen planes[4];  // byte i of each value; of bf16 values only the last two are filled
 
+  // A defaulted one would be compiled for another instruction set than the vectors' own.
+  HWY_INLINE Table() {}  // NOLINT(modernize-use-equals-default)
+
   // `at(i)` gives the vector from value i on.
   template <typename Values>
   HWY_INLINE void fill(const Values& at, bool bf16_values) {
