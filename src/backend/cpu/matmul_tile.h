@@ -157,6 +157,7 @@ template <typename Isa>
 struct CopyRow {
   using Elem = float;
   static constexpr int64_t kRows = 1;
+  static constexpr bool kTwoVectors = false;  // whether store_pairs() makes two vectors at a time
   static typename Isa::Vector load(const PanelSource& source, int64_t elem, int64_t count, bool) {
     return load_some<Isa>(static_cast<const float*>(source.data) + elem, count);
   }
@@ -165,6 +166,7 @@ template <typename Isa>
 struct WidenRow {
   using Elem = bf16;
   static constexpr int64_t kRows = 1;
+  static constexpr bool kTwoVectors = false;
   static typename Isa::Vector load(const PanelSource& source, int64_t elem, int64_t count, bool) {
     return load_some<Isa>(static_cast<const bf16*>(source.data) + elem, count);
   }
@@ -173,18 +175,13 @@ template <typename Isa>
 struct PairRows {
   using Elem = bf16;
   static constexpr int64_t kRows = 2;
+  static constexpr bool kTwoVectors = requires(const bf16* row, float* out) { Isa::store_pairs(row, row, out); };
   static typename Isa::Vector load(const PanelSource& source, int64_t elem, int64_t count, bool last) {
     if (count <= 0) return Isa::zero();
     const bf16* row = static_cast<const bf16*>(source.data) + elem;
     return Isa::pair_up(row, last ? nullptr : row + source.stride, at_most(count, Isa::kLanes));
   }
 };
-// Whether a row of a panel is made two vectors at a time.
-template <typename Isa, typename Row>
-constexpr bool kTwoVectors = false;
-template <typename Isa>
-requires requires(const bf16* row, float* out) { Isa::store_pairs(row, row, out); }
-constexpr bool kTwoVectors<Isa, PairRows<Isa>> = true;
 
 // Sources whose memory rows are steps of k. They lie too far apart for the CPU to see a pattern, so later rows are
 // asked for ahead of their time (by 16: a fifth to a half faster for large matrices).
@@ -200,7 +197,7 @@ void pack_across_k(const PanelSource& source, const PanelRange& range, float* pa
       const auto* from = static_cast<const typename Row::Elem*>(source.data) + corner + row * source.stride;
       for (int64_t elem = 0; elem < range.width; elem += kLineElems) __builtin_prefetch(from + elem);
     }
-    if constexpr (kTwoVectors<Isa, Row>) {
+    if constexpr (Row::kTwoVectors) {
       if (range.count >= 2 * Isa::kLanes && range.width == 2 * Isa::kLanes && !last) {
         const auto* row = static_cast<const typename Row::Elem*>(source.data) + corner;
         Isa::store_pairs(row, row + source.stride, panel);
